@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo test runtimes mutate soak bench dist audit clean
+.PHONY: help install build serve demo test runtimes lint mutate soak bench dist audit clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -23,13 +23,19 @@ serve: build ## Start a server on your own data directory
 demo: build ## Serve from a throw-away directory, push a sample site twice, roll back once
 	node dist/test/demo/demo.js
 
-# The list comes from the sources, so that what an earlier build left in dist never runs. TEST=path/of/one.test.ts runs one.
-# JOBS: files at once; many of them wait more than they compute. Everything that was said is in dist/test.tap; what failed is shown.
-TEST ?= $(shell find test -name '*.test.ts' | sort)
+# The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=logs runs test/logs,
+# TEST=test/logs/tail/tail.test.ts runs one file, SLOWEST=30 prints the 30 files that take the most processor time.
+# JOBS is the number of files at once; many of them wait more than they compute. dist/test.tap contains the whole output.
+TEST ?= $(shell find test$(ROOM:%=/%) -name '*.test.ts' | sort)
 JOBS ?= 4
+SLOWEST ?= 0
 test: build ## Run every test
 	@node dist/test/support/suite.js $(JOBS) $(TEST:test/%.ts=dist/test/%.js) >dist/test.tap; status=$$?; rm -rf .tap/fixtures; \
+	  sed -n 's/^ *# processor time //p' dist/test.tap | sort -rn | awk 'NR <= $(SLOWEST)'; \
 	  if [ $$status -ne 0 ]; then npx tap run --reporter=terse dist/test.tap; fi; grep -a '^# {' dist/test.tap; exit $$status
+
+lint: install ## Check format and code with Biome; `npx biome check --write` mends what it can
+	@npx biome check --error-on-warnings .
 
 runtimes: build ## Walk through every runtime that svc runs on, each fetched from the npm registry
 	@node dist/test/runtimes/runtimes.js

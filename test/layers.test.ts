@@ -2,6 +2,7 @@ import t from 'tap'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import * as ts from 'typescript'
 
 /**
  * The house rules a compiler does not check: imports point down, the environment and the network are touched only where
@@ -11,19 +12,30 @@ const top = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Rooms by layer, lowest first. A file may import its own room and any lower layer. */
 const layers = [
+  ['shared'],
   ['base'],
   ['model'],
-  ['http', 'archive', 'target', 'store', 'proc', 'config'],
-  ['projects', 'deploy', 'backup', 'logs', 'notify', 'transfer', 'system', 'terminal', 'auth'],
-  ['api', 'cli'],
-  ['main']
+  ['http', 'archive', 'store', 'proc', 'config'],
+  ['install', 'audit'],
+  [
+    'projects',
+    'deploy',
+    'backup',
+    'logs',
+    'notify',
+    'telemetry',
+    'transfer',
+    'settings',
+    'search',
+    'pm2',
+    'machine',
+    'terminal',
+    'auth'
+  ],
+  ['api'],
+  ['server'],
+  ['cli']
 ]
-
-/** Imports against the direction, each with its reason. */
-const exceptions: Record<string, string> = {
-  'cli/commands/serve.ts → main/serve.ts': 'the command starts the server; loaded when it runs, so other commands do not pay',
-  'cli/local.ts → main/local.ts': 'without a server the command runs the services itself; loaded only then'
-}
 
 interface Source {
   /** Below lib, e.g. `deploy/queue.ts`. */
@@ -39,9 +51,16 @@ function readSources(directory: string): Source[] {
     .map(path => ({ path, room: path.split('/')[0] as string, text: readFileSync(join(top, directory, path), 'utf8') }))
 }
 
+/** What a file imports when it is loaded, types included. */
+function importedAtOnce({ text }: Source): string[] {
+  return [...text.matchAll(/^(?:import|export)\s+(?:[\w\s{},*$]+\sfrom\s+)?'([^']+)'/gm)].map(
+    match => match[1] as string
+  )
+}
+
 function importsOf(source: Source): string[] {
-  return [...source.text.matchAll(/^(?:import|export)\s+(?:[\w\s{},*$]+\sfrom\s+)?'([^']+)'|\bimport\('([^']+)'\)/gm)]
-    .map(match => (match[1] ?? match[2]) as string)
+  const later = [...source.text.matchAll(/\bimport\('([^']+)'\)/g)].map(match => match[1] as string)
+  return [...importedAtOnce(source), ...later]
 }
 
 const sources = readSources('lib')
@@ -55,11 +74,11 @@ t.test('imports of lib point down', async t => {
   const layerOf = (room: string) => layers.findIndex(rooms => rooms.includes(room))
   for (const source of sources) {
     for (const specifier of importsOf(source).filter(specifier => specifier.startsWith('.'))) {
-      const path = normalize(join(dirname(source.path), specifier)).replaceAll('\\', '/').replace(/\.js$/, '.ts')
+      const path = normalize(join(dirname(source.path), specifier))
+        .replaceAll('\\', '/')
+        .replace(/\.js$/, '.ts')
       const room = path.split('/')[0] as string
-      const edge = `${source.path} → ${path}`
-      if (edge in exceptions) continue
-      t.ok(room === source.room || layerOf(room) < layerOf(source.room), edge)
+      t.ok(room === source.room || layerOf(room) < layerOf(source.room), `${source.path} → ${path}`)
     }
   }
 })
@@ -74,8 +93,12 @@ t.test('lib imports Node and its four packages, nothing else', async t => {
 
 /** What only some rooms may touch: [what, how it looks, where it is allowed]. */
 const reserved: Array<[what: string, pattern: RegExp, allowed: RegExp]> = [
-  ['the environment', /process\.env/, /^(config|main)\//],
-  ['the network', /'node:(http|https|http2|net|tls|dgram)'/, /^(http\/|notify\/|cli\/client|store\/owner\.ts)/],
+  ['the environment', /process\.env/, /^(config|server)\//],
+  [
+    'the network',
+    /'node:(http|https|http2|net|tls|dgram)'/,
+    /^(http\/|notify\/|telemetry\/|cli\/client\/|store\/owner\.ts|base\/socket-probe\.ts)/
+  ],
   ['child processes', /'node:child_process'/, /^(proc\/|cli\/)/],
   ['code made of text', /\b(eval|new Function)\(/, /^$/]
 ]
@@ -83,73 +106,99 @@ const reserved: Array<[what: string, pattern: RegExp, allowed: RegExp]> = [
 for (const [what, pattern, allowed] of reserved) {
   t.test(`only the rooms for it touch ${what}`, async t => {
     for (const source of sources.filter(source => !allowed.test(source.path))) {
-      const line = source.text.split('\n').find(line => pattern.test(line) && !/^\s*(\/\/|\*|\/\*|import type)/.test(line))
+      const line = source.text
+        .split('\n')
+        .find(line => pattern.test(line) && !/^\s*(\/\/|\*|\/\*|import type)/.test(line))
       t.equal(line, undefined, source.path)
     }
   })
 }
 
+/**
+ * Whether a source does something: has a function or a class. What is left are types, constants and tables of rows,
+ * which the compiler checks.
+ */
+function hasCode({ path, text }: Source): boolean {
+  const visit = (node: ts.Node): boolean =>
+    ts.isClassLike(node) || (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined)
+      ? true
+      : (ts.forEachChild(node, visit) ?? false)
+  return visit(ts.createSourceFile(path, text, ts.ScriptTarget.ESNext))
+}
+
+const testOf = (path: string): string => `test/${path.replace(/\.ts$/, '.test.ts')}`
+const isTested = ({ path }: Source): boolean => existsSync(join(top, testOf(path)))
+
+/**
+ * Whether a source is the inside of a thread or of a process, such as `page-check-thread.ts`, that is tested with its
+ * owner: the file of the name before the hyphen, or the one that starts it.
+ */
+function isInside({ path, room }: Source): boolean {
+  const owner = /^(.+)-(?:worker|helper|thread|process)\.ts$/.exec(path)?.[1]
+  if (owner === undefined) return false
+  const file = `'./${path.slice(path.lastIndexOf('/') + 1).replace(/\.ts$/, '.js')}', import.meta.url`
+  const starter = sources.find(source => source.room === room && source.text.includes(file))
+  return existsSync(join(top, testOf(`${owner}.ts`))) || (starter !== undefined && isTested(starter))
+}
+
 /** Sources without a test of their own name, each with the reason. */
 const testedElsewhere: Array<[path: RegExp, reason: string]> = [
-  [/^transfer\/(package|needs)\.ts$/, 'types and constants'],
-  [/^transfer\/(export|fields|pack-target|plan|read-package|records|scratch|transfer)\.ts$/, 'api/migration.test.ts: whole packages'],
-  [/^backup\/(format|contents|snapshot|backup|check-database|restore)\.ts$/, 'cli/commands/backup.test.ts and restore.test.ts: whole backups'],
-  [/^api\/(backup|write-to)\.ts$/, 'cli/commands/backup.test.ts and export.test.ts: over the socket of the data directory'],
-  [/^cli\/zip-download\.ts$/, 'commands/export.test.ts, commands/backup.test.ts: through the commands'],
-  [/^(cli|main)\/local\.ts$/, 'cli/commands/import.test.ts: with a server and without'],
-  [/^main\/(front|table)\.ts$/, 'services.test.ts and listener.test.ts: what is built of them'],
-  [/^store\/page-check-thread\.ts$/, 'page-check.test.ts'],
-  [/^model\//, 'types and constants'],
-  [/^archive\/segment-worker\.ts$/, 'segment-threads.test.ts'],
-  [/^archive\/zip-records\.ts$/, 'write-file.test.ts: read by unzip, by Python, and by our own reader'],
-  [/^base\/refusal\.ts$/, 'types; every other test meets them'],
-  [/^(http\/route|deploy\/needs)\.ts$/, 'types'],
-  [/^cli\/(command|common-options)\.ts$/, 'types and rows'],
-  [/^cli\/answer\.ts$/, 'client.test.ts: the answers of real servers'],
-  [/^cli\/progress\.ts$/, 'output.test.ts'],
-  [/^cli\/(session|interrupts|watch|packing)\.ts$/, 'commands/push.test.ts: through the command'],
-  [/^cli\/deployment-table\.ts$/, 'commands/status.test.ts: through the command'],
-  [/^cli\/prompt\.ts$/, 'commands/init.test.ts: on a terminal'],
-  [/^cli\/commands\/completion\.ts$/, 'completion.test.ts, in a real shell'],
-  [/^cli\/runtime\.ts$/, 'commands/serve.test.ts'],
-  [/^cli\/commands\/cancel\.ts$/, 'commands/logs.test.ts: beside the deployment it cancels'],
-  [/^cli\/(project-variables|commands\/env-(list|unset|import))\.ts$/, 'commands/env-set.test.ts: the four work on the same variables'],
-  [/^api\/description\//, 'api/description/document.test.ts; support/described.ts checks every answer that a test sees'],
-  [/^store\/tables\/variables\.ts$/, 'projects/variables.test.ts: what is written and read'],
-  [/^cli\/commands\/(logout|whoami)\.ts$/, 'commands/login.test.ts: what was logged in to'],
   [/^cli\/commands\/projects-(create|show|set|token|delete)\.ts$/, 'commands/projects.test.ts: the life of a project'],
-  [/^cli\/project-options\.ts$/, 'commands/projects.test.ts: through the commands'],
-  [/^cli\/ask-server\.ts$/, 'commands/login.test.ts: on a terminal'],
-  [/^cli\/commands\/version\.ts$/, 'main.test.ts'],
+  [/^cli\/commands\/env-(list|unset|import)\.ts$/, 'commands/env-set.test.ts: the four work on the same variables'],
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
-  [/^proc\/pty-(input|output)\.ts$/, 'pty.test.ts: on real terminals'],
-  [/^terminal\/session\.ts$/, 'sessions.test.ts: with real shells'],
-  [/^http\/(body|broken-request|connections|exchange|linger|peers|send|sink)\.ts$/, 'parts of the server: server.test.ts, over sockets'],
-  [/^http\/multipart-parser\.ts$/, 'multipart.test.ts, through its fixtures'],
-  [/^target\/put-back\.ts$/, 'undo.test.ts: whole journals'],
-  [/^target\/(disk|record|stage)\.ts$/, 'parts of one extraction: test/deploy/extraction and extract-faults'],
-  [/^logs\/(generation|watch)\.ts$/, 'tail.test.ts: what follows a file, and what wakes it'],
-  [/^logs\/search-(worker|threads|gate)\.ts$/, 'search.test.ts: a search in its threads'],
-  [/^logs\/(text|contents)\.ts$/, 'window.test.ts'],
-  [/^logs\/(viewer|sources|inflated)\.ts$/, 'api/log-sources.test.ts: over a socket'],
-  [/^store\/tables\/log-sources\.ts$/, 'api/log-sources.test.ts: over a socket'],
-  [/^system\/metrics\.ts$/, 'api/metrics.test.ts: over a socket'],
-  [/^store\/tables\/machine-history\.ts$/, 'system/history.test.ts: in a store'],
-  [/^store\/tables\/notification-targets\.ts$/, 'notify/targets.test.ts: in a store'],
-  [/^deploy\/stage-worker\.ts$/, 'second-stage.test.ts: the inside of that thread'],
-  [/^deploy\/(extract-worker|stage-entries)\.ts$/, 'the threads of one extraction: test/deploy/extract'],
-  [/^deploy\/(executors|extract-helper|extraction-files)\.ts$/, 'threads and helper processes: test/deploy/extract-threads, test/deploy/extract-helpers'],
-  [/^(projects\/(targets|target-helper)|transfer\/pack-helper)\.ts$/, 'api/run-as.test.ts, and api/files.test.ts without a user'],
-  [/^deploy\/(background|script-processes)\.ts$/, 'interrupted-scripts.test.ts: scripts of servers that were killed'],
-  [/^proc\/helper-process\.ts$/, 'the inside of a helper process: test/proc/helper']
+  [
+    /^api\/description\//,
+    'api/description/document.test.ts; support/described.ts checks every answer that a test sees'
+  ],
+  [/^http\/core\/(body|connections|exchange|send)\.ts$/, 'server.test.ts: parts of the server, over sockets']
 ]
 
-t.test('every source of lib has a test of its name', async t => {
-  for (const { path } of sources) {
-    if (testedElsewhere.some(([pattern]) => pattern.test(path))) continue
-    t.ok(existsSync(join(top, 'test', path.replace(/\.ts$/, '.test.ts'))), `test/${path.replace(/\.ts$/, '.test.ts')}`)
+t.test('every source of lib that does something has a test of its name', async t => {
+  const untested = sources.filter(source => !isTested(source) && hasCode(source) && !isInside(source))
+  for (const { path } of untested.filter(({ path }) => !testedElsewhere.some(([pattern]) => pattern.test(path)))) {
+    t.fail(testOf(path))
   }
+  for (const [pattern] of testedElsewhere) {
+    t.ok(
+      untested.some(({ path }) => pattern.test(path)),
+      `${pattern} is still needed`
+    )
+  }
+  t.ok(testedElsewhere.length <= 5, 'exceptions stay few')
 })
+
+/** Each circle of files that import one another, types included, as a line; the shortest from each file. */
+function circlesOf(files: readonly Source[], importsOf: (source: Source) => string[]): string[] {
+  const next = new Map(files.map(source => [source.path, importsOf(source)]))
+  const circles = new Map<string, string>()
+  for (const start of next.keys()) {
+    const from = new Map<string, string>()
+    const queue = [start]
+    for (let path = queue.shift(); path !== undefined && !from.has(start); path = queue.shift()) {
+      for (const to of next.get(path) ?? []) {
+        if (from.has(to)) continue
+        from.set(to, path)
+        queue.push(to)
+      }
+    }
+    if (!from.has(start)) continue
+    const circle = [start]
+    for (let path = from.get(start) as string; path !== start; path = from.get(path) as string) circle.unshift(path)
+    circles.set([...circle].sort().join(), circle.join(' → '))
+  }
+  return [...circles.values()]
+}
+
+for (const directory of ['lib', 'www']) {
+  t.test(`no files of ${directory} import one another in a circle`, async t => {
+    const files = readSources(directory)
+    const pathsOf = (source: Source): string[] =>
+      importedAtOnce(source)
+        .filter(specifier => specifier.startsWith('.'))
+        .map(specifier => normalize(join(dirname(source.path), specifier)).replace(/\.js$/, '.ts'))
+    t.strictSame(circlesOf(files, pathsOf), [])
+  })
+}
 
 t.test('nothing is exported by default, and nothing is re-exported', async t => {
   for (const { path, text } of sources) t.notMatch(text, /^export (default\b|\*|\{[^}]*\} from)/m, path)

@@ -4,42 +4,55 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 /*
- * Every place that writes under a name of the moment: what a kill leaves there, and who removes it. A new place has to be
- * written down here. Secrets are in those marked with *, which only their owner may read.
+ * Every place that writes under a name of the moment: what a kill leaves there, and who removes it. A new place has to
+ * be written down here. Secrets are in those marked with *, which only their owner may read.
  */
 const places: Record<string, string> = {
-  'backup/place.ts': '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/backup/place)',
+  'backup/place.ts':
+    '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/backup/place)',
   'backup/snapshot.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
   'cli/commands/export.ts': '* <file>.part, where the user said: the next export under that name',
-  'cli/pack.ts': '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
-  'config/replace-file.ts': '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
+  'cli/pack/pack.ts':
+    '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
+  'base/replace-file.ts':
+    '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
   'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
-  'http/socket-file.ts': '.<random> beside the socket: the next server that listens there (test/http/socket-file)',
-  'logs/inflated.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
+  'http/core/socket-file.ts': '.<random> beside the socket: the next server that listens there (test/http/socket-file)',
+  'logs/read/inflated.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
   'store/checkpoint.ts': '* svc.db.tmp, svc.db.schema-*.tmp: the next start (test/main/leftovers)',
   'store/owner.ts': 'svc.sock.<random>: the next owner (test/store/owner)',
   'store/redo-file.ts': '* svc.db.redo.tmp: the next start (test/main/leftovers)',
-  'system/probe.ts': 'health.probe: the next start (test/main/leftovers)',
-  'target/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
-  'target/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
-  'target/put-back.ts': 'as target/commit.ts',
-  'target/staging.ts': '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',
-  'target/undo.ts': 'as target/commit.ts',
-  'transfer/import.ts': '* tmp/*.before, tmp/*.absent: the next start puts back what was there, or removes them (test/deploy/asides)',
+  'machine/probe.ts': 'health.probe: the next start (test/main/leftovers)',
+  'install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
+  'install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
+  'install/put-back.ts': 'as install/commit.ts',
+  'install/staging.ts':
+    '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',
+  'install/undo.ts': 'as install/commit.ts',
+  'transfer/import.ts':
+    '* tmp/*.before, tmp/*.absent: the next start restores the previous files, or removes these (test/deploy/asides)',
   'transfer/scratch.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
 }
 
 /** Names of the moment: made to be renamed, random, or in a directory for temporary files. */
-const signs = /\.(?:tmp|part)`|\bmkdtemp\(|\brename(?:Sync)?\((?!from: )|join\((?:home\.)?tmp, (?!name\))|'health\.probe'|=> stagingPrefix \+/
+const signs =
+  /\.(?:tmp|part)`|\bmkdtemp\(|\brename(?:Sync)?\((?!from: )|join\((?:home\.)?tmp, (?!name\))|'health\.probe'|=> stagingPrefix \+/
 
-t.test('every place that writes under a name of the moment is written down, with who removes what a kill leaves', async t => {
-  const top = fileURLToPath(new URL('../../lib/', import.meta.url))
-  const found = readdirSync(top, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts')).filter(path => {
-    const lines = readFileSync(join(top, path), 'utf8').split('\n').filter(line => !/^\s*(\*|\/\*|\/\/)/.test(line))
-    return lines.some(line => signs.test(line))
-  })
-  t.strictSame(found.map(path => path.replaceAll('\\', '/')).sort(), Object.keys(places).sort())
-})
+t.test(
+  'every place that writes under a name of the moment is written down, with who removes what a kill leaves',
+  async t => {
+    const top = fileURLToPath(new URL('../../lib/', import.meta.url))
+    const found = readdirSync(top, { recursive: true, encoding: 'utf8' })
+      .filter(path => path.endsWith('.ts'))
+      .filter(path => {
+        const lines = readFileSync(join(top, path), 'utf8')
+          .split('\n')
+          .filter(line => !/^\s*(\*|\/\*|\/\/)/.test(line))
+        return lines.some(line => signs.test(line))
+      })
+    t.strictSame(found.map(path => path.replaceAll('\\', '/')).sort(), Object.keys(places).sort())
+  }
+)

@@ -1,6 +1,6 @@
 import type { DeploymentRow } from '../lib/model/deployment.js'
-import { NoticeEvent } from './elements/svc-notices.js'
-import { deploymentWords } from './elements/words.js'
+import { NoticeEvent } from './elements/base/svc-notices.js'
+import { deploymentWords } from './elements/base/words.js'
 import { errorWords } from './words/errors.js'
 import type { PageContext } from './pages/page.js'
 import { Unreachable } from './server/client.js'
@@ -9,7 +9,7 @@ import { t } from './words/t.js'
 
 const looked = 5
 
-/** While the tab is seen, a word about each deployment that ended and is not what the reader looks at. */
+/** While the tab is visible, shows a notice for each finished deployment that is not on the current page. */
 export function watchEnded({ app, context }: { app: HTMLElement; context: PageContext }): void {
   const ended = createEnded()
 
@@ -19,7 +19,7 @@ export function watchEnded({ app, context }: { app: HTMLElement; context: PageCo
       const { items } = await context.calls.deployments({ limit: looked })
       for (const deployment of ended(items).filter(isElsewhere)) app.dispatchEvent(noticeOf(deployment))
     } catch (error) {
-      // The frame says that the server is away.
+      // The frame shows that the server cannot be reached.
       if (!(error instanceof Unreachable)) console.warn(errorWords(error))
     }
   }
@@ -28,7 +28,7 @@ export function watchEnded({ app, context }: { app: HTMLElement; context: PageCo
   void look()
 }
 
-/** The pages of a deployment and of its project tell it themselves. */
+/** Whether another page is open than that of the deployment or its project, which show the result themselves. */
 function isElsewhere({ id, projectId }: DeploymentRow): boolean {
   return !location.pathname.includes(id) && !location.pathname.includes(projectId)
 }

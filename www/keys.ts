@@ -1,22 +1,22 @@
 import { rooms } from './router.js'
 
-/** What a key asks of the frame. */
+/** An action of the frame that a key requests. */
 export type Wish = { kind: 'palette' } | { kind: 'help' } | { kind: 'go'; address: string } | { kind: 'search' }
 
-/** A key as the browser tells it, or the like. */
+/** The used part of a keyboard event. */
 export interface Key {
   key: string
   ctrlKey: boolean
   metaKey: boolean
   altKey: boolean
-  /** The reader is writing: only keys that no text needs count. */
+  /** Whether the user is typing text, so that only keys without text apply. */
   isWriting: boolean
 }
 
-/** How long after `g` its second key may come. */
+/** Maximum time between `g` and its second key. */
 const secondKeyMs = 1500
 
-/** Follows the keys that are pressed: `Ctrl-K`, `?`, `/`, and `g` with the key of a room. Pure but for its memory. */
+/** Creates the reader of shortcuts: `Ctrl-K`, `?`, `/`, and `g` with the key of a room. Pure except for its memory. */
 export function createKeys(): (key: Key, atMs: number) => Wish | null {
   let wentMs = -Infinity
   return ({ key, ctrlKey, metaKey, altKey, isWriting }, atMs) => {

@@ -1,7 +1,7 @@
 import { createCalls } from './server/calls.js'
 import { createClient, createConnection, pauseMs } from './server/client.js'
-import { SvcApp } from './elements/svc-app.js'
-import { SvcNotices } from './elements/svc-notices.js'
+import { SvcApp } from './elements/base/svc-app.js'
+import { SvcNotices } from './elements/base/svc-notices.js'
 import type { Overlays } from './overlays.js'
 import { LostPage, Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
@@ -9,13 +9,13 @@ import { pageTable } from './page-table.js'
 import { pathBelow, startRouter } from './router.js'
 import type { PageRow, Place } from './router.js'
 import { createChanges } from './state/changes.js'
-import { createPreferences, createSession, SessionEvent } from './state/session.js'
+import { createPreferences, createSession, type SessionEvent } from './state/session.js'
 import { addWords, language, setLanguage } from './words/t.js'
 import type { Words } from './words/t.js'
 
 /*
- * The panel's only file with side effects: it registers the elements, builds what the pages share, and keeps page and
- * address together.
+ * The only module of the panel with side effects: it registers the elements, creates the shared services, and shows the
+ * page of the address.
  */
 
 function define(elements: ElementTable): void {
@@ -24,7 +24,7 @@ function define(elements: ElementTable): void {
   }
 }
 
-/** The table of words of a page, where the reader's language needs one. */
+/** Loads the words of a page if the language needs them. */
 async function loadWords(name: string): Promise<void> {
   if (language() === 'en') return
   const { words }: { words: Words } = await import(`./words/${language()}/${name}.js`)
@@ -80,7 +80,7 @@ const context: PageContext = {
 let overlays: Overlays | undefined
 let loadingOverlays: Promise<Overlays> | undefined
 
-/** Loads what lies over pages with the first key or wish for it: the first screen does without. */
+/** Loads the overlays when they are first needed. The first screen does not need them. */
 function withOverlays(use: (overlays: Overlays) => void): void {
   if (overlays !== undefined) return use(overlays)
   loadingOverlays ??= import('./overlays.js').then(({ createOverlays }) => {
@@ -92,17 +92,17 @@ function withOverlays(use: (overlays: Overlays) => void): void {
   })
 }
 
-/** What ends elsewhere is told; the module for it comes when there has been time for something to end. */
+/** Starts the notices of finished deployments. Their module is loaded later. */
 function watchDeployments(): void {
   setTimeout(() => {
     import('./deployment-watch.js').then(module => module.watchEnded({ app, context }), console.warn)
   }, 15_000)
 }
 
-/** An answer that takes longer is not waited for: the network may have swallowed the question. */
+/** Timeout of a request that checks the connection. Networks may drop requests silently. */
 const findAgainMs = 10_000
 
-/** Asks until there is an answer, whatever it is; every answer opens the connection. */
+/** Sends requests until there is any answer, which restores the connection. */
 async function findAgain(): Promise<void> {
   for (let attempt = 0; connection.state === 'lost'; attempt++) {
     await new Promise(resolve => setTimeout(resolve, pauseMs(attempt, Math.random)))
@@ -113,7 +113,7 @@ async function findAgain(): Promise<void> {
 let newest = 0
 let shownKey = ''
 
-/** Shows the place's page; a page stays when only the query, or a tab of it, changes. */
+/** Shows the page of a place. The page stays if only its query or tab changes. */
 async function show(place: Place | null): Promise<void> {
   const mine = ++newest
   if (place !== null && (session.id === null) !== (place.row.tag === loginTag)) return redirect(place)
@@ -122,7 +122,7 @@ async function show(place: Place | null): Promise<void> {
   try {
     await place?.row.load()
   } catch (cause) {
-    // A module that cannot be had: the server is away, or it has been updated since this page was loaded.
+    // The module cannot be loaded: the server is unreachable or was updated.
     if (mine !== newest) return
     console.warn(cause)
     return showPage(Object.assign(document.createElement('svc-page-lost') as LostPage, { isUnloadable: true }), '')
@@ -144,7 +144,7 @@ function showPage(page: HTMLElement, room: string | null): void {
   app.room = room
 }
 
-/** Who is not signed in goes to the login and comes back afterwards; who is has nothing to do there. */
+/** Redirects to the login without a session, and away from it with one. */
 function redirect(place: Place): void {
   if (place.row.tag === loginTag) {
     const to = pathBelow(base, new URL(place.query.get('to') ?? '', base).href)
@@ -171,7 +171,7 @@ addEventListener('offline', () => connection.set('lost'))
 app.addEventListener('overlay', event => withOverlays(({ lay }) => lay(event.overlay)))
 addEventListener('keydown', event => {
   if (event.defaultPrevented) return
-  // The browser has a Ctrl-K of its own, and does not wait for a module.
+  // Prevent the browser's own Ctrl-K at once, before the module is loaded.
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') event.preventDefault()
   withOverlays(({ press }) => press(event))
 })

@@ -1,27 +1,29 @@
-import type { Overlay, SvcApp } from './elements/svc-app.js'
-import { NoticeEvent } from './elements/svc-notices.js'
+import type { Overlay, SvcApp } from './elements/base/svc-app.js'
+import { NoticeEvent } from './elements/base/svc-notices.js'
 import { errorWords } from './words/errors.js'
 import { createKeys } from './keys.js'
 import type { PageContext } from './pages/page.js'
 import type { Preferences } from './state/session.js'
 
+/** What `createOverlays` needs. */
 export interface OverlayNeeds {
   app: SvcApp
   context: PageContext
   preferences: Preferences
 }
 
+/** The overlays of the frame. */
 export interface Overlays {
   lay(overlay: Overlay): void
-  /** Does what a key asks of the frame. */
+  /** Handles a shortcut. */
   press(event: KeyboardEvent): void
 }
 
-/** What the frame lays over a page: each is loaded when it is first wanted, by its button or its key. */
+/** Creates the overlays. Each is loaded when its button or key is first used. */
 export function createOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
   const load = {
-    palette: () => import('./elements/svc-palette.js'),
-    preferences: () => import('./elements/svc-preferences.js')
+    palette: () => import('./elements/base/svc-palette.js'),
+    preferences: () => import('./elements/settings/svc-preferences.js')
   }
 
   async function lay(overlay: Overlay): Promise<void> {
@@ -40,13 +42,16 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds): Ove
   const keys = createKeys()
   const press = (event: KeyboardEvent): void => {
     const target = event.target instanceof HTMLElement ? event.target : document.body
-    // What is pressed in a terminal is the shell's.
+    // Keys in a terminal belong to the shell.
     if (context.session.id === null || target.closest('svc-terminal') !== null) return
     const { key, ctrlKey, metaKey, altKey } = event
     const isWriting = target.closest('input, textarea, select') !== null
     const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)
-    // Where the field is not open yet, its button says so by the key that stands for it.
-    const field = wish?.kind === 'search' ? app.querySelector<HTMLElement>('main input[type=search], main [aria-keyshortcuts="/"]') : null
+    // If the field is not open, press the button that declares this shortcut.
+    const field =
+      wish?.kind === 'search'
+        ? app.querySelector<HTMLElement>('main input[type=search], main [aria-keyshortcuts="/"]')
+        : null
     if (wish === null || (wish.kind === 'search' && field === null)) return
     event.preventDefault()
     if (wish.kind === 'palette') void lay('palette')

@@ -1,41 +1,50 @@
 /*
- * Every page: its address, the room it belongs to, its module. The panel routes by it (main.ts); the server names the
- * modules of the page that is asked for in index.html (lib/http/modules.ts), so this file touches no document.
+ * The table of pages: address, room, module. The panel routes by it (main.ts), and the server lists the modules of the
+ * requested page in index.html (lib/http/static/link.ts), so this file uses no DOM.
  */
 
-/** Elements by their tag, as a module hands them to whoever registers them. */
+/** A module that exports elements by tag. */
 type PageModule = { elements: Readonly<Record<string, CustomElementConstructor>> }
 
+/** One row of the table. */
 export interface PageEntry {
-  /** Segments below the base; `:name` is a parameter. */
+  /** Path below the base; `:name` is a parameter. */
   path: string
-  /** The address of the room; null: a page without a frame. */
+  /** Address of the room, or null for a page without a frame. */
   room: string | null
-  /** The page in `pages/`, and its words in `words/<language>/`. */
+  /** Name of the module in `pages/` and of its words in `words/<language>/`. */
   module: string
   load: () => Promise<PageModule>
 }
 
-const entry = (path: string, room: string | null, module: string, load: () => Promise<PageModule>): PageEntry =>
-  ({ path, room, module, load })
-
+/** All pages. */
 export const pageTable: readonly PageEntry[] = [
-  entry('', '.', 'overview', () => import('./pages/overview.js')),
-  entry('login', null, 'login', () => import('./pages/login.js')),
-  entry('projects', 'projects', 'projects', () => import('./pages/projects.js')),
-  entry('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
-  entry('projects/:id/files', 'projects', 'project', () => import('./pages/project.js')),
-  entry('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
-  entry('projects/:id/logs', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
-  entry('projects/:id/logs/:sourceId', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
-  entry('logs', 'logs', 'logs', () => import('./pages/logs.js')),
-  entry('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
-  entry('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
-  entry('terminal', 'terminal', 'terminal', () => import('./pages/terminal.js')),
-  entry('system', 'system', 'system', () => import('./pages/system.js')),
-  entry('storage', 'system', 'storage', () => import('./pages/storage.js')),
-  entry('audit', 'system', 'audit', () => import('./pages/audit.js')),
-  entry('settings', 'settings', 'settings', () => import('./pages/settings.js')),
-  entry('labels', 'settings', 'labels', () => import('./pages/labels.js')),
-  entry('migration', 'settings', 'migration', () => import('./pages/migration.js'))
+  { path: '', room: '.', module: 'overview', load: () => import('./pages/overview.js') },
+  { path: 'login', room: null, module: 'login', load: () => import('./pages/login.js') },
+  { path: 'projects', room: 'projects', module: 'projects', load: () => import('./pages/projects.js') },
+  { path: 'projects/:id', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
+  { path: 'projects/:id/files', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
+  { path: 'projects/:id/settings', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
+  {
+    path: 'projects/:id/logs',
+    room: 'projects',
+    module: 'project-logs',
+    load: () => import('./pages/project-logs.js')
+  },
+  {
+    path: 'projects/:id/logs/:sourceId',
+    room: 'projects',
+    module: 'project-logs',
+    load: () => import('./pages/project-logs.js')
+  },
+  { path: 'logs', room: 'logs', module: 'logs', load: () => import('./pages/logs.js') },
+  { path: 'deployments', room: 'deployments', module: 'deployments', load: () => import('./pages/deployments.js') },
+  { path: 'deployments/:id', room: 'deployments', module: 'deployment', load: () => import('./pages/deployment.js') },
+  { path: 'terminal', room: 'terminal', module: 'terminal', load: () => import('./pages/terminal.js') },
+  { path: 'system', room: 'system', module: 'system', load: () => import('./pages/system.js') },
+  { path: 'storage', room: 'system', module: 'storage', load: () => import('./pages/storage.js') },
+  { path: 'audit', room: 'system', module: 'audit', load: () => import('./pages/audit.js') },
+  { path: 'settings', room: 'settings', module: 'settings', load: () => import('./pages/settings.js') },
+  { path: 'labels', room: 'settings', module: 'labels', load: () => import('./pages/labels.js') },
+  { path: 'migration', room: 'settings', module: 'migration', load: () => import('./pages/migration.js') }
 ]

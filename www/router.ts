@@ -1,23 +1,24 @@
 import type { IconName } from './dom/html.js'
 
-/** One page: its address below the base, and where its element comes from when it is first shown. */
+/** A page: its path below the base, and how its element is loaded. */
 export interface PageRow {
-  /** Segments; `:name` is a parameter: `projects/:id`. */
+  /** Path with parameters, for example `projects/:id`. */
   path: string
   tag: string
-  /** The address of the room it belongs to; null: a page without a frame. */
+  /** Address of its room, or null for a page without a frame. */
   room: string | null
-  /** Defines the page's elements. */
+  /** Loads and registers the elements of the page. */
   load: () => Promise<void>
 }
 
+/** A page with its parameters and query. */
 export interface Place {
   row: PageRow
   params: Readonly<Record<string, string>>
   query: URLSearchParams
 }
 
-/** The page that an address below the base names; null: none. Pure. */
+/** Returns the place of a path below the base, or null. Pure. */
 export function placeOf(rows: readonly PageRow[], path: string, search: string): Place | null {
   const segments = split(path)
   for (const row of rows) {
@@ -47,7 +48,7 @@ function match(pattern: string[], segments: string[]): Record<string, string> | 
   return params
 }
 
-/** The part of an address that is below the base; null: it is outside. Pure; `base` ends with a slash. */
+/** Returns the part of an address below the base, or null if it is outside. `base` ends with a slash. Pure. */
 export function pathBelow(base: string, address: string): { path: string; search: string } | null {
   const root = new URL(base)
   const url = new URL(address, base)
@@ -56,25 +57,27 @@ export function pathBelow(base: string, address: string): { path: string; search
   return { path: isRoot ? '' : url.pathname.slice(root.pathname.length), search: url.search }
 }
 
+/** Keeps page and address together. */
 export interface Router {
   readonly place: Place | null
   /** Goes to an address below the base: `projects/x`, `deployments?status=failed`. */
   go(path: string, options?: { isReplacing?: boolean }): void
   /**
-   * Where something unsaved would be lost: asked before any other place is shown, it calls `leave` when the reader agrees.
+   * Called before another place is shown if unsaved changes would be lost. It calls `leave` if the user agrees.
    */
   guard: ((leave: () => void) => void) | null
 }
 
+/** What `startRouter` needs. */
 export interface RouterNeeds {
   rows: readonly PageRow[]
-  /** The document's base, ending with a slash. */
+  /** Base of the document, ending with a slash. */
   base: string
-  /** Called with each new place, and with null for an address that names no page. */
+  /** Called with each new place, and with null for an unknown address. */
   onPlace: (place: Place | null) => void
 }
 
-/** Keeps page and address together: links, back and forward, go(). Starts with the address the window has. */
+/** Starts routing: links, back and forward, `go()`. Begins with the current address. */
 export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
   let place: Place | null = null
   let guard: Router['guard'] = null
@@ -93,17 +96,18 @@ export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
     place = below === null ? null : placeOf(rows, below.path, below.search)
     onPlace(place)
   }
-  const go: Router['go'] = (path, { isReplacing = false } = {}) => leaving(() => {
-    const address = new URL(path, base).href
-    if (isReplacing) history.replaceState(null, '', address)
-    else history.pushState(null, '', address)
-    if (!isReplacing) scrollTo(0, 0)
-    show()
-  })
+  const go: Router['go'] = (path, { isReplacing = false } = {}) =>
+    leaving(() => {
+      const address = new URL(path, base).href
+      if (isReplacing) history.replaceState(null, '', address)
+      else history.pushState(null, '', address)
+      if (!isReplacing) scrollTo(0, 0)
+      show()
+    })
 
   addEventListener('popstate', () => {
     if (guard === null) return show()
-    // The browser has gone already: back to where the reader still is, until it is clear.
+    // The browser has already moved: restore the shown address until the user decides.
     history.pushState(null, '', shownAddress)
     leaving(() => history.back())
   })
@@ -130,7 +134,7 @@ export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
   }
 }
 
-/** The address of a link that this window should open itself; null: leave the click alone. */
+/** Returns the address of a clicked link that this window opens itself, or null to leave the click to the browser. */
 function addressOf(event: MouseEvent): string | null {
   const isPlain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
   if (!isPlain || event.defaultPrevented) return null
@@ -139,17 +143,18 @@ function addressOf(event: MouseEvent): string | null {
   return link.origin === location.origin && link.hash === '' ? link.href : null
 }
 
-/** A place of the frame. `words` is English, and said by t(). */
+/** A room of the frame. `words` is English and a key of t(). */
 export interface Room {
   address: string
   words: string
   picture: IconName
-  /** Pressed after `g`, it leads there. */
+  /** Key after `g` that opens the room. */
   key: string
-  /** Not at the bottom of a phone, but behind its last button. */
+  /** Whether phones show it behind the last button instead of in the bar. */
   isFurther?: boolean
 }
 
+/** All rooms. */
 export const rooms: readonly Room[] = [
   { address: '.', words: 'Overview', picture: 'overview', key: 'o' },
   { address: 'projects', words: 'Projects', picture: 'projects', key: 'p' },
@@ -160,7 +165,7 @@ export const rooms: readonly Room[] = [
   { address: 'settings', words: 'Settings', picture: 'settings', key: ',', isFurther: true }
 ]
 
-/** The screens of a room that has several, as its tabs. */
+/** Tabs of the rooms with several screens. */
 export const tabs: Readonly<Record<string, ReadonlyArray<{ address: string; words: string }>>> = {
   system: [
     { address: 'system', words: 'Health and resources' },

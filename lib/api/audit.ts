@@ -1,8 +1,9 @@
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import type { AuditEntry } from '../model/audit.js'
 import { queryLimit, queryText } from './fields.js'
 import type { Handler } from './route.js'
 
+/** Filters of the audit log. `before` is the id of an entry: only older ones are returned. */
 export interface AuditQuery {
   action?: string | undefined
   projectId?: string | undefined
@@ -10,9 +11,10 @@ export interface AuditQuery {
   before?: string | undefined
 }
 
-/** The audit log, newest first. */
+/** Handlers of the audit log. */
 export function auditHandlers({ listAudit }: { listAudit(query: AuditQuery): AuditEntry[] }) {
   return {
+    /** `GET /api/audit`: the entries, newest first. */
     list: ({ query }) => {
       const items = listAudit({
         action: queryText(query, 'action'),

@@ -3,7 +3,7 @@ import type { Limiter } from '../auth/limiter.js'
 import { ticketPurposes } from '../auth/tickets.js'
 import type { TicketPurpose } from '../auth/tickets.js'
 import { Refusal } from '../base/refusal.js'
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import type { AuditEvent } from '../model/audit.js'
 import type { ListedSession, SignedIn } from '../model/session.js'
 import { flag, line, oneOf, optional, readFields } from './fields.js'
@@ -13,11 +13,16 @@ import type { ApiRequest, Handler } from './route.js'
 const maxTokenLength = 4096
 const token = line({ max: maxTokenLength })
 
+/** Fields of `POST /api/auth/login`. */
 export const loginFields = { token, session: optional(flag), remember: optional(flag) }
+/** Fields of `POST /api/settings/token`. */
 export const changeTokenFields = { oldToken: token, newToken: token }
+/** Fields of `POST /api/auth/reset`. */
 export const resetTokenFields = { newToken: token }
+/** Fields of `POST /api/tickets`. */
 export const ticketFields = { purpose: oneOf(ticketPurposes) }
 
+/** Dependencies of the handlers of authentication. */
 export interface AuthNeeds {
   admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
   limiter: Limiter
@@ -26,19 +31,20 @@ export interface AuthNeeds {
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
-/** Login, sessions, token change and reset, and tickets (§4.2, §4.7, §4.13, §5). */
+/** Handlers of login, sessions, the admin token and tickets (§4.2, §4.7, §4.13, §5). */
 export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthNeeds) {
   const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
     (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
 
   /**
-   * `POST /api/auth/login {token, session?, remember?}`. With `session: true` a browser session begins: the answer sets its
-   * cookie, and has `session: {id, expiresAt, csrf}`. `remember` lets the browser keep it when it is closed.
+   * `POST /api/auth/login {token, session?, remember?}`: checks the admin token. With `session: true` it begins a
+   * browser session: the response sets a cookie and contains `session: {id, expiresAt, csrf}`. With `remember: true`
+   * the browser keeps the cookie after it is closed.
    */
   const login: Handler = async request => {
     const { token, session, remember = false } = readFields(await request.json(), loginFields)
     if (!(await isAdminToken(request, token))) {
-      throw new Refusal('unauthorized', 'wrong_token', 'The login failed: this is not the admin token')
+      throw new Refusal('unauthorized', 'wrong_token', 'Login failed: the token is not the admin token')
     }
     if (session === true) {
       const { cookie, ...begun } = await sessions.begin(request, { remember })
@@ -48,6 +54,7 @@ export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthN
     return json({ success: true, message: 'The token is valid' })
   }
 
+  /** `POST /api/settings/token {oldToken, newToken}`: changes the admin token. */
   const changeToken: Handler = async request => {
     const { actor } = request
     const fields = readFields(await request.json(), changeTokenFields)
@@ -60,7 +67,10 @@ export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthN
     return json({ success: true, message: 'The admin token was changed' })
   }
 
-  /** For the one who owns the data directory, and so needs no old token: `svc admin reset-password`. */
+  /**
+   * `POST /api/auth/reset {newToken}`, used by `svc admin reset-password`. It needs no old token: the route is only
+   * reachable through the socket in the data directory.
+   */
   const resetToken: Handler = async request => {
     const { newToken } = readFields(await request.json(), resetTokenFields)
     await sessions.withNewToken({}, () => admin.change(newToken))
@@ -68,37 +78,38 @@ export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthN
     return json({ success: true, message: 'The admin token was reset' })
   }
 
+  /** `POST /api/tickets {purpose}`: issues a ticket for one request. */
   const ticket: Handler = async request => {
     const { purpose } = readFields(await request.json(), ticketFields)
     return json({ success: true, ...tickets.issue(purpose) })
   }
 
-  /** `GET /api/auth/session`: the caller, and what a page with a session needs to make changes. */
+  /** `GET /api/auth/session`: the caller, and the CSRF value that a browser session needs for changes. */
   const session: Handler = ({ actor }) => {
     const { role, name } = actor
     const { id = null, expiresAt = null } = actor.session ?? {}
     return json({ role, name, id, csrf: actor.session?.csrf() ?? null, expiresAt } satisfies SignedIn)
   }
 
-  /** `DELETE /api/auth/session`: signs the browser out. A bearer token has no session, and stays valid. */
+  /** `DELETE /api/auth/session`: ends the session of the request. A bearer token has no session and stays valid. */
   const signOut: Handler = async ({ actor, isSecure }) => {
-    if (actor.session === undefined) return json({ success: true, message: 'There is no session to end' })
+    if (actor.session === undefined) return json({ success: true, message: 'No session to end' })
     await sessions.end(actor.session.id, { actor, own: true })
     const cookie = sessions.removal(isSecure)
     return json({ success: true, message: 'Signed out' }, 200, cookie === null ? {} : { 'set-cookie': cookie })
   }
 
-  /** `GET /api/sessions`: `{sessions: ListedSession[]}`, the most recently used first. */
+  /** `GET /api/sessions`: the browser sessions, most recently used first. */
   const list: Handler = ({ actor }) => {
     const listed: ListedSession[] = sessions.list().map(each => ({ ...each, current: each.id === actor.session?.id }))
     return json({ sessions: listed })
   }
 
-  /** `DELETE /api/sessions/:id`: ends a session at once, with its streams and terminals. */
+  /** `DELETE /api/sessions/:id`: ends a session immediately, and closes its streams and terminals. */
   const revoke: Handler = async request => {
     const id = param(request, 'id')
     await sessions.end(id, { actor: request.actor, own: id === request.actor.session?.id })
-    return json({ success: true, message: 'The session was ended' })
+    return json({ success: true, message: 'The session has ended' })
   }
 
   return { login, session, signOut, list, revoke, changeToken, resetToken, ticket }

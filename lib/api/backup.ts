@@ -4,7 +4,7 @@ import { queryPath } from './fields.js'
 import type { Handler } from './route.js'
 import { throughStream, writeTo } from './write-to.js'
 
-/** What `svc backup` asks for; the seal is its to put on. */
+/** Handler of `GET /api/backup`: writes a backup without its seal. `svc backup` adds the seal. */
 export function backupHandlers({ backups }: { backups: Backups }) {
   return {
     write: async ({ query, actor }) => {

@@ -1,16 +1,16 @@
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import { changeTopics } from '../model/changes.js'
 import type { ChangeTopic, ChangeVersions } from '../model/changes.js'
 import type { Handler } from './route.js'
 
 const topics = Object.keys(changeTopics) as ChangeTopic[]
 
-/** The store's tables of all topics. */
+/** The store tables of all topics, each one once. */
 export const changeTables = [...new Set(Object.values(changeTopics).flat())]
 
 /**
- * `GET /api/changes`: one small request tells an idle page whether to load any of its lists again. Answers 304 if nothing
- * has changed since the ETag of the last answer.
+ * Handler of `GET /api/changes`: the version of each list. With this one small request, an idle page finds out which of
+ * its lists to reload. The response is 304 if nothing has changed since the ETag of the previous response.
  */
 export function changesHandlers({ version }: { version(tables: readonly string[]): string }) {
   return {

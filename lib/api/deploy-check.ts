@@ -1,15 +1,16 @@
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import type { UploadPermit } from '../model/upload-permit.js'
-import type { Quota } from '../system/quota.js'
+import type { Quota } from '../machine/quota.js'
 import { queryText } from './fields.js'
 import { checkUploadProject } from './upload.js'
 import type { ApiRequest, Handler } from './route.js'
 
 const bytesPerMegabyte = 1024 * 1024
 
+/** Dependencies of the upload check. */
 export interface DeployCheckNeeds {
   deployer: Pick<Deployer, 'checkClientScripts'>
   findProject(id: string): Project | undefined
@@ -18,15 +19,16 @@ export interface DeployCheckNeeds {
 }
 
 /**
- * `GET /api/deploy/check?projectId=&scripts=`: whether an upload with this token would be refused, so that a client need
- * not pack and send it to find out. `scripts` lists the fields of client scripts that the upload would carry:
- * `preDeploy`, `postDeploy`. Refuses as the upload does, and 403 `deploy_token_needed` for the admin token.
+ * Handler of `GET /api/deploy/check?projectId=&scripts=`: checks whether an upload with this token would be accepted,
+ * so that a client can find out before it packs and sends files. `scripts` lists the script fields that the upload
+ * would contain: `preDeploy`, `postDeploy`. Refuses like the upload, and with 403 `deploy_token_needed` for the admin
+ * token.
  */
 export function deployCheckHandlers({ deployer, findProject, settings, quota }: DeployCheckNeeds) {
   return {
     async check(request) {
       const projectId = queryText(request.query, 'projectId')
-      if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: which project to deploy to')
+      if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: name the project to deploy to')
       refuseAdmin(request)
       refuseUnknown(projectId, request, findProject)
       const project = checkUploadProject(projectId, request.actor, findProject)
@@ -45,14 +47,19 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
   } satisfies Record<string, Handler>
 }
 
-/** With a code of its own: an older server answers 404 `not_found` to the request itself. */
+/**
+ * Refuses an unknown project with `no_such_project`. The code differs from `not_found`, which an older server without
+ * this route answers.
+ */
 function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: DeployCheckNeeds['findProject']): void {
   if (actor.role !== 'global' || findProject(projectId) !== undefined) return
-  throw new Refusal('not_found', 'no_such_project', `Project not found: ${projectId}`)
+  throw new Refusal('not_found', 'no_such_project', `Project not found: "${projectId}"`)
 }
 
+/** Refuses the admin token with `deploy_token_needed`: it cannot upload. */
 function refuseAdmin({ actor }: ApiRequest): void {
   if (actor.role !== 'admin' && actor.role !== 'local') return
-  const sentence = 'This is the admin token: an upload needs the deploy token of the project ("svc projects token" prints it)'
+  const sentence =
+    'An upload needs the deploy token of the project, not the admin token. "svc projects token" prints it'
   throw new Refusal('forbidden', 'deploy_token_needed', sentence)
 }

@@ -1,6 +1,6 @@
 import { invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { line, nullable, oneOf, queryText, readFields } from './fields.js'
 import type { Records } from './records.js'
@@ -9,19 +9,25 @@ import { param } from './route.js'
 import { runReply } from './run-reply.js'
 
 const finalStatuses = ['success', 'failed'] as const
+/** Fields of `PATCH /api/deployments/:id/status`. */
 export const markFields = { status: oneOf(finalStatuses) }
+/** Fields of `POST /api/deployments/:id/rollback`. */
 export const rollbackFields = { message: nullable(line({ max: maxMessageLength })) }
 
+/** Dependencies of the handlers of deployments. */
 export interface DeploymentsNeeds {
   deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'manifest' | 'changes'>
   records: Pick<Records, 'find' | 'complete'>
-  /** Where people see a deployment; null: nobody has said. */
+  /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
   pageOf(id: string): string | null
 }
 
-/** What is done to a deployment, and what it did to files (§4.5, and decided). */
+/** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
 export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNeeds) {
   return {
+    /**
+     * `POST /api/deployments/:id/rollback`: waits for the result, or streams the output if the client accepts NDJSON.
+     */
     rollback: async request => {
       const { message } = readFields(await optionalBody(request), rollbackFields)
       const run = await deployer.rollback(param(request, 'id'), { message, actor: request.actor })
@@ -31,33 +37,37 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
       return json({ success: status === 'success', deployId: id, status, duration, ...failure })
     },
 
+    /** `POST /api/deployments/:id/cancel`: cancels a queued or running deployment. */
     cancel: async request => {
       const { id } = records.find(request, param(request, 'id'))
       const row = await deployer.cancel(id, request.actor)
       return json({ success: true, message: 'The deployment was cancelled', deployment: await records.complete(row) })
     },
 
+    /** `PATCH /api/deployments/:id/status`: corrects the status of a finished deployment. */
     mark: async request => {
       const { status } = readFields(await request.json(), markFields)
       const row = await deployer.mark(param(request, 'id'), status, request.actor)
       return json({ success: true, deployment: await records.complete(row) })
     },
 
+    /** `GET /api/deployments/:id/files`: the files that the deployment installed. */
     files: async request => {
       const { id } = records.find(request, param(request, 'id'))
       return json(await deployer.manifest(id))
     },
 
+    /** `GET /api/deployments/:id/changes?against=`: compares the files of two deployments. */
     changes: async request => {
       const { id } = records.find(request, param(request, 'id'))
       const against = queryText(request.query, 'against')
-      if (against === undefined) throw invalid('against', '"against" is missing: which deployment to compare with')
+      if (against === undefined) throw invalid('against', '"against" is missing: name the deployment to compare with')
       return json(await deployer.changes(id, records.find(request, against).id))
     }
   } satisfies Record<string, Handler>
 }
 
-/** The body where there is one; a rollback needs none. */
+/** Returns the JSON body, or an empty object if the request has no body: a rollback does not need one. */
 async function optionalBody(request: ApiRequest): Promise<unknown> {
   const { headers } = request
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
-import { attachment, fileReply } from '../http/file.js'
-import { json } from '../http/route.js'
-import type { Secrets } from '../logs/secrets.js'
+import { attachment, fileReply } from '../http/static/file.js'
+import { json } from '../http/core/route.js'
+import type { Secrets } from '../logs/read/secrets.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
 import type { Targets } from '../projects/targets.js'
-import { readPreview } from '../target/browse.js'
-import type { Inspect } from '../target/browse.js'
+import { readPreview } from '../install/browse.js'
+import type { Inspect } from '../install/browse.js'
 import { queryPath } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
@@ -18,8 +18,12 @@ interface FilesNeeds {
   secrets: Secrets
 }
 
-/** What lies in a project's target (§4.4), never anything outside it; what may hold secrets is listed and not shown. */
+/**
+ * Handlers that list and read the files of a project's target (§4.4). They never leave the target. Files that may
+ * contain secrets are listed, but their content is not shown.
+ */
 export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
+  /** Checks both the requested path and the real path of the opened file, so that a link cannot bypass the check. */
   function inspect(deployPath: string, asked: string): Inspect {
     const named = { asked, field: 'path' }
     return ({ handle, path }) => {
@@ -30,6 +34,7 @@ export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
   }
 
   return {
+    /** `GET /api/projects/:id/files?path=`: a directory of the target. */
     list: async request => {
       const project = projects.get(param(request, 'id'))
       const path = queryPath(request.query, 'path') ?? ''
@@ -37,13 +42,14 @@ export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
       return json(await targets.list(project, path))
     },
 
+    /** `GET /api/projects/:id/file?path=`: the text of a file. */
     preview: async request => {
       const project = projects.get(param(request, 'id'))
       const asked = filePath(request)
       return json(await readPreview(await targets.open(project, asked, inspect(project.deployPath, asked))))
     },
 
-    /** Whatever the file is, it comes as one to keep, never as a page of this origin. */
+    /** `GET /api/projects/:id/download?path=`: always an attachment, so that no file runs as a page of this origin. */
     download: async request => {
       const project = projects.get(param(request, 'id'))
       const asked = filePath(request)
@@ -56,11 +62,11 @@ export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
 
 function filePath({ query }: ApiRequest): string {
   const path = queryPath(query, 'path')
-  if (path === undefined) throw invalid('path', '"path" is missing: the file, relative to the deployPath, is needed')
+  if (path === undefined) throw invalid('path', '"path" is missing: expected a path relative to the deployPath')
   return path
 }
 
-/** A target is made by the first deployment: until then it is empty, not missing. */
+/** Returns an empty list for a missing target: the first deployment creates it. */
 function emptyIfMissing(error: unknown): FileEntry[] {
   if (error instanceof Refusal && error.kind === 'not_found') return []
   throw error

@@ -1,8 +1,8 @@
-import { json } from '../http/route.js'
-import type { Health } from '../system/health.js'
+import { json } from '../http/core/route.js'
+import type { Health } from '../machine/health.js'
 import type { Handler } from './route.js'
 
-/** Whether the service works (§4.8), in detail; in a word: probe.ts. The same shape, 200 or 503. */
+/** Handler of `GET /api/health/detail` (§4.8): 200 if the server is healthy, otherwise 503 with the same fields. */
 export function healthHandlers({ health }: { health: Health }) {
   return {
     detail: async () => {

@@ -1,5 +1,5 @@
-import { expectedTags } from '../http/conditional.js'
-import { json } from '../http/route.js'
+import { expectedTags } from '../http/core/conditional.js'
+import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
 import type { Label, LabelKind } from '../model/label.js'
@@ -8,13 +8,16 @@ import { integer, name, oneOf, optional, readFields } from './fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 
+/** Fields of a change of a category or a tag. */
 export const labelFields = {
   name: optional(name),
   color: optional(oneOf(labelColors)),
   sortOrder: optional(integer(-1_000_000, 1_000_000))
 }
+/** Fields of a new category or tag. */
 export const newLabelFields = { ...labelFields, name }
 
+/** Dependencies of the handlers of one kind of labels. */
 export interface LabelsNeeds {
   list(): Label[]
   create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
@@ -22,7 +25,7 @@ export interface LabelsNeeds {
   remove(id: string, actor: Actor): Promise<number>
 }
 
-/** Categories or tags (§4.10): the same handlers; the record goes by the kind's name. */
+/** Handlers of categories or tags (§4.10). A response contains the label in a field named after its kind. */
 export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
   return {
     list: () => json(labels.list()),

@@ -1,14 +1,14 @@
 import { basename } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
-import { json } from '../http/route.js'
-import type { Reply } from '../http/route.js'
-import { eventStream } from '../http/sse.js'
-import type { Events } from '../http/sse.js'
+import { json } from '../http/core/route.js'
+import type { Reply } from '../http/core/route.js'
+import { eventStream } from '../http/stream/sse.js'
+import type { Events } from '../http/stream/sse.js'
 import type { LogSources } from '../logs/sources.js'
-import type { LogTime } from '../logs/time-search.js'
+import type { LogTime } from '../logs/search/time-search.js'
 import type { LogViewer, RangeQuery, TimeRange } from '../logs/viewer.js'
-import { checkQuery, type SearchQuery } from '../logs/search.js'
-import { logLevels } from '../model/log-level.js'
+import { checkQuery, type SearchQuery } from '../logs/search/search.js'
+import { logLevels } from '../shared/log-level.js'
 import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
 import {
@@ -42,7 +42,7 @@ const itemSchema: JsonSchema = {
 
 const item = reads(itemSchema, { filePath: '/var/log/shop.log', label: 'Shop', kind: 'plain' }, (value, field) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalid(field, `"${field}" must be an object with a filePath`)
+    throw invalid(field, `"${field}" must be an object with "filePath"`)
   }
   const given = value as Record<string, unknown>
   return {
@@ -52,27 +52,35 @@ const item = reads(itemSchema, { filePath: '/var/log/shop.log', label: 'Shop', k
   }
 })
 
-/** §8 */
+/** Fields of `POST /api/projects/:id/log-sources` (§8). */
 export const newFields = { items: list(item, { min: 1, max: 50 }) }
+/** Fields of `PATCH /api/log-sources/:sourceId`. */
 export const changeFields = {
   label: optional(name),
   kind,
   sortOrder: optional(integer(-1_000_000, 1_000_000)),
-  filePath: optional(reads({ not: {} }, undefined, (_, field) => {
-    throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
-  }))
+  filePath: optional(
+    reads({ not: {} }, undefined, (_, field) => {
+      throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
+    })
+  )
 }
-export const bulkFields = { ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
+/** Fields of `POST /api/log-sources/bulk`. */
+export const bulkFields = {
+  ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }),
+  action: oneOf(['delete'] as const)
+}
 
 const directions = ['forward', 'backward', 'tail'] as const
 const orders = ['oldest', 'newest'] as const
 
+/** Dependencies of the handlers of log sources. */
 export interface LogSourcesNeeds {
   sources: LogSources
   viewer: Omit<LogViewer, 'close'>
 }
 
-/** Log sources, and looking into their files (§4.9, §6.3, §6.4). */
+/** Handlers of log sources and of their files: range, download, stream and search (§4.9, §6.3, §6.4). */
 export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
   const sourceOf = (request: ApiRequest): LogSource => sources.get(param(request, 'sourceId'))
 
@@ -93,7 +101,7 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
 
     remove: async request => {
       await sources.remove(param(request, 'sourceId'), request.actor)
-      return json({ success: true, message: 'The log source was removed; its file was not touched' })
+      return json({ success: true, message: 'The log source was removed; its file was not deleted' })
     },
 
     bulk: async request => {
@@ -125,11 +133,10 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
       const source = sourceOf(request)
       const tailLines = queryCount(request.query, 'tailLines', { fallback: 200, max: 5_000 })
       await viewer.check(source).catch(error => {
-        // It may come: the stream says so, and waits.
+        // The file may appear later: the stream reports that it is missing, and waits for it.
         if (!(error instanceof Refusal) || error.code !== 'file_missing') throw error
       })
-      return faultyStream((events, signal) =>
-        viewer.follow(source, { tailLines, signal }, event => events.send(event)))
+      return faultyStream((events, signal) => viewer.follow(source, { tailLines, signal }, event => events.send(event)))
     },
 
     search: async request => {
@@ -139,18 +146,28 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
       await viewer.check(source)
       return faultyStream((events, signal) =>
         viewer.search(source, { ...query, signal }, event =>
-          event.event === 'progress' ? events.comment(event.text) : events.send(event)))
+          event.event === 'progress' ? events.comment(event.text) : events.send(event)
+        )
+      )
     }
   } satisfies Record<string, Handler>
 }
 
-/** RFC 8187 §3.2.1 allows fewer characters than a URL. What is inflated for its reader loses the name's `.gz`. */
+/**
+ * Returns the encoded file name of a download. RFC 8187 §3.2.1 allows fewer characters than a URL. The name loses
+ * `.gz`, because the download is decompressed.
+ */
 function fileName({ filePath }: LogSource): string {
   const name = basename(filePath).replace(/\.gz$/i, '')
-  return encodeURIComponent(Buffer.from(name).toString()).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)
+  return encodeURIComponent(Buffer.from(name).toString()).replace(
+    /['()*]/g,
+    each => `%${each.charCodeAt(0).toString(16)}`
+  )
 }
 
-/** §7: a fault of a stream is an `error` event, which also ends it. One of ours is logged besides. */
+/**
+ * Sends an error of the stream as an `error` event, which ends the stream (§7). Errors that are bugs are also logged.
+ */
 function faultyStream(run: (events: Events, signal: AbortSignal) => Promise<void>): Reply {
   return eventStream(async (events, signal) => {
     try {
@@ -158,14 +175,19 @@ function faultyStream(run: (events: Events, signal: AbortSignal) => Promise<void
     } catch (error) {
       if (signal.aborted) throw error
       const isRefusal = error instanceof Refusal
-      const message = isRefusal ? error.message : 'The server failed to read the log: its own log tells the cause'
+      const message = isRefusal
+        ? error.message
+        : 'Cannot read the log: internal error. The server log contains the cause'
       await events.send({ event: 'error', data: { message } })
       if (!isRefusal) throw error
     }
   })
 }
 
-/** Beside §4.9: `time`, the first line at or after it, with `zone` for lines that say none. */
+/**
+ * Reads the query of a range. Not in §4.9: `time` begins at the first line with this time or a later one; see
+ * `queryTime`.
+ */
 function rangeQuery({ query, signal }: ApiRequest): RangeQuery {
   const offset = queryOffset(query, 'offset')
   const direction = queryChoice(query, 'direction', directions) ?? (offset === undefined ? 'tail' : 'forward')
@@ -173,7 +195,10 @@ function rangeQuery({ query, signal }: ApiRequest): RangeQuery {
   return { direction, offset, sizeBytes, time: queryTime(query, 'time'), signal }
 }
 
-/** Beside §4.9: `order` (`oldest`, `newest` first), `level` (it or worse), `since` and `until` with `zone`. */
+/**
+ * Reads the query of a search. Not in §4.9: `order` (`oldest` or `newest` first), `level` (this level or a more severe
+ * one), `since` and `until` with `zone`.
+ */
 function searchQuery({ query }: ApiRequest): SearchQuery & TimeRange {
   return {
     q: query.get('q') ?? '',
@@ -192,21 +217,24 @@ function searchQuery({ query }: ApiRequest): SearchQuery & TimeRange {
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/
 
-/** An instant; absent or empty: undefined. `zone`: minutes east of Greenwich, of lines whose times have no zone. */
+/**
+ * Reads a time in the query. Returns undefined if the parameter is absent or empty. The parameter `zone` is the time
+ * zone of log lines without a time zone, in minutes east of Greenwich.
+ */
 function queryTime(query: URLSearchParams, field: string): LogTime | undefined {
   const given = query.get(field)
   if (given === null || given === '') return undefined
   const atMs = instant.test(given) ? Date.parse(given) : Number.NaN
   if (Number.isNaN(atMs)) {
-    throw invalid(field, `"${field}" is "${given}": a time with its zone is needed, like 2026-11-21T12:04:11Z`)
+    throw invalid(field, `"${field}" is "${given}": expected a time with a time zone, like 2026-11-21T12:04:11Z`)
   }
   const zone = query.get('zone') ?? ''
   if (zone === '') return { atMs, zoneMinutes: undefined }
   if (/^[+-]?\d{1,3}$/.test(zone) && Math.abs(Number(zone)) <= 14 * 60) return { atMs, zoneMinutes: Number(zone) }
-  throw invalid('zone', `"zone" is "${zone}": minutes east of Greenwich are needed, from -840 to 840`)
+  throw invalid('zone', `"zone" is "${zone}": expected minutes east of Greenwich, from -840 to 840`)
 }
 
-/** As `queryLimit`, from 0. */
+/** Reads a limit like `queryLimit`, but allows 0. */
 function queryCount(query: URLSearchParams, field: string, limits: { fallback: number; max: number }): number {
   return /^0+$/.test(query.get(field) ?? '') ? 0 : queryLimit(query, field, limits)
 }

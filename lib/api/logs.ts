@@ -1,11 +1,12 @@
 import { perObject } from '../base/per-object.js'
 import { invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import { linesOf } from '../deploy/stored-output.js'
-import type { StoredBlock } from '../deploy/stored-output.js'
-import { json } from '../http/route.js'
-import type { Reply } from '../http/route.js'
-import { encodeEvents, eventStream } from '../http/sse.js'
+import { linesOf } from '../deploy/output/stored-output.js'
+import type { StoredBlock } from '../deploy/output/stored-output.js'
+import { json } from '../http/core/route.js'
+import type { Reply } from '../http/core/route.js'
+import { encodeEvents, eventStream } from '../http/stream/sse.js'
+import { deploymentStatuses } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
 import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './fields.js'
 import type { Records } from './records.js'
@@ -16,16 +17,17 @@ import { param } from './route.js'
 const windowBytes = 256 * 1024
 const maxWindowBytes = 1024 * 1024
 
-const statuses: readonly DeploymentStatus[] = ['queued', 'running', 'success', 'failed']
-
+/** Filters of the list of deployments. */
 export interface LogQuery {
   projectId?: string | undefined
   status?: DeploymentStatus | undefined
   branch?: string | undefined
   commit?: string | undefined
+  /** Only the newest deployment of each project. */
   newest?: true | undefined
 }
 
+/** Dependencies of the handlers of deployment records. */
 export interface LogsNeeds {
   records: Records
   deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'outputStream' | 'outputWindow'>
@@ -35,14 +37,15 @@ export interface LogsNeeds {
   }
 }
 
-/** Deployment records and their output (§4.5, §6.1). */
+/** Handlers of deployment records and their output (§4.5, §6.1). */
 export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
   const handlers = {
+    /** `GET /api/logs`: the records, newest first. `X-Total-Count` is the number of all that match. */
     list: async request => {
       const { query } = request
       const filter = {
         projectId: visibleProject(request),
-        status: queryChoice(query, 'status', statuses),
+        status: queryChoice(query, 'status', deploymentStatuses),
         branch: queryText(query, 'branch'),
         commit: queryCommit(query),
         ...(switchText(query.get('newest'), 'newest') === true && { newest: true as const })
@@ -56,17 +59,20 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
       return json(items, 200, { 'x-total-count': String(total) })
     },
 
+    /** `GET /api/logs/:deployId`: one record. */
     get: async request => {
       const row = records.find(request, param(request, 'deployId'))
       const isShort = queryChoice(request.query, 'output', ['end', 'whole'] as const) === 'end'
       return json(await (isShort ? records.listed(row) : records.complete(row, { timestamps: wantsTimes(request) })))
     },
 
+    /** `GET /api/logs/:deployId/stream`: the output as server-sent events. */
     stream: request => {
       const { id } = records.find(request, param(request, 'deployId'))
       return streamOf(id, lastEventId(request))
     },
 
+    /** `GET /api/logs/:deployId/output`: the output as a file, or a part of it. */
     output: async request => {
       const { id } = records.find(request, param(request, 'deployId'))
       if (['from', 'before', 'bytes'].some(name => request.query.has(name))) return await windowOf(id, request)
@@ -76,7 +82,7 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
   } satisfies Record<string, Handler>
   return { ...handlers, showsOutput }
 
-  /** A part of the output; its place, in bytes of what is stored, is in the head. */
+  /** Returns a part of the output. Headers contain its position, in bytes of the stored output. */
   async function windowOf(deployId: string, request: ApiRequest): Promise<Reply> {
     const { query } = request
     const { text, from, to } = await deployer.outputWindow(deployId, {
@@ -105,35 +111,41 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
   }
 }
 
-/** Encoded once for all who follow. */
-const eventsOf = perObject((block: StoredBlock) => encodeEvents(
-  Array.from(linesOf(block), ({ line, nextOffset }) => ({ event: 'log', id: nextOffset, data: { data: line.text, at: line.at } }))
-))
+/** Encodes a block as events. The result is cached, so that all followers share it. */
+const eventsOf = perObject((block: StoredBlock) =>
+  encodeEvents(
+    Array.from(linesOf(block), ({ line, nextOffset }) => ({
+      event: 'log',
+      id: nextOffset,
+      data: { data: line.text, at: line.at }
+    }))
+  )
+)
 
-/** Whether each record of the list is to have the end of its output, which is read from a file. */
+/** Whether the records of the list contain the end of their output, which is read from files. */
 function showsOutput({ query }: ApiRequest): boolean {
   return queryChoice(query, 'output', ['end', 'none'] as const) !== 'none'
 }
 
-/** The project a list is limited to: the one asked for; for a project's token its own. */
+/** Returns the project that the list is limited to: the requested one, or the project of the deploy token. */
 function visibleProject(request: ApiRequest): string | undefined {
   const asked = queryText(request.query, 'projectId')
   if (asked !== undefined) checkOwn(request, asked)
   return request.actor.role === 'project' ? (request.actor.projectId ?? undefined) : asked
 }
 
-/** The first digits of a commit's id, in lower case; absent or empty: undefined. */
+/** Reads the first digits of a commit id, in lower case. Returns undefined if the parameter is absent or empty. */
 function queryCommit(query: URLSearchParams): string | undefined {
   const given = queryText(query, 'commit')
   if (given === undefined || /^[0-9a-f]{4,64}$/i.test(given)) return given?.toLowerCase()
-  throw invalid('commit', '"commit" cannot be used: at least 4 hexadecimal digits of a commit\'s id are needed')
+  throw invalid('commit', '"commit" is invalid: expected at least 4 hexadecimal digits of a commit id')
 }
 
 function wantsTimes({ query }: ApiRequest): boolean {
   return switchText(query.get('timestamps'), 'timestamps') ?? false
 }
 
-/** Where a client that connects again goes on; anything that is no offset: from the start. */
+/** Returns the offset at which a reconnecting client continues, or 0 if the header is absent or not an offset. */
 function lastEventId({ headers }: ApiRequest): number {
   const given = headers['last-event-id']
   return typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : 0

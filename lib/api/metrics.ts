@@ -1,8 +1,8 @@
-import type { Metrics } from '../system/metrics.js'
-import { metricsContentType } from '../system/metrics-text.js'
+import type { Metrics } from '../machine/metrics.js'
+import { metricsContentType } from '../machine/metrics-text.js'
 import type { Handler } from './route.js'
 
-/** What a Prometheus server scrapes: text, version 0.0.4 of its format. */
+/** Handler of `GET /metrics`: metrics in version 0.0.4 of the Prometheus text format. */
 export function metricsHandlers({ metrics }: { metrics: Metrics }) {
   return {
     read: () => {

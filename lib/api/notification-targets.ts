@@ -1,5 +1,5 @@
-import { expectedTags } from '../http/conditional.js'
-import { json } from '../http/route.js'
+import { expectedTags } from '../http/core/conditional.js'
+import { json } from '../http/core/route.js'
 import { eventKeys, kindDomains, notificationKinds } from '../model/notification-target.js'
 import type { Targets } from '../notify/targets.js'
 import type { Webhook } from '../notify/webhook.js'
@@ -8,6 +8,7 @@ import { param } from './route.js'
 import type { Handler } from './route.js'
 import { testReply } from './settings.js'
 
+/** Dependencies of the handlers of notification targets. */
 export interface NotificationTargetsNeeds {
   targets: Pick<Targets, 'list' | 'create' | 'update' | 'remove'>
   webhook: Pick<Webhook, 'test'>
@@ -17,6 +18,7 @@ const maxProjects = 1_000
 const maxSecretLength = 1_024
 
 const address = line({ min: 1, max: maxPathLength, trim: true })
+/** Fields of a change of a notification target. */
 export const targetFields = {
   name: optional(name),
   kind: optional(oneOf(notificationKinds)),
@@ -27,27 +29,28 @@ export const targetFields = {
   enabled: optional(flag)
 }
 
+/** Fields of a new notification target. */
 export const newTargetFields = { ...targetFields, name, url: address }
 
 /**
- * Where notifications go. Answers contain neither secrets nor the paths of addresses; both are kept if a change leaves
- * them out, and an empty `secret` removes it.
+ * Handlers of notification targets. Responses contain neither secrets nor the paths of addresses. A change without them
+ * keeps both; an empty `secret` removes the secret.
  */
 export function notificationTargetHandlers({ targets, webhook }: NotificationTargetsNeeds) {
   return {
-    /** `{items, domains}`; `domains` says which kind an address suggests. */
+    /** `GET /api/notification-targets`: `{items, domains}`. `domains` contains the kind to suggest for a domain. */
     list: () => json({ items: targets.list(), domains: kindDomains }),
 
-    /** Takes `{name, url, kind?, secret?, events?, projectIds?, enabled?}`; answers `{success, target}`. */
+    /** `POST /api/notification-targets {name, url, kind?, secret?, events?, projectIds?, enabled?}`. */
     create: async request => {
       const fields = readFields(await request.json(), newTargetFields)
-      return json({ success: true, target: await targets.create(withoutDoubles(fields), request.actor) })
+      return json({ success: true, target: await targets.create(withoutDuplicates(fields), request.actor) })
     },
 
-    /** Takes any of the fields; answers `{success, target}`. */
+    /** `PUT /api/notification-targets/:id`: changes the given fields. */
     update: async request => {
       const fields = readFields(await request.json(), targetFields)
-      const change = { ...withoutDoubles(fields), seen: expectedTags(request.headers) }
+      const change = { ...withoutDuplicates(fields), seen: expectedTags(request.headers) }
       return json({ success: true, target: await targets.update(param(request, 'id'), change, request.actor) })
     },
 
@@ -56,12 +59,15 @@ export function notificationTargetHandlers({ targets, webhook }: NotificationTar
       return json({ success: true, message: 'The notification target was deleted' })
     },
 
-    /** Sends a test message and waits; answers as `POST /api/settings/webhook-test`. */
-    test: async request => testReply(await webhook.test(request.actor, { signal: request.signal, targetId: param(request, 'id') }))
+    /** `POST /api/notification-targets/:id/test`: sends a test message and waits for the result. */
+    test: async request =>
+      testReply(await webhook.test(request.actor, { signal: request.signal, targetId: param(request, 'id') }))
   } satisfies Record<string, Handler>
 }
 
-function withoutDoubles<T extends { events?: string[] | undefined; projectIds?: string[] | undefined }>(fields: T): T {
+function withoutDuplicates<T extends { events?: string[] | undefined; projectIds?: string[] | undefined }>(
+  fields: T
+): T {
   const { events, projectIds } = fields
   return {
     ...fields,

@@ -1,14 +1,15 @@
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
 import type { ServerStatus } from '../model/health.js'
 import type { Overview, ProjectOverview, RecentDays } from '../model/overview.js'
 import type { Project } from '../model/project.js'
-import type { Broken } from '../system/broken.js'
-import type { Health } from '../system/health.js'
-import type { Stats } from '../system/stats.js'
+import type { Broken } from '../machine/broken.js'
+import type { Health } from '../machine/health.js'
+import type { Stats } from '../machine/stats.js'
 import { queryLimit } from './fields.js'
 import type { Handler } from './route.js'
 
+/** Dependencies of the handlers of the overview. */
 export interface OverviewNeeds {
   status(): ServerStatus
   health: Pick<Health, 'report'>
@@ -18,13 +19,13 @@ export interface OverviewNeeds {
     find(deployId: string): DeploymentRow | undefined
     list(query: { projectId?: string; limit: number }): DeploymentRow[]
     count(query: { projectId?: string; status?: DeploymentStatus }): number
-    /** The one whose files are in the project's target. */
+    /** Returns the deployment whose files are in the project's target. */
     live(projectId: string): DeploymentRow | undefined
   }
   projects: {
-    /** Refuses an id that is unknown. */
+    /** Refuses an unknown id with 404. */
     get(id: string): Project
-    /** Newest first. */
+    /** Returns the pinned projects, newest first. */
     pinned(): Project[]
     newest(): Project | undefined
   }
@@ -34,21 +35,24 @@ const maxDays = 366
 const shownDeployments = 8
 const shownBroken = 20
 const shownOfProject = 20
-/** Roll-backs of roll-backs that are followed to the upload. */
+/** Maximum number of rollbacks of rollbacks that are followed to find the upload. */
 const maxRollbacks = 100
 
-/** What the panel's first page and that of a project show: one request in the place of several. */
+/** Handlers of the overviews of the server and of a project. Each replaces several requests of a panel page. */
 export function overviewHandlers({ status, health, stats, broken, deployments, projects }: OverviewNeeds) {
-  /** The upload whose archive a roll-back deployed. */
+  /** Returns the upload whose archive the rollback deployed, or null if the deployment is not a rollback. */
   function sourceOf(row: DeploymentRow | undefined): DeploymentRow | null {
     if (row === undefined || row.rollbackOf === null) return null
     let at: DeploymentRow | undefined = row
-    for (let i = 0; i < maxRollbacks && at !== undefined && at.rollbackOf !== null; i++) at = deployments.find(at.rollbackOf)
+    for (let i = 0; i < maxRollbacks && at !== undefined && at.rollbackOf !== null; i++)
+      at = deployments.find(at.rollbackOf)
     return at === undefined || at.rollbackOf !== null ? null : at
   }
 
   return {
-    /** `GET /api/projects/:id/overview`: what is live, what is broken, and the last deployments (model/overview.ts). */
+    /**
+     * `GET /api/projects/:id/overview`: the live deployment, the failure and the last deployments (model/overview.ts).
+     */
     readProject: ({ params }) => {
       const { id: projectId } = projects.get(params['id'] as string)
       const live = deployments.live(projectId)
@@ -63,7 +67,7 @@ export function overviewHandlers({ status, health, stats, broken, deployments, p
       return json(overview)
     },
 
-    /** `GET /api/overview?days=`: the whole server (model/overview.ts). */
+    /** `GET /api/overview?days=`: the overview of the server (model/overview.ts). */
     read: async ({ query }) => {
       const last = deployments.list({ limit: shownDeployments })
       const overview: Overview = {
@@ -77,7 +81,9 @@ export function overviewHandlers({ status, health, stats, broken, deployments, p
           return { id, name, env, status, lastDeployAt }
         }),
         newestProject: last.length > 0 ? null : (projects.newest() ?? null),
-        days: query.has('days') ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays })) : null
+        days: query.has('days')
+          ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays }))
+          : null
       }
       return json(overview)
     }

@@ -1,12 +1,15 @@
-import { json } from '../http/route.js'
-import type { Probe } from '../system/probe.js'
+import { json } from '../http/core/route.js'
+import type { Probe } from '../machine/probe.js'
 import { row } from './route.js'
 import type { ApiRoute } from './route.js'
 
-/** A start takes a second; putting a large target back takes some more. */
+/** A start usually takes one second; undoing a commit to a large target takes longer. */
 const retryAfterSeconds = 1
 
-/** Whether the service works (§4.8), in a word: the one row that a start answers before the rest of it is loaded. */
+/**
+ * Returns the route `GET /api/health` (§4.8). It is a separate file because a starting server answers this route before
+ * the other routes are loaded.
+ */
 export function probeRow(probe: Pick<Probe, 'report'>): ApiRoute {
   return row('GET', '/api/health', 'public', async () => {
     const report = await probe.report()

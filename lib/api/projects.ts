@@ -1,12 +1,17 @@
 import { invalid } from '../base/refusal.js'
-import { expectedTags } from '../http/conditional.js'
-import { json } from '../http/route.js'
+import { expectedTags } from '../http/core/conditional.js'
+import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import { maxDiskMbLimit } from '../model/project.js'
-import { maxScriptTimeoutSeconds, normalDirectory, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
+import {
+  maxScriptTimeoutSeconds,
+  normalDirectory,
+  scriptDirectoryFault,
+  scriptShellFault
+} from '../model/script-settings.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { NewProject, ProjectFields } from '../projects/projects.js'
 import {
@@ -41,14 +46,15 @@ const variable: Read<string> = reads({ type: 'string' }, 'NODE_ENV', (value, fie
   return given
 })
 
-/** Empty means the same as null. */
+/** Reads a short text. An empty text becomes null. */
 const short = nullable(line({ max: 100, trim: true }))
-const emptied: Read<string | null> = Object.assign(
-  (value: unknown, field: string) => short(value, field) || null,
-  { schema: short.schema, example: null, isOptional: true }
-)
+const emptied: Read<string | null> = Object.assign((value: unknown, field: string) => short(value, field) || null, {
+  schema: short.schema,
+  example: null,
+  isOptional: true
+})
 
-/** A text that may be empty or null, and has rules of its own. */
+/** Reads a text that may be null. An empty text becomes null; `faultOf` checks any other. */
 function ruled(faultOf: (given: string) => string | null): Read<string | null> {
   const read = nullable(multiline({ max: maxPathLength, trim: true }))
   return reads(read.schema, null, (value, field) => {
@@ -66,7 +72,7 @@ const scriptDirectory: Read<string | null> = reads(scriptDirectoryGiven.schema, 
   return given === null ? null : normalDirectory(given)
 })
 
-/** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
+/** The writable fields of a project, all optional, as in `PUT /api/projects/:id`. */
 export const projectFields = {
   name: optional(name),
   deployPath: optional(line({ min: 1, max: maxPathLength })),
@@ -88,10 +94,13 @@ export const projectFields = {
   maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
   pinned: optional(flag)
 }
+/** Fields of a new project: `name` and `deployPath` are required. */
 export const newProjectFields = { ...projectFields, name, deployPath: line({ min: 1, max: maxPathLength }) }
 
+/** Fields of `PUT /api/projects/:id/pin`. */
 export const pinFields = { pinned: flag }
 
+/** Fields of `POST /api/projects/bulk`. */
 export const bulkFields = {
   ids: list(id, { min: 1, max: 200 }),
   action: oneOf(bulkActions),
@@ -99,6 +108,7 @@ export const bulkFields = {
   tagIds: optional(ids)
 }
 
+/** Dependencies of the handlers of projects. */
 export interface ProjectsNeeds {
   projects: {
     list(filter: { tagIds: string[] }): Project[]
@@ -112,7 +122,7 @@ export interface ProjectsNeeds {
   recentScripts(projectId: string): RecentScripts
 }
 
-/** Projects (§4.3) and what the panel needs of them besides. */
+/** Handlers of projects (§4.3), and of the panel's pin, bulk and recent scripts. */
 export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds) {
   return {
     list: ({ query }) => json(projects.list({ tagIds: (queryText(query, 'tagIds') ?? '').split(',').filter(Boolean) })),

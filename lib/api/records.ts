@@ -4,21 +4,26 @@ import { commitUrl } from '../model/commit-link.js'
 import { listedDeployment, type Deployment, type DeploymentRow, type ListedDeployment } from '../model/deployment.js'
 import type { ApiRequest } from './route.js'
 
-const maxOutputBytes = 1024 * 1024 // of a record
-const maxListedOutputBytes = 4 * 1024 // of each in a list
+/** Output in a single record. */
+const maxOutputBytes = 1024 * 1024
+/** Output in each record of a list. */
+const maxListedOutputBytes = 4 * 1024
 
+/** Reads deployment records for responses. */
 export interface Records {
-  /** The row, for one who may see it. Refuses: 404, 403 `other_project`. */
+  /** Returns the row, and checks the access of the caller. Refuses: 404, 403 `other_project`. */
   find(request: ApiRequest, deployId: string): DeploymentRow
-  /** The row, for one who has been let see it before. Refuses: 404. */
+  /** Returns the row without checking the caller, whose access was checked before. Refuses: 404. */
   row(deployId: string): DeploymentRow
+  /** Adds the last 1 MiB of the output. */
   complete(row: DeploymentRow, options?: { timestamps?: boolean }): Promise<Deployment>
+  /** Adds the last 4 KiB of the output. */
   listed(row: DeploymentRow): Promise<Deployment>
-  /** Without any output. */
+  /** Adds no output. */
   bare(row: DeploymentRow): ListedDeployment
 }
 
-/** Deployment records as the API answers them: the row, and the end of its output. */
+/** Creates `Records`: rows of the database with the end of their output. */
 export function createRecords(needs: {
   findDeployment(id: string): DeploymentRow | undefined
   deployer: Pick<Deployer, 'readOutput'>
@@ -53,7 +58,7 @@ export function createRecords(needs: {
   }
 }
 
-/** Refuses a project's token that asks for what is another project's. */
+/** Refuses the deploy token of another project with 403 `other_project`. */
 export function checkOwn({ actor }: ApiRequest, projectId: string): void {
   if (actor.role !== 'project' || actor.projectId === projectId) return
   throw new Refusal('forbidden', 'other_project', 'This deploy token belongs to another project')

@@ -1,45 +1,73 @@
 import type { Auth, Caller } from '../auth/bearer.js'
-import type { BodyLimits, Method, Reply, Request, Route } from '../http/route.js'
+import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
 
+/** A request to the API, with its authenticated caller. */
 export type ApiRequest = Request<Caller>
+/** Answers a request. It returns a reply or throws a `Refusal`; it writes nothing itself. */
 export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
+/** A row of the table of routes. */
 export type ApiRoute = Route<Auth, Caller>
 
-/** A row of the API's table. */
+/**
+ * Returns a row of the table of routes.
+ * biome-ignore lint/complexity/useMaxParams: a row of the table of routes is on one line
+ */
 export function row(method: Method, path: string, auth: Auth, handle: Handler): ApiRoute {
   return { method, path, auth, handle }
 }
 
-/** A row with limits of its own for the body. */
+/** Sets the limits of the body of a route. */
 export function taking(body: BodyLimits, route: ApiRoute): ApiRoute {
   return { ...route, body }
 }
 
-/** A row that pages of any other origin may call. */
+/** Allows pages of any other origin to call the route. */
 export function crossOrigin(route: ApiRoute): ApiRoute {
   return { ...route, cors: true }
 }
 
-/** Tables of the store; what SQLite changes by itself with a row needs the table of that row, too. */
-export type Table = 'projects' | 'projectTags' | 'categories' | 'tags' | 'deployments' | 'audit' | 'logSources' | 'settings' | 'sessions'
+/** Tables of the store. If SQLite changes a row by itself (cascade), the table of the causing row counts too. */
+export type Table =
+  | 'projects'
+  | 'projectTags'
+  | 'categories'
+  | 'tags'
+  | 'deployments'
+  | 'audit'
+  | 'logSources'
+  | 'settings'
+  | 'sessions'
 
 /**
- * A row whose answers depend on these tables of the store, and on nothing else: not on the time, a disk,
- * or what a service keeps in memory. `unless`:
- * but for these requests.
+ * Declares that the answers of a route depend on these tables of the store and on nothing else: not on the time, a disk
+ * or the memory of a service. The server then answers 304 to a client that has the current answer, without calling
+ * the handler. `unless` excludes requests for which this is not true.
  */
-export function depending(depends: readonly Table[], route: ApiRoute, unless?: (request: ApiRequest) => boolean): DependingRoute {
+export function depending(
+  depends: readonly Table[],
+  route: ApiRoute,
+  unless?: (request: ApiRequest) => boolean
+): DependingRoute {
   return { ...route, depends, unless }
 }
 
-/** Gives the rows their versions. What a client may see depends on who it is. */
-export function versioned(routes: ReadonlyArray<ApiRoute | DependingRoute>, version: (tables: readonly string[]) => string): ApiRoute[] {
+/**
+ * Turns the declared tables into the versions of the routes. The version includes the project of the caller, because a
+ * deploy token sees only its own project.
+ */
+export function versioned(
+  routes: ReadonlyArray<ApiRoute | DependingRoute>,
+  version: (tables: readonly string[]) => string
+): ApiRoute[] {
   return routes.map(route => {
     if (!('depends' in route)) return route
     const { depends, unless, ...plain } = route
     return {
       ...plain,
-      version: request => (unless?.(request) ? null : `${version(depends)}${request.actor.projectId === null ? '' : `-${request.actor.projectId}`}`)
+      version: request =>
+        unless?.(request)
+          ? null
+          : `${version(depends)}${request.actor.projectId === null ? '' : `-${request.actor.projectId}`}`
     }
   })
 }
@@ -49,7 +77,7 @@ interface DependingRoute extends ApiRoute {
   unless: ((request: ApiRequest) => boolean) | undefined
 }
 
-/** A parameter of the route's path: the router gives every one that the path names. */
+/** Returns a parameter of the path. Throws if the path of the route does not contain it, which is a bug. */
 export function param(request: ApiRequest, name: string): string {
   const value = request.params[name]
   if (value === undefined) throw new Error(`The path of this route has no parameter "${name}"`)

@@ -1,5 +1,5 @@
-import { streamedBody } from '../http/route.js'
-import { json } from '../http/route.js'
+import { streamedBody } from '../http/core/route.js'
+import { json } from '../http/core/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -32,11 +32,11 @@ import { uploadHandlers } from './upload.js'
 import { variableHandlers } from './variables.js'
 import { whoamiHandlers } from './whoami.js'
 
-/** What the handlers need, room by room. */
+/** Dependencies of the handlers. `server/services.ts` provides it. */
 export interface ApiNeeds {
-  /** As the store has it. */
+  /** Returns the version of these tables of the store. */
   version(tables: readonly string[]): string
-  /** The version of this program, for the description. */
+  /** The version of this program, for the API description. */
   program: string
   auth: Parameters<typeof authHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
@@ -70,10 +70,10 @@ export interface ApiNeeds {
   terminal: Parameters<typeof terminalHandlers>[0]
 }
 
-/** Of what a project is told: its labels, and how its newest deployment stands. */
+/** A project's record contains its labels and the status of its newest deployment. */
 const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
 
-/** The whole API: method, path, who may call it (`auth/bearer.ts` says what each word admits), and what answers. */
+/** The table of routes: method, path, authorization (explained in `auth/bearer.ts`) and handler. */
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)
   const projects = projectHandlers(needs.projects)
@@ -106,116 +106,123 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const terminal = terminalHandlers(needs.terminal)
 
   let description: Promise<object> | undefined
-  const describe = async (): Promise<object> => (await import('./description/document.js')).describeApi(routes, needs.program)
+  const describe = async (): Promise<object> =>
+    (await import('./description/document.js')).describeApi(routes, needs.program)
 
-  const routes: ApiRoute[] = versioned([
-    probeRow(needs.health.health),
-    row('GET', '/api/health/detail', 'admin', health.detail),
+  const routes: ApiRoute[] = versioned(
+    [
+      probeRow(needs.health.health),
+      row('GET', '/api/health/detail', 'admin', health.detail),
 
-    row('POST', '/api/auth/login', 'public', auth.login),
-    row('GET', '/api/auth/whoami', 'token', whoamiHandlers(needs.whoami).whoami),
-    row('GET', '/api/auth/session', 'admin', auth.session),
-    row('DELETE', '/api/auth/session', 'admin', auth.signOut),
-    row('GET', '/api/sessions', 'admin', auth.list),
-    row('DELETE', '/api/sessions/:id', 'admin', auth.revoke),
-    row('POST', '/api/auth/reset', 'local', auth.resetToken),
-    row('POST', '/api/tickets', 'admin', auth.ticket),
+      row('POST', '/api/auth/login', 'public', auth.login),
+      row('GET', '/api/auth/whoami', 'token', whoamiHandlers(needs.whoami).whoami),
+      row('GET', '/api/auth/session', 'admin', auth.session),
+      row('DELETE', '/api/auth/session', 'admin', auth.signOut),
+      row('GET', '/api/sessions', 'admin', auth.list),
+      row('DELETE', '/api/sessions/:id', 'admin', auth.revoke),
+      row('POST', '/api/auth/reset', 'local', auth.resetToken),
+      row('POST', '/api/tickets', 'admin', auth.ticket),
 
-    depending(projectTables, row('GET', '/api/projects', 'admin', projects.list)),
-    row('POST', '/api/projects', 'admin', projects.create),
-    row('POST', '/api/projects/bulk', 'admin', projects.bulk),
-    depending(projectTables, row('GET', '/api/projects/:id', 'admin', projects.get)),
-    row('PUT', '/api/projects/:id', 'admin', projects.update),
-    row('DELETE', '/api/projects/:id', 'admin', projects.remove),
-    row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
-    row('PUT', '/api/projects/:id/pin', 'admin', projects.pin),
-    row('GET', '/api/projects/:id/overview', 'admin', overview.readProject),
-    row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
-    row('GET', '/api/projects/:id/variables', 'admin', variables.list),
-    row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),
-    row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
-    row('GET', '/api/projects/:id/files', 'admin', files.list),
-    row('GET', '/api/projects/:id/file', 'admin', files.preview),
-    row('GET', '/api/projects/:id/download', 'admin_download', files.download),
+      depending(projectTables, row('GET', '/api/projects', 'admin', projects.list)),
+      row('POST', '/api/projects', 'admin', projects.create),
+      row('POST', '/api/projects/bulk', 'admin', projects.bulk),
+      depending(projectTables, row('GET', '/api/projects/:id', 'admin', projects.get)),
+      row('PUT', '/api/projects/:id', 'admin', projects.update),
+      row('DELETE', '/api/projects/:id', 'admin', projects.remove),
+      row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
+      row('PUT', '/api/projects/:id/pin', 'admin', projects.pin),
+      row('GET', '/api/projects/:id/overview', 'admin', overview.readProject),
+      row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
+      row('GET', '/api/projects/:id/variables', 'admin', variables.list),
+      row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),
+      row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
+      row('GET', '/api/projects/:id/files', 'admin', files.list),
+      row('GET', '/api/projects/:id/file', 'admin', files.preview),
+      row('GET', '/api/projects/:id/download', 'admin_download', files.download),
 
-    depending(['categories', 'projects'], row('GET', '/api/categories', 'admin', categories.list)),
-    row('POST', '/api/categories', 'admin', categories.create),
-    row('PUT', '/api/categories/:id', 'admin', categories.update),
-    row('DELETE', '/api/categories/:id', 'admin', categories.remove),
-    depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'admin', tags.list)),
-    row('POST', '/api/tags', 'admin', tags.create),
-    row('PUT', '/api/tags/:id', 'admin', tags.update),
-    row('DELETE', '/api/tags/:id', 'admin', tags.remove),
+      depending(['categories', 'projects'], row('GET', '/api/categories', 'admin', categories.list)),
+      row('POST', '/api/categories', 'admin', categories.create),
+      row('PUT', '/api/categories/:id', 'admin', categories.update),
+      row('DELETE', '/api/categories/:id', 'admin', categories.remove),
+      depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'admin', tags.list)),
+      row('POST', '/api/tags', 'admin', tags.create),
+      row('PUT', '/api/tags/:id', 'admin', tags.update),
+      row('DELETE', '/api/tags/:id', 'admin', tags.remove),
 
-    row('GET', '/api/deploy/check', 'upload_check', deployCheckHandlers(needs.deployCheck).check),
-    taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
-    row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
-    row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
-    row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
-    row('GET', '/api/deployments/:id/files', 'read', deployments.files),
-    row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),
+      row('GET', '/api/deploy/check', 'upload_check', deployCheckHandlers(needs.deployCheck).check),
+      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
+      row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
+      row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
+      row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
+      row('GET', '/api/deployments/:id/files', 'read', deployments.files),
+      row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),
 
-    depending(['deployments'], row('GET', '/api/logs', 'read', logs.list), logs.showsOutput),
-    row('GET', '/api/logs/:deployId', 'read', logs.get),
-    row('GET', '/api/logs/:deployId/stream', 'read', logs.stream),
-    row('GET', '/api/logs/:deployId/output', 'download', logs.output),
+      depending(['deployments'], row('GET', '/api/logs', 'read', logs.list), logs.showsOutput),
+      row('GET', '/api/logs/:deployId', 'read', logs.get),
+      row('GET', '/api/logs/:deployId/stream', 'read', logs.stream),
+      row('GET', '/api/logs/:deployId/output', 'download', logs.output),
 
-    row('GET', '/api/projects/:id/log-sources', 'admin', logSources.list),
-    row('POST', '/api/projects/:id/log-sources', 'admin', logSources.create),
-    row('GET', '/api/log-sources', 'admin', logSources.listAll),
-    row('POST', '/api/log-sources/bulk', 'admin', logSources.bulk),
-    row('PATCH', '/api/log-sources/:sourceId', 'admin', logSources.update),
-    row('DELETE', '/api/log-sources/:sourceId', 'admin', logSources.remove),
-    row('GET', '/api/log-sources/:sourceId/meta', 'admin', logSources.meta),
-    row('GET', '/api/log-sources/:sourceId/range', 'admin', logSources.range),
-    row('GET', '/api/log-sources/:sourceId/download', 'admin_download', logSources.download),
-    row('GET', '/api/log-sources/:sourceId/stream', 'admin', logSources.stream),
-    row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
+      row('GET', '/api/projects/:id/log-sources', 'admin', logSources.list),
+      row('POST', '/api/projects/:id/log-sources', 'admin', logSources.create),
+      row('GET', '/api/log-sources', 'admin', logSources.listAll),
+      row('POST', '/api/log-sources/bulk', 'admin', logSources.bulk),
+      row('PATCH', '/api/log-sources/:sourceId', 'admin', logSources.update),
+      row('DELETE', '/api/log-sources/:sourceId', 'admin', logSources.remove),
+      row('GET', '/api/log-sources/:sourceId/meta', 'admin', logSources.meta),
+      row('GET', '/api/log-sources/:sourceId/range', 'admin', logSources.range),
+      row('GET', '/api/log-sources/:sourceId/download', 'admin_download', logSources.download),
+      row('GET', '/api/log-sources/:sourceId/stream', 'admin', logSources.stream),
+      row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
 
-    row('GET', '/api/settings', 'admin', settings.read),
-    row('GET', '/api/settings/schema', 'admin', settings.schema),
-    row('PUT', '/api/settings', 'admin', settings.write),
-    row('POST', '/api/settings/token', 'admin', auth.changeToken),
-    row('GET', '/api/settings/status', 'admin', settings.status),
-    row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
-    row('GET', '/api/notification-targets', 'admin', notificationTargets.list),
-    row('POST', '/api/notification-targets', 'admin', notificationTargets.create),
-    row('PUT', '/api/notification-targets/:id', 'admin', notificationTargets.update),
-    row('DELETE', '/api/notification-targets/:id', 'admin', notificationTargets.remove),
-    row('POST', '/api/notification-targets/:id/test', 'admin', notificationTargets.test),
+      row('GET', '/api/settings', 'admin', settings.read),
+      row('GET', '/api/settings/schema', 'admin', settings.schema),
+      row('PUT', '/api/settings', 'admin', settings.write),
+      row('POST', '/api/settings/token', 'admin', auth.changeToken),
+      row('GET', '/api/settings/status', 'admin', settings.status),
+      row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
+      row('GET', '/api/notification-targets', 'admin', notificationTargets.list),
+      row('POST', '/api/notification-targets', 'admin', notificationTargets.create),
+      row('PUT', '/api/notification-targets/:id', 'admin', notificationTargets.update),
+      row('DELETE', '/api/notification-targets/:id', 'admin', notificationTargets.remove),
+      row('POST', '/api/notification-targets/:id/test', 'admin', notificationTargets.test),
 
-    depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
-    row('GET', '/api/storage', 'admin', storage.usage),
-    row('POST', '/api/storage/clean', 'admin', storage.clean),
+      depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
+      row('GET', '/api/storage', 'admin', storage.usage),
+      row('POST', '/api/storage/clean', 'admin', storage.clean),
 
-    crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', telemetry.report))),
-    crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
+      crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', telemetry.report))),
+      crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
-    row('GET', '/api/overview', 'admin', overview.read),
-    depending(changeTables, row('GET', '/api/changes', 'admin', changes.read)),
-    row('GET', '/api/system/resources', 'admin', system.resources),
-    row('GET', '/api/system/history', 'admin', system.history),
-    row('GET', '/metrics', 'metrics', metrics.read),
-    row('GET', '/api/pm2/available', 'admin', pm2.available),
-    row('GET', '/api/pm2/apps', 'admin', pm2.apps),
-    row('GET', '/api/projects/:id/pm2', 'admin', pm2.binding),
-    row('GET', '/api/stats/heatmap', 'admin', stats.heatmap),
-    row('GET', '/api/stats/success-rate', 'admin', stats.successRate),
-    row('GET', '/api/stats/durations', 'admin', stats.durations),
-    row('GET', '/api/search', 'admin', search.find),
-    row('GET', '/api/fs/home', 'admin', fs.home),
-    row('GET', '/api/fs/list', 'admin', fs.list),
+      row('GET', '/api/overview', 'admin', overview.read),
+      depending(changeTables, row('GET', '/api/changes', 'admin', changes.read)),
+      row('GET', '/api/system/resources', 'admin', system.resources),
+      row('GET', '/api/system/history', 'admin', system.history),
+      row('GET', '/metrics', 'metrics', metrics.read),
+      row('GET', '/api/pm2/available', 'admin', pm2.available),
+      row('GET', '/api/pm2/apps', 'admin', pm2.apps),
+      row('GET', '/api/projects/:id/pm2', 'admin', pm2.binding),
+      row('GET', '/api/stats/heatmap', 'admin', stats.heatmap),
+      row('GET', '/api/stats/success-rate', 'admin', stats.successRate),
+      row('GET', '/api/stats/durations', 'admin', stats.durations),
+      row('GET', '/api/search', 'admin', search.find),
+      row('GET', '/api/fs/home', 'admin', fs.home),
+      row('GET', '/api/fs/list', 'admin', fs.list),
 
-    row('GET', '/api/migration/export', 'admin_download', migration.export),
-    taking(streamedBody, row('POST', '/api/migration/import', 'admin', migration.import)),
-    row('GET', '/api/migration/verify', 'admin', migration.verify),
-    row('GET', '/api/backup', 'local', backup.write),
+      row('GET', '/api/migration/export', 'admin_download', migration.export),
+      taking(streamedBody, row('POST', '/api/migration/import', 'admin', migration.import)),
+      row('GET', '/api/migration/verify', 'admin', migration.verify),
+      row('GET', '/api/backup', 'local', backup.write),
 
-    row('GET', '/api/terminal/available', 'admin', terminal.available),
-    row('GET', '/api/terminal/ws', 'terminal', terminal.connect),
+      row('GET', '/api/terminal/available', 'admin', terminal.available),
+      row('GET', '/api/terminal/ws', 'terminal', terminal.connect),
 
-    // It depends on the program alone, so a client that has it gets a 304; nobody can make the server build it again.
-    depending([], row('GET', '/api/openapi.json', 'public', async () => json(await (description ??= describe()))))
-  ], needs.version)
+      // The document depends only on the program. It is built once, and a client that already has it gets a 304.
+      depending(
+        [],
+        row('GET', '/api/openapi.json', 'public', async () => json(await (description ??= describe())))
+      )
+    ],
+    needs.version
+  )
   return routes
 }

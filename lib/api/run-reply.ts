@@ -1,15 +1,16 @@
 import { oneLine } from '../base/one-line.js'
 import { perObject } from '../base/per-object.js'
-import type { Deployer, Run } from '../deploy/deployer.js'
-import { linesOf } from '../deploy/stored-output.js'
-import type { StoredBlock } from '../deploy/stored-output.js'
-import { encodeLines, ndjson } from '../http/ndjson.js'
-import type { Reply } from '../http/route.js'
+import type { Run } from '../deploy/admission.js'
+import type { Deployer } from '../deploy/deployer.js'
+import { linesOf } from '../deploy/output/stored-output.js'
+import type { StoredBlock } from '../deploy/output/stored-output.js'
+import { encodeLines, ndjson } from '../http/stream/ndjson.js'
+import type { Reply } from '../http/core/route.js'
 
 /**
- * A run as it goes, one JSON object a line (§6.2). The run is recorded, so the head with its id is sent before anything
- * can fail. Who stops listening does not stop the run: the header says what to ask for then. `page` is where people see
- * it, as far as that is known.
+ * Streams the output of a deployment, one JSON object per line (§6.2). The deployment is already recorded, so the
+ * headers with its id are sent at once. A client that disconnects does not stop the deployment; with the id it can ask
+ * for the rest. `page` is the URL of the deployment's page, or null if the server does not know it.
  */
 export function runReply(run: Run, deployer: Pick<Deployer, 'follow' | 'unrecorded'>, page: string | null): Reply {
   const headers = { 'x-svc-deploy-id': run.deployId, ...(page !== null && { 'x-svc-deploy-url': page }) }
@@ -19,8 +20,8 @@ export function runReply(run: Run, deployer: Pick<Deployer, 'follow' | 'unrecord
         for await (const block of deployer.follow(run.deployId, { signal })) await write(logLinesOf(block))
       } catch (error) {
         signal.throwIfAborted()
-        // The run goes on, and how it ends is what counts.
-        await write({ event: 'log', data: oneLine(`✗ the output cannot be read: ${(error as Error).message}`) })
+        // The deployment continues, and the client still needs its result.
+        await write({ event: 'log', data: oneLine(`✗ Cannot read the output: ${(error as Error).message}`) })
       }
       const { status, duration, id } = await run.finished
       const unrecorded = deployer.unrecorded(id)
@@ -32,4 +33,5 @@ export function runReply(run: Run, deployer: Pick<Deployer, 'follow' | 'unrecord
 }
 
 const logLinesOf = perObject((block: StoredBlock) =>
-  encodeLines(Array.from(linesOf(block), ({ line }) => ({ event: 'log', data: line.text }))))
+  encodeLines(Array.from(linesOf(block), ({ line }) => ({ event: 'log', data: line.text })))
+)

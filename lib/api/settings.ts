@@ -1,26 +1,27 @@
 import { Refusal } from '../base/refusal.js'
 import { checkKeepsIn } from '../auth/allow-list.js'
 import type { Delivery, Webhook } from '../notify/webhook.js'
-import { itemsOf } from '../system/setting-checks.js'
-import { describeSettings } from '../system/settings.js'
-import type { Settings } from '../system/settings.js'
+import { itemsOf } from '../settings/setting-checks.js'
+import { describeSettings } from '../settings/settings.js'
+import type { Settings } from '../settings/settings.js'
 import type { ServerStatus } from '../model/health.js'
-import { isAllowedHost } from '../http/host.js'
-import { expectedTags } from '../http/conditional.js'
-import { json } from '../http/route.js'
-import type { Reply } from '../http/route.js'
+import { isAllowedHost } from '../http/core/host.js'
+import { expectedTags } from '../http/core/conditional.js'
+import { json } from '../http/core/route.js'
+import type { Reply } from '../http/core/route.js'
 import { readFields } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 
+/** Dependencies of the handlers of settings. */
 export interface SettingsNeeds {
   settings: Settings
   status(): ServerStatus
   webhook: Pick<Webhook, 'test'>
-  /** As `readPublicUrl` gives it. */
+  /** The public URL of the server as returned by `readPublicUrl`, or null. */
   publicUrl: string | null
 }
 
-/** Settings and the server's figures (§4.7). */
+/** Handlers of the settings and of the server status (§4.7). */
 export function settingsHandlers({ settings, status, webhook, publicUrl }: SettingsNeeds) {
   return {
     read: () => ({ kind: 'json', status: 200, body: settings.all(), etag: `"${settings.state()}"` }),
@@ -45,16 +46,16 @@ export function settingsHandlers({ settings, status, webhook, publicUrl }: Setti
     testWebhook: async ({ actor, signal }) => testReply(await webhook.test(actor, { signal }))
   } satisfies Record<string, Handler>
 
-  /** Refuses a list that the request itself would not pass: 400 `shuts_out_yourself`. */
+  /** Refuses a list of host names that excludes the host of this request: 400 `shuts_out_yourself`. */
   function checkKeepsName({ headers }: ApiRequest, listed: readonly string[]): void {
     const names = listed.length === 0 || publicUrl === null ? listed : [...listed, new URL(publicUrl).hostname]
     if (isAllowedHost(headers.host, names)) return
-    const sentence = `"allowed_hosts" cannot be set: it does not have "${headers.host}", so this address of the panel would not work any more`
+    const sentence = `"allowed_hosts" cannot be set: it would block "${headers.host}", the address of this panel`
     throw new Refusal('invalid', 'shuts_out_yourself', sentence, { field: 'allowed_hosts' })
   }
 }
 
-/** The result of a test message. */
+/** Returns the reply with the result of a test message. */
 export function testReply({ outcome, statusCode, durationMs, attempts, reason }: Delivery): Reply {
   if (outcome === 'delivered') return json({ success: true, statusCode, durationMs, attempts })
   const error = `The test message was not delivered: ${reason}`

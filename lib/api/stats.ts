@@ -1,12 +1,12 @@
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
-import type { Stats } from '../system/stats.js'
+import type { Stats } from '../machine/stats.js'
 import { queryLimit, queryText } from './fields.js'
 import type { Handler } from './route.js'
 
 const maxDays = 366
 
-/** What the records say of the last days. */
+/** Handlers of statistics on the deployments of the last days. */
 export function statsHandlers({ stats, projects }: { stats: Stats; projects: { get(id: string): Project } }) {
   return {
     heatmap: ({ query }) => json(stats.heatmap(queryLimit(query, 'days', { fallback: 365, max: maxDays }))),

@@ -1,10 +1,11 @@
-import { json } from '../http/route.js'
-import type { Storage } from '../system/storage.js'
+import { json } from '../http/core/route.js'
+import type { Storage } from '../machine/storage.js'
 import { flag, integer, line, optional, readFields } from './fields.js'
 import type { Handler } from './route.js'
 
 const maxKeep = 10_000
 
+/** Fields of `POST /api/storage/clean`. */
 export const cleanFields = {
   dryRun: optional(flag),
   unrecorded: optional(flag),
@@ -12,16 +13,27 @@ export const cleanFields = {
   keep: optional(integer(1, maxKeep))
 }
 
-/** What is kept, and what of it may go (decisions §7). */
+/** Handlers of disk usage and cleaning (docs/decisions.md, "The data directory"). */
 export function storageHandlers({ storage }: { storage: Storage }) {
   return {
     usage: async () => json(await storage.usage()),
 
     clean: async request => {
-      const { dryRun = false, unrecorded = false, projectId, keep } = readFields((await request.json()) ?? {}, cleanFields)
+      const {
+        dryRun = false,
+        unrecorded = false,
+        projectId,
+        keep
+      } = readFields((await request.json()) ?? {}, cleanFields)
       const cleaned = await storage.clean({ dryRun, unrecorded, projectId, keep, actor: request.actor })
       const { archives, temporaryFiles, unrecordedFiles, unrecordedLeft, freedBytes } = cleaned
-      return json({ success: true, dryRun, removed: { archives, temporaryFiles, unrecordedFiles }, unrecordedLeft, freedBytes })
+      return json({
+        success: true,
+        dryRun,
+        removed: { archives, temporaryFiles, unrecordedFiles },
+        unrecordedLeft,
+        freedBytes
+      })
     }
   } satisfies Record<string, Handler>
 }

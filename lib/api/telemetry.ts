@@ -1,23 +1,24 @@
 import { invalid } from '../base/refusal.js'
-import { networkOf } from '../http/client-address.js'
-import { json, publicBody } from '../http/route.js'
+import { networkOf } from '../http/core/client-address.js'
+import { json, publicBody } from '../http/core/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
 import { line, oneOf, queryLimit, readFields, reads, type Read } from './fields.js'
 import type { Handler } from './route.js'
 
+/** Dependencies of the handlers of the telemetry collector. */
 export interface TelemetryNeeds {
   collector: { add(report: TelemetryReport): Promise<void>; overview(days: number): TelemetryOverview }
   maxDays: number
-  /** Both are open to anybody. */
+  /** Rate limits by network, because both routes are public. `take` refuses with 429. */
   reports: { take(key: string): void }
   overviews: { take(key: string): void }
 }
 
-/** decisions §9 */
+/** Limits of a report's body: 1 KiB. */
 export const reportBody = { ...publicBody, maxBytes: 1024 }
 const defaultDays = 30
 
-/** The collector of a fleet's reports, and what it tells (§4.12, decisions §9). */
+/** Handlers of the telemetry collector: accepts reports and returns counts (§4.12). */
 export function telemetryHandlers({ collector, maxDays, reports, overviews }: TelemetryNeeds) {
   return {
     report: async request => {
@@ -36,17 +37,27 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
 
 const short = line({ min: 1, max: 64 })
 
-/** What is shown to anybody afterwards: no sentence, no markup. */
+/** Reads a word. The counts are public, so reports must not contain sentences or markup. */
 const word: Read<string> = reads(short.schema, 'linux', (value, field) => {
   const given = short(value, field)
-  if (!/^[\w.+-]+$/.test(given)) throw invalid(field, `"${field}" must be of letters, digits, ".", "_", "+" and "-"`)
+  if (!/^[\w.+-]+$/.test(given))
+    throw invalid(field, `"${field}" may contain only letters, digits, ".", "_", "+" and "-"`)
   return given
 })
 
 const instant: Read<string> = reads(short.schema, '2030-01-02T03:04:05Z', (value, field) => {
   const given = short(value, field)
-  if (Number.isNaN(Date.parse(given))) throw invalid(field, `"${field}" is no instant like "2030-01-02T03:04:05Z"`)
+  if (Number.isNaN(Date.parse(given)))
+    throw invalid(field, `"${field}" is "${given}": expected a time like "2030-01-02T03:04:05Z"`)
   return given
 })
 
-export const reportFields = { event: oneOf(telemetryEvents), ts: instant, svcVersion: word, instanceId: word, os: word, arch: word }
+/** Fields of `POST /api/public/telemetry/report`. */
+export const reportFields = {
+  event: oneOf(telemetryEvents),
+  ts: instant,
+  svcVersion: word,
+  instanceId: word,
+  os: word,
+  arch: word
+}

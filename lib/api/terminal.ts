@@ -2,7 +2,7 @@ import { invalid } from '../base/refusal.js'
 import type { Refusal } from '../base/refusal.js'
 import { webSocket } from '../http/websocket/reply.js'
 import type { WebSocketConnection } from '../http/websocket/socket.js'
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import { maxTerminalSide } from '../model/terminal.js'
 import type { TerminalAvailability } from '../model/terminal.js'
@@ -15,17 +15,19 @@ import { queryText } from './fields.js'
 interface Needs {
   terminals: Pick<Terminals, 'available' | 'check' | 'connect'>
   projects: { get(id: string): Project }
-  /** Throws a refusal for an address that may open no terminal. */
+  /** Throws a refusal if the setting allowed_ips excludes the address. */
   allowList: { check(address: string): void }
 }
 
-/** What a program's token comes in, beside the token itself (decisions §6); `auth/bearer.ts` reads it. */
+/**
+ * The WebSocket subprotocol of clients that send the admin token as a second subprotocol; `auth/bearer.ts` reads it.
+ */
 const tokenProtocol = 'svc-admin-token'
 /** 1003: "a type of data it cannot accept" (RFC 6455 §7.4.1). */
 const unsupportedData = 1003
 const goingAway = 1001
 
-/** The terminal (decisions §6): `GET /api/terminal/ws` becomes a WebSocket that speaks `model/terminal.ts`. */
+/** Handlers of the terminal. `GET /api/terminal/ws` becomes a WebSocket with the messages of `model/terminal.ts`. */
 export function terminalHandlers({ terminals, projects, allowList }: Needs) {
   return {
     async available({ client }): Promise<ReturnType<typeof json>> {
@@ -64,18 +66,23 @@ function readOpening(query: URLSearchParams, projects: Needs['projects']): Omit<
   }
 }
 
-/** A query parameter that is a whole number; absent or empty: undefined. */
-function queryCount(query: URLSearchParams, field: string, { min, max }: { min: number; max: number }): number | undefined {
+/** Reads a whole number in the query. Returns undefined if the parameter is absent or empty. */
+function queryCount(
+  query: URLSearchParams,
+  field: string,
+  { min, max }: { min: number; max: number }
+): number | undefined {
   const given = queryText(query, field)
   if (given === undefined) return undefined
   const value = /^\d{1,16}$/.test(given) ? Number(given) : NaN
   if (value >= min && value <= max) return value
-  throw invalid(field, `"${field}" is "${given.slice(0, 80)}": a whole number from ${min} to ${max} is needed`)
+  throw invalid(field, `"${field}" is "${given.slice(0, 80)}": expected a whole number from ${min} to ${max}`)
 }
 
-/** The frames of one connection, until it ends. */
+/** Passes messages between a connection and its terminal session until the connection closes. */
 async function converse(
-  connection: WebSocketConnection, connect: (client: TerminalClient) => ReturnType<Terminals['connect']>
+  connection: WebSocketConnection,
+  connect: (client: TerminalClient) => ReturnType<Terminals['connect']>
 ): Promise<void> {
   const client: TerminalClient = {
     send: message => connection.send(JSON.stringify(message)),
@@ -85,14 +92,15 @@ async function converse(
   if (session === undefined) return
   for await (const message of connection.messages()) {
     if (typeof message !== 'string') {
-      connection.close(unsupportedData, 'Text frames are needed')
+      connection.close(unsupportedData, 'Expected text frames')
       continue
     }
     const input = readMessage(message)
-    if (input.type === 'invalid') void client.send({ type: 'error', reason: 'invalid_message', message: input.sentence })
+    if (input.type === 'invalid')
+      void client.send({ type: 'error', reason: 'invalid_message', message: input.sentence })
     else session.take(input)
   }
   const closed = await connection.closed
-  // A page that is loaded again, or left, says 1001 (RFC 6455 §7.4.1): whether somebody comes back is not known yet.
+  // A page that is reloaded or left closes with 1001 (RFC 6455 §7.4.1), and its user may come back.
   session.detach(closed.how === 'peer' && closed.code !== goingAway ? 'closed' : 'broken')
 }

@@ -1,25 +1,26 @@
 import type { Readable } from 'node:stream'
 import { Refusal, invalid } from '../base/refusal.js'
-import type { Received } from '../deploy/deployer.js'
-import { parseMultipart } from '../http/multipart.js'
+import type { Received } from '../deploy/intake.js'
+import { parseMultipart } from '../http/form/multipart.js'
 import type { ApiRequest } from './route.js'
 
-/** The form of an upload, read to its end: the file on disk, the other fields as text. */
+/** A completely read upload form: the file on disk, and the other fields as text. */
 export interface UploadForm {
   received: Received
   fields: Map<string, string>
 }
 
 interface Handlers {
-  /** Takes the file's bytes as they come. */
+  /** Stores the bytes of the file while they arrive. */
   receive(bytes: Readable): Promise<Received>
-  /** Called for each field as it comes; what it throws ends the reading. */
+  /** Called for each field when it arrives. If it throws, reading stops with that error. */
   onField(name: string, value: string): void
 }
 
 /**
- * Reads the form, its parts in any order. Whatever is wrong with it, and wherever it breaks off, no file remains.
- * Refuses: 415 another content type, 400 a broken form, a field or file given twice, no file part.
+ * Reads an upload form. Its parts may come in any order. After an error, the received file is deleted. Refuses: the
+ * codes of `parseMultipart` (415, 400, 413), 400 `invalid_field` for a repeated part or a wrong file part, 400
+ * `no_file`.
  */
 export async function readUploadForm(request: ApiRequest, { receive, onField }: Handlers): Promise<UploadForm> {
   const fields = new Map<string, string>()
@@ -28,14 +29,14 @@ export async function readUploadForm(request: ApiRequest, { receive, onField }: 
     await parseMultipart(request.body, request.headers['content-type'], {
       signal: request.signal,
       field(name, value) {
-        if (name === 'file') throw invalid('file', '"file" is a text: the archive must come as a file part')
+        if (name === 'file') throw invalid('file', '"file" is a text field: send it as a file part')
         if (fields.has(name)) throw invalid(name, `"${name}" is given twice`)
         onField(name, value)
         fields.set(name, value)
       },
       async file({ name, stream }) {
-        if (name !== 'file') throw invalid(name, `"${name}" is a file: only "file", the archive, may be one`)
-        if (received !== undefined) throw invalid('file', '"file" is given twice: one archive is deployed at a time')
+        if (name !== 'file') throw invalid(name, `"${name}" is a file: only the part "file" may be one`)
+        if (received !== undefined) throw invalid('file', '"file" is given twice: send one file per request')
         received = await receive(stream)
       }
     })
@@ -48,5 +49,5 @@ export async function readUploadForm(request: ApiRequest, { receive, onField }: 
 }
 
 function noFile(): Refusal {
-  return new Refusal('invalid', 'no_file', 'There is nothing to deploy: the form has no part "file"', { field: 'file' })
+  return new Refusal('invalid', 'no_file', 'No file was uploaded: the form has no part "file"', { field: 'file' })
 }

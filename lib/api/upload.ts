@@ -1,7 +1,9 @@
 import type { Caller } from '../auth/bearer.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
-import type { DeployRequest, Deployer, Received, Run } from '../deploy/deployer.js'
-import type { Claim, Quota } from '../system/quota.js'
+import type { DeployRequest, Run } from '../deploy/admission.js'
+import type { Deployer } from '../deploy/deployer.js'
+import type { Received } from '../deploy/intake.js'
+import type { Claim, Quota } from '../machine/quota.js'
 import { maxMessageLength } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import { maxProvenanceBytes, readProvenance, type Provenance } from '../model/provenance.js'
@@ -11,20 +13,21 @@ import { runReply } from './run-reply.js'
 import { readUploadForm } from './upload-form.js'
 
 const bytesPerMegabyte = 1024 * 1024
-/** What a form may weigh beside its file: boundaries, headers and the other fields. */
+/** Maximum size of a form without its file: boundaries, headers and the other fields. */
 const formOverheadBytes = 1024 * 1024
 const maxVariables = 1000
 
+/** Dependencies of the upload. */
 export interface UploadNeeds {
   deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'checkClientScripts'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
-  /** Where people see a deployment; null: nobody has said. */
+  /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
   pageOf(id: string): string | null
 }
 
-/** `POST /api/deploy/upload` (§4.6). The file streams to disk as it comes, whatever the order of the fields. */
+/** Handler of `POST /api/deploy/upload` (§4.6). The file is streamed to disk, whatever the order of the fields. */
 export function uploadHandlers({ deployer, findProject, settings, quota, pageOf }: UploadNeeds) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
@@ -41,9 +44,9 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf 
   async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
     const { received, fields } = await readUploadForm(request, {
       receive: bytes => deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal }),
-      // Said before the file where it comes before the file: nobody uploads a gigabyte to be told of a typing error.
+      // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
       onField(name, value) {
-        checkField(name, value, request.actor, findProject)
+        checkField(name, value, { caller: request.actor, findProject })
         if (name === 'projectId') claim.of(value)
       }
     })
@@ -57,6 +60,7 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf 
   return { upload }
 }
 
+/** Runs `work`, and deletes the received file if it throws. */
 async function orDiscard<T>(received: Received, work: () => T): Promise<T> {
   try {
     return work()
@@ -66,23 +70,28 @@ async function orDiscard<T>(received: Received, work: () => T): Promise<T> {
   }
 }
 
-/** Of the whole form; 0: the client does not say. */
+/** Returns the size of the whole form in bytes, or 0 if the client did not send it. */
 function contentLength({ headers }: ApiRequest): number {
   return Number(headers['content-length'] ?? 0)
 }
 
 function checkContentLength(request: ApiRequest, limitBytes: number): void {
   if (contentLength(request) <= limitBytes + formOverheadBytes) return
-  const sentence = `The upload was refused: it is larger than max_upload_size (${limitBytes / bytesPerMegabyte} MB)`
+  const sentence = `The upload is too large: the setting max_upload_size allows ${limitBytes / bytesPerMegabyte} MB`
   throw new Refusal('too_large', 'too_large', sentence)
 }
 
-function checkField(name: string, value: string, caller: Caller, findProject: UploadNeeds['findProject']): void {
+type Finder = Pick<UploadNeeds, 'findProject'> & { caller: Caller }
+
+function checkField(name: string, value: string, { caller, findProject }: Finder): void {
   if (name === 'projectId') checkUploadProject(value, caller, findProject)
   else if (isRead(name)) readers[name](value)
 }
 
-/** Whose token it is decides what may be seen: another project's says 403 of every other id, known or not. */
+/**
+ * Returns the project of an upload. Refuses: 404 for an unknown project, 403 `other_project`. The token of a project
+ * gets 403 for every other id, so that it cannot find out which ids exist.
+ */
 export function checkUploadProject(id: string, caller: Caller, findProject: UploadNeeds['findProject']): Project {
   if (caller.role === 'project' && caller.projectId !== id) {
     const sentence = 'This deploy token belongs to another project'
@@ -95,7 +104,7 @@ export function checkUploadProject(id: string, caller: Caller, findProject: Uplo
 
 function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest {
   const projectId = fields.get('projectId')
-  if (!projectId) throw invalid('projectId', '"projectId" is missing: the form needs the project to deploy to')
+  if (!projectId) throw invalid('projectId', '"projectId" is missing: name the project to deploy to')
   return {
     projectId,
     preDeploy: fields.get('preDeploy'),
@@ -111,7 +120,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
 const script = multiline({ max: maxScriptLength })
 const message = line({ max: maxMessageLength })
 
-/** How each field beside `projectId` is read; others are ignored. */
+/** Readers of the fields other than `projectId`. Unknown fields are ignored. */
 const readers = {
   preDeploy: (value: string) => script(value, 'preDeploy'),
   postDeploy: (value: string) => script(value, 'postDeploy'),
@@ -121,30 +130,30 @@ const readers = {
   provenance: readClaim
 }
 
-/** Own names only: a client may call a field "__proto__" or "constructor". */
+/** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
 function isRead(name: string): name is keyof typeof readers {
   return Object.hasOwn(readers, name)
 }
 
-/** `env`: a JSON object of texts, serialised as a string (§4.6). */
+/** Reads `env`: a JSON object of strings, as a text (§4.6). */
 function readVariables(value: string | undefined): Record<string, string> {
   if (value === undefined || value.trim() === '') return {}
   const variables = parseJson(value, 'env')
   if (typeof variables !== 'object' || variables === null || Array.isArray(variables)) {
-    throw invalid('env', '"env" cannot be used: a JSON object of texts is needed')
+    throw invalid('env', '"env" is invalid: expected a JSON object of strings')
   }
   const entries = Object.entries(variables)
   if (entries.length > maxVariables) {
-    throw invalid('env', `"env" has ${entries.length} variables: at most ${maxVariables} are taken`)
+    throw invalid('env', `"env" has ${entries.length} variables: at most ${maxVariables} are allowed`)
   }
   for (const [name, setting] of entries) {
-    if (name === '' || /[=\0]/.test(name)) throw invalid('env', `"env" holds "${name}": that is no name of a variable`)
+    if (name === '' || /[=\0]/.test(name)) throw invalid('env', `"env" contains "${name}": not a valid variable name`)
     multiline()(setting, `env.${name}`)
   }
   return Object.fromEntries(entries) as Record<string, string>
 }
 
-/** `provenance`: a JSON object of what the client claims (model/provenance.ts); absent or blank: null. */
+/** Reads `provenance`: a JSON object of the client's claims (model/provenance.ts). Returns null if absent or blank. */
 function readClaim(value: string | undefined): Provenance | null {
   if (value === undefined || value.trim() === '') return null
   const bytes = Buffer.byteLength(value)
@@ -164,6 +173,6 @@ function parseJson(value: string, field: string): unknown {
   try {
     return JSON.parse(value)
   } catch {
-    throw invalid(field, `"${field}" cannot be read: it is not JSON`)
+    throw invalid(field, `"${field}" is not valid JSON`)
   }
 }

@@ -1,13 +1,14 @@
-import { json } from '../http/route.js'
+import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import type { TokenHolder } from '../model/token-holder.js'
 import type { Handler } from './route.js'
 
+/** Dependencies of the handler. */
 export interface WhoamiNeeds {
   findProject(id: string): Project | undefined
 }
 
-/** `GET /api/auth/whoami`: what the token of the request is for. A command asks it before it stores or uses a token. */
+/** Handler of `GET /api/auth/whoami`: the role and project of the token. Commands check a token with it. */
 export function whoamiHandlers({ findProject }: WhoamiNeeds) {
   return {
     whoami({ actor }) {

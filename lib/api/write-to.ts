@@ -6,10 +6,11 @@ import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { Caller } from '../auth/bearer.js'
 import { Refusal } from '../base/refusal.js'
-import { isDiskFull, messageOf } from '../base/system-error.js'
-import { ndjson } from '../http/ndjson.js'
-import type { Reply, Sink } from '../http/route.js'
+import { isDiskFull, messageOf, reasonOf } from '../base/system-error.js'
+import { ndjson } from '../http/stream/ndjson.js'
+import type { Reply, Sink } from '../http/core/route.js'
 
+/** Callbacks and signal for the work that writes the file. */
 export interface FileWriting {
   onBegin(expectedBytes: number): void
   onProgress(bytes: number): void
@@ -19,14 +20,21 @@ export interface FileWriting {
 const progressEveryMs = 100
 
 /**
- * The operator on this machine may name an empty file to be written: then no byte need go through the socket. Answers
- * lines: `begin` with the expected bytes, `progress`, and `done` with what `work` gives, or `error`. Refuses: 403 for
- * anybody else, `cannot_write_there` for what is no such file, seen from here.
+ * Writes to an empty file that the operator on this machine named, so that the bytes do not pass through the socket.
+ * Answers NDJSON lines: `begin` with the expected bytes, `progress`, then `done` with the result of `work`, or `error`.
+ * Refuses: 403 for other callers, 503 `cannot_write_there` for a path that is not an empty file.
  */
 export async function writeTo(
-  path: string, actor: Caller, work: (file: FileHandle, writing: FileWriting) => Promise<object>
+  path: string,
+  actor: Caller,
+  work: (file: FileHandle, writing: FileWriting) => Promise<object>
 ): Promise<Reply> {
-  if (actor.role !== 'local') throw new Refusal('forbidden', 'forbidden', 'Only the operator on this machine may name a file: "to"')
+  if (actor.role !== 'local')
+    throw new Refusal(
+      'forbidden',
+      'forbidden',
+      '"to" is only allowed through the socket in the data directory of the server'
+    )
   return ndjson(async (write, signal) => {
     const file = await openEmpty(path)
     try {
@@ -48,15 +56,20 @@ export async function writeTo(
 }
 
 function sentenceOf(error: unknown, path: string): string {
-  return isDiskFull(error) ? `there is no space left on the disk of "${path}"; make some, or choose another place` : messageOf(error)
+  return isDiskFull(error)
+    ? `${reasonOf(error)} at "${path}". Free some space, or choose another place`
+    : messageOf(error)
 }
 
 async function openEmpty(path: string): Promise<FileHandle> {
   const refuse = (why: string, cause?: unknown): Refusal =>
-    new Refusal('unavailable', 'cannot_write_there', `The server cannot write "${path}": ${why}`, { field: 'to', cause })
+    new Refusal('unavailable', 'cannot_write_there', `Cannot write "${path}" on the server: ${why}`, {
+      field: 'to',
+      cause
+    })
   if (!isAbsolute(path)) throw refuse('it is not an absolute path')
   const file = await open(path, constants.O_WRONLY | (constants.O_NOFOLLOW ?? 0)).catch(error => {
-    throw refuse((error as Error).message, error)
+    throw refuse(reasonOf(error), error)
   })
   try {
     const stats = await file.stat()
@@ -69,8 +82,9 @@ async function openEmpty(path: string): Promise<FileHandle> {
 }
 
 /**
- * Hands `work` a stream onto the sink of a reply; resolves when all that was written has arrived there. A client that
- * leaves between the last write and that moment fails this, not the process: the stream never lacks a listener.
+ * Calls `work` with a stream that writes to the sink of a reply. Resolves when the sink has taken all bytes. If the
+ * client disconnects after the last write, this rejects; the stream always has an error listener, so the process does
+ * not crash.
  */
 export async function throughStream(sink: Sink, work: (out: Writable) => Promise<unknown>): Promise<void> {
   const out = new Writable({

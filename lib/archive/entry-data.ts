@@ -1,60 +1,64 @@
 /*
- * The bytes of one entry: found through its local header (APPNOTE 4.3.7), inflated, and compared with the size and
- * the CRC-32 the central directory declares. Sizes in the local header are ignored, so entries with a data descriptor
- * (bit 3, sizes zero here) need no case of their own.
+ * Reads the bytes of one entry: finds them through the local header (APPNOTE 4.3.7), inflates them, and compares them
+ * with the size and the CRC-32 in the central directory. Sizes in the local header are ignored, so entries with a data
+ * descriptor (bit 3, sizes zero here) need no special case.
  *
- * Small entries (`maxWholeBytes`) are read and inflated whole, with synchronous calls: entries that lie together in
- * the file come out of one read of a window, and inflating one takes 15 us where a stream takes 750 us. Larger ones
- * go through a stream whose inflating runs in the thread pool while the caller hashes and writes.
+ * Small entries (`maxWholeBytes`) are read and inflated whole, with synchronous calls. Neighbouring entries come from
+ * one read of a window, and inflating one takes 15 us instead of the 750 us of a stream. Larger entries go through a
+ * stream that inflates in the thread pool while the caller hashes and writes.
  *
- * Nobody is believed about how much an entry inflates to: inflating stops at the declared size and one byte more.
+ * The declared size of an entry is not trusted: inflating stops at one byte more than that size.
  */
 import { pipeline } from 'node:stream/promises'
 import { createInflateRaw, inflateRawSync } from 'node:zlib'
 import { crc32 } from '../base/crc32.js'
 import type { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
-import { refuse } from './names.js'
-import { localHeaderBytes, type Archive, type ArchiveEntry } from './read.js'
+import { localBytes, signatures } from '../shared/zip-records.js'
+import { refuse, refusalSentence } from './names.js'
+import type { Archive, ArchiveEntry } from './read.js'
 
-/** Entries up to this many bytes, inflated, are held in memory whole. measured: bench/extract */
+/** Maximum size of an entry that is held in memory whole, after inflating. measured: bench/extract */
 export const maxWholeBytes = 512 * 1024
-/** What one read of neighbouring entries brings in. */
+/** Number of bytes that one read of neighbouring entries brings in. */
 const windowBytes = 512 * 1024
 /**
- * Piece in which large entries are read and inflated. zlib allocates each anew, and it waits for the collector: with 64
- * KiB the process is 20 MB smaller, and takes a quarter longer. measured: bench/extract
+ * Size of the pieces in which large entries are read and inflated. zlib allocates a new buffer for each, which stays
+ * until garbage collection. With 64 KiB the process is 20 MB smaller, but a quarter slower. measured: bench/extract
  */
 const pieceBytes = 256 * 1024
 
+/** Reads the contents of entries. */
 export interface EntryReader {
   /**
-   * The contents of an entry for which `isSmall` holds. Valid until the next call. Refuses (`invalid`): damaged_zip,
-   * damaged_entry, size_mismatch, crc_mismatch, overlapping_entries, truncated_zip.
+   * Returns the contents of an entry for which `isSmall` is true. Valid until the next call. Refuses (`invalid`):
+   * damaged_zip, damaged_entry, size_mismatch, crc_mismatch, overlapping_entries, truncated_zip.
    */
   readWhole(entry: ArchiveEntry): Buffer
   /**
-   * The contents of any entry, piece by piece, each valid only during the call; the same refusals, the last of them
-   * after the last piece. If `onPiece` throws, reading ends and rejects with that error.
+   * Passes the contents of any entry piece by piece. A piece is valid only during the call. Refuses the same, partly
+   * only after the last piece. If `onPiece` throws, reading ends and rejects with that error.
    */
   readPieces(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
-  /** As `readPieces`, and a small entry comes as one piece. */
+  /** Like `readPieces`, but passes a small entry as one piece. */
   read(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
 }
 
-/** Whether an entry may be held in memory whole: both sizes are the writer's claim, and both take memory. */
+/**
+ * Whether an entry may be held in memory whole. Checks both sizes: both are claims of the writer, and both take memory.
+ */
 export function isSmall({ size, compressedSize }: Pick<ArchiveEntry, 'size' | 'compressedSize'>): boolean {
   return size <= maxWholeBytes && compressedSize <= maxWholeBytes
 }
 
-/** Reads the data of an archive's entries; keeps a window of the file, so one for each thread. */
+/** Creates a reader of an archive's entries. It keeps a window of the file in memory, so each thread needs its own. */
 export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): EntryReader {
   const window = Buffer.allocUnsafeSlow(Math.min(windowBytes, archive.fileSize))
   let windowStart = 0
   let windowLength = 0
   let spare = Buffer.alloc(0)
 
-  /** `length` bytes at `position`, from the window where it has them. */
+  /** Returns `length` bytes at `position`, from the window if they are in it. */
   function bytesAt(position: number, length: number, entry: ArchiveEntry): Buffer {
     if (length > window.length) {
       if (spare.length < length) spare = Buffer.allocUnsafeSlow(length)
@@ -71,14 +75,14 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): 
   }
 
   function dataOffset(entry: ArchiveEntry): number {
-    // Asking for the data along with the header keeps both in one window.
-    const header = bytesAt(entry.headerOffset, localHeaderBytes, entry)
-    if (header.readUInt32LE(0) !== 0x04034b50) {
-      throw refuse('damaged_zip', entry.path, 'its local header is not where the archive says')
+    // Requests the data together with the header, so that both are in one window.
+    const header = bytesAt(entry.headerOffset, localBytes, entry)
+    if (header.readUInt32LE(0) !== signatures.local) {
+      throw refuse('damaged_zip', entry.path, 'its local header is missing at the declared offset')
     }
-    const offset = entry.headerOffset + localHeaderBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
+    const offset = entry.headerOffset + localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
     if (offset + entry.compressedSize > entry.limitOffset) {
-      throw refuse('overlapping_entries', entry.path, 'its bytes run into those of the next entry')
+      throw refuse('overlapping_entries', entry.path, 'its bytes overlap those of the next entry')
     }
     return offset
   }
@@ -94,7 +98,7 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): 
     const blocks = blocksOf(archive.file, dataOffset(entry), entry)
     let length = 0
     let crc = 0
-    // A pipeline whose end fails often reports that it was aborted; so the reason is kept here.
+    // A pipeline whose last step fails often reports an abort instead of the reason, so the reason is kept here.
     let failure: unknown
     const take = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
       try {
@@ -110,9 +114,13 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): 
       }
     }
     const inflating = entry.method === 0 ? null : createInflateRaw({ chunkSize: pieceBytes })
-    inflating?.once('error', error => { failure ??= error })
+    inflating?.once('error', error => {
+      failure ??= error
+    })
     const flowing = inflating === null ? take(blocks) : pipeline(blocks, inflating, take)
-    await flowing.catch(error => { throw explain((failure ?? error) as Error, entry) })
+    await flowing.catch(error => {
+      throw explain((failure ?? error) as Error, entry)
+    })
     check(entry, length, crc)
   }
 
@@ -123,9 +131,9 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): 
   }
 }
 
-/** The bytes of an entry as they are in the file, block by block. Refuses truncated_zip. */
+/** Yields the bytes of an entry as they are in the file, block by block. Refuses truncated_zip. */
 async function* blocksOf(file: OpenFile, start: number, entry: ArchiveEntry): AsyncGenerator<Buffer> {
-  for (let done = 0; done < entry.compressedSize;) {
+  for (let done = 0; done < entry.compressedSize; ) {
     const block = Buffer.allocUnsafeSlow(Math.min(pieceBytes, entry.compressedSize - done))
     if ((await file.read(block, start + done)) < block.length) throw cutOff(entry)
     done += block.length
@@ -133,7 +141,10 @@ async function* blocksOf(file: OpenFile, start: number, entry: ArchiveEntry): As
   }
 }
 
-/** One call with room for the declared size and a byte more, so that zlib neither grows nor joins buffers. */
+/**
+ * Inflates in one call, with room for the declared size and one byte more, so that zlib neither grows nor joins
+ * buffers.
+ */
 function inflate(raw: Buffer, entry: ArchiveEntry): Buffer {
   try {
     return inflateRawSync(raw, { chunkSize: Math.max(64, entry.size + 1), maxOutputLength: Math.max(1, entry.size) })
@@ -146,21 +157,26 @@ function explain(error: Error, entry: ArchiveEntry): Error {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ERR_BUFFER_TOO_LARGE') return tooLong(entry)
   if (error instanceof Refusal || code === undefined || !code.startsWith('Z_')) return error
-  return refuse('damaged_entry', entry.path, `its compressed data is damaged (${error.message})`, error)
+  const sentence = refusalSentence(entry.path, `its compressed data is damaged (${error.message})`)
+  return new Refusal('invalid', 'damaged_entry', sentence, { cause: error })
 }
 
 function check(entry: ArchiveEntry, length: number, crc: number): void {
   if (length > entry.size) throw tooLong(entry)
   if (length < entry.size) {
-    throw refuse('size_mismatch', entry.path, `it inflates to ${length} bytes, the archive declares ${entry.size}`)
+    throw refuse('size_mismatch', entry.path, `it inflates to ${length} bytes, but the archive declares ${entry.size}`)
   }
   if ((crc | 0) !== entry.crc32) throw refuse('crc_mismatch', entry.path, 'its CRC-32 does not match its contents')
 }
 
 function tooLong(entry: ArchiveEntry): Refusal {
-  return refuse('size_mismatch', entry.path, `it inflates to more than the ${entry.size} bytes the archive declares`)
+  return refuse(
+    'size_mismatch',
+    entry.path,
+    `it inflates to more than the ${entry.size} bytes that the archive declares`
+  )
 }
 
 function cutOff(entry: ArchiveEntry): Refusal {
-  return refuse('truncated_zip', entry.path, 'the archive ends within it')
+  return refuse('truncated_zip', entry.path, 'the archive ends in the middle of it')
 }

@@ -1,40 +1,40 @@
 /*
  * Globs over paths with `/` between segments, for `files` and for ignore rules (§2.13, §4.13).
  *
- *   *      any run of characters within a segment, also a leading dot       ?      one character
- *   **     as a whole segment: any number of segments, none included        [a-z]  one of a class; [!a-z] none of it
- *   {a,b}  either; may be nested                                            \x     x itself
+ *   *      any characters within a segment, also a leading dot              ?      one character
+ *   **     as a whole segment: any number of segments, even none            [a-z]  a class; [!a-z] its complement
+ *   {a,b}  either alternative; may be nested                                \x     x itself
  *
- * A pattern is cut into segments, and both levels (segments with `**`, characters with `*`) are matched by the same
- * walk: greedy, going back only to the last star. Its cost is length times length whatever the pattern; there is no
- * regular expression that could be made to take years.
+ * A pattern is split into segments. Both levels (segments with `**`, characters with `*`) are matched by the same
+ * greedy walk, which backtracks only to the last star. Its cost is at most the product of both lengths, whatever the
+ * pattern; there is no regular expression with exponential cost.
  *
- * Differences from a shell: dot files match; braces with a single alternative, and brackets that never close, stand for
- * themselves.
+ * Differences from a shell: dot files match; braces with a single alternative and brackets that never close are
+ * literal.
  */
 import { Refusal } from '../base/refusal.js'
 
-/** A compiled pattern. Paths are relative, without `.` or `..`, without a slash at either end. */
+/** A compiled pattern. Paths are relative, without `.` or `..`, and without a slash at either end. */
 export interface Glob {
   matches(path: string): boolean
-  /** Whether something below this directory could match: where not, it need not be walked. */
+  /** Whether something below this directory could match. If not, the directory need not be walked. */
   mayMatchBelow(directory: string): boolean
 }
 
-/** Alternatives that the braces of one pattern may multiply to. */
+/** Maximum number of alternatives that the braces of one pattern may expand to. */
 const maxAlternatives = 1_000
 
-/** Refuses (`invalid`, `glob_too_large`) a pattern whose braces multiply beyond reason. */
+/** Compiles a pattern. Refuses (`invalid`, `glob_too_large`) a pattern whose braces expand to too many alternatives. */
 export function compileGlob(pattern: string): Glob {
   const texts = expandBraces(pattern).map(splitPath)
   const alternatives = texts.map(segments => segments.map(compileSegment))
   const ends = texts.map(endsOf)
   return {
     matches(path) {
-      // Most paths are told apart by how they begin and end. measured: bench/pack
+      // Beginning and end rule out most paths. measured: bench/pack
       if (!ends.some(({ head, tail }) => path.startsWith(head) && path.endsWith(tail))) return false
       const parts = path.split('/')
-      return alternatives.some(segments => walk(segments, parts, isGlobstar, (segment, part) => segment.matches(part)))
+      return alternatives.some(segments => matchSegments(segments, parts))
     },
     mayMatchBelow(directory) {
       const parts = directory === '' ? [] : directory.split('/')
@@ -43,7 +43,7 @@ export function compileGlob(pattern: string): Glob {
   }
 }
 
-/** Whether a text means more than itself as a glob. */
+/** Whether a text has special characters of a glob. */
 export function isGlob(text: string): boolean {
   return /[*?\\]|\[[^]+\]|\{[^]*,[^]*\}/.test(text)
 }
@@ -52,7 +52,10 @@ function splitPath(pattern: string): string[] {
   return pattern.split('/').filter(segment => segment !== '' && segment !== '.')
 }
 
-/** How every path begins and ends that matches: what stands before the first and behind the last special character. */
+/**
+ * Returns the beginning and the end of every path that matches: the text before the first and after the last special
+ * character.
+ */
 function endsOf(segments: readonly string[]): { head: string; tail: string } {
   const first = /^[^*?[\\]*/.exec(segments[0] ?? '') as RegExpExecArray
   const last = /[^*?\]\\]*$/.exec(segments.at(-1) ?? '') as RegExpExecArray
@@ -60,40 +63,46 @@ function endsOf(segments: readonly string[]): { head: string; tail: string } {
   return isEscaped ? { head: '', tail: '' } : { head: first[0], tail: last[0] }
 }
 
+interface Elements<P> {
+  isStar(element: P): boolean
+  /** Whether an element that is not a star matches one item. */
+  fits(element: P, item: string): boolean
+}
+
 /**
- * Whether `items` match `pattern`, in which some elements are stars. A mismatch goes back to the last star only, and
- * lets it take one item more: what an earlier star could take instead, the last one can as well.
+ * Returns a function that says whether items match a pattern with stars. A mismatch backtracks to the last star only,
+ * which then takes one item more: any items that an earlier star could take, the last one can take as well.
  */
-function walk<P, I>(
-  pattern: readonly P[], items: ArrayLike<I>, isStar: (element: P) => boolean, fits: (element: P, item: I) => boolean
-): boolean {
-  let at = 0
-  let star = -1
-  let taken = 0
-  for (let item = 0; item < items.length; ) {
-    const element = pattern[at]
-    if (element !== undefined && isStar(element)) {
-      star = at++
-      taken = item
-    } else if (element !== undefined && fits(element, items[item] as I)) {
-      at++
-      item++
-    } else if (star !== -1) {
-      at = star + 1
-      item = ++taken
-    } else {
-      return false
+function createMatch<P>({ isStar, fits }: Elements<P>): (pattern: readonly P[], items: readonly string[]) => boolean {
+  return (pattern, items) => {
+    let at = 0
+    let star = -1
+    let taken = 0
+    for (let item = 0; item < items.length; ) {
+      const element = pattern[at]
+      if (element !== undefined && isStar(element)) {
+        star = at++
+        taken = item
+      } else if (element !== undefined && fits(element, items[item] as string)) {
+        at++
+        item++
+      } else if (star !== -1) {
+        at = star + 1
+        item = ++taken
+      } else {
+        return false
+      }
     }
+    while (at < pattern.length && isStar(pattern[at] as P)) at++
+    return at === pattern.length
   }
-  while (at < pattern.length && isStar(pattern[at] as P)) at++
-  return at === pattern.length
 }
 
 function isOpenBelow(segments: readonly Segment[], parts: readonly string[]): boolean {
   for (const [at, part] of parts.entries()) {
     const segment = segments[at]
     if (segment === undefined) return false
-    if (isGlobstar(segment)) return true
+    if (segment.isGlobstar) return true
     if (!segment.matches(part)) return false
   }
   return segments.length > parts.length
@@ -104,19 +113,24 @@ interface Segment {
   matches(name: string): boolean
 }
 
-const isGlobstar = (segment: Segment): boolean => segment.isGlobstar
+const matchSegments = createMatch<Segment>({
+  isStar: segment => segment.isGlobstar,
+  fits: (segment, name) => segment.matches(name)
+})
 
-/** One character of a pattern: itself, a star, or a test of one character. */
+/** One element of a pattern: a star, or a test of one character. */
 type Token = '*' | { test(character: string): boolean }
 
-const isStarToken = (token: Token): boolean => token === '*'
-const passes = (token: Token, character: string): boolean => token !== '*' && token.test(character)
+const matchCharacters = createMatch<Token>({
+  isStar: token => token === '*',
+  fits: (token, character) => token !== '*' && token.test(character)
+})
 
 function compileSegment(text: string): Segment {
   if (text === '**') return { isGlobstar: true, matches: () => true }
   if (!/[*?[\\]/.test(text)) return { isGlobstar: false, matches: name => name === text }
   const tokens = readTokens(text)
-  return { isGlobstar: false, matches: name => walk(tokens, Array.from(name), isStarToken, passes) }
+  return { isGlobstar: false, matches: name => matchCharacters(tokens, Array.from(name)) }
 }
 
 function readTokens(text: string): Token[] {
@@ -141,7 +155,7 @@ function readTokens(text: string): Token[] {
   return tokens
 }
 
-/** The `]` that closes; one that comes first is a member. */
+/** Returns the index of the closing `]`. A `]` in first position is a member of the class. */
 function findClassEnd(characters: readonly string[], open: number): number {
   const first = open + 1 + (/[!^]/.test(characters[open + 1] ?? '') ? 1 : 0)
   return characters.indexOf(']', first + 1)
@@ -166,8 +180,8 @@ function expandBraces(pattern: string): string[] {
     const next = waiting.pop() as string
     const brace = findBrace(next)
     if (done.length + waiting.length + (brace?.cuts.length ?? 0) > maxAlternatives) {
-      const why = `its braces stand for more than ${maxAlternatives} patterns`
-      throw new Refusal('invalid', 'glob_too_large', `the pattern "${pattern.slice(0, 100)}" cannot be used: ${why}`)
+      const why = `its braces expand to more than ${maxAlternatives} patterns`
+      throw new Refusal('invalid', 'glob_too_large', `Cannot use the pattern "${pattern.slice(0, 100)}": ${why}`)
     }
     if (brace === null) done.push(next)
     else waiting.push(...alternativesOf(next, brace))
@@ -177,7 +191,7 @@ function expandBraces(pattern: string): string[] {
 
 interface Brace {
   open: number
-  /** Where each alternative ends: at a comma, the last at the closing brace. */
+  /** The end of each alternative: a comma, and for the last one the closing brace. */
   cuts: number[]
 }
 
@@ -187,7 +201,7 @@ function alternativesOf(pattern: string, { open, cuts }: Brace): string[] {
   return cuts.map((end, i) => before + pattern.slice((i === 0 ? open : (cuts[i - 1] as number)) + 1, end) + after)
 }
 
-/** The first brace that has alternatives and closes. One walk: what is open is on a stack. */
+/** Finds the first brace that has alternatives and is closed. Walks once, with the open braces on a stack. */
 function findBrace(pattern: string): Brace | null {
   const stack: Brace[] = []
   let found: Brace | null = null

@@ -1,21 +1,21 @@
 /*
- * Which files stay out of an archive (§4.13): the built-in rules, over them the project's `ignore`, over them
- * `--ignore`. The last rule that matches decides, and `!pattern` brings back what an earlier one left out.
+ * Decides which files stay out of an archive (§4.13): the built-in rules, then the project's `ignore`, then `--ignore`.
+ * The last rule that matches decides, and `!pattern` includes again what an earlier rule excluded.
  *
- * A rule reads like a line of .gitignore:
+ * A rule has the syntax of a line of .gitignore:
  *   name     without a slash: a file or directory of that name at any depth
- *   a/b      with one: from the root of what is packed; a leading slash says so for a single name
+ *   a/b      with a slash: relative to the root of the packed tree; a leading slash does the same for a single name
  *   dir/     directories only
- *   dir/**   the directory and all below it
+ *   dir/**   the directory and everything below it
  *
- * `never` is over all of these: no rule takes back what it names.
+ * `never` has priority over all of these: no rule includes such a file again.
  *
- * Below a directory that is left out nothing is looked at, unless a later `!a/b` names something there: only a rule
- * with a slash reaches in. (`!build` is meant for the project's own directory, not for one in node_modules.)
+ * Nothing below an excluded directory is looked up, unless a later `!a/b` names something there: only a rule with a
+ * slash reaches into it. (`!build` means the project's own directory, not one in node_modules.)
  */
 import { compileGlob, type Glob } from './glob.js'
 
-/** §4.13. Patterns with a slash stand at the root of what is packed. */
+/** The built-in rules (§4.13). Patterns with a slash are relative to the root of the packed tree. */
 export const builtinIgnore: readonly string[] = [
   '.git/**',
   'node_modules/**',
@@ -32,37 +32,42 @@ export const builtinIgnore: readonly string[] = [
 ]
 
 /**
- * Never pushed, whatever the rules say: settings of the client and secrets, and what a killed command has left of them
- * (config/replace-file.ts). `files` may name such a file.
+ * Never pushed, whatever the rules say: settings of the client, secrets, and the temporary files that a killed command
+ * left of them (config/replace-file.ts). `files` may name such a file.
  */
 export const neverPushed: readonly string[] = ['svc.config*.json', 'svc.config*.json.*.tmp', '.env*']
 
+/** The rules of one packing. */
 export interface IgnoreRules {
   /** Whether the built-in rules apply. */
   builtin: boolean
-  /** `ignore` of the project's file. */
+  /** The `ignore` of the project's configuration file. */
   project: readonly string[]
-  /** `--ignore`. */
+  /** The option `--ignore`. */
   cli: readonly string[]
-  /** Patterns that no other rule takes back. */
+  /** Patterns that no other rule can include again. */
   never?: readonly string[]
 }
 
-/** What the rules say of one path. */
+/** The decision about one path. */
 export interface Verdict {
   isIgnored: boolean
-  /** Place of the rule that decided, or decided for the directory above; -1: none did; Infinity: no rule takes it back. */
+  /**
+   * Index of the rule that decided, here or for the directory above. -1 means that no rule did, Infinity that no rule
+   * can change the decision.
+   */
   rank: number
 }
 
-/** Verdicts for a tree that is walked from its root down. */
+/** Decides about the paths of a tree that is walked from its root down. */
 export interface Ignore {
-  /** The verdict on a path, given the one on the directory that holds it (`rootVerdict` at the top). */
+  /** Decides about a path, given the verdict on its parent directory (`rootVerdict` at the top). */
   judge(path: string, isDirectory: boolean, above: Verdict): Verdict
-  /** Whether something below a directory that stays out may be brought back. */
+  /** Whether a rule may include something below an excluded directory. */
   mayReachInto(directory: string, verdict: Verdict): boolean
 }
 
+/** The verdict on the root of a tree. */
 export const rootVerdict: Verdict = { isIgnored: false, rank: -1 }
 
 interface Rule {
@@ -71,24 +76,25 @@ interface Rule {
   /** Without a slash: matched against the last segment. */
   isFloating: boolean
   glob: Glob
-  /** Of `dir/**`: the directory itself. */
+  /** For `dir/**`: the directory itself. */
   top: Glob | null
 }
 
+/** Creates the decisions for a set of rules. */
 export function createIgnore({ builtin, project, cli, never = [] }: IgnoreRules): Ignore {
   const lines = [...(builtin ? builtinIgnore : []), ...project, ...cli]
   const rules = lines.flatMap(parseRule)
-  const lastWord = never.flatMap(parseRule)
+  const neverRules = never.flatMap(parseRule)
   return {
     judge(path, isDirectory, above) {
-      const name = path.slice(path.lastIndexOf('/') + 1)
-      if (lastWord.some(rule => applies(rule, path, name, isDirectory))) return { isIgnored: true, rank: Infinity }
-      // Below a directory that is left out only later rules count, and of those the ones that reach in.
+      const judged = { path, name: path.slice(path.lastIndexOf('/') + 1), isDirectory }
+      if (neverRules.some(rule => applies(rule, judged))) return { isIgnored: true, rank: Infinity }
+      // Below an excluded directory, only later rules apply, and of those that include, only the ones that reach in.
       const last = above.isIgnored ? above.rank : -1
       for (let rank = rules.length - 1; rank > last; rank--) {
         const rule = rules[rank] as Rule
         if (above.isIgnored && rule.isNegated && rule.isFloating) continue
-        if (applies(rule, path, name, isDirectory)) return { isIgnored: !rule.isNegated, rank }
+        if (applies(rule, judged)) return { isIgnored: !rule.isNegated, rank }
       }
       return above
     },
@@ -99,13 +105,20 @@ export function createIgnore({ builtin, project, cli, never = [] }: IgnoreRules)
   }
 }
 
-function applies(rule: Rule, path: string, name: string, isDirectory: boolean): boolean {
+interface Judged {
+  path: string
+  /** The last segment of the path. */
+  name: string
+  isDirectory: boolean
+}
+
+function applies(rule: Rule, { path, name, isDirectory }: Judged): boolean {
   if (rule.isDirectoryOnly && !isDirectory) return false
   if (isDirectory && rule.top?.matches(path)) return true
   return rule.glob.matches(rule.isFloating ? name : path)
 }
 
-/** None of an empty line or a comment. */
+/** Returns the rule of a line, or nothing for an empty line or a comment. */
 function parseRule(line: string): Rule[] {
   const text = line.trim()
   if (text === '' || text.startsWith('#')) return []

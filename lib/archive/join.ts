@@ -1,27 +1,33 @@
 /*
- * Several zips, made apart, as one: what stands before their directories one after the other, then one directory
- * with every entry's place moved by what now stands before it (APPNOTE 4.3.12), then its end.
+ * Joins several zips into one: first their contents one after the other, then one directory in which the offset of
+ * every entry is moved accordingly (APPNOTE 4.3.12), then its end record.
  *
- * Differences from any zip: no comments, and the zip64 field, where there is one, has both sizes and the place, as
- * yazl writes it.
+ * Limits of the input: no comments; a zip64 field, if present, contains both sizes and the offset, as yazl writes it.
  */
-import { end64Bytes, endBytes, endOf, locatorBytes, maxUint32, zip64, zip64Version } from './zip-records.js'
+import {
+  centralBytes,
+  end64Bytes,
+  endBytes,
+  endOf,
+  locatorBytes,
+  maxUint32,
+  zip64Field,
+  zip64Id,
+  zip64Version
+} from '../shared/zip-records.js'
 
-const headerBytes = 46
-const zip64Field = 0x0001
-
-/** Joins zips in the order in which they are taken. */
+/** Joins zips in the order in which they are passed. */
 export interface Joining {
   /**
-   * Takes a zip that has so many bytes, of which `tail` are the last, its whole directory among them; answers how many
-   * of them, from its first one, belong into the joined zip.
+   * Takes a zip of `zipBytes` bytes. `tail` contains its last bytes, including its whole directory. Returns the number
+   * of bytes, from its first one, that belong in the joined zip.
    */
   take(tail: Buffer, zipBytes: number): number
-  /** What the joined zip ends with. */
+  /** Returns the end of the joined zip. */
   end(): Buffer
 }
 
-/** `zip64FromBytes`: places from there on are written as zip64 has them. */
+/** Creates the joining. Offsets from `zip64FromBytes` on are written in zip64 form. */
 export function createJoining({ zip64FromBytes = maxUint32 }: { zip64FromBytes?: number } = {}): Joining {
   const directories: Buffer[] = []
   let entries = 0
@@ -45,15 +51,15 @@ export function createJoining({ zip64FromBytes = maxUint32 }: { zip64FromBytes?:
   }
 }
 
-/** A directory whose entries stand so much later. */
+/** Returns a directory whose entries are moved by this number of bytes. */
 function move(directory: Buffer, by: number, zip64FromBytes: number): Buffer {
   const pieces: Buffer[] = []
   let done = 0
-  for (let at = 0; at < directory.length;) {
+  for (let at = 0; at < directory.length; ) {
     const nameBytes = directory.readUInt16LE(at + 28)
-    const length = headerBytes + nameBytes + directory.readUInt16LE(at + 30)
+    const length = centralBytes + nameBytes + directory.readUInt16LE(at + 30)
     const place = directory.readUInt32LE(at + 42) + by
-    // Nearly always: nothing but a number changes.
+    // The usual case: only a number changes.
     if (place < zip64FromBytes) {
       directory.writeUInt32LE(place, at + 42)
     } else {
@@ -65,15 +71,15 @@ function move(directory: Buffer, by: number, zip64FromBytes: number): Buffer {
   return pieces.length === 0 ? directory : Buffer.concat([...pieces, directory.subarray(done)])
 }
 
-/** A record whose place is written as zip64 has it. */
+/** Returns a record with its offset in zip64 form. */
 function moveFar(record: Buffer, nameBytes: number, by: number): Buffer {
   const near = record.readUInt32LE(42)
   if (near === maxUint32) {
-    const at = findZip64(record, headerBytes + nameBytes)
+    const at = findZip64(record, centralBytes + nameBytes)
     record.writeBigUInt64LE(record.readBigUInt64LE(at + 20) + BigInt(by), at + 20)
     return record
   }
-  const field = zip64([record.readUInt32LE(24), record.readUInt32LE(20), near + by])
+  const field = zip64Field([record.readUInt32LE(24), record.readUInt32LE(20), near + by])
   record.writeUInt16LE(zip64Version, 6)
   for (const at of [20, 24, 42]) record.writeUInt32LE(maxUint32, at)
   record.writeUInt16LE(record.readUInt16LE(30) + field.length, 30)
@@ -82,6 +88,6 @@ function moveFar(record: Buffer, nameBytes: number, by: number): Buffer {
 
 function findZip64(record: Buffer, extraStart: number): number {
   let at = extraStart
-  while (record.readUInt16LE(at) !== zip64Field) at += 4 + record.readUInt16LE(at + 2)
+  while (record.readUInt16LE(at) !== zip64Id) at += 4 + record.readUInt16LE(at + 2)
   return at
 }

@@ -1,67 +1,71 @@
 /*
- * Which names an archive may hold. Everything here is decided from the central directory alone, before a byte is
- * written: a name that could reach outside the target, or that two file systems would read in two ways, is refused
- * with the entry named. Nothing is repaired, with one exception: a segment `.` is dropped (`bsdtar` writes `./a`),
- * because it can mean only one thing.
+ * Checks the names in an archive. Every decision is based on the central directory alone, before a byte is written. A
+ * name that could reach outside the target, or that two file systems would interpret differently, is refused with the
+ * name of the entry. Nothing is repaired, with one exception: a segment `.` is dropped (`bsdtar` writes `./a`), because
+ * it has only one possible meaning.
  *
- * Segments are separated by `/` (APPNOTE 4.4.17.1). A backslash is refused rather than read as a separator: the same
- * zip would otherwise make different trees on Linux and on Windows, and a checker upstream of us may have seen another
- * one than we do.
+ * Segments are separated by `/` (APPNOTE 4.4.17.1). A backslash is refused instead of being read as a separator.
+ * Otherwise the same zip would create different trees on Linux and on Windows, and a checker before svc may have seen
+ * another tree than svc does.
  *
- * Two names that a file system folds into one (`Logo.png` and `logo.png`, `é` in one code point or in two) would
- * silently overwrite each other there. Whether the target folds is asked only when such a pair exists.
+ * Two names that a file system treats as the same (`Logo.png` and `logo.png`, `é` as one code point or two) would
+ * silently overwrite each other there. Whether the target does so is determined only if the archive contains such a
+ * pair.
  */
 import { stagingPrefix } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 
-/** What names are checked for; the rest of an entry is not their business. */
+/** The part of an entry that the name checks need. */
 export interface NamedEntry {
   path: string
   kind: 'file' | 'directory' | 'symlink'
 }
 
+/** The rules of the target for names. */
 export interface NameRules {
   /** Whether the rules of Windows apply: device names, reserved characters, trailing dots and spaces. */
   windows: boolean
-  /** Whether the target's file system folds names; called only where the answer decides. */
+  /** Returns how the target's file system folds names. Called only if the answer matters. */
   folds(): { letterCase: boolean; normalForm: boolean }
 }
 
-/** Longest segment: NAME_MAX of every usual file system. */
+/** Maximum length of a segment: NAME_MAX of every common file system. */
 export const maxSegmentBytes = 255
-/** Longest path: PATH_MAX (4096) less 1 KiB for the target and the staging directory before it. */
+/** Maximum length of a path: PATH_MAX (4096) less 1 KiB for the target and the staging directory before it. */
 export const maxPathBytes = 3 * 1024
 
 /**
- * Directories that the names may imply: for each entry, beyond that, and at most; and the characters of their paths. A
- * name of 3 KiB stands for 1,500 directories, each of which would be made. measured: bench/hostile
+ * Limits for the number of directories that the names imply, and for the total length of their paths: per entry, in
+ * addition, and at most. A name of 3 KiB can imply 1,500 directories, each of which would be created. measured:
+ * bench/hostile
  */
 const maxDirectories = { ofEach: 8, beyond: 8 * 1024, atMost: 400_000 }
 const maxDirectoryCharacters = { ofEach: 1024, beyond: 8 * 1024 * 1024, atMost: 64 * 1024 * 1024 }
 
-/** C0, DEL, C1, and the two separators of lines. */
+/** C0, DEL, C1, and the two line separators. */
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 /**
- * What turns the direction of a text (a name ending in `exe` is shown ending in `jpg`), and what has no width (two names
- * look the same). The joiner and the non-joiner stay: emoji and Persian are spelt with them.
+ * Characters that change the text direction (a name ending in `exe` is displayed as ending in `jpg`), and characters
+ * without width (two names look the same). Joiner and non-joiner are allowed: emoji and Persian need them.
  */
 const invisibleCharacter = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/
-/** What a decoder leaves of invalid UTF-8, and half of a surrogate pair. */
+/** The replacement that a decoder inserts for invalid UTF-8, and half of a surrogate pair. */
 const undecodable = /[\ufffd\p{Cs}]/u
 const notAscii = /[^\u0000-\u007f]/
 const windowsDevice = /^(con|prn|aux|nul|conin\$|conout\$|com[1-9\u00b9\u00b2\u00b3]|lpt[1-9\u00b9\u00b2\u00b3])(\.|$)/i
 const windowsReserved = /[<>:"|?*]/
 
 /**
- * The path an entry's name stands for: without `.` segments and trailing slash; `''` for the target itself.
- * Refuses (`invalid`): empty_name, control_character_in_name, invisible_character_in_name, undecodable_name,
- * backslash_in_name, absolute_path, path_leaves_target, empty_segment, name_too_long, reserved_name.
+ * Returns the path of an entry's name: without `.` segments and trailing slash; `''` for the target itself. Refuses
+ * (`invalid`): empty_name, control_character_in_name, invisible_character_in_name, undecodable_name, backslash_in_name,
+ * absolute_path, path_leaves_target, empty_segment, name_too_long, reserved_name.
  */
 export function readName(name: string, rules: Pick<NameRules, 'windows'>): string {
   if (name === '') throw refuse('empty_name', name, 'its name is empty')
   checkCharacters(name, name, 'its name')
-  if (name.includes('\\')) throw refuse('backslash_in_name', name, 'its name has a backslash, "/" separates segments')
-  if (name.startsWith('/')) throw refuse('absolute_path', name, 'its path is absolute, it must be relative')
+  if (name.includes('\\'))
+    throw refuse('backslash_in_name', name, 'its name contains a backslash. Use "/" between directories')
+  if (name.startsWith('/')) throw refuse('absolute_path', name, 'its path is absolute, but must be relative')
   if (/^[a-z]:/i.test(name)) throw refuse('absolute_path', name, 'its path begins with a drive letter')
   const segments = name.endsWith('/') ? name.slice(0, -1).split('/') : name.split('/')
   for (const segment of segments) checkSegment(segment, name, rules)
@@ -69,32 +73,41 @@ export function readName(name: string, rules: Pick<NameRules, 'windows'>): strin
   if (path.length > maxPathBytes / 3 && Buffer.byteLength(path) > maxPathBytes) {
     throw refuse('name_too_long', name, `its path is longer than ${maxPathBytes} bytes`)
   }
-  if (path.startsWith(stagingPrefix)) throw refuse('reserved_name', name, `"${stagingPrefix}…" belongs to svc itself`)
+  if (path.startsWith(stagingPrefix))
+    throw refuse('reserved_name', name, `names that begin with "${stagingPrefix}" are reserved for svc`)
   return path
 }
 
-/** Refuses characters that `text`, a part of the entry `name`, must not contain; `what` says which part. */
+/**
+ * Refuses characters that `text`, a part of the entry `name`, must not contain. `what` names that part in the message.
+ */
 export function checkCharacters(text: string, name: string, what: string): void {
-  if (controlCharacter.test(text)) throw refuse('control_character_in_name', name, `${what} has a control character`)
+  if (controlCharacter.test(text))
+    throw refuse('control_character_in_name', name, `${what} contains a control character`)
   const [invisible] = invisibleCharacter.exec(text) ?? []
   if (invisible !== undefined) {
     const point = invisible.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
-    throw refuse('invisible_character_in_name', name,
-      `${what} has the invisible character U+${point}, which makes it look like another; rename the file`)
+    throw refuse(
+      'invisible_character_in_name',
+      name,
+      `${what} contains the invisible character U+${point}, which can make it look like another name. Rename the file`
+    )
   }
   if (undecodable.test(text)) throw refuse('undecodable_name', name, `${what} is not valid UTF-8`)
 }
 
 function checkSegment(segment: string, name: string, rules: Pick<NameRules, 'windows'>): void {
-  if (segment === '..') throw refuse('path_leaves_target', name, 'its path has a ".." segment')
-  if (segment === '') throw refuse('empty_segment', name, 'its path has an empty segment ("//")')
+  if (segment === '..') throw refuse('path_leaves_target', name, 'its path contains a ".." segment')
+  if (segment === '') throw refuse('empty_segment', name, 'its path contains an empty segment ("//")')
   if (segment.length > maxSegmentBytes / 3 && Buffer.byteLength(segment) > maxSegmentBytes) {
-    throw refuse('name_too_long', name, `a part of its path is longer than ${maxSegmentBytes} bytes`)
+    throw refuse('name_too_long', name, `a name in its path is longer than ${maxSegmentBytes} bytes`)
   }
   if (!rules.windows || segment === '.') return
-  if (windowsReserved.test(segment)) throw refuse('reserved_name', name, 'Windows does not allow < > : " | ? * in names')
+  if (windowsReserved.test(segment))
+    throw refuse('reserved_name', name, 'Windows does not allow < > : " | ? * in names')
   if (windowsDevice.test(segment)) throw refuse('reserved_name', name, `"${segment}" is a device on Windows`)
-  if (/[. ]$/.test(segment)) throw refuse('reserved_name', name, 'Windows drops a dot or a space at the end of a name')
+  if (/[. ]$/.test(segment))
+    throw refuse('reserved_name', name, 'Windows removes a dot or a space at the end of a name')
 }
 
 /**
@@ -102,14 +115,14 @@ function checkSegment(segment: string, name: string, rules: Pick<NameRules, 'win
  * written_through_link, too_many_directories.
  */
 export function checkNames(entries: readonly NamedEntry[], rules: NameRules): void {
-  if (areAllApart(entries)) return
+  if (areAllDistinct(entries)) return
   const files = new Map<string, NamedEntry['kind']>()
   const directories = new Set<string>()
   for (const { path, kind } of entries) {
     if (kind === 'directory') {
       directories.add(path)
     } else {
-      if (files.has(path)) throw refuse('duplicate_entry', path, 'the archive has it twice')
+      if (files.has(path)) throw refuse('duplicate_entry', path, 'the archive contains it twice')
       files.set(path, kind)
     }
     addParents(path, directories)
@@ -117,18 +130,19 @@ export function checkNames(entries: readonly NamedEntry[], rules: NameRules): vo
   for (const directory of directories) {
     const kind = files.get(directory)
     if (kind === 'symlink') {
-      throw refuse('written_through_link', directory, 'it is a symbolic link, and other entries lie below it')
+      throw refuse('written_through_link', directory, 'it is a symbolic link, but other entries are below it')
     }
-    if (kind === 'file') throw refuse('file_and_directory', directory, 'the archive has it as a file and as a directory')
+    if (kind === 'file')
+      throw refuse('file_and_directory', directory, 'the archive contains it as a file and as a directory')
   }
   checkFolding([...directories, ...files.keys()], rules)
 }
 
 /**
- * Whether no two names are the same however they are folded, and no file is a directory: hardly any archive is otherwise,
- * and one set takes a third of the memory of what it needs to say what is wrong.
+ * Whether all names differ however they are folded, and no file is also a directory. That is true of almost every
+ * archive, and a single set takes a third of the memory that is needed to say what is wrong.
  */
-function areAllApart(entries: readonly NamedEntry[]): boolean {
+function areAllDistinct(entries: readonly NamedEntry[]): boolean {
   const directories = new Set<string>()
   const keys = new Set<string>()
   const room = createRoom(entries.length)
@@ -155,19 +169,24 @@ function addParents(path: string, directories: Set<string>, room?: (parent: stri
   }
 }
 
-/** Counts directories, and refuses (`too_many_directories`) the one for which there is no room. */
+/** Counts directories, and refuses (`too_many_directories`) the first one that exceeds the limit. */
 function createRoom(entries: number): (parent: string, path: string) => void {
-  const roomOf = ({ ofEach, beyond, atMost }: typeof maxDirectories): number => Math.min(entries * ofEach + beyond, atMost)
+  const roomOf = ({ ofEach, beyond, atMost }: typeof maxDirectories): number =>
+    Math.min(entries * ofEach + beyond, atMost)
   let directories = roomOf(maxDirectories)
   let characters = roomOf(maxDirectoryCharacters)
   return (parent, path) => {
     characters -= parent.length
     if (--directories >= 0 && characters >= 0) return
-    throw refuse('too_many_directories', path, `too many directories for the ${entries} entries of the archive; pack fewer levels`)
+    throw refuse(
+      'too_many_directories',
+      path,
+      `too many directories for the ${entries} entries of the archive. Pack fewer levels`
+    )
   }
 }
 
-/** `directories` come with every parent, so comparing whole paths also finds `A/x` beside `a/y`. */
+/** `directories` includes every parent, so comparing whole paths also finds `A/x` beside `a/y`. */
 function checkFolding(paths: string[], rules: NameRules): void {
   const folds = rules.folds()
   const byKey = new Map<string, string>()
@@ -175,7 +194,7 @@ function checkFolding(paths: string[], rules: NameRules): void {
     const key = fold(path, folds.letterCase, folds.normalForm)
     const other = byKey.get(key)
     if (other !== undefined) {
-      throw refuse('duplicate_entry', path, `the target's file system takes it for the same name as "${other}"`)
+      throw refuse('duplicate_entry', path, `the target's file system treats it as the same name as "${other}"`)
     }
     byKey.set(key, path)
   }
@@ -186,19 +205,24 @@ function fold(path: string, letterCase: boolean, normalForm: boolean): string {
   return letterCase ? formed.toLowerCase() : formed
 }
 
-/** Longest part of a hostile name that a sentence repeats. */
+/** Maximum length of a hostile name in a message. */
 const maxQuotedLength = 200
 
-/** JSON escapes C0 by itself. */
+/** JSON itself escapes C0. */
 const harmful = new RegExp(`[\\u007f-\\u009f\\u2028\\u2029]|${invisibleCharacter.source}|\\p{Cs}`, 'gu')
 
-/** The name of an entry as a sentence may show it: short, and without anything a terminal would act on. */
+/** Returns the name of an entry in quotes for a message: short, and without characters that affect a terminal. */
 export function quoteName(name: string): string {
   const shown = name.length > maxQuotedLength ? `${name.slice(0, maxQuotedLength)}…` : name
   return JSON.stringify(shown.replace(harmful, '\ufffd'))
 }
 
-/** A refusal of one entry: what could not be done, colon, what is so. */
-export function refuse(code: string, name: string, reason: string, cause?: unknown): Refusal {
-  return new Refusal('invalid', code, `The archive cannot be extracted: ${quoteName(name)}: ${reason}`, { cause })
+/** Returns the refusal (`invalid`) of an archive because of one of its entries. */
+export function refuse(code: string, name: string, reason: string): Refusal {
+  return new Refusal('invalid', code, refusalSentence(name, reason))
+}
+
+/** Returns the sentence of a refusal of an archive because of one of its entries. */
+export function refusalSentence(name: string, reason: string): string {
+  return `Cannot extract the archive: ${quoteName(name)}: ${reason}`
 }

@@ -1,81 +1,87 @@
 /*
- * The table of contents of a zip, read and checked as a whole before anything is done with it.
+ * Reads the directory of a zip, and checks it as a whole before anything is done with the zip.
  *
- * yauzl parses the structures (APPNOTE 4.3.12 to 4.3.16: end record, ZIP64 records, central directory, extra fields);
- * the central directory is the authority, as the format says, and local headers only locate data (entry-data.ts).
- * yauzl is given a reader of our own that answers at once from a window of the file: its own reads every header with
- * two asynchronous calls, which costs 100 us an entry; this one costs 4 us. All of this is synchronous work, with a
- * pause now and then; that of a deployment is done in a worker thread.
+ * yauzl parses the structures (APPNOTE 4.3.12 to 4.3.16: end record, ZIP64 records, central directory, extra fields).
+ * The central directory is authoritative, as the format says, and local headers only locate data (entry-data.ts). yauzl
+ * gets a custom reader that answers at once from a window of the file: its own reader reads every header with two
+ * asynchronous calls, which costs 100 us per entry; this one costs 4 us. All of this is synchronous, with a pause now
+ * and then; for a deployment it runs in a worker thread.
  *
- * Checked here, with the entry named: the name (names.ts), encryption, compression method, sizes against each other
- * and against the file, kinds that a deployment cannot hold, the number of entries, what they declare to inflate to,
- * and that no two of them share bytes. The last is what a "better zip bomb" is made of: entries that overlap inflate
+ * Checked here, naming the entry: the name (names.ts), encryption, compression method, sizes against each other and
+ * against the file, kinds that a deployment cannot contain, the number of entries, the declared uncompressed size, and
+ * that no two entries share bytes. Shared bytes are the principle of a "better zip bomb": overlapping entries inflate
  * the same kilobytes again and again, each within its own limits.
  *
- * Differences from what other programs accept
- *   - bytes before the first entry (self-extracting zips) only where the offsets count them;
- *   - names without the UTF-8 flag are CP437, as the format says, and the Info-ZIP Unicode Path field wins where it is
- *     whole; but a name written on UNIX that is valid UTF-8 is read as that, because `zip` writes the bytes of the file
- *     system and neither flag nor field, and `unzip` takes them as they are;
- *   - a comment that holds an end record, or bytes after the end record, are refused, not guessed about.
+ * Differences from other programs
+ *   - bytes before the first entry (self-extracting zips) are accepted only if the offsets include them;
+ *   - names without the UTF-8 flag are CP437, as the format says, and a valid Info-ZIP Unicode Path field has priority.
+ *     But a name written on UNIX that is valid UTF-8 is read as UTF-8: `zip` writes the bytes of the file system
+ *     with neither flag nor field, and `unzip` reads them unchanged;
+ *   - a comment that contains an end record, and bytes after the end record, are refused: svc does not guess.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as yauzl from 'yauzl'
 import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
+import { localBytes, signatures } from '../shared/zip-records.js'
 import { quoteName, readName, refuse } from './names.js'
 
+/** An entry of an archive, checked. */
 export interface ArchiveEntry {
-  /** Relative, `/` between segments, no `.` or empty ones, no trailing slash (names.ts). */
+  /** Relative path with `/` between segments, without `.` and empty segments, without trailing slash (names.ts). */
   path: string
   kind: 'file' | 'directory' | 'symlink'
-  /** Bytes once inflated, as declared. */
+  /** Declared uncompressed size in bytes. */
   size: number
   compressedSize: number
-  /** 0 stored, 8 deflated; nothing else gets here. */
+  /** 0 stored or 8 deflated; other methods are refused. */
   method: number
-  /** Signed: a larger number would take memory of its own, 200,000 times. */
+  /** Signed: a larger number would take memory of its own, for each of 200,000 entries. */
   crc32: number
-  /** Permission bits (0o777); null where the archive does not say. Never setuid, setgid, sticky. */
+  /** Permission bits (0o777), or null if the archive does not contain them. Never setuid, setgid or sticky. */
   mode: number | null
-  /** Milliseconds since the epoch; null where the archive does not say. */
+  /** Milliseconds since 1970, or null if the archive has no time. */
   mtimeMs: number | null
-  /** Where its local header begins. */
+  /** Offset of the local header. */
   headerOffset: number
-  /** Where its bytes must have ended: the next local header, or the central directory. */
+  /** Offset at which its bytes must end: the next local header, or the central directory. */
   limitOffset: number
 }
 
+/** An open archive. */
 export interface Archive {
-  /** In the order of their bytes in the file. */
+  /** Sorted by the position of their bytes in the file. */
   readonly entries: readonly ArchiveEntry[]
   /** Sum of the declared sizes. */
   readonly totalBytes: number
-  /** Closed by `close`, and by nothing else. */
+  /** Closed only by `close`. */
   readonly file: OpenFile
   readonly fileSize: number
   close(): void
 }
 
+/** Limits of an archive. */
 export interface ArchiveLimits {
-  /** Entries, directories included. */
+  /** Maximum number of entries, including directories. */
   maxEntries: number
-  /** Sum of the bytes all entries inflate to. */
+  /** Maximum sum of the uncompressed sizes of all entries. */
   maxExtractedBytes: number
 }
 
 /**
- * All names together, with their extra fields: they are held in memory. 200,000 of 160 bytes; and for each entry what the
- * longest name may have, because 64 KiB of extra fields are 16,000 of them to look at. measured: bench/hostile
+ * Maximum size of all names together with their extra fields, which are held in memory: 200,000 of 160 bytes. Also
+ * limited per entry to the size of the longest name, because 64 KiB can contain 16,000 extra fields that have to be
+ * searched. measured: bench/hostile
  */
 const maxNameBytes = 32 * 1024 * 1024
 const maxNameBytesOfEach = 4 * 1024
-/** Window of the central directory held in memory; about 2,000 entries. */
+/** Window of the central directory in memory; about 2,000 entries. */
 const windowBytes = 256 * 1024
-/** Entries that are read without a pause: packages are opened where requests are answered. About 10 ms. */
+/**
+ * Number of entries that are read without a pause, about 10 ms: packages are opened in the thread that answers
+ * requests.
+ */
 const entriesInTurn = 2_000
-/** Fixed part of a local file header (APPNOTE 4.3.7). */
-export const localHeaderBytes = 30
 
 const encryptedFlags = 0x2041 // bit 0 encrypted, bit 6 strong encryption, bit 13 masked headers
 const utf8Flag = 0x800 // bit 11
@@ -84,9 +90,9 @@ const typeMask = 0o170000
 const typeOf = { directory: 0o040000, file: 0o100000, symlink: 0o120000 }
 
 /**
- * Opens a zip, or reads one that is open and owns it from now on, and checks its table of contents. Refuses (`invalid`): not_a_zip, truncated_zip, empty_zip, damaged_zip,
- * multi_disk_zip, encrypted_entry, unsupported_method, unsupported_entry, size_mismatch, overlapping_entries,
- * and what names.ts refuses; (`too_large`): too_many_entries, names_too_large,
+ * Opens a zip, or reads an open one, which it owns from then on. Checks its directory. Refuses (`invalid`): not_a_zip,
+ * truncated_zip, empty_zip, damaged_zip, multi_disk_zip, encrypted_entry, unsupported_method, unsupported_entry,
+ * size_mismatch, overlapping_entries, and what names.ts refuses; (`too_large`): too_many_entries, names_too_large,
  * extracted_too_large.
  */
 export async function openArchive(path: string | OpenFile, limits: ArchiveLimits): Promise<Archive> {
@@ -108,7 +114,9 @@ async function openZip(file: OpenFile, fileSize: number): Promise<yauzl.ZipFile>
   if (fileSize === 0) throw broken('not_a_zip', 'it is empty (0 bytes)')
   try {
     return await yauzl.fromRandomAccessReaderPromise(new WindowReader(file), fileSize, {
-      autoClose: false, decodeStrings: false, validateEntrySizes: false
+      autoClose: false,
+      decodeStrings: false,
+      validateEntrySizes: false
     })
   } catch (error) {
     throw explain(error as Error, file)
@@ -127,13 +135,22 @@ class WindowReader extends yauzl.RandomAccessReader {
     this.#file = file
   }
 
+  // biome-ignore lint/complexity/useMaxParams: yauzl calls it with these
   override read(
-    into: Buffer, offset: number, length: number, position: number,
+    into: Buffer,
+    offset: number,
+    length: number,
+    position: number,
     callback: (error: Error | null, bytesRead?: number) => void
   ): void {
-    let bytesRead: number
+    let bytesRead = 0
     try {
-      bytesRead = this.#copy(into, offset, length, position)
+      if (Number.isSafeInteger(position) && length > windowBytes) {
+        bytesRead = this.#file.readSync(into.subarray(offset, offset + length), position)
+      } else if (Number.isSafeInteger(position)) {
+        const from = this.#show(position, length)
+        bytesRead = this.#window.copy(into, offset, from, Math.min(from + length, this.#length))
+      }
     } catch (error) {
       callback(error as Error)
       return
@@ -141,29 +158,34 @@ class WindowReader extends yauzl.RandomAccessReader {
     callback(null, bytesRead)
   }
 
-  #copy(into: Buffer, offset: number, length: number, position: number): number {
-    if (!Number.isSafeInteger(position)) return 0
-    if (length > windowBytes) return this.#file.readSync(into.subarray(offset, offset + length), position)
+  /** Moves the window if it does not contain these bytes. Returns their offset in it. */
+  #show(position: number, length: number): number {
     if (position < this.#start || position + length > this.#start + this.#length) {
       this.#start = position
       this.#length = this.#file.readSync(this.#window, position)
     }
-    const from = position - this.#start
-    return this.#window.copy(into, offset, from, Math.min(from + length, this.#length))
+    return position - this.#start
   }
 }
 
 async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile): Promise<ArchiveEntry[]> {
-  if (zip.entryCount === 0) throw broken('empty_zip', 'it has no entries')
+  if (zip.entryCount === 0) throw broken('empty_zip', 'it contains no entries')
   if (zip.entryCount > limits.maxEntries) {
-    throw tooLarge('too_many_entries', `it has ${zip.entryCount} entries, at most ${limits.maxEntries} are allowed`)
+    throw tooLarge(
+      'too_many_entries',
+      `it contains ${zip.entryCount} entries, but at most ${limits.maxEntries} are allowed`
+    )
   }
   const entries: ArchiveEntry[] = []
   let nameBytes = 0
   let raw = undefined as yauzl.Entry | undefined
   let failure: Error | undefined
-  zip.on('entry', entry => { raw = entry })
-  zip.on('error', error => { failure = error })
+  zip.on('entry', entry => {
+    raw = entry
+  })
+  zip.on('error', error => {
+    failure = error
+  })
   for (let index = 0; index < zip.entryCount; index++) {
     if (index % entriesInTurn === entriesInTurn - 1) await nextTurn()
     raw = undefined
@@ -174,19 +196,21 @@ async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: Open
     nameBytes += found.fileNameLength + found.extraFieldLength
     const maxBytes = Math.min(maxNameBytes, (index + 1) * maxNameBytesOfEach + 1024 * 1024)
     if (nameBytes > maxBytes) {
-      throw tooLarge('names_too_large', `the names and extra fields of its entries alone take more than ${maxBytes} bytes`)
+      throw tooLarge('names_too_large', `the names and extra fields of its entries take more than ${maxBytes} bytes`)
     }
     const entry = readEntry(found)
     if (entry !== null) entries.push(entry)
   }
-  if (signatureAt(file, zip.readEntryCursor as unknown as number) === 0x02014b50) {
-    throw broken('damaged_zip', `it has more entries than the ${zip.entryCount} it declares`)
+  if (signatureAt(file, zip.readEntryCursor as unknown as number) === signatures.central) {
+    throw broken('damaged_zip', `it contains more entries than the ${zip.entryCount} that it declares`)
   }
-  if (entries.length === 0) throw broken('empty_zip', 'it has no entries')
+  if (entries.length === 0) throw broken('empty_zip', 'it contains no entries')
   return entries
 }
 
-/** An entry of the central directory (APPNOTE 4.3.12), checked by itself; null for the target directory itself. */
+/**
+ * Returns an entry of the central directory (APPNOTE 4.3.12), checked by itself. Returns null for the target directory.
+ */
 function readEntry(raw: yauzl.Entry): ArchiveEntry | null {
   const isUnix = unixHosts.has(raw.versionMadeBy >>> 8)
   const flags = isUnix && isUtf8(raw.fileNameRaw) ? raw.generalPurposeBitFlag | utf8Flag : raw.generalPurposeBitFlag
@@ -195,11 +219,14 @@ function readEntry(raw: yauzl.Entry): ArchiveEntry | null {
   const unixMode = isUnix ? raw.externalFileAttributes >>> 16 : 0
   const kind = kindOf(name, unixMode)
   if (raw.generalPurposeBitFlag & encryptedFlags) {
-    throw refuse('encrypted_entry', name, 'it is encrypted, and svc has no password')
+    throw refuse('encrypted_entry', name, 'it is encrypted. Pack it without a password')
   }
   if (raw.compressionMethod !== 0 && raw.compressionMethod !== 8) {
-    throw refuse('unsupported_method', name,
-      `its compression method is ${raw.compressionMethod}, only 0 (stored) and 8 (deflate) are supported`)
+    throw refuse(
+      'unsupported_method',
+      name,
+      `its compression method is ${raw.compressionMethod}, but only 0 (stored) and 8 (deflate) are supported`
+    )
   }
   if (raw.compressionMethod === 0 && raw.compressedSize !== raw.uncompressedSize) {
     throw refuse('size_mismatch', name, 'it is stored, but its two sizes differ')
@@ -209,10 +236,11 @@ function readEntry(raw: yauzl.Entry): ArchiveEntry | null {
   }
   if (path === '') {
     if (kind === 'directory') return null
-    throw refuse('empty_name', name, 'it names the target directory itself')
+    throw refuse('empty_name', name, 'its name means the target directory itself')
   }
   return {
-    path, kind,
+    path,
+    kind,
     size: raw.uncompressedSize,
     compressedSize: raw.compressedSize,
     method: raw.compressionMethod,
@@ -239,10 +267,14 @@ function kindOf(name: string, unixMode: number): ArchiveEntry['kind'] {
   if (name.endsWith('/')) return 'directory'
   switch (unixMode & typeMask) {
     case 0:
-    case typeOf.file: return 'file'
-    case typeOf.directory: return 'directory'
-    case typeOf.symlink: return 'symlink'
-    default: throw refuse('unsupported_entry', name, 'it is neither a file, a directory nor a symbolic link')
+    case typeOf.file:
+      return 'file'
+    case typeOf.directory:
+      return 'directory'
+    case typeOf.symlink:
+      return 'symlink'
+    default:
+      throw refuse('unsupported_entry', name, 'it is neither a file, a directory nor a symbolic link')
   }
 }
 
@@ -253,8 +285,8 @@ function mtimeOf(raw: yauzl.Entry): number | null {
 }
 
 /**
- * Sorts the entries by their place in the file, gives each the limit of its bytes, and answers the declared total.
- * The local header's variable part is counted as empty here; entry-data.ts checks the exact end against the limit.
+ * Sorts the entries by their position in the file, sets the limit of each, and returns the declared total size. Counts
+ * the variable part of the local header as empty; entry-data.ts checks the exact end against the limit.
  */
 function checkExtent(entries: ArchiveEntry[], central: number, limits: ArchiveLimits): number {
   entries.sort((a, b) => a.headerOffset - b.headerOffset)
@@ -262,13 +294,16 @@ function checkExtent(entries: ArchiveEntry[], central: number, limits: ArchiveLi
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i] as ArchiveEntry
     entry.limitOffset = entries[i + 1]?.headerOffset ?? central
-    const leastEnd = entry.headerOffset + localHeaderBytes + entry.compressedSize
+    const leastEnd = entry.headerOffset + localBytes + entry.compressedSize
     if (leastEnd > central) {
-      throw refuse('damaged_zip', entry.path, 'its bytes would lie beyond the end of the archive')
+      throw refuse('damaged_zip', entry.path, 'its bytes would extend beyond the end of the archive')
     }
     if (leastEnd > entry.limitOffset) {
-      throw refuse('overlapping_entries', entry.path,
-        `it shares bytes with ${quoteName((entries[i + 1] as ArchiveEntry).path)}`)
+      throw refuse(
+        'overlapping_entries',
+        entry.path,
+        `it shares bytes with ${quoteName((entries[i + 1] as ArchiveEntry).path)}`
+      )
     }
     totalBytes += entry.size
   }
@@ -276,30 +311,30 @@ function checkExtent(entries: ArchiveEntry[], central: number, limits: ArchiveLi
   return totalBytes
 }
 
-/** What extracting would write is past the limit (setting `max_extracted_size`). */
+/** The refusal of an archive whose uncompressed size exceeds the limit (setting `max_extracted_size`). */
 export function extractedTooLarge(limitBytes: number): Refusal {
   const limit = limitBytes >= 1024 * 1024 ? `${Math.floor(limitBytes / 1024 / 1024)} MB` : `${limitBytes} bytes`
-  return tooLarge('extracted_too_large', `it would extract to more than ${limit} (setting max_extracted_size)`)
+  return tooLarge('extracted_too_large', `its uncompressed size is more than ${limit} (setting max_extracted_size)`)
 }
 
 function tooLarge(code: string, reason: string): Refusal {
-  return new Refusal('too_large', code, `The archive cannot be extracted: ${reason}`)
+  return new Refusal('too_large', code, `Cannot extract the archive: ${reason}`)
 }
 
 function broken(code: string, reason: string, cause?: unknown): Refusal {
-  return new Refusal('invalid', code, `The archive cannot be read: ${reason}`, { cause })
+  return new Refusal('invalid', code, `Cannot read the archive: ${reason}`, { cause })
 }
 
-/** yauzl's message as a refusal. An error of the disk is none, and travels as it is. */
+/** Returns the refusal for a message of yauzl. A disk error is not a refusal, and is returned unchanged. */
 function explain(error: Error, file: OpenFile, index?: number): Error {
   if ('syscall' in error) return error
   const { message } = error
   if (message.startsWith('End of central directory')) {
-    return signatureAt(file, 0) === 0x04034b50
-      ? broken('truncated_zip', 'it is cut off, its end is missing', error)
+    return signatureAt(file, 0) === signatures.local
+      ? broken('truncated_zip', 'it is incomplete, its end is missing', error)
       : broken('not_a_zip', 'it is not a zip file', error)
   }
-  if (message.startsWith('multi-disk')) return broken('multi_disk_zip', 'it is one part of a split zip', error)
+  if (message.startsWith('multi-disk')) return broken('multi_disk_zip', 'it is a single volume of a split zip', error)
   const where = index === undefined ? '' : `entry ${index + 1}: `
   if (message.startsWith('strong encryption')) return broken('encrypted_entry', `${where}it is encrypted`, error)
   if (message === 'unexpected EOF') return broken('truncated_zip', `${where}it ends too early`, error)

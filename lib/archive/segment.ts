@@ -1,6 +1,6 @@
 /*
- * A part of a zip: some sources, read whole and packed by yazl in memory, as a zip of their own (join.ts). yazl deflates
- * in the thread pool, so that the event loop goes on meanwhile.
+ * Packs a part of a zip: some sources, read whole and packed by yazl in memory, as a zip of their own (join.ts). yazl
+ * deflates in the thread pool, so the event loop is not blocked.
  */
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -8,7 +8,7 @@ import { ZipFile } from 'yazl'
 import { isWorthDeflating, unixMode, type ZipSource } from './source.js'
 import { readWhole } from './source-bytes.js'
 
-/** Packs sources. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file. */
+/** Packs sources into a zip. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file. */
 export async function packSegment(sources: readonly ZipSource[], level: number): Promise<Buffer> {
   const zip = new ZipFile()
   const output = zip.outputStream as Readable

@@ -1,12 +1,15 @@
-/* The bytes of a source, whole or block by block; a file is refused, by name, that is not what it was when it was found. */
+/*
+ * Reads the bytes of a source, whole or block by block. Refuses, by its name, a file that has changed since it was
+ * found.
+ */
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { checkOpened, sourceChanged, sourceUnreadable, type ZipSource } from './source.js'
 
-/** Not blocking: a pipe that took the place of a file would otherwise wait for a writer. */
+/** Flags for reading. Non-blocking: opening a pipe that has replaced a file would otherwise wait for a writer. */
 export const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
-/** The contents of a file. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable. */
+/** Returns the contents of a file. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable. */
 export function readWhole(entry: ZipSource): Buffer {
   const { path, source, bytes, isGrowing, onRead } = entry
   if (typeof source !== 'string') {
@@ -22,18 +25,22 @@ export function readWhole(entry: ZipSource): Buffer {
   })
 }
 
-/** Reads the contents of a source without `onRead` into `room`, which has a byte more than they take. Refuses as `readWhole`. */
+/**
+ * Reads the contents of a source without `onRead` into `room`, which is one byte larger than the contents. Refuses like
+ * `readWhole`.
+ */
 export function readInto(room: Uint8Array, entry: ZipSource): void {
   const { path, kind, source, bytes, isGrowing } = entry
   if (kind === 'directory') return
   if (typeof source !== 'string') return room.set(source)
   if (kind === 'symlink') return void Buffer.from(room.buffer, room.byteOffset, room.length).write(source)
   withFile(entry, file => {
-    // The byte more tells that the file has grown.
+    // The extra byte shows that the file has grown.
     const most = isGrowing ? bytes : bytes + 1
-    // Nearly always one call: that it brings less than was asked for says that it brought all.
+    // Almost always one call: if it returns less than requested, it has returned everything.
     let length = readSync(file, room, 0, most, null)
-    for (let more = length; length < bytes && more > 0; length += more) more = readSync(file, room, length, most - length, null)
+    for (let more = length; length < bytes && more > 0; length += more)
+      more = readSync(file, room, length, most - length, null)
     if (length !== bytes) throw sourceChanged(path)
   })
 }
@@ -52,20 +59,25 @@ function withFile<T>(entry: ZipSource, use: (file: number) => T): T {
   }
 }
 
-/** In memory of its own, which may be handed to a thread. */
+/** Memory of its own, which can be transferred to a thread. */
 type Block = Buffer<ArrayBuffer>
 
-/** The contents block by block, each in the buffer that `buffer` gives; `onRead` is told of them. Refuses as `readWhole`. */
+/**
+ * Yields the contents block by block, each in a buffer from `buffer`, and passes them to `onRead`. Refuses like
+ * `readWhole`.
+ */
 export async function* blocksOf(entry: ZipSource, buffer: () => Promise<Block>): AsyncGenerator<Block> {
   const { onRead } = entry
-  for await (const block of typeof entry.source === 'string' ? blocksOfFile(entry, buffer) : blocksOfBytes(entry.source, buffer)) {
+  for await (const block of typeof entry.source === 'string'
+    ? blocksOfFile(entry, buffer)
+    : blocksOfBytes(entry.source, buffer)) {
     onRead?.(block)
     yield block
   }
 }
 
 async function* blocksOfBytes(bytes: Uint8Array, buffer: () => Promise<Block>): AsyncGenerator<Block> {
-  for (let at = 0; at < bytes.length;) {
+  for (let at = 0; at < bytes.length; ) {
     const block = await buffer()
     const length = Math.min(block.length, bytes.length - at)
     block.set(bytes.subarray(at, at + length))
@@ -76,11 +88,13 @@ async function* blocksOfBytes(bytes: Uint8Array, buffer: () => Promise<Block>): 
 
 async function* blocksOfFile(entry: ZipSource, buffer: () => Promise<Block>): AsyncGenerator<Block> {
   const { path, source, bytes, isGrowing } = entry
-  const refuse = (error: unknown): never => { throw sourceUnreadable(path, error) }
+  const refuse = (error: unknown): never => {
+    throw sourceUnreadable(path, error)
+  }
   const opened = await open(source as string, readOnly).catch(refuse)
   try {
     checkOpened(opened.fd, entry)
-    for (let at = 0; ;) {
+    for (let at = 0; ; ) {
       const block = await buffer()
       const length = isGrowing ? Math.min(block.length, bytes - at) : block.length
       const { bytesRead } = await opened.read(block, 0, length, null).catch(refuse)

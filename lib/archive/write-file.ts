@@ -1,53 +1,66 @@
 /*
- * Writing a zip into a file, the fast way for packages of stored archives (test/bench/export.ts): yazl (write.ts), which
- * can write to anything, takes its CRC-32 byte by byte in JavaScript and hands every block through five streams.
+ * Writes a zip into a file. The other writer, write.ts, writes sequentially, so that it can also write to a socket.
  *
- * A file lets one go back, so a local header is written when the CRC and the size of what follows it are known, and no
- * data descriptor is needed (zip-records.ts).
+ * Both are needed. A package of stored archives is mostly copying, and a file allows what a socket does not: this
+ * writer leaves room for a local header, copies the contents with a few blocks in flight, and goes back to write the
+ * header when the CRC and the size are known. Entries have no data descriptor, and syncing to disk begins before the
+ * end. test/bench/export.ts compares it with `cp && sync`. write.ts is for many files to deflate: test/bench/pack.ts
+ * compares it with `zip`.
  *
- * What is small is read and deflated ahead, some entries at a time; what is large is copied block by block, the next
- * one being read while the last is written.
+ * Small entries are read and deflated ahead, several at a time. Large ones are copied block by block: the next block is
+ * read while the last one is written.
  */
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createDeflateRaw, deflateRaw } from 'node:zlib'
 import { crc32 } from '../base/crc32.js'
-import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, type LastSource, type ZipSource } from './source.js'
+import { defaultZip64FromBytes, deflated, directoryOf, localHeader, stored } from '../shared/zip-records.js'
+import {
+  checkSourceName,
+  isWorthDeflating,
+  sourceChanged,
+  sourceUnreadable,
+  type LastSource,
+  type ZipSource
+} from './source.js'
 import { blocksOf, readOnly } from './source-bytes.js'
 import { defaultLevel, type WriteZipOptions, type ZipWritten } from './write.js'
-import { begin, defaultZip64FromBytes, deflated, directoryOf, localHeader, stored, type Entry } from './zip-records.js'
+import { newEntry, type Entry } from './zip-entry.js'
 
 const blockBytes = 1024 * 1024
-/** The disk begins with what it has when there is so much: it works while the next blocks are copied. */
+/** A sync starts after this number of bytes, so that the disk works while the next blocks are copied. */
 const syncEveryBytes = 32 * 1024 * 1024
-/** Blocks on their way to the file. */
+/** Number of blocks being written to the file at a time. */
 const blocksAbreast = 4
 /** A larger source is not read whole. */
 const maxWholeBytes = 4 * 1024 * 1024
-/** Entries that are read ahead. */
+/** Number of entries that are read ahead. */
 const entriesAbreast = 8
 
+/** Options of a zip that is written into a file. */
 export interface WriteZipFileOptions extends WriteZipOptions {
   zip64FromBytes?: number
 }
 
-/** What a zip is written into: a FileHandle, opened for writing. It may write less than it is given. */
+/** The file that a zip is written into: a FileHandle, opened for writing. It may write less than it is given. */
 export interface ZipFileHandle {
   write(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesWritten: number }>
-  /** Resolves when what was written is on the disk. */
+  /** Resolves when the written data is on disk. */
   datasync(): Promise<void>
 }
 
-/** The contents of a small source; null: it is large, and read when its turn comes. */
-type Ready = Pick<Entry, 'method' | 'crc'> & { packed: Uint8Array } | null
+/** The contents of a small source. Null for a large one, which is read only when it is written. */
+type Ready = (Pick<Entry, 'method' | 'crc'> & { packed: Uint8Array }) | null
 
 /**
- * Writes a zip of `sources` to an empty file, which stays open, and is on the disk then. Refuses as `writeZip`. An
- * aborted signal's reason is thrown unchanged; what was written by then is no zip.
+ * Writes a zip of `sources` to an empty file and syncs it. The file stays open. Refuses like `writeZip`. The reason of
+ * an aborted signal is thrown unchanged; the file is then not a valid zip.
  */
 export async function writeZipFile(
-  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, file: ZipFileHandle, options: WriteZipFileOptions = {}
+  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>,
+  file: ZipFileHandle,
+  options: WriteZipFileOptions = {}
 ): Promise<ZipWritten> {
   const { level = defaultLevel, zip64FromBytes = defaultZip64FromBytes, onProgress = () => {}, last, signal } = options
   signal?.throwIfAborted()
@@ -63,7 +76,7 @@ export async function writeZipFile(
   }
   async function writeEntry({ source, ready }: Prepared): Promise<void> {
     signal?.throwIfAborted()
-    const entry = begin(source, written.zipBytes, zip64FromBytes)
+    const entry = newEntry(source, written.zipBytes, zip64FromBytes)
     const at = entry.offset + localHeader(entry).length
     const contents = await ready
     if (contents !== null) {
@@ -102,11 +115,11 @@ export async function writeZipFile(
 interface Gathering {
   add(...pieces: Uint8Array[]): Promise<void>
   flush(): Promise<void>
-  /** What is added next stands there. */
+  /** Sets the offset of the next piece. */
   goOnAt(place: number): void
 }
 
-/** Writes what is small and stands side by side in one go: a package may have tens of thousands of outputs. */
+/** Writes small adjacent pieces in one call: a package may contain tens of thousands of outputs. */
 function createGathering(file: ZipFileHandle): Gathering {
   let place = 0
   let pieces: Uint8Array[] = []
@@ -133,13 +146,13 @@ function createGathering(file: ZipFileHandle): Gathering {
 
 interface Syncing {
   note(bytes: number): void
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no sync is in progress. */
   settled(): Promise<void>
-  /** Rejects with what the disk failed at, now or before: it says so only once. */
+  /** Rejects with the first error of a sync, now or earlier: the disk reports an error only once. */
   finish(): Promise<void>
 }
 
-/** Lets the disk begin before the end. */
+/** Starts syncing before the end of the file. */
 function createSyncing(file: ZipFileHandle): Syncing {
   let waitingBytes = 0
   let running: Promise<void> | null = null
@@ -149,7 +162,10 @@ function createSyncing(file: ZipFileHandle): Syncing {
       waitingBytes += bytes
       if (running !== null || waitingBytes < syncEveryBytes) return
       waitingBytes = 0
-      running = file.datasync().catch(error => void failures.push(error)).finally(() => (running = null))
+      running = file
+        .datasync()
+        .catch(error => void failures.push(error))
+        .finally(() => (running = null))
     },
     settled: async () => void (await running),
     async finish() {
@@ -165,9 +181,10 @@ interface Prepared {
   ready: Promise<Ready>
 }
 
-/** Small sources are prepared while those before them are written; each is handed out in its turn. */
+/** Prepares small sources while earlier ones are written, and yields each in order. */
 async function* readAhead(
-  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, level: number
+  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>,
+  level: number
 ): AsyncGenerator<Prepared> {
   const waiting: Prepared[] = []
   for await (const source of sources) {
@@ -180,7 +197,7 @@ async function* readAhead(
 function preparedOf(source: ZipSource, level: number): Prepared {
   checkSourceName(source)
   const ready = prepare(source, level)
-  // It may fail before its turn comes, or when it never does.
+  // It may fail before anything waits for it, or when nothing ever does.
   ready.catch(() => {})
   return { source, ready }
 }
@@ -224,7 +241,7 @@ async function wholeOf({ path, kind, source, bytes, isGrowing, onRead }: ZipSour
 
 interface Place {
   file: ZipFileHandle
-  /** Where its bytes begin. */
+  /** Offset of its first byte. */
   at: number
   level: number
   onRead(bytes: number): void
@@ -237,9 +254,12 @@ async function writeLarge(source: ZipSource, place: Place): Promise<Written> {
   return isStored ? copy(source, place) : deflate(source, place)
 }
 
-/** The blocks are used in turn: fresh memory would cost more than the copying. */
+/** Copies with a fixed set of blocks in rotation: new memory would cost more than the copying. */
 async function copy(source: ZipSource, { file, at, onRead }: Place): Promise<Written> {
-  const blocks = Array.from({ length: blocksAbreast }, () => ({ buffer: Buffer.allocUnsafeSlow(blockBytes), written: Promise.resolve() }))
+  const blocks = Array.from({ length: blocksAbreast }, () => ({
+    buffer: Buffer.allocUnsafeSlow(blockBytes),
+    written: Promise.resolve()
+  }))
   let crc = 0
   let packedBytes = 0
   let turn = 0
@@ -250,7 +270,7 @@ async function copy(source: ZipSource, { file, at, onRead }: Place): Promise<Wri
       return block.buffer
     })) {
       const written = writeAll(file, bytes, at + packedBytes)
-      // Looked at when its turn comes again.
+      // Handled when the block is used again.
       written.catch(() => {})
       Object.assign(blocks[turn++ % blocks.length] as object, { written })
       crc = crc32(bytes, crc)
@@ -258,7 +278,7 @@ async function copy(source: ZipSource, { file, at, onRead }: Place): Promise<Wri
       onRead(bytes.length)
     }
   } finally {
-    // Whoever closes the file must find nothing on its way there.
+    // No write may be in progress when the caller closes the file.
     await Promise.allSettled(blocks.map(({ written }) => written))
   }
   await Promise.all(blocks.map(({ written }) => written))
@@ -285,7 +305,7 @@ async function deflate(source: ZipSource, { file, at, level, onRead }: Place): P
 }
 
 async function writeAll(file: ZipFileHandle, bytes: Uint8Array, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length;) {
+  for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done)
     done += bytesWritten
   }

@@ -1,69 +1,78 @@
 /*
- * Writing a zip: entries in the order in which they come, written front to back, so that `out` may be a socket as well
- * as a file.
+ * Writes a zip to any Writable, a socket as well as a file, sequentially, with the entries in the order of their
+ * sources. A package of stored archives is written into a file faster by write-file.ts, which explains why there are
+ * two writers.
  *
- * Sources are packed in segments, zips of their own with some of them each, by threads that do nothing else
- * (segment-memory.ts), and joined (join.ts) as they are finished. What is large is cut into pieces for the same threads
- * (large.ts). yazl (segment.ts) packs what must be read here, and a few files, for which no thread need be started: it
- * looks through all entries for each one it writes, and hands every file through streams and the thread pool. measured:
- * bench/pack
+ * Threads pack the sources in segments (segment-memory.ts). A segment is a zip of its own with some of the sources; the
+ * segments are joined as they are finished (join.ts). A large source is cut into pieces for the same threads
+ * (large.ts). yazl (segment.ts) packs sources that must be read in this thread, and small sets of files, for which no
+ * thread is started. It is not used for more, because it searches all entries for each one that it writes, and reads
+ * every file through streams and the thread pool. measured: test/bench/pack.ts
  */
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { closing, type Defer } from '../base/closing.js'
+import { defaultZip64FromBytes } from '../shared/zip-records.js'
 import { createJoining } from './join.js'
 import { createLargePacking, endLarge, type LargeOptions, type LargePart } from './large.js'
 import { packSegment } from './segment.js'
-import { createSegmentThreads } from './segment-threads.js'
+import { createSegmentThreads, type SegmentThreads } from './segment-threads.js'
 import { checkSourceName, isWorthDeflating, type LastSource, type ZipSource } from './source.js'
-import { defaultZip64FromBytes } from './zip-records.js'
 
+/** Progress of writing a zip. */
 export interface ZipProgress {
   entries: number
-  /** Of the sources, before compression. */
+  /** Size of the sources that were read, before compression. */
   bytes: number
 }
 
+/** Options of a zip. */
 export interface WriteZipOptions {
-  /** 0 (store) to 9. */
+  /** Compression level: 0 (store) to 9. */
   level?: number
-  /** Called as the zip is written, with what was read for it. */
+  /** Called as the zip is written, with the amount that was read. */
   onProgress?: (progress: ZipProgress) => void
   last?: LastSource
   signal?: AbortSignal | undefined
-  /** Sizes and places from here on are written as zip64 has them; for tests. */
+  /** Sizes and offsets from here on are written in zip64 form; for tests. */
   zip64FromBytes?: number
 }
 
+/** The result of writing a zip. */
 export interface ZipWritten extends ZipProgress {
-  /** Of the zip. */
+  /** Size of the zip in bytes. */
   zipBytes: number
 }
 
+/** The default compression level. */
 export const defaultLevel = 6
 type AnyIterable<T> = Iterable<T> | AsyncIterable<T>
 
-/** A segment has no more than these: memory holds some of them at a time. */
+/** Maximum size of a segment; several segments are in memory at a time. */
 const segmentBytes = 2 * 1024 * 1024
 const segmentEntries = 256
 /** A larger file is cut into pieces. */
 const maxWholeBytes = 1024 * 1024
-/** A larger file that is stored: in pieces its CRC would stand behind it, and Java's ZipInputStream would not read it. */
+/**
+ * The same for a stored file. In pieces its CRC would follow its contents, and Java's ZipInputStream could not read it.
+ */
 const maxWholeStoredBytes = 8 * 1024 * 1024
 
 /**
- * Writes a zip of `sources` to `out`, which stays open: the one who opened it ends it, or throws it away when this
- * rejects. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file; (`invalid`)
- * name_not_packable. An aborted signal's reason is thrown unchanged.
+ * Writes a zip of `sources` to `out`, which stays open: the caller ends it, or destroys it if this rejects. Refuses
+ * (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file; (`invalid`) name_not_packable. The
+ * reason of an aborted signal is thrown unchanged.
  */
 export async function writeZip(
-  sources: AnyIterable<ZipSource>, out: Writable, options: WriteZipOptions = {}
+  sources: AnyIterable<ZipSource>,
+  out: Writable,
+  options: WriteZipOptions = {}
 ): Promise<ZipWritten> {
   const { level = defaultLevel, onProgress = () => {}, last, signal, zip64FromBytes = defaultZip64FromBytes } = options
   signal?.throwIfAborted()
   return closing(async defer => {
     const written: ZipWritten = { entries: 0, bytes: 0, zipBytes: 0 }
-    // The first failure of any part ends the others, and is the one that travels.
+    // The first failure of any part ends the others, and is the one that is thrown.
     const ending = new AbortController()
     const fail = (error: unknown): void => ending.abort(error)
     const abort = (): void => fail(signal?.reason)
@@ -119,7 +128,7 @@ export async function writeZip(
   })
 }
 
-/** A zip of some sources, or a part of one of a source. */
+/** A zip of some sources, or a part of the zip of one large source. */
 type Part = LargePart | { ready: Promise<Uint8Array>; sources: readonly ZipSource[] }
 
 interface PackingAhead {
@@ -128,13 +137,13 @@ interface PackingAhead {
   defer: Defer
 }
 
-/** Packs what comes next while what came before is written, and hands it out in its order. */
+/** Packs the next parts while earlier ones are written, and yields them in order. */
 async function* packAhead(sources: AnyIterable<ZipSource>, { defer, ...options }: PackingAhead): AsyncGenerator<Part> {
   const threads = createSegmentThreads()
   defer(() => threads.close())
   const waiting: Part[] = []
   for await (const part of partsOf(sources, { ...options, threads })) {
-    // It may fail before its turn comes, or when it never does.
+    // It may fail before anything waits for it, or when nothing ever does.
     part.ready.catch(() => {})
     waiting.push(part)
     if (waiting.length > threads.count) yield waiting.shift() as Part
@@ -142,15 +151,22 @@ async function* packAhead(sources: AnyIterable<ZipSource>, { defer, ...options }
   yield* waiting
 }
 
-async function* partsOf(sources: AnyIterable<ZipSource>, options: LargeOptions): AsyncGenerator<Part> {
+async function* partsOf(
+  sources: AnyIterable<ZipSource>,
+  options: LargeOptions & { threads: SegmentThreads }
+): AsyncGenerator<Part> {
   const { level, threads } = options
   const packLarge = createLargePacking(options)
   for await (const { sources: some, isAll } of segmentsOf(sources)) {
     const [first] = some as [ZipSource]
-    // For a few, starting a thread would take longer than packing them here; and only here can be told what was read.
+    // For a few sources, starting a thread would take longer than packing them here. `onRead` can be called only here.
     const isHere = isAll || some.some(({ onRead }) => onRead !== undefined)
     if (isLarge(first)) yield* packLarge(first)
-    else yield { ready: isHere ? packSegment(some, level) : threads.pack({ kind: 'segment', sources: some, level }), sources: some }
+    else
+      yield {
+        ready: isHere ? packSegment(some, level) : threads.pack({ kind: 'segment', sources: some, level }),
+        sources: some
+      }
   }
 }
 
@@ -158,7 +174,7 @@ function isLarge(source: ZipSource): boolean {
   return source.kind === 'file' && source.bytes > (isWorthDeflating(source) ? maxWholeBytes : maxWholeStoredBytes)
 }
 
-/** The sources in their order, some at a time, those that are large alone; `isAll`: there are no others. */
+/** Yields the sources in order, several at a time, and large ones alone. `isAll` means that there are no others. */
 async function* segmentsOf(sources: AnyIterable<ZipSource>): AsyncGenerator<{ sources: ZipSource[]; isAll: boolean }> {
   let some: ZipSource[] = []
   let bytes = 0

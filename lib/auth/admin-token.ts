@@ -7,22 +7,24 @@ import { writeConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
 import { createComparison } from './secret.js'
 
+/** Minimum length of a new admin token. */
 export const minTokenLength = 8 // §8: a new admin token
 const maxTokenLength = 1024
 const minStrongLength = 24 // §5.6
 const minDistinctCharacters = 8 // §5.6
 
-/** What is weak about a token by the strength policy (§5.6); null: nothing. */
+/** Returns why a token violates the strength policy (§5.6), or null if it does not. */
 export function weaknessOf(token: string): string | null {
-  if (token.length < minStrongLength) return `it has ${countOf(token.length, 'character')} of at least ${minStrongLength}`
-  if (!/[a-z]/i.test(token)) return 'it has no letter'
-  if (!/[0-9]/.test(token)) return 'it has no digit'
+  if (token.length < minStrongLength)
+    return `it has ${countOf(token.length, 'character')}; at least ${minStrongLength} are required`
+  if (!/[a-z]/i.test(token)) return 'it contains no letter'
+  if (!/[0-9]/.test(token)) return 'it contains no digit'
   const distinct = new Set(token).size
   if (distinct >= minDistinctCharacters) return null
-  return `it has ${countOf(distinct, 'different character')} of at least ${minDistinctCharacters}`
+  return `it has ${countOf(distinct, 'different character')}; at least ${minDistinctCharacters} are required`
 }
 
-/** A token that passes the strength policy. 32 random bytes fail it once in some hundred million times: then again. */
+/** Generates a token that passes the strength policy. About one in some hundred million random tokens needs a retry. */
 export function strongToken(ids: Pick<Ids, 'token'>): string {
   for (;;) {
     const token = ids.token()
@@ -30,36 +32,39 @@ export function strongToken(ids: Pick<Ids, 'token'>): string {
   }
 }
 
-/** Refuses what could not be typed into an `Authorization` header, or is too short to be a token. */
+/** Refuses a token that is too short, too long, or cannot be sent in an `Authorization` header. */
 export function checkNewToken(token: string, field: string): void {
   if (token.length < minTokenLength) {
-    throw invalid(field, `The new token is too short: at least ${minTokenLength} characters are needed`)
+    throw invalid(field, `The new token is too short: at least ${minTokenLength} characters are required`)
   }
   if (token.length > maxTokenLength) {
-    throw invalid(field, `The new token is too long: at most ${maxTokenLength} characters are taken`)
+    throw invalid(field, `The new token is too long: at most ${maxTokenLength} characters are allowed`)
   }
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw invalid(field, 'The new token cannot be used: it must be of visible ASCII characters, without spaces')
+    throw invalid(field, 'The new token contains an invalid character: use visible ASCII characters without spaces')
   }
 }
 
+/** The admin token of a running server. */
 export interface AdminToken {
-  /** Whether this start has generated the token, so that nobody knows it yet. */
+  /** Whether this start generated the token, so that nobody knows it yet. */
   isNew: boolean
-  /** The token that is valid now. The file is looked at for every request, and read only when it has changed. */
+  /** Returns the valid token. Checks the file for every request, but reads it only if it has changed. */
   current(): string
-  /** In constant time. */
+  /** Compares a token in constant time. */
   verify(token: string): boolean
-  /** Keeps another token in config.json. Refuses: 400 naming `newToken`. */
+  /** Writes another token to config.json. Refuses: 400 naming `newToken`. */
   change(newToken: string): Promise<void>
-  /** Another override from now on, or none. The same one again changes nothing: a token kept since goes on counting. */
+  /**
+   * Sets or removes the override. The same value changes nothing: a token written to the file since then stays valid.
+   */
   override(token: string | undefined): Promise<void>
 }
 
 /**
- * The admin token of a data directory: `adminToken` in its config.json (mode 0600). The first start generates one.
- * An `override` (ADMIN_TOKEN) counts instead, until the file gets another token while the server runs: who resets or
- * changes it then means it.
+ * Opens the admin token of a data directory: `adminToken` in its config.json (mode 0600). The first start generates
+ * one. An `override` (ADMIN_TOKEN) takes precedence until the token in the file changes while the server runs. Such a
+ * change is deliberate, so the file's token then applies.
  */
 export async function openAdminToken(options: {
   home: Pick<Home, 'directory' | 'configFile'>
@@ -74,7 +79,7 @@ export async function openAdminToken(options: {
     try {
       await writeConfig(home, config => void (config.adminToken = adminToken))
     } catch (error) {
-      // Once the file has the token, it is in force, whatever fails afterwards.
+      // If the file contains the token, it applies, whatever failed afterwards.
       watched.lookAgain()
       if (watched.read() !== adminToken) throw error
     }
@@ -110,7 +115,7 @@ export async function openAdminToken(options: {
   }
 }
 
-/** Compares with the token of the moment. */
+/** Returns a function that compares tokens with the current one. */
 function createVerifier(current: () => string): (token: string) => boolean {
   let known = ''
   let isSame = createComparison(known)
@@ -122,24 +127,24 @@ function createVerifier(current: () => string): (token: string) => boolean {
 }
 
 function noToken(configFile: string): Refusal {
-  return new Refusal('unavailable', 'no_admin_token', `Nobody can log in: there is no adminToken in "${configFile}"`)
+  return new Refusal('unavailable', 'no_admin_token', `Cannot log in: "${configFile}" contains no adminToken`)
 }
 
-/** The file holds secrets: what others may do with it is taken away (an editor may have let them). */
+/** Removes other users' access to the file, because it contains secrets. An editor may have granted it. */
 function hideFromOthers(configFile: string): void {
   const stat = statSync(configFile, { throwIfNoEntry: false })
   if (stat !== undefined && (stat.mode & 0o077) !== 0) chmodSync(configFile, 0o600)
 }
 
-/** A file changed within this time of being read may change again without its stamp changing. */
+/** A file read within this time of its last change may change again with the same time stamp. */
 const racyMs = 1000
 
 /**
- * Reads `adminToken`, again only when the file's stamp differs. A file that is gone, half-written or without a token
- * leaves the last one valid: nobody is locked out, or let in, by an editor that saves in two steps.
+ * Returns a reader of `adminToken` that reads the file again only if its stamp has changed. If the file is missing,
+ * incomplete or without a token, the last token stays valid: an editor that saves in two steps changes nothing.
  *
- * Requests that arrived together share one stat (a tenth of what a small request costs: bench/api): what it sees is
- * not older than any of them, since all had arrived before it was made.
+ * Requests that arrive together share one stat call, which is a tenth of the cost of a small request (bench/api). All
+ * of them arrived before the call, so its result is recent enough for each.
  */
 function watchToken(configFile: string): { read(): string | null; lookAgain(): void } {
   let token: string | null = null

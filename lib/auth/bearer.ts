@@ -1,6 +1,6 @@
 import { Refusal } from '../base/refusal.js'
-import { isFromOtherOrigin } from '../http/fetch-site.js'
-import type { RequestFacts } from '../http/route.js'
+import { isFromOtherOrigin } from '../http/core/fetch-site.js'
+import type { RequestFacts } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import { addressesOf } from './addresses.js'
 import type { Limiter } from './limiter.js'
@@ -9,85 +9,92 @@ import { wrongCsrf } from './sessions.js'
 import type { FoundSession } from './sessions.js'
 import type { TicketPurpose } from './tickets.js'
 
-/** What a caller turned out to be. `local`: the operator on this machine, through the data directory's socket. */
+/** The role of a caller. `local` is the operator on this machine, through the data directory's socket. */
 export type Role = 'anonymous' | 'admin' | 'local' | 'project' | 'global' | 'metrics'
 
-/** The one a request acts for: as audit entries name them, and what they may. */
+/** The caller of a request: its name in audit entries, and its rights. */
 export interface Caller extends Actor {
   role: Role
-  /** Of a project's token: the only project it opens. */
+  /** For a project's deploy token: the only project that it can access. */
   projectId: string | null
-  /** The browser session that the request belongs to. */
+  /** The browser session of the request. */
   session?: FoundSession
 }
 
 interface Rule {
   roles: readonly Role[]
-  /** A ticket of this purpose (`?ticket=`) is as good as the admin token. */
+  /** A ticket with this purpose (`?ticket=`) is accepted like the admin token. */
   ticket?: TicketPurpose
-  /** The admin token may come as a subprotocol: where a browser cannot send headers, a program may lack the means, too. */
+  /** The admin token may be a WebSocket subprotocol, for clients that cannot set headers. */
   subprotocol?: boolean
-  /** The roles that also need an address of the setting `allowed_ips`; true: all. */
+  /** The roles that also need an address of the setting `allowed_ips`, or true for all roles. */
   fromAllowed?: true | readonly Role[]
-  /** A browser session opens it, although the admin token does not. */
+  /** A browser session is accepted even if the admin token is not. */
   session?: boolean
 }
 
-/** Who may call a route (§5, and decided): every row of the API's table names one of these. */
+/** Authorization by kind of route (§5 and decisions). Every route of the API names one of these rules. */
 const rules = {
   public: { roles: ['anonymous'] },
   admin: { roles: ['admin', 'local'] },
   /** Changes what is deployed. */
   operate: { roles: ['admin', 'local'], fromAllowed: true },
-  /** A project's own token too, for what is the project's: the handler compares. */
+  /** A project's deploy token is accepted, too. The handler checks that it is the right project. */
   read: { roles: ['admin', 'local', 'project'] },
-  /** As `read`, also from a link in a browser. */
+  /** As `read`, also with a ticket in a link. */
   download: { roles: ['admin', 'local', 'project'], ticket: 'download' },
-  /** As `admin`, also from a link in a browser. */
+  /** As `admin`, also with a ticket in a link. */
   admin_download: { roles: ['admin', 'local'], ticket: 'download' },
-  /** Changes a deployment of the project's own: the handler compares. Deploy tokens need an address of `allowed_ips`. */
+  /** Changes a deployment of the token's own project, checked by the handler. Deploy tokens need `allowed_ips`. */
   own: { roles: ['admin', 'local', 'project'], fromAllowed: ['project'] },
   /** Any valid token. */
   token: { roles: ['admin', 'local', 'project', 'global'] },
   upload: { roles: ['project', 'global'], session: true, fromAllowed: true },
-  /** The token of the setting `metrics_token`, too, which opens nothing else. */
+  /** Also accepts the token of the setting `metrics_token`, which has no other rights. */
   metrics: { roles: ['admin', 'local', 'metrics'] },
-  /** As `upload`; the handler tells the holder of an admin token which token is needed. */
+  /** As `upload`. The handler tells a client with the admin token which token it needs. */
   upload_check: { roles: ['admin', 'local', 'project', 'global'], fromAllowed: true },
   terminal: { roles: ['admin', 'local'], ticket: 'terminal', subprotocol: true, fromAllowed: true },
-  /** What whoever owns the data directory may do to it anyway; no token opens it. */
+  /** What the owner of the data directory can do to it anyway. No token is accepted. */
   local: { roles: ['local'] }
 } as const satisfies Record<string, Rule>
 
+/** The name of an authorization rule. */
 export type Auth = keyof typeof rules
 
-/** What of a request decides who calls. `client.local`: through the socket that only the owner can open. */
+/** The parts of a request that identify its caller. `client.local` means the socket that only the owner can open. */
 export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client' | 'method'>
 
+/** Authorizes requests. */
 export interface Bearer {
   /**
-   * Answers at once, unless the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for a known token
-   * of another kind, and for any where none opens, 403 `address_not_allowed`, 429 as the limiter does. With a session
-   * cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change without the session's header.
+   * Returns the caller, or a promise if the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for
+   * a valid token without the right or a route without tokens, 403 `address_not_allowed`, and 429 as the limiter does.
+   * With a session cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change without the
+   * header.
    */
   authorise(auth: Auth, credentials: Credentials): Caller | Promise<Caller>
 }
 
 interface Needs {
   admin: { verify(token: string): boolean }
-  /** The project whose deploy token this is. */
+  /** Returns the project with this deploy token. */
   projectOf(token: string): { id: string; token: string } | undefined
   globalToken(): string
   metricsToken(): string
   tickets: { redeem(ticket: string, purpose: TicketPurpose): boolean }
   allowList: { check(address: string): void }
   limiter: Limiter
-  sessions: { find(headers: RequestFacts['headers']): FoundSession | null; hasCookie(headers: RequestFacts['headers']): boolean }
+  sessions: {
+    find(headers: RequestFacts['headers']): FoundSession | null
+    hasCookie(headers: RequestFacts['headers']): boolean
+  }
 }
 
-/** What a secret stands for. */
+/** The caller that a secret identifies. */
 type Holder = Pick<Caller, 'name' | 'role' | 'projectId' | 'session'>
 
+/** Creates the authorization of a server. */
 export function createBearer(needs: Needs): Bearer {
   const { allowList, tickets, limiter } = needs
 
@@ -100,16 +107,21 @@ export function createBearer(needs: Needs): Bearer {
     const ticket = purpose !== undefined && headers.authorization === undefined ? query.get('ticket') : null
     if (purpose !== undefined && ticket !== null) {
       const attempt = limiter.attempt(credentials, () => (tickets.redeem(ticket, purpose) ? admin : null))
-      return orRefuse(attempt, 'The ticket is not valid: it was used, has expired, or is for another purpose')
+      return orRefuse(attempt, 'The ticket is not valid: it was used, has expired, or has another purpose')
     }
-    const token = tokenOf(headers.authorization) ?? (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
+    const token =
+      tokenOf(headers.authorization) ??
+      (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
     if (token === null) return holderOfSession(needs.sessions, rule, credentials)
-    return orRefuse(limiter.attempt(credentials, () => holderOf(needs, rule, token)), 'The token is not valid here')
+    return orRefuse(
+      limiter.attempt(credentials, () => holderOf(needs, rule, token)),
+      'The token is not valid here'
+    )
   }
 
   function admit(rule: Rule, { client }: Credentials, holder: Holder): Caller {
     if (!rule.roles.includes(holder.role) && !(rule.session && holder.session !== undefined)) {
-      throw new Refusal('forbidden', 'forbidden', 'This token does not open this: the admin token is needed')
+      throw new Refusal('forbidden', 'forbidden', 'Permission denied: this request requires the admin token')
     }
     const { fromAllowed } = rule
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
@@ -117,8 +129,10 @@ export function createBearer(needs: Needs): Bearer {
     }
     const { name, role, projectId, session } = holder
     const { ip, claimedIp } = addressesOf(client)
-    // Not by spreading, which takes ten times as long (bench/api).
-    return session === undefined ? { name, role, projectId, ip, claimedIp } : { name, role, projectId, ip, claimedIp, session }
+    // Without a spread, which takes ten times as long (bench/api).
+    return session === undefined
+      ? { name, role, projectId, ip, claimedIp }
+      : { name, role, projectId, ip, claimedIp, session }
   }
 
   return {
@@ -132,23 +146,31 @@ export function createBearer(needs: Needs): Bearer {
 }
 
 function notLocal(): Refusal {
-  return new Refusal('forbidden', 'forbidden', 'Only the operator on the machine of the server may do this, through the command line')
+  return new Refusal(
+    'forbidden',
+    'forbidden',
+    "Permission denied: only the operator can do this, with the command line on the server's machine"
+  )
 }
 
 const admin: Holder = { name: 'admin', role: 'admin', projectId: null }
 
 /**
- * The session of the request's cookie. A secret of 256 random bits cannot be guessed, and a tab that was open for long
- * sends one that has ended: nothing is counted.
+ * Returns the holder of the request's session cookie. Failures are not counted: a secret of 256 random bits cannot be
+ * guessed, and a tab that has been open for a long time sends a session that has ended.
  */
 function holderOfSession(sessions: Needs['sessions'], rule: Rule, { headers, method }: Credentials): Holder {
   const session = rule.session || rule.roles.includes('admin') ? sessions.find(headers) : null
   if (session === null) {
-    if (sessions.hasCookie(headers)) throw unauthorized('The session has ended: sign in again')
-    throw unauthorized('A token is needed: send the header "Authorization: Bearer <token>"')
+    if (sessions.hasCookie(headers)) throw unauthorized('The session has ended. Sign in again')
+    throw unauthorized('A token is required: send the header "Authorization: Bearer <token>"')
   }
   if (isFromOtherOrigin(headers)) {
-    throw new Refusal('forbidden', 'foreign_origin', 'The session cookie is refused: a page of another origin caused the request')
+    throw new Refusal(
+      'forbidden',
+      'foreign_origin',
+      'The session cookie is not accepted: the request comes from a page of another origin'
+    )
   }
   const isChange = method !== 'GET' && method !== 'HEAD'
   if (isChange && !isSameSecret(textOf(headers['x-svc-csrf']), session.csrf())) throw wrongCsrf()
@@ -159,25 +181,25 @@ function textOf(header: string | string[] | undefined): string {
   return typeof header === 'string' ? header : ''
 }
 
-/** A result that is null is a 401 with this sentence. */
+/** Returns the result, or throws a 401 with this sentence if it is null. */
 function orRefuse<T>(result: T | null | Promise<T | null>, sentence: string): T | Promise<T> {
   if (result instanceof Promise) return result.then(result => orRefuse(result, sentence))
   if (result === null) throw unauthorized(sentence)
   return result
 }
 
-/** Whose token it is, also where the rule does not admit that role; null: it is wrong. */
+/** Returns the holder of a token, even if the rule does not allow its role. Returns null for an unknown token. */
 function holderOf(needs: Needs, { roles }: Rule, token: string): Holder | null {
   for (const role of roles) {
     const holder = holders[role]?.(needs, token)
     if (holder) return holder
   }
-  // An upload says the same of the admin token as of an unknown one: neither is a deploy token.
+  // For an upload, the admin token is as invalid as an unknown one: neither is a deploy token.
   if (!roles.includes('admin') && roles.includes('global')) return null
   return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? holders.metrics?.(needs, token) ?? null
 }
 
-/** Whose token it is, of each kind that has one. */
+/** Finds the holder of a token, for each role that has tokens. */
 const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | null>> = {
   admin: (needs, token) => (needs.admin.verify(token) ? admin : null),
 
@@ -194,7 +216,7 @@ const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | nu
   },
 
   project({ projectOf }, token) {
-    // The index finds by comparing prefixes; what it finds is believed only after a comparison in constant time.
+    // The index compares prefixes, so its timing reveals something. The result is compared again in constant time.
     const project = projectOf(token)
     if (project === undefined || !isSameSecret(token, project.token)) return null
     return { name: `project:${project.id}`, role: 'project', projectId: project.id }
@@ -208,7 +230,7 @@ function tokenOf(authorization: string | undefined): string | null {
   return token === undefined || token.length > maxTokenLength ? null : token
 }
 
-/** `svc-admin-token, <token>` (decisions §6). */
+/** Reads the token from `svc-admin-token, <token>` (decisions §6). */
 function tokenOfSubprotocol(protocols: string | undefined): string | null {
   const token = /^\s*svc-admin-token\s*,\s*(\S+)\s*$/.exec(protocols ?? '')?.[1]
   return token === undefined || token.length > maxTokenLength ? null : token

@@ -1,36 +1,37 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { networkOf } from '../http/client-address.js'
-import type { ClientAddress } from '../http/route.js'
+import { networkOf } from '../http/core/client-address.js'
+import type { ClientAddress } from '../http/core/route.js'
 import type { AuditEntry } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
 import { insertAudit, trimFailures, updateAudit } from '../store/tables/audit.js'
 import { addressesOf } from './addresses.js'
-import { entryOf } from './audit.js'
+import { entryOf } from '../audit/audit.js'
 import type { Failure } from './limiter.js'
 
 /*
- * Failed attempts in the audit log: one entry for each network (limiter.ts) and minute, with a count. The first failure
- * of a minute writes the entry; what follows is counted in memory and written when the minute is over. So neither the
- * log nor the disk grows with the speed of a guesser, and entries of changes are never displaced.
+ * Failed attempts in the audit log: one entry per network (limiter.ts) and minute, with a count. The first failure of a
+ * minute writes the entry. Later ones are counted in memory and written at the end of the minute. So a fast guesser
+ * makes neither the log nor the disk usage grow faster, and never displaces entries of changes.
  */
 const minuteMs = 60_000
-/** Networks with an entry of their own in one minute; what is more shares one entry without an address. */
+/** Maximum number of networks with their own entry in one minute. Others share one entry without an address. */
 const maxNetworks = 1000
-/** Summaries kept, some 10 MB; the oldest go. */
+/** Maximum number of entries, about 10 MB. The oldest are removed. */
 const defaultKeep = 20_000
-/** Summaries between two trimmings. */
+/** Number of entries between two removals of old ones. */
 const trimEvery = 100
 
+/** Records failed attempts. */
 export interface Failures {
   note(client: ClientAddress, failure: Failure): void
-  /** Writes what was counted; resolves once it is on the disk. */
+  /** Writes the counts. Resolves once they are on disk. */
   flush(): Promise<void>
 }
 
 interface Summary {
   id: string
-  /** Of the entry that the networks share which have none of their own. */
+  /** Whether this is the entry shared by the networks without their own. */
   isShared: boolean
   failed: number
   refused: number
@@ -46,6 +47,7 @@ interface Needs {
   keep?: number
 }
 
+/** Creates the recorder of failed attempts. */
 export function createFailures({ store, clock, ids, onError, keep = defaultKeep }: Needs): Failures {
   let minute = -1
   let summaries = new Map<string, Summary>()
@@ -81,7 +83,7 @@ export function createFailures({ store, clock, ids, onError, keep = defaultKeep 
     await update([...summaries.values()].filter(({ isWritten }) => !isWritten))
   }
 
-  /** A new minute has new entries. */
+  /** Starts new entries if a new minute has begun. */
   function turn(nowMs: number): void {
     const current = Math.floor(nowMs / minuteMs)
     if (current === minute) return
@@ -98,7 +100,14 @@ export function createFailures({ store, clock, ids, onError, keep = defaultKeep 
       const isShared = !summaries.has(own) && summaries.size >= maxNetworks
       const key = isShared ? 'shared' : own
       const found = summaries.get(key)
-      const summary = found ?? { id: ids.id('aud_'), isShared, failed: 0, refused: 0, isLocked: false, isWritten: false }
+      const summary = found ?? {
+        id: ids.id('aud_'),
+        isShared,
+        failed: 0,
+        refused: 0,
+        isLocked: false,
+        isWritten: false
+      }
       summaries.set(key, summary)
       if (failure === 'refused') summary.refused++
       else summary.failed++

@@ -3,48 +3,50 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { Refusal } from '../base/refusal.js'
-import { isLoopback, networkOf } from '../http/client-address.js'
-import type { ClientAddress, RequestFacts } from '../http/route.js'
+import { isLoopback, networkOf } from '../http/core/client-address.js'
+import type { ClientAddress, RequestFacts } from '../http/core/route.js'
 
 /*
- * Makes guessing a token slow (§5.7). Every check of a secret runs through one limiter: login, token change, bearers,
- * tickets and the terminal's subprotocol.
+ * Slows down the guessing of tokens (§5.7). Every check of a secret passes through one limiter: login, token change,
+ * bearer tokens, tickets and the terminal's subprotocol.
  *
- *   per network     8 failures in 10 minutes lock it for 5 minutes: an IPv4 address, or the /64 of an IPv6 one, as
- *                   witnessed. A success takes nothing back.
- *   of everybody    after 200 failures in 10 minutes, further ones are answered one after the other, a second apart.
- *                   A network that has failed before waits before its next secret is looked at. A network without a
- *                   failure is checked at once: only its failure is answered late. While that queue is full, addresses
- *                   are checked that have shown a right secret before; others are refused unseen, because a process
- *                   that speaks for a trusted proxy (by default any on this machine) can invent them.
+ *   per network     8 failures in 10 minutes lock it for 5 minutes. A network is an IPv4 address, or the /64 of an IPv6
+ *                   address, as witnessed. A success does not reset the count.
+ *   total           After 200 failures in 10 minutes, further failures are answered one by one, a second apart.
+ *                   A network that failed before waits before its next secret is checked. A network without a failure
+ *                   is checked at once, and only its failure is answered late. While that queue is full, only addresses
+ *                   that sent a valid secret before are checked. Others are refused without a check, because a process
+ *                   that speaks for a trusted proxy (by default any on this machine) can invent addresses.
  *
- * A failure counts for the way it came (`wayOf`) as well as for its network: what a web page makes a browser send must
- * not lock out the command line on the same machine.
+ * Failures are counted per network and origin (`wayOf`): requests that a web page makes a browser send must not lock
+ * out the command line on the same machine.
  */
 const windowMs = 10 * 60_000 // §8
 const lockMs = 5 * 60_000 // §8
 const maxFailures = 8 // §8
 const brakeAfterFailures = 200
 const slotMs = 1000
-/** Answers that wait; a guesser has so many guesses at once, then one in each slot. */
+/** Maximum number of delayed answers. A guesser gets this many guesses at once, then one per slot. */
 const maxDelayed = 1000
-/** The longest that a check waits. */
+/** Maximum wait of a check. */
 const maxCheckDelayMs = 30 * slotMs
-/** Networks remembered; past it the one that failed longest ago is forgotten. The brake lets fewer fail in a window. */
+/** Maximum number of networks. The one with the oldest failure is removed first. The brake allows fewer. */
 const maxCounters = 20_000
-/** Addresses remembered for a right secret. */
+/** Maximum number of addresses remembered for a valid secret. */
 const maxKnown = 20_000
 
-/** What of a request decides whose failure it is. The local operator's socket is exempt. */
+/** The parts of a request that failures are counted by. Requests through the local operator's socket are exempt. */
 export type Origin = Pick<RequestFacts, 'headers' | 'query' | 'client'>
 
-/** `wrong`: one failure. `locked`: the one that locked the network. `refused`: not looked at. */
+/** `wrong`: a failed attempt. `locked`: the failure that locked the network. `refused`: not checked. */
 export type Failure = 'wrong' | 'locked' | 'refused'
 
+/** Limits failed attempts. */
 export interface Limiter {
   /**
-   * Runs `check` unless the request's network is locked, and counts null as a failure. Answers at once where nothing has
-   * to wait. Refuses: 429 `locked_out`, 429 `too_many_failures` if too many already wait; both with the seconds left.
+   * Runs `check` unless the request's network is locked. Null counts as a failure. Returns a promise only if the answer
+   * is delayed. Refuses: 429 `locked_out`, or 429 `too_many_failures` if too many are waiting, both with the seconds
+   * left.
    */
   attempt<T>(origin: Origin, check: () => T | null): T | null | Promise<T | null>
 }
@@ -56,19 +58,20 @@ interface Counter {
 
 interface LimiterNeeds {
   clock: Clock
-  /** Told of every failure. */
+  /** Called for every failure. */
   onFailure(client: ClientAddress, failure: Failure): void
-  /** How an answer is delayed. */
+  /** Delays an answer. */
   wait?: (ms: number) => Promise<unknown>
 }
 
+/** Creates a limiter. */
 export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds): Limiter {
   const counters = new Map<string, Counter>()
-  /** When the last failures of everybody were: a ring. */
+  /** The times of the last failures of all networks, as a ring buffer. */
   const latestAtMs = new Array<number>(brakeAfterFailures).fill(-Infinity)
   let failures = 0
   let queueEndsAtMs = -Infinity
-  /** Networks with an attempt in the queue: each has one place, so that none fills it alone. */
+  /** Networks with an attempt in the queue. Each has one place, so that none can fill the queue alone. */
   const waiting = new Set<string>()
   const known = new Set<string>()
   const placeOf = createPlaces()
@@ -77,7 +80,7 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
 
   const queuedMs = (nowMs: number): number => Math.max(0, queueEndsAtMs - nowMs)
 
-  /** The end of the queue. */
+  /** Waits at the end of the queue. */
   function takeTurn(nowMs: number): Promise<unknown> {
     queueEndsAtMs = nowMs + queuedMs(nowMs) + slotMs
     return wait(queueEndsAtMs - nowMs)
@@ -104,7 +107,10 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
     const failuresAtMs = [...recentOf(counters.get(key), nowMs), nowMs]
     const isLocked = failuresAtMs.length >= maxFailures
     counters.delete(key)
-    counters.set(key, isLocked ? { failuresAtMs: [], lockedUntilMs: nowMs + lockMs } : { failuresAtMs, lockedUntilMs: -Infinity })
+    counters.set(
+      key,
+      isLocked ? { failuresAtMs: [], lockedUntilMs: nowMs + lockMs } : { failuresAtMs, lockedUntilMs: -Infinity }
+    )
     if (counters.size > maxCounters) counters.delete(counters.keys().next().value as string)
     onFailure(client, isLocked ? 'locked' : 'wrong')
   }
@@ -148,14 +154,14 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
 }
 
 interface Place {
-  /** Under which a failure is counted: the way it came, and the network. */
+  /** The keys of the failure counters: the origin and the network. */
   keys: Record<Way, string>
   isLoopback: boolean
 }
 
 type Way = 'browser' | 'named' | 'program'
 
-/** Addresses whose text was read: each request has one, and reading it costs ten times what the rest here does. */
+/** Maximum number of cached addresses. Every request has one, and parsing it takes ten times as long as the rest. */
 const maxPlaces = 1000
 
 function createPlaces(): (address: string) => Place {
@@ -185,9 +191,9 @@ function hasFailed(counter: Counter | undefined, nowMs: number): boolean {
 }
 
 /**
- * How a request came: `browser` if a page may have caused it, by its `Origin`, by the Fetch standard's metadata, or with
- * a ticket, which needs no header (`<img src>`). `named`: on this machine, under a host name; a page whose name was
- * rebound to 127.0.0.1 reads with GET and sends neither header. Programs send none of these.
+ * Returns the origin of a request. `browser`: a page may have caused it, because it has `Origin`, the Fetch standard's
+ * metadata, or a ticket, which needs no header (`<img src>`). `named`: it comes from this machine with a host name. A
+ * page whose name was rebound to 127.0.0.1 can send such a GET without either header. `program`: all others.
  */
 function wayOf({ headers, query }: Origin, { isLoopback }: Place): Way {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return 'browser'
@@ -195,19 +201,20 @@ function wayOf({ headers, query }: Origin, { isLoopback }: Place): Way {
   return isLoopback && isForeignName(headers.host ?? '') ? 'named' : 'program'
 }
 
-/** Whether a `Host` is neither `localhost` nor an address. */
+/** Whether a `Host` header is neither `localhost` nor an address. */
 function isForeignName(host: string): boolean {
   return host !== '' && !/^(?:localhost|[\d.]+|\[[^\]]*\])(?::\d*)?$/i.test(host)
 }
 
 function lockedOut(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.ceil(remainingMs / 1000)
-  const sentence = `Too many failed attempts: this address is locked, try again in ${countOf(retryAfterSeconds, 'second')}`
+  const waitTime = countOf(retryAfterSeconds, 'second')
+  const sentence = `Too many failed attempts: this address is locked. Try again in ${waitTime}`
   return new Refusal('too_many', 'locked_out', sentence, { retryAfterSeconds })
 }
 
 function tooManyFailures(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.max(1, Math.ceil(remainingMs / 1000))
-  const sentence = `Too many failed attempts from many addresses: try again in ${countOf(retryAfterSeconds, 'second')}`
+  const sentence = `Too many failed attempts from many addresses. Try again in ${countOf(retryAfterSeconds, 'second')}`
   return new Refusal('too_many', 'too_many_failures', sentence, { retryAfterSeconds })
 }

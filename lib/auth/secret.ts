@@ -1,15 +1,18 @@
 import * as crypto from 'node:crypto'
 
-/** Secrets up to this length are compared as they are, longer ones by their digests: those made here have 43 characters. */
+/**
+ * Secrets up to this length are compared directly, longer ones by their digests. Generated secrets have 43 characters.
+ */
 const maxDirectLength = 128
-/** Room for the UTF-8 of as many characters. */
+/** Space for that many characters in UTF-8. */
 const directBytes = 3 * maxDirectLength
-/** Where a secret that was sent is written: comparing is synchronous, so one place is enough. */
+/** Buffer for the secret that was sent. One is enough, because comparing is synchronous. */
 const sent = Buffer.alloc(directBytes)
 
 /**
- * Compares secrets with this one, in a time that says nothing of where they differ, and of its length only whether it is
- * more than 128 characters. Called for every request: without a digest it takes a third of the time (bench/api).
+ * Returns a function that compares secrets with `kept`. Its time reveals nothing about the position of a difference. Of
+ * the length, it reveals only whether it is over 128 characters. It is called for every request: comparing directly
+ * takes a third of the time of comparing digests (bench/api).
  */
 export function createComparison(kept: string): (given: string) => boolean {
   if (kept.length > maxDirectLength) {
@@ -26,14 +29,14 @@ export function createComparison(kept: string): (given: string) => boolean {
   }
 }
 
-/** The one-shot function (Node 20.12) is a quarter faster than a hash object. */
+/** Hashes a secret. The one-shot function (Node 20.12) takes a quarter less time than a hash object. */
 function digestOf(secret: string): Buffer {
   return crypto.hash === undefined
     ? crypto.createHash('sha256').update(secret).digest()
     : crypto.hash('sha256', secret, 'buffer')
 }
 
-/** Whether two secrets are the same, compared as `createComparison` does. */
+/** Whether two secrets are equal, compared as in `createComparison`. */
 export function isSameSecret(given: string, kept: string): boolean {
   return createComparison(kept)(given)
 }

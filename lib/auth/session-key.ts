@@ -1,24 +1,26 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { replaceFile } from '../config/replace-file.js'
+import { replaceFile } from '../base/replace-file.js'
 
-/** The name of the file in the data directory. Backups leave it out, so that sessions do not travel with them. */
+/**
+ * Name of the key file in the data directory. Backups do not contain it, so a copy of the data has no valid sessions.
+ */
 export const sessionKeyName = 'session.key'
 
 const keyBytes = 32
 const nameLength = 8
 const secretMode = 0o600
 
-/** The key of one data directory. The digests of its sessions, and the name of its cookie, depend on it. */
+/** The key of one data directory. The digests of its sessions and the name of its cookie depend on it. */
 export interface SessionKey {
-  /** Null until a first session needs it. */
+  /** Null until the first session. */
   current(): Buffer | null
-  /** Creates the key if there is none. `onCreate` runs before it is used: sessions of an earlier key are void. */
+  /** Creates the key if there is none. `onCreate` runs before the key is used, to remove sessions of an earlier key. */
   ensure(onCreate: () => Promise<unknown>): Promise<Buffer>
 }
 
-/** Opens the key file of a data directory. A file of another length is replaced when a session begins. */
+/** Opens the key file of a data directory. A file of the wrong length is replaced when a session begins. */
 export function openSessionKey({ directory }: { directory: string }): SessionKey {
   const path = join(directory, sessionKeyName)
   let key = readKey(path)
@@ -42,22 +44,22 @@ export function openSessionKey({ directory }: { directory: string }): SessionKey
   }
 }
 
-/** A name that distinguishes this data directory from others on the same host: cookies ignore ports. */
+/** Returns a name that distinguishes this data directory from others on the same host, because cookies ignore ports. */
 export function instanceName(key: Buffer): string {
   return createHash('sha256').update('cookie').update(key).digest('hex').slice(0, nameLength)
 }
 
-/** What identifies the secret of a session in the store. */
+/** Returns the digest that identifies a session's secret in the store. */
 export function digestOf(key: Buffer, secret: string): string {
   return createHmac('sha256', key).update(`session ${secret}`).digest('base64url')
 }
 
-/** What identifies an admin token beside a session: once the token is another one, the session is void. */
+/** Returns the mark of the admin token in a session. If the token changes, the session becomes invalid. */
 export function tokenMarkOf(key: Buffer, adminToken: string): string {
   return createHmac('sha256', key).update(`token ${adminToken}`).digest('base64url')
 }
 
-/** The CSRF token of a session: only its own pages can learn it. */
+/** Returns the CSRF token of a session. Only pages of the session can read it. */
 export function csrfOf(secret: string): string {
   return createHmac('sha256', secret).update('csrf').digest('base64url')
 }

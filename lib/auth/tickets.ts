@@ -3,22 +3,23 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
 
-/** What a browser asks for without being able to send a header: a WebSocket, a plain download. */
+/** Requests for which a browser cannot send headers: WebSockets and plain downloads. */
 export const ticketPurposes = ['terminal', 'download'] as const
 export type TicketPurpose = (typeof ticketPurposes)[number]
 
-/** A single-use right in a URL, so that no long-lived token is ever in one. */
+/** Single-use tickets in URLs, so that no URL contains a long-lived token. */
 export interface Tickets {
-  /** Refuses: 429 `too_many_tickets`. */
+  /** Issues a ticket. Refuses: 429 `too_many_tickets`. */
   issue(purpose: TicketPurpose): { ticket: string; expiresAt: string }
-  /** Whether the ticket was good for this purpose; it is used up either way. */
+  /** Whether the ticket is valid for this purpose. Invalidates it in either case. */
   redeem(ticket: string, purpose: TicketPurpose): boolean
 }
 
 const lifetimeMs = 30_000
-/** Unused tickets at a time. */
+/** Maximum number of unused tickets. */
 const maxTickets = 1000
 
+/** Creates the tickets of a server. */
 export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }): Tickets {
   const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number }>()
 
@@ -34,7 +35,7 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
       const nowMs = elapsedOf(clock)
       dropExpired(nowMs)
       if (open.size >= maxTickets) {
-        const sentence = `No ticket can be given: there are ${maxTickets} that nobody has used yet`
+        const sentence = `Cannot issue a ticket: there are already ${maxTickets} unused tickets. Try again in a moment`
         throw new Refusal('too_many', 'too_many_tickets', sentence, { retryAfterSeconds: lifetimeMs / 1000 })
       }
       const ticket = ids.token()
@@ -42,7 +43,7 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
       return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
     },
     redeem(ticket, purpose) {
-      // A map finds by hash: how long it takes says nothing of how much of a guess was right.
+      // A map finds by hash, so the time reveals nothing about how much of a guess was correct.
       const found = open.get(ticket)
       open.delete(ticket)
       return found !== undefined && found.purpose === purpose && found.goodUntilMs > elapsedOf(clock)

@@ -11,31 +11,39 @@ import type { BackupFile, BackupManifest } from './format.js'
 import { takeSnapshot } from './snapshot.js'
 import type { Snapshot, SnapshotFile, SnapshotNeeds } from './snapshot.js'
 
+/** Dependencies of `createBackups`. */
 export interface BackupNeeds extends SnapshotNeeds {
-  /** Of this program. */
+  /** The version of this program. */
   version: string
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
+/** The actor, the progress and the cancellation of a backup. */
 export interface BackupWriting {
   actor: Actor
-  /** Told once what will be read, in bytes, and then what has been. */
+  /** Called once with the number of bytes that will be read. */
   onBegin?: (expectedBytes: number) => void
+  /** Called with the number of bytes that have been read so far. */
   onProgress?: (bytes: number) => void
   signal?: AbortSignal | undefined
 }
 
 /** Writes a backup of the data directory as it is now (format.ts), without its seal. */
 export interface Backups {
-  /** `out` stays open, an empty file or anything else. Refuses what `takeSnapshot` and archive/write.ts refuse. */
+  /**
+   * Writes the zip to `out`, which stays open: an empty file or any stream. Refuses like `takeSnapshot` and
+   * archive/write.ts.
+   */
   write(out: Writable | FileHandle, writing: BackupWriting): Promise<BackupManifest>
 }
 
 const fileMode = 0o600
-/** Of a file without contents. */
+/** The SHA-256 of a file without contents. */
 const emptySha256 = createHash('sha256').digest('hex')
 
-/** What writes zips is loaded when it is first needed: a start must not wait for it. */
+/**
+ * Creates the backups of a server. The module that writes zips is loaded on first use: a start must not wait for it.
+ */
 export function createBackups(needs: BackupNeeds): Backups {
   return {
     async write(out, { actor, onBegin = () => {}, onProgress = () => {}, signal }) {
@@ -59,14 +67,14 @@ export function createBackups(needs: BackupNeeds): Backups {
         await (out instanceof Writable ? writeZip(sources, out, zipping) : writeZipFile(sources, out, zipping))
         return manifest
       } finally {
-        // What stays, a start removes.
+        // The next start removes what could not be removed here.
         await snapshot.discard().catch(() => {})
       }
     }
   }
 }
 
-/** Its list of files is filled while they are read. */
+/** Creates the manifest. Its list of files is filled while they are read. */
 function manifestOf({ home, version }: BackupNeeds, { atMs, notes }: Snapshot): BackupManifest {
   return {
     format: backupFormat,
@@ -80,7 +88,10 @@ function manifestOf({ home, version }: BackupNeeds, { atMs, notes }: Snapshot): 
   }
 }
 
-/** Hashed while it is packed; the hash lives no longer than that, since there may be many thousands of files. */
+/**
+ * Hashes the file while it is packed. The hash object is dropped afterwards, because there may be many thousands of
+ * files.
+ */
 function sourceOf({ path, source, bytes, mtimeMs, isGrowing }: SnapshotFile, files: BackupFile[]): ZipSource {
   const file: BackupFile = { path, bytes, sha256: emptySha256, mtimeMs }
   files.push(file)

@@ -7,33 +7,34 @@ import { deploymentStates } from '../store/tables/deployments.js'
 import { readProjects } from '../store/tables/projects.js'
 import { damaged, newer } from './seal.js'
 
-/** What the database of a backup holds, as far as a restore has something to say of it. */
+/** The contents of a backup's database that a restore reports. */
 export interface DatabaseContents {
   projects: Array<{ id: string; name: string; deployPath: string }>
   deployments: number
-  /** Deployments whose archive the record tells of, and the backup does not have. */
+  /** Ids of the deployments whose archive is recorded but missing from the backup. */
   missingArchives: string[]
 }
 
 interface Given {
-  /** Of the backup. */
+  /** The path of the backup. */
   path: string
-  /** Ids of the deployments whose archive it has. */
+  /** Ids of the deployments whose archive is in the backup. */
   archives: ReadonlySet<string>
 }
 
-/** Looks at every page, and at the schema. Refuses backup_damaged, backup_newer. */
+/** Checks every page and the schema of a backup's database. Refuses `backup_damaged`, `backup_newer`. */
 export async function checkDatabase(file: Uint8Array, { path, archives }: Given): Promise<DatabaseContents> {
   const memory = open(await loadSqlite(), file, path)
   try {
     const fault = String(memory.pragma('integrity_check(1)'))
-    if (fault !== 'ok') throw damaged(path, `its database: ${fault.replaceAll('\n', '; ')}`)
-    if (memory.pragma('application_id') !== applicationId) throw damaged(path, 'its database is that of another program')
+    if (fault !== 'ok') throw damaged(path, `its database has a fault: ${fault.replaceAll('\n', '; ')}`)
+    if (memory.pragma('application_id') !== applicationId)
+      throw damaged(path, 'its database belongs to another program')
     const version = versionOf(memory)
     if (version > schemaVersion) {
-      throw newer(path, `its database has schema version ${version}, and this svc knows ${schemaVersion} and older`)
+      throw newer(path, `its database has schema version ${version}, but this svc supports at most ${schemaVersion}`)
     }
-    // Of this copy: the next start does the same to the one that is restored.
+    // This migrates a copy in memory. The next start migrates the restored database.
     migrate(memory)
     const states = deploymentStates(memory)
     return {
@@ -42,7 +43,9 @@ export async function checkDatabase(file: Uint8Array, { path, archives }: Given)
       missingArchives: states.filter(({ id, hasArtifact }) => hasArtifact && !archives.has(id)).map(({ id }) => id)
     }
   } catch (error) {
-    throw error instanceof Refusal ? error : damaged(path, `its database: ${(error as Error).message}`, error)
+    throw error instanceof Refusal
+      ? error
+      : damaged(path, `its database cannot be read: ${(error as Error).message}`, error)
   } finally {
     memory.close()
   }
@@ -52,6 +55,6 @@ function open(sqlite: Awaited<ReturnType<typeof loadSqlite>>, file: Uint8Array, 
   try {
     return createMemory(sqlite, file)
   } catch (error) {
-    throw damaged(path, `its database: ${(error as Error).message}`, error)
+    throw damaged(path, `its database cannot be read: ${(error as Error).message}`, error)
   }
 }

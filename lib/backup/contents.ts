@@ -1,10 +1,12 @@
 /*
- * What of a data directory belongs into a backup: every file but those that are of a moment (tmp, sockets, locks, files
- * being written, undo journals), the key of browser sessions, which end with a restore, the database and its companions, which come as an image, and what a restore has left.
+ * Selects the files of a data directory that belong in a backup: every file except temporary ones (tmp, sockets, locks,
+ * files being written, undo journals), the key of browser sessions (a restore ends them), the database and its
+ * companions (the backup contains an image), and the leftovers of a restore.
  */
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
+/** A file of the data directory. */
 export interface FoundFile {
   /** Relative to the data directory, `/` between segments. */
   path: string
@@ -12,20 +14,24 @@ export interface FoundFile {
   mtimeMs: number
 }
 
+/** The files to include, and notes on those that are left out. */
 export interface Contents {
   files: FoundFile[]
-  /** Sentences on what is left out and is not of a moment. */
+  /** Sentences on files that are left out although they are not temporary. */
   notes: string[]
 }
 
-/** Where deployments lie; they are looked at by themselves (snapshot.ts). */
+/** The directory of deployments. Its files are selected separately (snapshot.ts). */
 export const deploymentsName = 'deployments'
 const ofTheMoment = /^(tmp|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
 const unfinished = /\.(tmp|lock|pid)$/
-/** In deployments/: undo journals are of this machine and this moment, and a manifest is renamed when it is whole. */
+/**
+ * Files of deployments/ that are left out: undo journals belong to this machine and this moment, and an unfinished
+ * manifest has the ending .tmp.
+ */
 const notKept = /\.(undo|tmp)$/
 
-/** The files beside the database and the deployments. */
+/** Lists the files other than the database and the deployments. */
 export async function listOthers(directory: string): Promise<Contents> {
   const contents: Contents = { files: [], notes: [] }
   await visit(directory, '', contents)
@@ -44,14 +50,17 @@ async function visit(directory: string, below: string, contents: Contents): Prom
   }
 }
 
-/** config.json may be kept elsewhere. Where other links lead may be anything, and as large. */
+/**
+ * Includes config.json even if it is a link, because it may be kept elsewhere. Other links may lead to anything, of any
+ * size.
+ */
 async function followLink(place: string, path: string, { files, notes }: Contents): Promise<void> {
   const found = await stat(place).catch(() => null)
   if (path === 'config.json' && found?.isFile()) files.push({ path, bytes: found.size, mtimeMs: found.mtimeMs })
-  else notes.push(`"${path}" is a symbolic link, and was left out`)
+  else notes.push(`"${path}" was left out: it is a symbolic link`)
 }
 
-/** Whether a name in deployments/ belongs into a backup. */
+/** Returns whether a file of deployments/ belongs in a backup. */
 export function isOfDeployments(name: string): boolean {
   return !notKept.test(name) && !name.startsWith('.')
 }

@@ -1,61 +1,69 @@
 /*
- * A backup: a zip, all of it below `svc-backup/`, that holds a data directory as it was at one moment.
+ * The format of a backup: a zip with all entries below `svc-backup/`, which contains a data directory as of one moment.
  *
- *   svc.db            the database, with every write that was acknowledged by then; there is no redo log beside it
- *   config.json       with the admin token and whatever else it holds
+ *   svc.db            the database, with every write that was acknowledged by then; there is no redo log
+ *   config.json       with the admin token and everything else in it
  *   deployments/      archives, outputs, manifests
- *   …                 whatever else lies there, as it is (contents.ts says what does not)
+ *   …                 the other files of the directory (contents.ts lists the exceptions)
  *   manifest.json     the last entry: every other one with its size and its SHA-256
  *
- * The zip's own comment is a seal (seal.ts): the SHA-256 of every byte before it. A zip can be changed in places that no
- * reader of zips looks at (local headers, times, modes); the seal finds that too.
+ * The zip's comment is a seal (seal.ts): the SHA-256 of every byte before it. Some parts of a zip (local headers,
+ * times, modes) are not checked by any reader of zips; the seal detects changes of these too.
  */
 
-/** Grows when a svc that knows only what is described here could not restore what is written. */
+/** The version of the format. It grows when older versions of svc could not restore a new backup. */
 export const backupFormat = 1
-/** What every path begins with. */
+/** The prefix of every path in the zip. */
 export const backupRoot = 'svc-backup/'
+/** The name of the manifest. */
 export const manifestName = 'manifest.json'
+/** The name of the database. */
 export const databaseName = 'svc.db'
 
+/** A file in a backup. */
 export interface BackupFile {
   /** Relative to the data directory, `/` between segments. */
   path: string
   bytes: number
-  /** Hex. */
+  /** The hash as hex digits. */
   sha256: string
   mtimeMs: number
 }
 
+/** The contents of manifest.json. */
 export interface BackupManifest {
   format: number
-  /** The moment, ISO. */
+  /** The moment of the backup, as ISO text. */
   createdAt: string
-  /** Of the program that wrote it. */
+  /** The version of the program that wrote it. */
   version: string
-  /** Of the database. */
+  /** The schema version of the database. */
   schemaVersion: number
-  /** The machine's name, and where the data directory was on it. */
+  /** The host name of the machine. */
   host: string
+  /** The path of the data directory on that machine. */
   directory: string
   files: BackupFile[]
-  /** Sentences on what could not be included. */
+  /** Sentences on files that were left out. */
   notes: string[]
 }
 
-/** What of a manifest is worth telling without its list. */
-export interface BackupSummary {
-  createdAt: string
-  version: string
-  schemaVersion: number
-  host: string
-  directory: string
+/** A manifest with the number of files and their total size instead of the list. */
+export interface BackupSummary extends Omit<BackupManifest, 'format' | 'files'> {
   files: number
   bytes: number
-  notes: string[]
 }
 
-export function summaryOf({ files, createdAt, version, schemaVersion, host, directory, notes }: BackupManifest): BackupSummary {
+/** Summarises a manifest. */
+export function summaryOf({
+  files,
+  createdAt,
+  version,
+  schemaVersion,
+  host,
+  directory,
+  notes
+}: BackupManifest): BackupSummary {
   const bytes = files.reduce((total, file) => total + file.bytes, 0)
   return { createdAt, version, schemaVersion, host, directory, files: files.length, bytes, notes }
 }

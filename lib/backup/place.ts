@@ -1,32 +1,39 @@
 /*
- * How a restored data directory takes its place: all of it or nothing, wherever a kill -9 falls.
+ * The atomic replacement of a data directory by a restored one: all of it or nothing, even after a kill -9 at any
+ * point.
  *
- *   .restore-<random>/          being built: data/ has the files, aside (a link) says where the old ones go
- *   .restored/                  the same, whole and on the disk: the rename to this name is the moment
- *   .restore-arriving/          what was there before is aside, and data/ moves up, piece by piece
+ *   .restore-<random>/          being built: data/ has the files; aside (a link) is the directory for the old ones
+ *   .restored/                  complete and synced: the rename to this name is the commit
+ *   .restore-arriving/          the old files are aside, and the files of data/ move up one by one
  *
- * It is built within the data directory, since what lies beside may be another file system or not be this user's (a
- * volume, /var/lib). Whoever takes possession of the directory calls `finishRestore` first, so that no server ever sees
- * what lies between: before the moment the old is there, after it the new.
+ * The restore is built within the data directory, because its parent may be another file system, or may not be writable
+ * (a volume, /var/lib). Every process that takes ownership of the directory calls `finishRestore` first, so no server
+ * sees an intermediate state: before the commit it sees the old files, after it the new ones.
  */
-import { lstat, mkdir, open, readdir, readlink, realpath, rename, rm, rmdir, symlink } from 'node:fs/promises'
+import { lstat, mkdir, readdir, readlink, realpath, rename, rm, rmdir, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { syncDirectory } from '../base/sync.js'
+import { nullIfMissing } from '../base/system-error.js'
 
+/** The prefix of a directory in which a restore is built. */
 export const buildingPrefix = '.restore-'
 const readyName = '.restored'
 const arrivingName = '.restore-arriving'
 const keptPrefix = 'before-restore-'
 const dataName = 'data'
 const asideName = 'aside'
-/** Of the one who owns the directory now. */
+/** The lock of the current owner. */
 const lockPattern = /^svc\.sock/
 
-/** Where the files of a restore are built, and where the link is that says where the old ones go. */
+/** Returns the directory in which the files of a restore are built, and the link to the directory for the old ones. */
 export function placesWithin(building: string): { data: string; aside: string } {
   return { data: join(building, dataName), aside: join(building, asideName) }
 }
 
-/** What lies in a data directory and would be lost: directories without a file, and locks, are nothing. */
+/**
+ * Returns the names of the files in a data directory that a restore would replace. Locks, and directories without
+ * files, do not count.
+ */
 export async function findContents(directory: string): Promise<string[]> {
   const names = await namesIn(directory)
   const found: string[] = []
@@ -41,8 +48,9 @@ async function holdsFile(path: string): Promise<boolean> {
 }
 
 /**
- * Makes the directory for what is there now: beside the data directory, where a rename leads there, else within it. The
- * link in `building` names it before it is made, so that a kill leaves none that nobody knows of.
+ * Creates the directory for the current files and returns its path: next to the data directory if files can be renamed
+ * to it, else within it. The link in `building` names the directory before it is created, so that a kill leaves no
+ * unknown directory.
  */
 export async function makeAside(directory: string, building: string, at: string): Promise<string> {
   const beside = join(dirname(directory), `${basename(directory)}.before-${at}`)
@@ -70,7 +78,7 @@ export async function makeAside(directory: string, building: string, at: string)
   }
 }
 
-/** The moment: from here on the new files are what the directory holds. They are on the disk. */
+/** Commits the restore: from here on the new files are the contents of the directory, and they are on the disk. */
 export async function commitRestore(directory: string, building: string): Promise<void> {
   await syncDirectory(building)
   await rename(building, join(directory, readyName))
@@ -78,8 +86,8 @@ export async function commitRestore(directory: string, building: string): Promis
 }
 
 /**
- * Ends a restore whose moment has come, and removes one whose moment never came. The caller owns the directory. Answers
- * whether there was one to be ended.
+ * Finishes a committed restore and removes an uncommitted one. The caller owns the directory. Returns whether there was
+ * a committed one.
  */
 export async function finishRestore(directory: string): Promise<boolean> {
   const home = await realpath(directory)
@@ -95,7 +103,7 @@ function isUnfinished(name: string): boolean {
   return name.startsWith(buildingPrefix) && name !== arrivingName
 }
 
-/** Removes a restore before its moment, with the directory that it has made for the old files: nothing is in it yet. */
+/** Removes an uncommitted restore and its directory for the old files, which is still empty. */
 export async function removeUnfinished(building: string): Promise<void> {
   const aside = await readlink(placesWithin(building).aside).catch(() => null)
   if (aside !== null) {
@@ -111,7 +119,7 @@ async function moveAside(home: string, names: readonly string[]): Promise<void> 
     await mkdir(aside, { recursive: true, mode: 0o700 })
     const gone = await namesIn(aside)
     for (const name of names.filter(isOld)) {
-      // A start that came in between has made an empty one in the place of what is aside.
+      // A start in between has created an empty directory in place of the one that was moved.
       if (gone.includes(name)) await rmdir(join(home, name))
       else await rename(join(home, name), join(aside, name))
     }
@@ -126,7 +134,7 @@ async function moveUp(home: string): Promise<void> {
   const arriving = join(home, arrivingName)
   const { data } = placesWithin(arriving)
   for (const name of await namesIn(data)) {
-    // An empty directory may stand there; Windows renames over none.
+    // There may be an empty directory, and Windows cannot rename over it.
     await rmdir(join(home, name)).catch(() => {})
     await rename(join(data, name), join(home, name))
   }
@@ -135,19 +143,11 @@ async function moveUp(home: string): Promise<void> {
 }
 
 function isOld(name: string): boolean {
-  return name !== readyName && !name.startsWith(buildingPrefix) && !name.startsWith(keptPrefix) && !lockPattern.test(name)
+  return (
+    name !== readyName && !name.startsWith(buildingPrefix) && !name.startsWith(keptPrefix) && !lockPattern.test(name)
+  )
 }
 
 async function namesIn(directory: string): Promise<string[]> {
-  return readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
-}
-
-/** Makes renames in it last. Windows, and some network file systems, cannot and need not. */
-export async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r').catch(() => null)
-  await handle?.sync().catch(() => {})
-  await handle?.close()
+  return (await readdir(directory).catch(nullIfMissing)) ?? []
 }

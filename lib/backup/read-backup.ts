@@ -1,6 +1,6 @@
 /*
- * A backup that is being read (format.ts). Opening it proves the seal, the list of files, and the database; the files
- * themselves are compared with their SHA-256 when they are read.
+ * Reads a backup (format.ts). Opening it checks the seal, the list of files and the database. The files themselves are
+ * compared with their SHA-256 when they are read.
  */
 import { createHash } from 'node:crypto'
 import { createEntryReader } from '../archive/entry-data.js'
@@ -15,32 +15,38 @@ import type { BackupFile, BackupManifest, BackupSummary } from './format.js'
 import { checkSeal, damaged, newer, notBackup } from './seal.js'
 import type { Reading } from './seal.js'
 
+/** An open backup. */
 export interface Backup {
   readonly summary: BackupSummary
   readonly files: readonly BackupFile[]
   readonly database: DatabaseContents
-  /** Reads every file, and compares it. `write`: where its pieces go. Refuses backup_damaged. */
+  /** Reads every file and compares its SHA-256. `write` receives the contents. Refuses `backup_damaged`. */
   readAll(reading: Reading & { write?: FileWriter }): Promise<void>
   close(): void
 }
 
-/** Where one file after the other is put. */
+/** Receives the files of a backup one after another. */
 export interface FileWriter {
+  /** Begins a file; returns the function that receives its pieces. */
   begin(file: BackupFile): (piece: Uint8Array) => void
   end(): void
 }
 
-/** Each deployment has up to three. */
+/** Maximum number of entries: up to three per deployment. */
 const maxEntries = 2_000_000
-/** Of the list of files, which is parsed as a whole: for each entry of the zip, and beyond that. */
+/** Maximum size of the list of files, which is parsed as a whole: so many bytes for each entry of the zip. */
 const maxListedBytes = 8 * 1024
+/** The rest of that limit, in bytes. */
 const maxOtherBytes = 1024 * 1024
 
 /**
- * Opens one. Refuses (`invalid`): not_a_backup, backup_truncated, backup_damaged; (`unsupported`): backup_newer.
- * `sealed`: it was checked a moment ago.
+ * Opens a backup. `isSealed` means that the caller has just checked the seal. Refuses (`invalid`) `not_a_backup`,
+ * `backup_truncated`, `backup_damaged`; (`unsupported`) `backup_newer`.
  */
-export async function openBackup(path: string, { isSealed = false, ...reading }: Reading & { isSealed?: boolean } = {}): Promise<Backup> {
+export async function openBackup(
+  path: string,
+  { isSealed = false, ...reading }: Reading & { isSealed?: boolean } = {}
+): Promise<Backup> {
   if (!isSealed) await checkSeal(path, reading)
   const archive = await openArchive(path, { maxEntries, maxExtractedBytes: Number.MAX_SAFE_INTEGER }).catch(error => {
     throw error instanceof Refusal ? damaged(path, error.message, error) : error
@@ -57,14 +63,17 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
   const entries = new Map(archive.entries.map(entry => [entry.path, entry] as const))
   const reader = createEntryReader(archive)
   const manifestEntry = entries.get(backupRoot + manifestName)
-  if (manifestEntry === undefined) throw notBackup(path, `it has no ${backupRoot}${manifestName}`)
+  if (manifestEntry === undefined) throw notBackup(path, `it does not contain ${backupRoot}${manifestName}`)
   if (manifestEntry.size > maxOtherBytes + entries.size * maxListedBytes) {
-    throw damaged(path, 'its list of files is too long for what it contains')
+    throw damaged(path, 'its list of files is too long for the number of its files')
   }
   const manifest = checkManifest(parse(await contentsOf(manifestEntry), path), path)
   entries.delete(backupRoot + manifestName)
   checkList(manifest.files, entries, path)
-  const database = await checkDatabase(await contentsOf(entryOf(databaseName)), { path, archives: archivesOf(manifest) })
+  const database = await checkDatabase(await contentsOf(entryOf(databaseName)), {
+    path,
+    archives: archivesOf(manifest)
+  })
 
   async function contentsOf(entry: ArchiveEntry): Promise<Buffer> {
     const pieces: Buffer[] = []
@@ -106,14 +115,14 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
         } finally {
           if (put !== undefined) write?.end()
         }
-        if (hash.digest('hex') !== file.sha256) throw damaged(path, `${file.path} is not what was written (SHA-256)`)
+        if (hash.digest('hex') !== file.sha256) throw damaged(path, `the SHA-256 of ${file.path} is wrong`)
       }
     },
     close: () => archive.close()
   }
 }
 
-/** Writes below `directory`, which has all the directories that are needed. */
+/** Returns a writer that creates each file at the path that `placeOf` returns. All directories must exist. */
 export function writerInto(placeOf: (file: BackupFile) => string): FileWriter {
   let open: OpenFile | undefined
   return {
@@ -126,7 +135,7 @@ export function writerInto(placeOf: (file: BackupFile) => string): FileWriter {
   }
 }
 
-/** Ids of the deployments whose archive is there. */
+/** Returns the ids of the deployments whose archive is in the backup. */
 function archivesOf({ files }: BackupManifest): Set<string> {
   return new Set(files.flatMap(({ path }) => /^deployments\/(\w+)\.zip$/.exec(path)?.[1] ?? []))
 }
@@ -135,31 +144,38 @@ function parse(bytes: Buffer, path: string): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch (cause) {
-    throw damaged(path, `its ${manifestName} is no JSON`, cause)
+    throw damaged(path, `its ${manifestName} is not JSON`, cause)
   }
 }
 
 function checkManifest(value: unknown, path: string): BackupManifest {
   const manifest = (value ?? {}) as Partial<BackupManifest>
-  if (!Number.isSafeInteger(manifest.format)) throw notBackup(path, `its ${manifestName} names no format`)
-  if ((manifest.format as number) > backupFormat) throw newer(path, `its format is ${manifest.format}, and this svc knows ${backupFormat}`)
+  if (!Number.isSafeInteger(manifest.format)) throw notBackup(path, `its ${manifestName} has no format`)
+  if ((manifest.format as number) > backupFormat)
+    throw newer(path, `its format is ${manifest.format}, but this svc supports at most ${backupFormat}`)
   const texts = [manifest.createdAt, manifest.version, manifest.host, manifest.directory]
   const isWhole = texts.every(text => typeof text === 'string') && Number.isSafeInteger(manifest.schemaVersion)
-  if (!isWhole || !Array.isArray(manifest.files) || !manifest.files.every(isFile)) throw damaged(path, `its ${manifestName} is incomplete`)
+  if (!isWhole || !Array.isArray(manifest.files) || !manifest.files.every(isFile))
+    throw damaged(path, `its ${manifestName} is incomplete`)
   return { notes: [], ...(manifest as Omit<BackupManifest, 'notes'>) }
 }
 
 function isFile(value: unknown): value is BackupFile {
   const { path, bytes, sha256, mtimeMs } = (value ?? {}) as Partial<BackupFile>
-  return typeof path === 'string' && Number.isSafeInteger(bytes) && /^[0-9a-f]{64}$/.test(String(sha256)) && Number.isFinite(mtimeMs)
+  return (
+    typeof path === 'string' &&
+    Number.isSafeInteger(bytes) &&
+    /^[0-9a-f]{64}$/.test(String(sha256)) &&
+    Number.isFinite(mtimeMs)
+  )
 }
 
-/** The list and the zip must say the same. */
+/** The list of files and the zip must agree. */
 function checkList(files: readonly BackupFile[], entries: ReadonlyMap<string, ArchiveEntry>, path: string): void {
   for (const { path: name, bytes } of files) {
     const entry = entries.get(backupRoot + name)
     if (entry === undefined) throw damaged(path, `${name} is missing`)
-    if (entry.kind !== 'file' || entry.size !== bytes) throw damaged(path, `${name} is not what its list says`)
+    if (entry.kind !== 'file' || entry.size !== bytes) throw damaged(path, `${name} does not match the list of files`)
   }
-  if (files.length !== entries.size) throw damaged(path, 'it has files that its list does not name')
+  if (files.length !== entries.size) throw damaged(path, 'it contains files that are not in the list of files')
 }

@@ -1,36 +1,46 @@
-// Also as a whole: a name that this Node does not have would keep the module from being loaded.
+// Imported also as a whole: `statfs` does not exist in every supported version of Node, and a missing named export
+// would keep this module from loading.
 import fs, { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileSeconds } from '../base/file-time.js'
-import { formatBytes } from '../base/size.js'
+import { formatBytes } from '../shared/size.js'
 import { Refusal } from '../base/refusal.js'
-import { isDiskFull } from '../base/system-error.js'
+import { syncDirectory } from '../base/sync.js'
+import { isDiskFull, reasonOf } from '../base/system-error.js'
 import { refuseLooseHome } from '../config/trusted-home.js'
 import { ownDirectory } from '../store/owner.js'
 import { deploymentsName } from './contents.js'
 import type { BackupFile } from './format.js'
 import {
-  buildingPrefix, commitRestore, findContents, finishRestore, makeAside, placesWithin, removeUnfinished, syncDirectory
+  buildingPrefix,
+  commitRestore,
+  findContents,
+  finishRestore,
+  makeAside,
+  placesWithin,
+  removeUnfinished
 } from './place.js'
 import { writerInto } from './read-backup.js'
 import type { Backup } from './read-backup.js'
 import type { Reading } from './seal.js'
 
+/** The target directory and the options of a restore. */
 export interface RestoreRequest extends Reading {
-  /** The data directory; it need not be there. */
+  /** The data directory; it need not exist. */
   directory: string
-  /** What is there goes aside; without, anything there is refused. */
+  /** Whether existing files are moved aside; if false, any existing file is refused. */
   force: boolean
   clock: { now(): number }
   ids: { token(): string }
 }
 
-/** Files that are synced at the same time. */
+/** Number of files that are synced at the same time. */
 const syncsAbreast = 16
 
 /**
- * Makes a data directory what a backup holds, all of it or nothing (place.ts), for its owner only. Gives where the files
- * that were there are now; null: there were none. Refuses `in_use`, `not_empty`, `no_space`, backup_damaged.
+ * Replaces the contents of a data directory with a backup, all of it or nothing (place.ts), accessible to its owner
+ * only. `aside` is the directory that the old files were moved to; null if there were none. Refuses `in_use`,
+ * `not_empty`, `no_space`, `backup_damaged`, `unsafe_home`, `restore_unfinished`.
  */
 export async function restoreBackup(backup: Backup, request: RestoreRequest): Promise<{ aside: string | null }> {
   const made = await mkdir(request.directory, { recursive: true, mode: 0o700 })
@@ -53,16 +63,20 @@ export async function restoreBackup(backup: Backup, request: RestoreRequest): Pr
   }
 }
 
-/** Refuses (`conflict`, `not_empty`) a directory that holds anything. */
+/** Refuses (`conflict`, `not_empty`) a data directory that contains files. */
 export async function refuseContents(directory: string): Promise<void> {
   const [first, ...others] = await findContents(directory)
   if (first === undefined) return
   const what = others.length === 0 ? `"${first}"` : `"${first}" and ${others.length} more`
-  const sentence = `Nothing was restored: the data directory "${directory}" is not empty, it holds ${what}; choose another with SVC_HOME, or give --force to put what is there aside`
+  const sentence = `Cannot restore into "${directory}": the data directory is not empty, it contains ${what}. Choose another with SVC_HOME, or use --force to move the existing files aside`
   throw new Refusal('conflict', 'not_empty', sentence)
 }
 
-async function restoreInto(directory: string, backup: Backup, request: RestoreRequest): Promise<{ aside: string | null }> {
+async function restoreInto(
+  directory: string,
+  backup: Backup,
+  request: RestoreRequest
+): Promise<{ aside: string | null }> {
   await finishRestore(directory)
   if (!request.force) await refuseContents(directory)
   await refuseFull(directory, backup.summary.bytes)
@@ -90,7 +104,8 @@ async function build(building: string, backup: Backup, { onProgress, signal }: R
   await backup.readAll({ ...(onProgress && { onProgress }), signal, write: writerInto(placeOf) })
   const waiting = [...backup.files]
   const settle = async (): Promise<void> => {
-    for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) await settleFile(placeOf(file), file.mtimeMs)
+    for (let file = waiting.pop(); file !== undefined; file = waiting.pop())
+      await settleFile(placeOf(file), file.mtimeMs)
   }
   await Promise.all(Array.from({ length: syncsAbreast }, settle))
   for (const directory of directories) await syncDirectory(directory)
@@ -106,7 +121,7 @@ async function settleFile(path: string, mtimeMs: number): Promise<void> {
   }
 }
 
-/** Where root restores for another user, the files are that user's. */
+/** If root restores for another user, the files are given to that user. */
 async function giveTo(directory: string, paths: readonly string[]): Promise<void> {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = await lstat(directory)
@@ -121,27 +136,30 @@ async function giveTo(directory: string, paths: readonly string[]): Promise<void
 }
 
 async function refuseFull(directory: string, bytes: number): Promise<void> {
-  const disk = await (async () => fs.statfs(directory))().catch(() => null) // Node 18.15; before, the writing says it
+  // `statfs` needs Node 18.15. Without it, writing fails on a full disk.
+  const disk = await (async () => fs.statfs(directory))().catch(() => null)
   if (disk === null || disk.bavail * disk.bsize >= bytes) return
-  throw noSpace(directory, `${formatBytes(bytes)} are needed, and ${formatBytes(disk.bavail * disk.bsize)} are free`)
+  throw noSpace(directory, {
+    figures: `: ${formatBytes(bytes)} required, ${formatBytes(disk.bavail * disk.bsize)} free`
+  })
 }
 
-/** The moment has come: nothing is undone any more. */
+/** The refusal after the commit: the restore is not undone any more. */
 function notFinished(directory: string, cause: unknown): Refusal {
-  const sentence = `The backup was restored, but "${directory}" is not in order yet: ${(cause as Error).message}; the next start, or restore, finishes it`
+  const sentence = `The backup was restored, but not all files are in place in "${directory}" yet: ${reasonOf(cause)}. The next start or restore finishes it`
   return new Refusal('unavailable', 'restore_unfinished', sentence, { cause })
 }
 
-function noSpace(directory: string, how: string, cause?: unknown): Refusal {
-  const sentence = `Nothing was restored: the disk of "${directory}" has not enough space: ${how}; make some, or choose another place with SVC_HOME`
+function noSpace(directory: string, { figures = '', cause }: { figures?: string; cause?: unknown }): Refusal {
+  const sentence = `Cannot restore into "${directory}": ${reasonOf({ code: 'ENOSPC' })}${figures}. Free some space, or choose another directory with SVC_HOME`
   return new Refusal('unavailable', 'no_space', sentence, { cause })
 }
 
 function explain(error: unknown, directory: string): unknown {
-  return isDiskFull(error) ? noSpace(directory, 'it became full', error) : error
+  return isDiskFull(error) ? noSpace(directory, { cause: error }) : error
 }
 
-/** The directories that were made for it, from the data directory up to `made`. */
+/** Removes the directories that were created for the restore, from the data directory up to `made`. */
 async function removeEmpty(directory: string, made: string): Promise<void> {
   for (let path = directory; path.startsWith(made); path = dirname(path)) await rmdir(path).catch(() => {})
 }

@@ -1,13 +1,15 @@
 /*
- * A data directory as it is at one moment, while a server works on it.
+ * Takes a snapshot of a data directory while a server uses it.
  *
- *   1. every file of deployments/ gets a second name in tmp/: what retention removes later stays until it is read
- *   2. the moment: the image of the database is taken, and before anything else can run, the files that came since 1 get
- *      a second name, too, and outputs that are being written are measured
- *   3. what went between 1 and 2 is dropped, where no record has it; what lies beside is read
+ *   1. Create a second name in tmp/ for every file of deployments/, so that a file that retention removes later stays
+ *      until it is read.
+ *   2. The moment of the snapshot: take an image of the database. Before anything else can run, also create second
+ *      names for the files that were added since step 1, and measure the outputs that are being written.
+ *   3. Drop the files that were removed between steps 1 and 2, if no record refers to them. Read the other files.
  *
- * Archives and manifests are never changed, only made (before the record tells of them) and removed (after), so the names
- * of 2 are exactly what the records of 2 tell of. Outputs only grow: of those that may, the first bytes are read.
+ * Archives and manifests are never changed. They are created before their record and removed after it, so the names of
+ * step 2 are exactly the files that the records of step 2 refer to. Outputs only grow: of an output that may still
+ * grow, only the bytes measured in step 2 are read.
  */
 import { linkSync, lstatSync, readdirSync } from 'node:fs'
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -16,7 +18,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
-import { isDiskFull } from '../base/system-error.js'
+import { hasCode, isDiskFull, reasonOf } from '../base/system-error.js'
 import type { Store } from '../store/database.js'
 import type { Followed } from '../store/followers.js'
 import type { Image } from '../store/page-file.js'
@@ -26,12 +28,15 @@ import { deploymentsName, isOfDeployments, listOthers } from './contents.js'
 import type { FoundFile } from './contents.js'
 import { databaseName } from './format.js'
 
+/** A file of a snapshot. */
 export interface SnapshotFile extends FoundFile {
-  /** Where it is read, or its bytes. */
+  /** The path to read the file from, or its bytes. */
   source: string | Uint8Array
+  /** Whether the file may grow while it is read. */
   isGrowing: boolean
 }
 
+/** A data directory as of one moment. */
 export interface Snapshot {
   atMs: number
   files: SnapshotFile[]
@@ -40,6 +45,7 @@ export interface Snapshot {
   discard(): Promise<void>
 }
 
+/** Dependencies of `takeSnapshot`. */
 export interface SnapshotNeeds {
   store: Pick<Store, 'image' | 'all' | 'get' | 'follow'>
   home: { directory: string; deployments: string; tmp: string }
@@ -47,15 +53,15 @@ export interface SnapshotNeeds {
   ids: { token(): string }
 }
 
-/** A directory in tmp/ that a start removes: deploy/recovery.ts. */
+/** The ending of a directory in tmp/ that the next start removes: deploy/recovery.ts. */
 const scratchEnding = '.backup'
-/** Links that are made at the same time. */
+/** Number of links that are created at the same time. */
 const linksAbreast = 16
-/** An archive without a record that is so new is one whose record is about to be written. */
+/** An archive without a record that is newer than this is left out: its record is about to be written. */
 const arrivingMs = 60_000
 const statesPerPage = 2000
 
-/** Takes one. Refuses what the store refuses of its image, and `no_space`. */
+/** Takes a snapshot. Refuses `no_space`, and what the store refuses for an image. */
 export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
   const { home, ids } = needs
   const scratch = join(home.tmp, ids.token() + scratchEnding)
@@ -84,11 +90,11 @@ export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
 interface Moment {
   image: Image
   atMs: number
-  /** Of deployments/. */
+  /** The names in deployments/. */
   names: string[]
-  /** Those of them that no record tells of. */
+  /** The names that no record refers to. */
   strays: Set<string>
-  /** How many bytes of an output there were, where it is being written. */
+  /** The size in bytes of each output that is being written. */
   growing: Map<string, number>
 }
 
@@ -114,8 +120,14 @@ async function takeImage({ store, home, clock }: SnapshotNeeds, links: Links): P
   }
 }
 
-/** The states of all deployments, read a page at a time before; the call reads those again that have changed since. */
-async function followStates(store: SnapshotNeeds['store'], followed: Followed): Promise<() => Map<string, DeploymentState>> {
+/**
+ * Reads the states of all deployments, a page at a time. The returned function reads again those that have changed
+ * since.
+ */
+async function followStates(
+  store: SnapshotNeeds['store'],
+  followed: Followed
+): Promise<() => Map<string, DeploymentState>> {
   followed.take()
   const byPosition = new Map<number, DeploymentState>()
   const byId = new Map<string, DeploymentState>()
@@ -148,11 +160,14 @@ interface Choice {
   present: Set<string>
   linked: string[]
   states: Map<string, { hasArtifact: boolean }>
-  /** Filled. */
+  /** Filled by `chosen`. */
   strays: Set<string>
 }
 
-/** What was there at the moment, and of what had just gone that which a record still tells of: an import replaces it. */
+/**
+ * Returns the names that existed at the moment. It also returns names that had just been removed but that a record
+ * still refers to, because an import was replacing them.
+ */
 function chosen({ present, linked, states, strays }: Choice): string[] {
   return linked.filter(name => {
     const state = states.get(name.replace(/\.\w+$/, ''))
@@ -168,21 +183,24 @@ function sizeOf(path: string): number | null {
 
 interface Links {
   addAll(): Promise<void>
-  /** One that has none yet. */
+  /** Links a file that is not linked yet. */
   addNow(name: string): void
   names(): string[]
-  /** Where the file is to be read. */
+  /** Returns the path to read the file from. */
   pathOf(name: string): string
 }
 
-/** Second names. Where the file system knows no links, the name it has must do, and a file that goes fails the backup. */
+/**
+ * Creates the second names. If the file system does not support links, the original path is used; then the backup fails
+ * if a file is removed before it is read.
+ */
 function createLinks(deployments: string, scratch: string): Links {
   const paths = new Map<string, string>()
   const kept = (name: string): string => join(deployments, name)
   const second = (name: string): string => join(scratch, name)
-  /** One that has gone since its name was read needs none. */
-  const settle = (name: string, error: NodeJS.ErrnoException | null): void => {
-    if (error?.code === 'ENOENT') return
+  /** A file that was removed after its name was read needs no link. */
+  const settle = (name: string, error: unknown): void => {
+    if (hasCode(error, 'ENOENT')) return
     paths.set(name, error === null ? second(name) : kept(name))
   }
   return {
@@ -190,7 +208,10 @@ function createLinks(deployments: string, scratch: string): Links {
       const names = readdirSync(deployments).filter(isOfDeployments)
       const add = async (): Promise<void> => {
         for (let name = names.pop(); name !== undefined; name = names.pop()) {
-          const error = await link(kept(name), second(name)).then(() => null, error => error as NodeJS.ErrnoException)
+          const error = await link(kept(name), second(name)).then(
+            () => null,
+            (error: unknown) => error
+          )
           settle(name, error)
         }
       }
@@ -202,7 +223,7 @@ function createLinks(deployments: string, scratch: string): Links {
         linkSync(kept(name), second(name))
         settle(name, null)
       } catch (error) {
-        settle(name, error as NodeJS.ErrnoException)
+        settle(name, error)
       }
     },
     names: () => [...paths.keys()],
@@ -210,7 +231,11 @@ function createLinks(deployments: string, scratch: string): Links {
   }
 }
 
-async function measure({ names, strays, growing }: Omit<Moment, 'image' | 'atMs'>, links: Links, nowMs: number): Promise<SnapshotFile[]> {
+async function measure(
+  { names, strays, growing }: Omit<Moment, 'image' | 'atMs'>,
+  links: Links,
+  nowMs: number
+): Promise<SnapshotFile[]> {
   const files: SnapshotFile[] = []
   for (const name of [...names].sort()) {
     const path = links.pathOf(name)
@@ -218,16 +243,25 @@ async function measure({ names, strays, growing }: Omit<Moment, 'image' | 'atMs'
     const isArriving = strays.has(name) && nowMs - stats.mtimeMs < arrivingMs
     if (!stats.isFile() || isArriving) continue
     const size = growing.get(name) ?? stats.size
-    files.push(fileOf(`${deploymentsName}/${name}`, path, { size, mtimeMs: stats.mtimeMs }, name.endsWith('.log')))
+    files.push(
+      fileOf(`${deploymentsName}/${name}`, path, { size, mtimeMs: stats.mtimeMs, isGrowing: name.endsWith('.log') })
+    )
   }
   return files
 }
 
-function fileOf(path: string, source: string, { size, mtimeMs }: { size: number; mtimeMs: number }, isGrowing = false): SnapshotFile {
+function fileOf(
+  path: string,
+  source: string,
+  { size, mtimeMs, isGrowing = false }: { size: number; mtimeMs: number; isGrowing?: boolean }
+): SnapshotFile {
   return { path, source, bytes: size, mtimeMs, isGrowing }
 }
 
-/** config.json is replaced as a whole: read at once it is whole. What else lies there may be a log. */
+/**
+ * config.json is replaced as a whole, so reading it at once gives a consistent copy. Any other file may be a growing
+ * log.
+ */
 async function besideOf(directory: string, file: FoundFile): Promise<SnapshotFile> {
   const path = join(directory, file.path)
   if (file.path !== 'config.json') return { ...file, source: path, isGrowing: true }
@@ -237,6 +271,6 @@ async function besideOf(directory: string, file: FoundFile): Promise<SnapshotFil
 
 function explain(error: unknown, tmp: string): unknown {
   if (error instanceof Refusal || !isDiskFull(error)) return error
-  const sentence = `there is no space in "${tmp}" for an image of the database; make some`
+  const sentence = `Cannot write an image of the database to "${tmp}": ${reasonOf(error)}. Free some space`
   return new Refusal('unavailable', 'no_space', sentence, { cause: error })
 }

@@ -1,11 +1,12 @@
-/** How often something was begun, and how often it goes on now. */
+/** Counts how often some work was started, and how often it is running now. */
 export interface Activity {
   readonly total: number
   readonly now: number
-  /** Counts `work` from now to its end, and gives its result. */
+  /** Counts `work` until it settles, and returns its result. */
   during<T>(work: () => Promise<T>): Promise<T>
 }
 
+/** Creates the counts, which start at 0. */
 export function createActivity(): Activity {
   let total = 0
   let now = 0

@@ -1,55 +1,59 @@
-/** The time, handed in so that tests can choose it. */
+/** The time. It is passed in so that tests can set it. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   now(): number
-  /** Milliseconds since some moment, for how long something takes or may take. Absent: `now` is as good. */
+  /** Milliseconds since some moment, to measure durations and timeouts. If absent, `now` is used. */
   elapsed?(): number
-  /** What the machine's own clock says, to be compared with the times of files. Absent: `now` is the same. */
+  /** Time of the machine's own clock, to be compared with the times of files. If absent, `now` is used. */
   machine?(): number
 }
 
-/** The clock of commands, which end before anybody sets it. */
+/** The clock of commands, which are too short for a change of the machine's clock to matter. */
 export const systemClock: Clock = { now: Date.now }
 
-/** How long something took is the difference of two of these: setting the machine's clock does not change it. */
+/**
+ * Returns the time of a clock for measuring: the difference of two values is a duration. A change of the machine's
+ * clock does not affect it.
+ */
 export function elapsedOf(clock: Clock): number {
   return clock.elapsed?.() ?? clock.now()
 }
 
-/** For comparing with the times of files, which the system gives. */
+/** Returns the machine's time, for comparison with the times of files, which the system sets. */
 export function machineTimeOf(clock: Clock): number {
   return clock.machine?.() ?? clock.now()
 }
 
-/** The clock of a server. */
+/** The clock of a server, which never goes back. */
 export interface SteadyClock extends Clock {
-  /** It is not before this instant, as far as that can be meant: what was recorded by then comes first. */
+  /** Never returns a time earlier than `instantMs` from now on: records up to then come first. */
   follow(instantMs: number): void
 }
 
-/** Of a machine whose clock is set back further, the old time was the wrong one. */
+/** If the machine's clock is set back by more than this, its old time was wrong. */
 const maxAheadMs = 24 * 60 * 60_000
 
 /**
- * Follows the machine's clock, and goes on from what it has said where that is set back, until it has caught up: what comes
- * later has the later time, since lists are in the order of times. One that is set back by more than a day is believed.
+ * Creates a clock that follows the machine's clock. If that clock is set back, this one continues from its last time
+ * until the machine has caught up. So later events have later times, which lists rely on for their order. If the clock
+ * is set back by more than a day, the new time is used.
  */
 export function createSteadyClock({ machine = Date.now, elapsed = () => performance.now() } = {}): SteadyClock {
-  let saidMs = -Infinity
-  let saidAtMs = 0
+  let lastMs = -Infinity
+  let lastAtMs = 0
   const clock = {
     machine,
     elapsed,
     now(): number {
       const [machineMs, atMs] = [machine(), elapsed()]
-      const nextMs = Math.floor(saidMs + (atMs - saidAtMs))
+      const nextMs = Math.floor(lastMs + (atMs - lastAtMs))
       const isBehind = machineMs < nextMs && nextMs - machineMs <= maxAheadMs
-      // Begun anew only where the machine's clock leads, so that rounding does not add up.
-      if (!isBehind) [saidMs, saidAtMs] = [machineMs, atMs]
+      // Reset only if the machine's clock is ahead, so that rounding errors do not add up.
+      if (!isBehind) [lastMs, lastAtMs] = [machineMs, atMs]
       return isBehind ? nextMs : machineMs
     },
     follow(instantMs: number): void {
-      if (instantMs > clock.now()) [saidMs, saidAtMs] = [instantMs, elapsed()]
+      if (instantMs > clock.now()) [lastMs, lastAtMs] = [instantMs, elapsed()]
     }
   }
   return clock

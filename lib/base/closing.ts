@@ -1,8 +1,9 @@
+/** Registers a function to call at the end. */
 export type Defer = (close: () => unknown) => void
 
 /**
- * Runs `work`, then everything it deferred, last first, whether it succeeded or failed.
- * The first error is the one that travels; an error of a later close is dropped in its favour.
+ * Runs `work`, and then everything it deferred, in reverse order, whether it succeeded or failed. Throws the first
+ * error; errors of later closes are dropped.
  */
 export async function closing<T>(work: (defer: Defer) => Promise<T>): Promise<T> {
   const closes: Array<() => unknown> = []

@@ -1,9 +1,10 @@
-/** Half of what a file's time is cut to. */
+/** Half of the precision of file times in Node. */
 const halfMicrosecondMs = 0.0005
 
 /**
- * The seconds that `utimes` is given for a time in milliseconds since 1970. Node cuts them to whole microseconds, so
- * without half a microsecond more a time that a double cannot hold exactly would come out one microsecond less.
+ * Returns the seconds to pass to `utimes` for a time in milliseconds since 1970. Node truncates them to whole
+ * microseconds. Half a microsecond is added because a time that a double cannot represent exactly would otherwise lose
+ * one microsecond.
  */
 export function fileSeconds(timeMs: number): number {
   return (timeMs + (timeMs < 0 ? -halfMicrosecondMs : halfMicrosecondMs)) / 1000

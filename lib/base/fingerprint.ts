@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 
-/** Sixteen hexadecimal digits that are the same for the same JSON; undefined has one, too. */
+/** Returns sixteen hexadecimal digits that are the same for equal JSON. Accepts undefined, too. */
 export function fingerprintOf(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value) ?? '').digest('hex').slice(0, 16)
+  return createHash('sha256')
+    .update(JSON.stringify(value) ?? '')
+    .digest('hex')
+    .slice(0, 16)
 }

@@ -1,18 +1,27 @@
-/** Lets some in at a time; the others wait in the order in which they came. */
+/** Limits how many callers may proceed at a time. The others are queued in the order of their calls. */
 export interface Gate {
-  /** Returns what lets the next one in. An abort rejects with its reason; a full queue with what `full` returns. */
-  enter(signal: AbortSignal): Promise<() => void>
+  /**
+   * Waits for a place. Returns a function that gives the place to the next caller. An abort rejects with the signal's
+   * reason; a full queue rejects with the error of `full`. With `isFirst` the caller goes to the front of the queue.
+   */
+  enter(signal?: AbortSignal, options?: { isFirst?: boolean }): Promise<() => void>
 }
 
+/** Limits of a gate. */
 export interface GateOptions {
   places: number
-  /** Default: no limit. */
+  /** Maximum length of the queue. Default: no limit. */
   maxWaiting?: number
-  /** The error for one that cannot even wait. */
+  /** Creates the error for a full queue. */
   full?(): Error
 }
 
-export function createGate({ places, maxWaiting = Infinity, full = () => new Error('Too many wait') }: GateOptions): Gate {
+/** Creates a gate with all places free. */
+export function createGate({
+  places,
+  maxWaiting = Infinity,
+  full = () => new Error('The queue is full')
+}: GateOptions): Gate {
   const waiting: Array<() => void> = []
   let free = places
 
@@ -23,8 +32,8 @@ export function createGate({ places, maxWaiting = Infinity, full = () => new Err
   }
 
   return {
-    async enter(signal) {
-      signal.throwIfAborted()
+    async enter(signal, { isFirst = false } = {}) {
+      signal?.throwIfAborted()
       if (free > 0) {
         free--
         return leave
@@ -32,15 +41,16 @@ export function createGate({ places, maxWaiting = Infinity, full = () => new Err
       if (waiting.length >= maxWaiting) throw full()
       await new Promise<void>((resolve, reject) => {
         const enter = (): void => {
-          signal.removeEventListener('abort', giveUp)
+          signal?.removeEventListener('abort', giveUp)
           resolve()
         }
         const giveUp = (): void => {
           waiting.splice(waiting.indexOf(enter), 1)
-          reject(signal.reason as Error)
+          reject(signal?.reason as Error)
         }
-        waiting.push(enter)
-        signal.addEventListener('abort', giveUp, { once: true })
+        if (isFirst) waiting.unshift(enter)
+        else waiting.push(enter)
+        signal?.addEventListener('abort', giveUp, { once: true })
       })
       return leave
     }

@@ -1,16 +1,17 @@
-/** What was observed so far. Counts are cumulative, as Prometheus has them: each contains those of the lower bounds. */
+/** The values observed so far. Counts are cumulative, as in Prometheus: each includes those of the lower bounds. */
 export interface HistogramFigures {
   buckets: ReadonlyArray<{ atMost: number; count: number }>
   sum: number
   count: number
 }
 
+/** Counts observed values. */
 export interface Histogram {
   observe(value: number): void
   figures(): HistogramFigures
 }
 
-/** Counts values by upper bounds, which are sorted. It takes the same memory whatever is observed. */
+/** Creates a histogram with upper bounds, which must be sorted. Its memory does not grow with the number of values. */
 export function createHistogram(bounds: readonly number[]): Histogram {
   const counts = bounds.map(() => 0)
   let sum = 0

@@ -1,21 +1,26 @@
 /*
- * A list in JSON from outside, read in bounded steps. JSON.parse takes a whole text and does not pause: 250 MB hold up
- * every other request for a minute. Here the bytes may come in pieces of any size; each item is parsed by itself when
- * its last byte is there, and an item that is too large is refused before it is parsed.
+ * Reads an untrusted JSON array in bounded steps. JSON.parse takes a whole text without a pause: 250 MB delay every
+ * other request by a minute. Here the bytes come in pieces of any size. Each item is parsed by itself when its last
+ * byte has arrived, and an item that is too large is refused before it is parsed.
  */
 
+/** Limits of a list. */
 export interface JsonListLimits {
   items: number
-  /** Of one item. */
+  /** Maximum size of one item in bytes. */
   itemBytes: number
-  /** Of one item: its values and keys, counted by what separates them. */
+  /** Maximum number of values and keys in one item, counted by their separators. */
   itemValues: number
 }
 
+/** Receives the bytes of a list. */
 export interface JsonListReader {
-  /** Takes bytes, cut anywhere; calls back once for each item that is complete. Throws a SyntaxError. */
+  /**
+   * Takes bytes that may be split anywhere. Calls back once for each complete item. Throws a SyntaxError if the list is
+   * invalid.
+   */
   push(bytes: Uint8Array): void
-  /** Throws a SyntaxError unless the list has ended. */
+  /** Ends the list. Throws a SyntaxError if it is incomplete. */
   end(): void
 }
 
@@ -23,14 +28,17 @@ const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 const byteOrderMark = Buffer.from('\ufeff')
 
-/** Hands each item of a list to `onItem`. What `onItem` throws passes through. */
-export function createJsonListReader(onItem: (item: unknown, index: number) => void, limits: JsonListLimits): JsonListReader {
+/** Creates a reader that passes each item of a list to `onItem`. Errors of `onItem` are thrown unchanged. */
+export function createJsonListReader(
+  onItem: (item: unknown, index: number) => void,
+  limits: JsonListLimits
+): JsonListReader {
   let state: 'before' | 'within' | 'after' = 'before'
   let index = 0
   let held: Buffer[] = []
   let heldBytes = 0
   let values = 0
-  /** Of what is open within the item. */
+  /** Number of open lists and objects within the item. */
   let depth = 0
   let isText = false
   let isEscaped = false
@@ -41,10 +49,10 @@ export function createJsonListReader(onItem: (item: unknown, index: number) => v
     if (bytes.length > 0) held.push(Buffer.from(bytes))
   }
 
-  /** The item ends where a comma or the list's end is. An empty list has no item. */
+  /** Ends an item at a comma or at the end of the list. An empty list has no item. */
   function finish(isLast: boolean): void {
     const whole = Buffer.concat(held, heldBytes).toString('utf8')
-    // A whole text may have been put into a list, with its mark.
+    // A whole text, including its byte order mark, may have been put into a list.
     const text = index === 0 ? whole.replace(/^\ufeff/, '') : whole
     held = []
     heldBytes = 0
@@ -62,7 +70,7 @@ export function createJsonListReader(onItem: (item: unknown, index: number) => v
     const bare = all.subarray(0, 3).equals(byteOrderMark) ? 3 : 0
     const at = all.findIndex((byte, place) => place >= bare && !isSpace(byte))
     if (at === -1) return bytes.length
-    if (all[at] !== openList) throw new SyntaxError('a list is needed')
+    if (all[at] !== openList) throw new SyntaxError('it must be a JSON list')
     const before = heldBytes - bytes.length
     held = []
     heldBytes = 0
@@ -70,7 +78,7 @@ export function createJsonListReader(onItem: (item: unknown, index: number) => v
     return at + 1 - before
   }
 
-  /** Counts what is in an item; true where it ends. */
+  /** Counts the values of an item. Returns true at its end. */
   function isEnd(byte: number): boolean {
     if (isText) {
       if (isEscaped) isEscaped = false
@@ -99,10 +107,11 @@ export function createJsonListReader(onItem: (item: unknown, index: number) => v
         if (isLast) state = 'after'
       }
       if (state === 'within') hold(bytes.subarray(from))
-      else if (state === 'after' && !bytes.subarray(from).every(isSpace)) throw new SyntaxError('more follows the end of the list')
+      else if (state === 'after' && !bytes.subarray(from).every(isSpace))
+        throw new SyntaxError('it continues after the end of the list')
     },
     end() {
-      if (state !== 'after') throw new SyntaxError('it ends before the list does')
+      if (state !== 'after') throw new SyntaxError('it ends before the end of the list')
     }
   }
 }

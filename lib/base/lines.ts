@@ -1,21 +1,22 @@
 const newline = 10
 const carriageReturn = 13
 
+/** Splits bytes into lines. */
 export interface LineSplitter {
-  /** Bytes of the line that waits for its end. */
+  /** Number of bytes of the incomplete line. */
   readonly heldBytes: number
-  /** Takes bytes, cut anywhere; calls back once for each line that is complete. */
+  /** Takes bytes that may be split anywhere. Calls back once for each complete line. */
   push(chunk: Buffer): void
-  /** Hands out what follows the last newline, if anything does. */
+  /** Passes on the text after the last newline, if any. */
   end(): void
 }
 
-/** Longest line that is handed out whole; a longer one is handed out in pieces of this size. */
+/** Maximum length of a line that is passed on whole. A longer one is passed on in pieces of this size. */
 export const maxLineBytes = 64 * 1024
 
 /**
- * Bytes in, lines out: without their `\n` or `\r\n`, decoded as UTF-8 once they are whole, invalid bytes as U+FFFD.
- * Fragments are held in an array and joined once. `limitBytes` is the longest piece.
+ * Creates a splitter. Lines are passed on without their `\n` or `\r\n`, decoded as UTF-8 when they are complete, with
+ * invalid bytes as U+FFFD. Fragments are kept in an array and joined once. `limitBytes` is the maximum size of a piece.
  */
 export function createLineSplitter(onLine: (line: string) => void, limitBytes = maxLineBytes): LineSplitter {
   let held: Buffer[] = []
@@ -58,7 +59,7 @@ export function createLineSplitter(onLine: (line: string) => void, limitBytes = 
         finish(chunk.subarray(from, at))
         from = at + 1
       }
-      // Copied: the chunk may be a slice of a pool that its owner uses again.
+      // Copied: the chunk may be a slice of a pool that its owner reuses.
       if (from < chunk.length) hold(Buffer.from(chunk.subarray(from)))
     },
     end() {
@@ -67,7 +68,7 @@ export function createLineSplitter(onLine: (line: string) => void, limitBytes = 
   }
 }
 
-/** Moves a cut back to where a UTF-8 sequence starts, at most the 3 bytes that one can have behind its first. */
+/** Moves a cut back to the start of a UTF-8 sequence, by at most the 3 bytes that can follow its first. */
 function startOfCharacter(bytes: Buffer, cut: number): number {
   let at = cut
   while (at > cut - 3 && ((bytes[at] as number) & 0xc0) === 0x80) at--

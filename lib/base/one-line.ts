@@ -1,13 +1,15 @@
 /*
- * Text that has to stay on one line and mean what it shows. A name with a newline in it forges a line of a log; one with
- * a bidirectional mark shows its letters in another order than it has them (CVE-2021-42574).
+ * Text that must stay on one line and look like what it is. A name that contains a newline can forge a log line. A name
+ * that contains a bidirectional mark displays its letters in another order (CVE-2021-42574).
  */
 
-/** Control characters (C0, DEL, C1), line and paragraph separators, bidirectional marks, and halves of surrogate pairs. */
+/**
+ * Control characters (C0, DEL, C1), line and paragraph separators, bidirectional marks, and halves of surrogate pairs.
+ */
 const unprintable =
   /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 
-/** Returns the first character that has no place in text of one line, as `U+XXXX`; null: there is none. */
+/** Returns the first character that is not allowed in text of one line, as `U+XXXX`, or null if there is none. */
 export function unprintableIn(text: string): string | null {
   const [found] = text.match(unprintable) ?? []
   return found === undefined ? null : `U+${hexOf(found).toUpperCase()}`
@@ -15,12 +17,12 @@ export function unprintableIn(text: string): string | null {
 
 const control = /[\u0000-\u001f\u007f-\u009f]/
 
-/** Whether text has a control character: a path that has one is nothing that svc reads, writes or says. */
+/** Whether text contains a control character. svc does not read, write or print paths that contain one. */
 export function hasControlCharacter(text: string): boolean {
   return control.test(text)
 }
 
-/** The text with every such character as an escape (`\n`, `\u202e`): one line, whatever it held. */
+/** Returns the text with every such character escaped (`\n`, `\u202e`), so that it is always one line. */
 export function oneLine(text: string): string {
   return text.replace(unprintable, found => shortEscapes[found] ?? `\\u${hexOf(found)}`)
 }

@@ -1,28 +1,32 @@
 /*
- * The owner of a file descriptor. A descriptor is a number that the system gives away again as soon as it is closed, so
- * closing one twice closes a file or a socket of somebody else. Here the number is private: it is closed exactly once,
- * not before the last read under way has ended, and no use reaches it afterwards. No stream is ever given the number,
- * because streams close what they read when they fail, whatever `autoClose` says.
+ * The owner of a file descriptor. The system reuses the number of a closed descriptor, so closing it twice would close
+ * another file or socket. Here the number is private. It is closed exactly once, after the last read in progress has
+ * finished, and cannot be used afterwards. The number is never passed to a stream, because streams close their file on
+ * failure, whatever `autoClose` says.
  */
 import { close, closeSync, fstatSync, openSync, read, readSync, writeSync } from 'node:fs'
 
+/** An open file that owns its descriptor. */
 export class OpenFile {
-  /** -1 once it is closed. */
+  /** The descriptor, or -1 after it is closed. */
   #fd: number
   #readsUnderWay = 0
   #isClosing = false
 
-  /** Opens a file as `fs.openSync` does, and throws what it throws. A number is an open file that it owns from now on. */
+  /**
+   * Opens a file like `fs.openSync`, and throws the same errors. A number is an open descriptor that this object owns
+   * from then on.
+   */
   constructor(path: string | number, flags: string | number = 'r', mode?: number) {
     this.#fd = typeof path === 'number' ? path : openSync(path, flags, mode)
   }
 
-  /** The size of the file now, in bytes. */
+  /** The current size of the file in bytes. */
   get size(): number {
     return fstatSync(this.#number('fstat')).size
   }
 
-  /** Fills `into` with the bytes at `position`; returns how many there were, fewer only if the file ends. */
+  /** Fills `into` with the bytes at `position`. Returns their number, which is smaller only if the file ends. */
   readSync(into: Uint8Array, position: number): number {
     const fd = this.#number('read')
     let length = 0
@@ -34,7 +38,7 @@ export class OpenFile {
     return length
   }
 
-  /** As `readSync`, in the thread pool. A close meanwhile waits for it. */
+  /** Like `readSync`, but in the thread pool. A close during the read waits for it. */
   async read(into: Uint8Array, position: number): Promise<number> {
     const fd = this.#number('read')
     this.#readsUnderWay++
@@ -51,13 +55,13 @@ export class OpenFile {
     }
   }
 
-  /** Writes all of `bytes` where the last write ended. */
+  /** Writes all of `bytes` at the end of the last write. */
   writeSync(bytes: Uint8Array): void {
     const fd = this.#number('write')
-    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
   }
 
-  /** Closes the file; the second call does nothing. */
+  /** Closes the file. A second call does nothing. */
   close(): void {
     if (this.#isClosing) return
     this.#isClosing = true

@@ -1,12 +1,12 @@
 import { Refusal, type RefusalKind } from './refusal.js'
 import { codeOf, messageOf } from './system-error.js'
 
-/** An error as it passes between threads, which would otherwise strip it of its class and its fields. */
+/** An error in a form that can be sent between threads, which would otherwise lose its class and its fields. */
 export type PackedError =
   | { kind: 'refusal'; refusal: { kind: RefusalKind; code: string; message: string; field: string | undefined } }
   | { kind: 'error'; message: string; code: string | undefined; syscall: string | undefined; stack: string | undefined }
 
-/** An error, ready for `postMessage`. */
+/** Packs an error for `postMessage`. */
 export function packError(error: unknown): PackedError {
   if (error instanceof Refusal) {
     const { kind, code, message, field } = error
@@ -17,7 +17,7 @@ export function packError(error: unknown): PackedError {
   return { kind: 'error', message: messageOf(plain), code: codeOf(plain) || undefined, syscall, stack }
 }
 
-/** The error that was packed. */
+/** Returns the error that was packed. */
 export function unpackError(packed: PackedError): Error {
   if (packed.kind === 'refusal') {
     const { kind, code, message, field } = packed.refusal

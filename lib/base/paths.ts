@@ -1,7 +1,7 @@
 import { relative, isAbsolute, sep } from 'node:path'
 
 /**
- * Whether `path` is `directory` or lies below it. Both absolute; nothing is resolved on disk. Compares by path
+ * Whether `path` is `directory` or is below it. Both must be absolute; nothing is resolved on disk. Compares path
  * segments, so `/srv/site-old` is not inside `/srv/site`.
  */
 export function isInside(directory: string, path: string): boolean {
@@ -11,15 +11,15 @@ export function isInside(directory: string, path: string): boolean {
 
 const foldsCase = process.platform === 'darwin' || process.platform === 'win32'
 
-/** A path as it is compared: in lower case where file systems mostly ignore case. */
+/** Returns a path in a form for comparison: in lower case on systems whose file systems mostly ignore case. */
 export function foldCase(path: string): string {
   return foldsCase ? path.toLowerCase() : path
 }
 
-/** The directory that a relative path with `/` lies in; `''`: none. */
+/** Returns the directory of a relative path with `/`, or `''` for a single name. */
 export function parentOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
-/** How the directories begin that svc itself makes for a moment below a target; not to be listed, packed or extracted. */
+/** Prefix of the temporary directories that svc creates in a target. They are not listed, packed or extracted. */
 export const stagingPrefix = '.svc-staging-'

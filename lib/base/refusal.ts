@@ -1,4 +1,4 @@
-/** What the user did, or met, that made the refusal; each edge translates it once (HTTP status, exit code). */
+/** The kind of failure that caused a refusal. Each edge maps it once, to an HTTP status or an exit code. */
 export type RefusalKind =
   | 'invalid'
   | 'usage'
@@ -17,18 +17,19 @@ export type RefusalKind =
   | 'unsupported'
   | 'unavailable'
 
+/** Optional fields of a refusal. */
 export interface RefusalDetails {
-  /** The input that is at fault, as the user wrote it: `deployPath`, `items[3].filePath`, `--limit`. */
+  /** The invalid input as the user wrote it: `deployPath`, `items[3].filePath`, `--limit`. */
   field?: string
-  /** Seconds after which trying again may help (`Retry-After`). */
+  /** Seconds after which a retry may succeed (`Retry-After`). */
   retryAfterSeconds?: number
   cause?: unknown
 }
 
 /**
- * A failure that the user caused, or can cure. Thrown from any layer; everything else that is thrown is a bug.
- * The code is stable snake_case and listed in docs/api.md; the sentence says what could not be done, why, and what
- * would be right. It never holds a secret.
+ * A failure that the user caused or can fix. Any layer may throw it; every other exception is a bug. The code is stable
+ * snake_case and listed in docs/errors.md. The sentence says what failed, why, and what to do. It never contains a
+ * secret.
  */
 export class Refusal extends Error {
   readonly kind: RefusalKind
@@ -36,6 +37,7 @@ export class Refusal extends Error {
   readonly field: string | undefined
   readonly retryAfterSeconds: number | undefined
 
+  // biome-ignore lint/complexity/useMaxParams: a refusal always has a kind, a code and a sentence
   constructor(kind: RefusalKind, code: string, sentence: string, details: RefusalDetails = {}) {
     super(sentence, details.cause === undefined ? undefined : { cause: details.cause })
     this.name = 'Refusal'
@@ -46,12 +48,12 @@ export class Refusal extends Error {
   }
 }
 
-/** A 400 that names the field. */
+/** Returns a 400 that names the field. */
 export function invalid(field: string, sentence: string): Refusal {
   return new Refusal('invalid', 'invalid_field', sentence, { field })
 }
 
-/** A 404: `what` is the noun, `id` what was asked for. */
+/** Returns a 404. `what` is the noun, and `id` the requested id. */
 export function notFound(what: string, id: string): Refusal {
-  return new Refusal('not_found', 'not_found', `${what} not found: there is none with the id "${id}"`)
+  return new Refusal('not_found', 'not_found', `${what} not found: "${id}"`)
 }

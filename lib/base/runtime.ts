@@ -1,18 +1,21 @@
 import { release, version, versions } from 'node:process'
 
-/** Of Bun, which calls itself Node where a program looks for that; undefined: this is Node. */
+/** Version of Bun, which identifies itself as Node; undefined in Node. */
 export const bunVersion: string | undefined = versions['bun']
 
-/** What runs this, with its version. */
+/** Returns the name and the version of the runtime. */
 export function describeRuntime(): { name: string; version: string } {
   return bunVersion === undefined ? { name: release.name, version } : { name: 'bun', version: `v${bunVersion}` }
 }
 
 /**
- * What svc has none of in this runtime, whatever is installed, a sentence each. (What an older Node lacks, svc does by
- * other means, or without it: CRC-32 in crc32.ts, digests in target/digest.ts and auth/secret.ts, words of ASCII in
- * logs/scan.ts, the free space of a disk in system/disk.ts.)
+ * Features that svc lacks in this runtime, whatever is installed, each with a message. (For functions that older
+ * versions of Node lack, svc has alternatives: CRC-32 in crc32.ts, digests in install/digest.ts and auth/secret.ts,
+ * ASCII words in logs/search/scan.ts, free disk space in machine/disk.ts.)
  */
 export const missingInRuntime: { terminal: string | null } = {
-  terminal: bunVersion === undefined ? null : 'The terminal needs Node: node-pty does not work in Bun (start with "--runtime node")'
+  terminal:
+    bunVersion === undefined
+      ? null
+      : 'The terminal needs Node: node-pty does not work in Bun (start with "--runtime node")'
 }

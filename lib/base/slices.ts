@@ -1,18 +1,21 @@
 import { performance } from 'node:perf_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** Shares the event loop between work in many small pieces, such as writes to followers, and everything else. */
+/** Shares the event loop between other work and many small pieces of work, such as writes to followers. */
 export interface Slices {
-  /** Call it before each piece. Undefined: run the piece at once, before any `await`. A promise: it resolves when the piece may run. */
+  /**
+   * Must be called before each piece. Undefined means that the piece may run at once, before any `await`. A promise
+   * resolves when the piece may run.
+   */
   turn(): Promise<void> | undefined
 }
 
-/** A request waits at most this long for the pieces that run before it. A shorter slice costs more turns of the loop. */
+/** Maximum delay of a request by such pieces. A shorter slice costs more turns of the event loop. */
 const defaultSliceMs = 4
 
 /**
- * Lets pieces run for `sliceMs` in a row. Later ones wait, in order, until the event loop has handled the events that
- * have arrived (measured: test/bench/followers).
+ * Creates slices: pieces run for `sliceMs` in a row. Later ones wait, in order, until the event loop has handled the
+ * events that have arrived (measured: test/bench/followers).
  */
 export function createSlices({ sliceMs = defaultSliceMs } = {}): Slices {
   let waiting: Array<() => void> = []
@@ -37,7 +40,7 @@ export function createSlices({ sliceMs = defaultSliceMs } = {}): Slices {
       let released = 0
       while (released < waiting.length && performance.now() < untilMs) {
         waiting[released++]?.()
-        // The piece runs before its time is looked at.
+        // Lets the piece run before its time is checked.
         await null
       }
       waiting = waiting.slice(released)

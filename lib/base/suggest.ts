@@ -1,4 +1,4 @@
-/** The known word that `word` was most probably meant to be, or nothing where none is near. */
+/** Returns the known word that is closest to `word`, or undefined if none is close enough. */
 export function closest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined
   let bestDistance = Math.max(1, Math.floor(word.replace(/^-+/, '').length / 3)) + 1
@@ -12,7 +12,7 @@ export function closest(word: string, known: readonly string[]): string | undefi
   return best ?? (word.length > 3 ? known.find(candidate => candidate.startsWith(word)) : undefined)
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
+/** Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -1,72 +1,31 @@
 import { Refusal } from '../base/refusal.js'
-import { shownFlag } from './help.js'
 import { closest } from '../base/suggest.js'
+import { shownFlag, type OperandTable, type OptionRow, type OptionTable } from './option-table.js'
 
-/** Values that a shell asks svc for (commands/values.ts). */
-export type CompletedValues = 'environments' | 'deployments' | 'projects'
-
-/** One option of a command, for the parser, the help and the suggestions. Its flag is its key in the table. */
-export interface OptionRow {
-  type: 'text' | 'count' | 'switch'
-  /** One letter, for `-f`. */
-  alias?: string
-  /** What its value is called in the help: `url`, `name`. */
-  value?: string
-  /** The only values allowed. */
-  choices?: readonly string[]
-  /** Of an option with choices: its value where none follows. */
-  bare?: string
-  /** A switch that is on by default is listed, and turned off, as `--no-<flag>`. */
-  default?: string | number | boolean
-  /** Given more than once, its values add up. */
-  repeatable?: boolean
-  /** What a shell offers for its value. */
-  complete?: CompletedValues
-  /** Of a count. */
-  minimum?: number
-  maximum?: number
-  help: string
-}
-
-export type OptionTable = Readonly<Record<string, OptionRow>>
-
-/** One word that is not an option. Its name is its key in the table; the order of the keys is that of the words. */
-export interface OperandRow {
-  required?: boolean
-  /** What a shell offers for it; absent: files. */
-  complete?: CompletedValues
-  help: string
-}
-
-export type OperandTable = Readonly<Record<string, OperandRow>>
-
-type Plain<R extends OptionRow> = R['type'] extends 'switch' ? boolean : R['type'] extends 'count' ? number : string
-type Value<R extends OptionRow> = R extends { repeatable: true }
-  ? string[]
-  : R['type'] extends 'switch'
-    ? boolean
-    : R extends { default: string | number }
-      ? Plain<R>
-      : Plain<R> | undefined
-
-export type Options<O extends OptionTable> = { [K in keyof O]: Value<O[K]> }
-export type Operands<P extends OperandTable> = {
-  [K in keyof P]: P[K] extends { required: true } ? string : string | undefined
-}
-
+/** The values of one command line. */
 export interface Parsed {
   options: Record<string, unknown>
   operands: Record<string, string | undefined>
   wantsHelp: boolean
 }
 
-/** What every command understands besides its own table. */
+/** One option on the command line. */
+interface Given {
+  flag: string
+  row: OptionRow
+  /** The value in the same word, as in `--flag=value`. */
+  inline: string | undefined
+  /** The next word, which may be the value. */
+  next: string | undefined
+}
+
+/** Options that every command accepts in addition to its own table. */
 const helpFlags = ['--help', '-h']
 
 /**
- * Words → values: `--k=v`, `--k v`, `-k v`, `-kv`, `-ab` for switches, `--no-k`, and `--`, after which every word is
- * an operand. A word after an option that needs a value is that value, even with a leading dash (a token may begin with
- * one), unless it is itself an option of this command. Refuses with the kind `usage`, naming the word.
+ * Parses the words of a command line: `--k=v`, `--k v`, `-k v`, `-kv`, `-ab` for switches, `--no-k`, and `--`, after
+ * which every word is an operand. The word after an option that needs a value is that value, even if it begins with a
+ * dash (a token may), unless it is itself an option of this command. Refuses with the kind `usage`, naming the word.
  */
 export function parseArgs(words: readonly string[], options: OptionTable, operands: OperandTable): Parsed {
   const values = defaults(options)
@@ -86,7 +45,7 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
   }
   return { options: values, operands: wantsHelp ? {} : name(rest, operands), wantsHelp }
 
-  /** Both answer how many of the following words they took. */
+  /** `long` and `short` return how many of the following words they consumed. */
   function long(word: string, next: string | undefined): 0 | 1 {
     const equals = word.indexOf('=')
     const flag = word.slice(2, equals === -1 ? undefined : equals)
@@ -98,7 +57,7 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
       return 0
     }
     if (found === undefined) throw unknownOption(`--${flag}`, options)
-    return take(flag, found, inline, next)
+    return take({ flag, row: found, inline, next })
   }
 
   function short(word: string, next: string | undefined): 0 | 1 {
@@ -112,12 +71,12 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
         continue
       }
       const glued = word.slice(at + 1).replace(/^=/, '')
-      return take(flag, found, at + 1 < word.length ? glued : undefined, next)
+      return take({ flag, row: found, inline: at + 1 < word.length ? glued : undefined, next })
     }
     return 0
   }
 
-  function take(flag: string, found: OptionRow, inline: string | undefined, next: string | undefined): 0 | 1 {
+  function take({ flag, row: found, inline, next }: Given): 0 | 1 {
     if (found.type === 'switch') {
       values[flag] = inline === undefined ? true : readSwitch(flag, inline)
       return 0
@@ -128,7 +87,7 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
     if (inline === undefined && !isBare && isOption(text)) {
       throw usage(
         `--${flag}`,
-        `--${flag} needs a value: "${text}" is itself an option (write --${flag}=${text} to mean it)`
+        `--${flag} needs a value: "${text}" is itself an option (write --${flag}=${text} to pass it as the value)`
       )
     }
     const value = readValue(flag, found, text)
@@ -151,9 +110,11 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
   }
 }
 
-/** Values as the words that `parseArgs` makes them of, those that are no default: for another process. */
+/** Returns the words that `parseArgs` parses into these values, without the defaults, to start another process. */
 export function wordsOf(options: OptionTable, values: Readonly<Record<string, unknown>>): string[] {
-  const given = Object.entries(defaults(options)).filter(([flag, value]) => values[flag] !== undefined && values[flag] !== value)
+  const given = Object.entries(defaults(options)).filter(
+    ([flag, value]) => values[flag] !== undefined && values[flag] !== value
+  )
   return given.flatMap(([flag]) => {
     const value = values[flag]
     if (value === true) return [`--${flag}`]
@@ -173,7 +134,7 @@ function defaults(options: OptionTable): Record<string, unknown> {
 function name(words: string[], operands: OperandTable): Record<string, string | undefined> {
   const rows = Object.entries(operands)
   const extra = words[rows.length]
-  if (extra !== undefined) throw usage(extra, `unexpected word "${extra}": ${countOf(rows.length)} expected`)
+  if (extra !== undefined) throw usage(extra, `Unexpected argument "${extra}": ${acceptedCount(rows.length)}`)
   const named: Record<string, string | undefined> = {}
   rows.forEach(([operand, row], at) => {
     if (row.required && words[at] === undefined) throw usage(operand, `<${operand}> is missing: ${row.help}`)
@@ -182,12 +143,9 @@ function name(words: string[], operands: OperandTable): Record<string, string | 
   return named
 }
 
-function countOf(operands: number): string {
-  return operands === 0
-    ? 'no word besides options is'
-    : operands === 1
-      ? 'only one word is'
-      : `only ${operands} words are`
+function acceptedCount(operands: number): string {
+  if (operands === 0) return 'this command accepts options only'
+  return operands === 1 ? 'this command accepts only one argument' : `this command accepts only ${operands} arguments`
 }
 
 function readSwitch(flag: string, text: string): boolean {
@@ -209,21 +167,21 @@ function readValue(flag: string, row: OptionRow, text: string): string | number 
 }
 
 function expected(row: OptionRow): string {
-  if (row.choices !== undefined) return `it is one of ${row.choices.join(', ')}`
+  if (row.choices !== undefined) return `choose one of ${row.choices.join(', ')}`
   if (row.type !== 'count') return row.help
   const { minimum = 0, maximum } = row
   return maximum === undefined
-    ? `it is a whole number from ${minimum}`
-    : `it is a whole number from ${minimum} to ${maximum}`
+    ? `it must be a whole number of at least ${minimum}`
+    : `it must be a whole number from ${minimum} to ${maximum}`
 }
 
 function unknownOption(flag: string, options: OptionTable): Refusal {
   const known = [...helpFlags.slice(0, 1), ...Object.entries(options).map(([key, row]) => shownFlag(key, row))]
   const meant = closest(flag, known)
-  return usage(flag, `unknown option "${flag}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`)
+  return usage(flag, `Unknown option "${flag}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`)
 }
 
-/** A wrong usage: exit code 2. `word` is what is at fault. */
+/** Returns a refusal for wrong usage, which ends with exit code 2. `word` is the word at fault. */
 export function usage(word: string, sentence: string): Refusal {
   return new Refusal('usage', 'usage', sentence, { field: word })
 }

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { inheritedEnvironment } from '../proc/environment.js'
-import type { Host } from './command.js'
+import type { Host } from './host.js'
 
+/** The command line of a program that opens an address. */
 interface Opener {
   program: string
   words: string[]
 }
 
-/** The program that opens an address in the user's browser; null: there is none, or no screen. */
+/** Returns the command that opens an address in the user's browser, or null if there is no browser or no display. */
 export function openerFor(address: string, platform: NodeJS.Platform, env: Host['env']): Opener | null {
   if (platform === 'darwin') return { program: 'open', words: [address] }
   if (platform === 'win32') return { program: 'rundll32', words: ['url.dll,FileProtocolHandler', address] }
@@ -15,7 +16,7 @@ export function openerFor(address: string, platform: NodeJS.Platform, env: Host[
   return hasScreen ? { program: 'xdg-open', words: [address] } : null
 }
 
-/** Starts the user's browser and does not wait for it. Returns whether one was started. */
+/** Starts the user's browser without waiting for it. Returns whether a browser started. */
 export async function openBrowser(address: string, env: Host['env']): Promise<boolean> {
   const opener = openerFor(address, process.platform, env)
   if (opener === null) return false

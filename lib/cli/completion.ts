@@ -1,40 +1,46 @@
-import type { CompletedValues, OperandRow, OptionRow } from './args.js'
+import { shownFlag, type CompletedValues, type OperandRow, type OptionRow } from './option-table.js'
 import type { Command } from './command.js'
-import { shownFlag } from './help.js'
 
-/** Values that svc is asked for when a shell completes. */
+/** The kinds of values that a completion script asks svc for. */
 export const completedValues = ['environments', 'deployments', 'projects'] as const satisfies readonly CompletedValues[]
 
+/** Shells that svc writes completion scripts for. */
 export const shells = ['bash', 'zsh', 'fish'] as const
+/** Name of a shell. */
 export type Shell = (typeof shells)[number]
 
-/** What completion knows of a command: the rows that the parser and the help read. */
+/** A command as completion needs it, with the same tables that the parser and the help use. */
 export interface CompletionRow {
-  /** As it is typed; two words where it belongs to a group. */
+  /** The words that a user types: two if the command belongs to a group. */
   name: string
   aliases?: readonly string[] | undefined
   summary: string
   command: Pick<Command, 'options' | 'operands'> | null
 }
 
-/** The completion script of a shell, made from the tables of the commands. */
+/** Returns the completion script of a shell, generated from the tables of the commands. */
 export function renderCompletion(shell: Shell, rows: readonly CompletionRow[]): string {
   const commands = rows.flatMap(({ name, aliases = [], summary, command }) => {
     const operands: OperandRow[] = Object.values(command?.operands ?? {})
-    const described = { summary, flags: flagsOf(command), takesOperands: operands.length > 0, operandValues: operands[0]?.complete ?? null }
+    const described = {
+      summary,
+      flags: flagsOf(command),
+      takesOperands: operands.length > 0,
+      operandValues: operands[0]?.complete ?? null
+    }
     return [name, ...aliases].map(typed => ({ name: typed, ...described }))
   })
   return { bash: renderBash, zsh: renderZsh, fish: renderFish }[shell](commands)
 }
 
 interface Flag {
-  /** `--token`. */
+  /** Long form, as `--token`. */
   long: string
-  /** `-m`, or none. */
+  /** Short form, as `-m`; null if there is none. */
   short: string | null
   takesValue: boolean
   choices: readonly string[]
-  /** What svc is asked for; null: files. */
+  /** Kind of values to ask svc for; null completes file names. */
   asked: CompletedValues | null
   help: string
 }
@@ -44,11 +50,18 @@ interface CompletedCommand {
   summary: string
   flags: Flag[]
   takesOperands: boolean
-  /** Of its first operand. */
+  /** Kind of values of the first operand; null completes file names. */
   operandValues: CompletedValues | null
 }
 
-const helpFlag: Flag = { long: '--help', short: '-h', takesValue: false, choices: [], asked: null, help: 'the options and an example' }
+const helpFlag: Flag = {
+  long: '--help',
+  short: '-h',
+  takesValue: false,
+  choices: [],
+  asked: null,
+  help: 'show the options and an example'
+}
 
 function flagsOf(command: CompletionRow['command']): Flag[] {
   const flags = Object.entries(command?.options ?? {}).map(([flag, row]: [string, OptionRow]) => ({
@@ -62,12 +75,12 @@ function flagsOf(command: CompletionRow['command']): Flag[] {
   return [...flags, helpFlag]
 }
 
-/** `a|b)`: the words of one command as a pattern of `case`; colons and spaces are quoted. */
+/** Returns words as a pattern of `case`, without the closing parenthesis. Colons and spaces are quoted. */
 function quoted(words: readonly string[]): string {
   return words.map(word => `'${word.replaceAll("'", "'\\''")}'`).join('|')
 }
 
-/** What may stand first: a group once, with the summary of what it begins with. */
+/** Returns the possible first words. A group appears once, with the summary of its first command. */
 function firstWords(commands: readonly CompletedCommand[]): Array<[word: string, summary: string]> {
   const words = new Map<string, string>()
   for (const { name, summary } of commands) {
@@ -77,7 +90,7 @@ function firstWords(commands: readonly CompletedCommand[]): Array<[word: string,
   return [...words]
 }
 
-/** By the first word of a command of two: what may stand second. */
+/** Returns the possible second words of each group, by the first word. */
 function groupsOf(commands: readonly CompletedCommand[]): Map<string, Array<[word: string, summary: string]>> {
   const groups = new Map<string, Array<[word: string, summary: string]>>()
   for (const { name, summary } of commands) {
@@ -87,18 +100,29 @@ function groupsOf(commands: readonly CompletedCommand[]): Map<string, Array<[wor
   return groups
 }
 
-/** A command of two words is looked up by both. Bash cuts words at colons: `config:set` is put together again. */
+/**
+ * Renders the script for bash. It looks up a command of two words by both words. Bash splits `config:set` at the colon,
+ * so the script joins it again.
+ */
 function renderBash(commands: readonly CompletedCommand[]): string {
-  const singles = firstWords(commands).map(([word]) => word).join(' ')
+  const singles = firstWords(commands)
+    .map(([word]) => word)
+    .join(' ')
   const cases = commands.map(({ name, flags }) => {
     const words = flags.flatMap(({ long, short }) => (short === null ? [long] : [long, short]))
     return `    ${quoted([name])}) flags='${words.join(' ')}' ;;`
   })
-  const values = commands.flatMap(({ name, flags }) => flags.filter(({ takesValue }) => takesValue).map(flag => {
-    const names = [flag.long, ...(flag.short === null ? [] : [flag.short])].map(word => `${name} ${word}`)
-    return `    ${quoted(names)}) values='${flag.choices.join(' ')}'; asked='${flag.asked ?? ''}'; takes=1 ;;`
-  }))
-  const operands = commands.flatMap(({ name, operandValues }) => (operandValues === null ? [] : [`    ${quoted([name])}) asked='${operandValues}' ;;`]))
+  const values = commands.flatMap(({ name, flags }) =>
+    flags
+      .filter(({ takesValue }) => takesValue)
+      .map(flag => {
+        const names = [flag.long, ...(flag.short === null ? [] : [flag.short])].map(word => `${name} ${word}`)
+        return `    ${quoted(names)}) values='${flag.choices.join(' ')}'; asked='${flag.asked ?? ''}'; takes=1 ;;`
+      })
+  )
+  const operands = commands.flatMap(({ name, operandValues }) =>
+    operandValues === null ? [] : [`    ${quoted([name])}) asked='${operandValues}' ;;`]
+  )
   return `# bash completion of svc: eval "$(svc completion bash)", or a file in /etc/bash_completion.d
 _svc() {
   local line="\${COMP_LINE:0:COMP_POINT}" current='' previous command flags='' values='' takes='' asked=''
@@ -117,9 +141,13 @@ _svc() {
     return
   fi
   case "$command" in
-${[...groupsOf(commands)].map(([first, seconds]) => `    ${quoted([first])})
+${[...groupsOf(commands)]
+  .map(
+    ([first, seconds]) => `    ${quoted([first])})
       if (( \${#words[@]} == 2 )); then COMPREPLY=($(compgen -W '${seconds.map(([word]) => word).join(' ')}' -- "$current")); return; fi
-      command="$command \${words[2]}" ;;`).join('\n')}
+      command="$command \${words[2]}" ;;`
+  )
+  .join('\n')}
     'help')
       COMPREPLY=($(compgen -W '${singles}' -- "$current"))
       _svc_after_colon "$current"
@@ -143,7 +171,7 @@ ${operands.join('\n') || "    '') ;;"}
   if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
   else COMPREPLY=($(compgen -f -- "$current")); fi
 }
-# Asks svc for values; it answers in two seconds at most.
+# Asks svc for values; svc answers within two seconds.
 _svc_ask() {
   local value description
   "$1" values "$2" "$3" 2>/dev/null </dev/null | while IFS=$'\\t' read -r value description; do printf '%s\\n' "$value"; done
@@ -155,7 +183,7 @@ complete -o filenames -F _svc svc
 `
 }
 
-/** Text of a zsh spec: brackets and colons have a meaning there. */
+/** Escapes text for a zsh spec, in which brackets and colons are special. */
 function zshText(text: string): string {
   return text.replace(/[\\[\]:]/g, '\\$&').replaceAll("'", "'\\''")
 }
@@ -166,7 +194,13 @@ function renderZsh(commands: readonly CompletedCommand[]): string {
     words.map(([word, summary]) => `'${zshText(word)}:${zshText(summary)}'`).join(' ')
   const cases = commands.map(({ name, flags, operandValues }) => {
     const specs = flags.map(({ long, short, takesValue, choices, asked, help }) => {
-      const value = !takesValue ? '' : asked !== null ? `:value:_svc_${asked}` : choices.length > 0 ? `:value:(${choices.join(' ')})` : ':value:_files'
+      const value = !takesValue
+        ? ''
+        : asked !== null
+          ? `:value:_svc_${asked}`
+          : choices.length > 0
+            ? `:value:(${choices.join(' ')})`
+            : ':value:_files'
       const names = short === null ? `'${long}` : `'(${long} ${short})'{${long},${short}}'`
       return `${names}[${zshText(help)}]${value}'`
     })
@@ -191,11 +225,15 @@ _svc() {
   local command="$words[2]"
   shift words; (( CURRENT-- ))
   case "$command" in
-${[...groups].map(([first, seconds]) => `    ${quoted([first])})
+${[...groups]
+  .map(
+    ([first, seconds]) => `    ${quoted([first])})
       commands=(${describe(seconds)})
       if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
       command="$command $words[2]"
-      shift words; (( CURRENT-- )) ;;`).join('\n')}
+      shift words; (( CURRENT-- )) ;;`
+  )
+  .join('\n')}
     'help') _describe 'command' commands; return ;;
   esac
   case "$command" in
@@ -211,13 +249,16 @@ function fishText(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
-/** Asks svc for values; it answers in two seconds at most. */
+/** Returns the fish command that asks svc for values; svc answers within two seconds. */
 function askFish(kind: CompletedValues): string {
   return `(svc values ${kind} (commandline -cp | string collect) 2>/dev/null </dev/null)`
 }
 
 function renderFish(commands: readonly CompletedCommand[]): string {
-  const lines = ['# fish completion of svc: svc completion fish > ~/.config/fish/completions/svc.fish', 'complete -c svc -f']
+  const lines = [
+    '# fish completion of svc: svc completion fish > ~/.config/fish/completions/svc.fish',
+    'complete -c svc -f'
+  ]
   const offer = (when: string, [word, summary]: [string, string]): void =>
     void lines.push(`complete -c svc -n ${fishText(when)} -a ${fishText(word)} -d ${fishText(summary)}`)
   for (const first of firstWords(commands)) {
@@ -234,7 +275,13 @@ function renderFish(commands: readonly CompletedCommand[]): string {
     else if (takesOperands) lines.push(`complete -c svc -n ${when} -F`)
     for (const { long, short, takesValue, choices, asked, help } of flags) {
       const letter = short === null ? '' : ` -s ${short.slice(1)}`
-      const value = !takesValue ? '' : asked !== null ? ` -x -a ${fishText(askFish(asked))}` : choices.length > 0 ? ` -x -a ${fishText(choices.join(' '))}` : ' -r -F'
+      const value = !takesValue
+        ? ''
+        : asked !== null
+          ? ` -x -a ${fishText(askFish(asked))}`
+          : choices.length > 0
+            ? ` -x -a ${fishText(choices.join(' '))}`
+            : ' -r -F'
       lines.push(`complete -c svc -n ${when} -l ${long.slice(2)}${letter}${value} -d ${fishText(help)}`)
     }
   }

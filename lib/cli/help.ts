@@ -1,41 +1,54 @@
-import type { OptionRow } from './args.js'
 import type { Command } from './command.js'
+import { shownFlag, type OptionRow } from './option-table.js'
 
+/** Name and summary of a command. */
 export interface HelpRow {
   name: string
   summary: string
 }
 
-/** A row of the overview: `group` is a key of the groups. */
+/** A row of the overview. `group` is a key of the groups. */
 export interface OverviewRow extends HelpRow {
   group: string
 }
 
-/** The page of `svc --help`: commands by group, groups in the order of `groups`. */
+/** Returns the page of `svc --help`: commands by group, in the order of `groups`. */
 export function renderOverview(rows: readonly OverviewRow[], groups: Readonly<Record<string, string>>): string {
   const width = Math.max(...rows.map(({ name }) => name.length))
   const sections = Object.entries(groups).flatMap(([group, heading]) => {
     const own = rows.filter(row => row.group === group)
-    return own.length === 0 ? [] : [`${heading}:`, ...columns(own.map(({ name, summary }) => [name, summary]), width), '']
+    return own.length === 0
+      ? []
+      : [
+          `${heading}:`,
+          ...columns(
+            own.map(({ name, summary }) => [name, summary]),
+            width
+          ),
+          ''
+        ]
   })
   return [
-    'svc: push a build to your own server, watch it deploy, roll it back',
+    'svc: deploy builds to your own server, watch them deploy, roll them back',
     '',
     'Usage: svc <command> [options]',
     '',
     ...sections,
     'Options:',
-    ...columns([
-      ['-h, --help', 'show this page, or that of a command'],
-      ['-V, --version', 'print the version of svc']
-    ], width),
+    ...columns(
+      [
+        ['-h, --help', 'show this page or the help of a command'],
+        ['-V, --version', 'print the version of svc']
+      ],
+      width
+    ),
     '',
-    'Run "svc <command> --help" for the options and an example of one command.',
+    'Run "svc <command> --help" for the options and examples of a command.',
     ''
   ].join('\n')
 }
 
-/** The page of `svc <command> --help`, from the command's tables. */
+/** Returns the page of `svc <command> --help`, generated from the tables of the command. */
 export function renderCommand(row: HelpRow, command: Command): string {
   const operands = Object.entries(command.operands)
   const options = Object.entries(command.options)
@@ -44,16 +57,13 @@ export function renderCommand(row: HelpRow, command: Command): string {
   if (operands.length > 0) {
     lines.push('Operands:', ...columns(operands.map(([name, operand]) => [name, operand.help])), '')
   }
-  lines.push('Options:', ...columns([...options.map(describe), ['-h, --help', 'this page']]), '')
-  if (command.details !== undefined) lines.push(...paragraphs(command.details).flatMap(text => [...wrap(text, pageColumns), '']))
+  lines.push('Options:', ...columns([...options.map(describe), ['-h, --help', 'show this page']]), '')
+  if (command.details !== undefined)
+    lines.push(...paragraphs(command.details).flatMap(text => [...wrap(text, pageColumns), '']))
   lines.push(command.examples.length > 1 ? 'Examples:' : 'Example:')
-  for (const [line, what] of command.examples) lines.push(...commandLine(`svc ${line}`), ...indented(wrap(what, pageColumns - 6), 6))
-  return lines.join('\n') + '\n'
-}
-
-/** How an option is written in the help: a switch that is on by default is only ever turned off. */
-export function shownFlag(flag: string, row: OptionRow): string {
-  return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
+  for (const [line, what] of command.examples)
+    lines.push(...commandLine(`svc ${line}`), ...indented(wrap(what, pageColumns - 6), 6))
+  return `${lines.join('\n')}\n`
 }
 
 function describe([flag, row]: [string, OptionRow]): [string, string] {
@@ -68,22 +78,23 @@ function describe([flag, row]: [string, OptionRow]): [string, string] {
   return [left, notes.length === 0 ? row.help : `${row.help} (${notes.join(', ')})`]
 }
 
-/** The width of a terminal that nobody has widened. */
+/** Default width of a terminal. */
 const pageColumns = 80
 const longestLeft = 24
 
-/** The paragraphs of `details`: a blank line ends one; any other line break is a space. */
+/** Splits `details` into paragraphs at blank lines. Any other line break becomes a space. */
 export function paragraphs(text: string): string[] {
   return text.split(/\n{2,}/).map(paragraph => paragraph.replaceAll('\n', ' '))
 }
 
-/** A long command line continues on the next line, as a shell takes it. An option stays with its value. */
+/** Breaks a long command line with backslashes, as a shell accepts it. An option stays on the line of its value. */
 function commandLine(line: string): string[] {
   const words = line.match(/(?:--\S+ (?=[^-|]))?(?:"[^"]*"|[^ "])+/g) ?? []
   const lines: string[] = []
   for (const word of words) {
     const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + word.length <= pageColumns - 4) lines[lines.length - 1] = `${last} ${word}`
+    if (last !== undefined && last.length + 1 + word.length <= pageColumns - 4)
+      lines[lines.length - 1] = `${last} ${word}`
     else lines.push(last === undefined ? `  ${word}` : `    ${word}`)
   }
   return lines.map((text, at) => (at === lines.length - 1 ? text : `${text} \\`))

@@ -1,15 +1,15 @@
-import type { Host } from './command.js'
-import { Interrupted } from './prompt.js'
+import type { Host } from './host.js'
+import { Interrupted } from './terminal/prompt.js'
 
 const always: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
 
 /**
- * Runs `use` with a signal that Ctrl-C (or a kill) aborts, its reason an Interrupted. The process then ends by itself,
- * once `use` has put things away, not by the signal.
+ * Runs `use` with a signal that Ctrl-C or a kill aborts; its reason is an Interrupted. The process does not die by the
+ * signal: it exits by itself after `use` has cleaned up.
  */
 export async function withInterrupts<T>(host: Host, use: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
-  // Without a terminal it may be `nohup` that runs us, which means a hang-up to be ignored.
+  // Without a terminal the command may run under `nohup`, which wants hang-ups ignored.
   const signals = host.stderr.isTTY ? [...always, 'SIGHUP' as const] : always
   const abort = () => controller.abort(new Interrupted())
   for (const signal of signals) host.on(signal, abort)

@@ -1,19 +1,20 @@
-import type { Api } from './api.js'
+import type { Api } from './client/api.js'
 import type { Context } from './command.js'
 import { adminDetails, sharedOptions } from './common-options.js'
-import { loadConfiguration, openAdminApi, projectIdOf } from './session.js'
+import { loadConfiguration, openAdminApi, projectIdOf } from './client/session.js'
 
-/** Options that the commands of `svc env` have in common. */
+/** Options that the commands of `svc env` share. */
 export const variableOptions = {
-  project: { type: 'text', value: 'id', help: 'the project; else the one of svc.config.json' },
+  project: { type: 'text', value: 'id', help: 'the project; default: the one in svc.config.json' },
   env: sharedOptions.env,
   server: sharedOptions.server,
   token: sharedOptions.adminToken
 } as const
 
-/** The end of their help. */
-export const variableDetails = `A change takes effect with the next deployment.\n${adminDetails}`
+/** Closing sentences of the help of these commands. */
+export const variableDetails = `Changes take effect with the next deployment.\n${adminDetails}`
 
+/** The values of `variableOptions`. */
 interface Asked {
   project: string | undefined
   env: string | undefined
@@ -21,8 +22,11 @@ interface Asked {
   token: string | undefined
 }
 
-/** The server's API, and the project that is meant. */
-export async function openVariables(context: Context, { project, env, server, token }: Asked): Promise<{ api: Api; projectId: string }> {
+/** Opens the API of the server with the admin token. Returns it with the id of the project. */
+export async function openVariables(
+  context: Context,
+  { project, env, server, token }: Asked
+): Promise<{ api: Api; projectId: string }> {
   const { config } = await loadConfiguration(context, {
     flags: { server, token, ...(project !== undefined && { project }) },
     env,

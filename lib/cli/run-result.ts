@@ -1,33 +1,34 @@
 import { Refusal } from '../base/refusal.js'
 import type { Deployment, FinalStatus } from '../model/deployment.js'
 import type { Provenance } from '../model/provenance.js'
-import type { Api } from './api.js'
+import type { Api } from './client/api.js'
 
-/** What `--json` prints of a deployment, and what a CI summary says: all that is known, whatever went wrong. */
+/** The result of a deployment, for `--json` and for a CI summary. After a failure it contains all that is known. */
 export interface RunResult {
-  /** Null: no deployment began, or none is known. */
+  /** Null if no deployment began, or if its id is unknown. */
   deployId: string | null
-  /** `running`: it was left to go on. */
+  /** `running` if the client stopped watching before the deployment finished. */
   status: FinalStatus | 'running'
   duration: string | null
-  /** The page of the deployment. */
+  /** Address of the deployment's page in the panel. */
   url: string | null
   error: { code: string; message: string } | null
   projectId: string | null
   message: string | null
   provenance: Provenance | null
-  /** The record with the end of its output; null if it cannot be read. */
+  /** The record, with the end of its output; null if it cannot be read. */
   deployment: Deployment | null
 }
 
-/** What is known of a deployment before its record is. */
+/** The facts that are known before the record of the deployment is read. */
 export type Known = Pick<RunResult, 'deployId' | 'projectId' | 'message' | 'provenance' | 'url'>
 
+/** Returns `Known` with every field null. */
 export function nothingKnown(): Known {
   return { deployId: null, projectId: null, message: null, provenance: null, url: null }
 }
 
-/** The result of a push that failed before the end of its deployment was seen. */
+/** Returns the result of a push that failed before its deployment finished. */
 export function failedResult(error: unknown, known: Known): RunResult {
   const message = (error instanceof Error ? error.message : String(error)) || 'Interrupted'
   return { ...known, status: 'failed', duration: null, error: { code: codeOf(error), message }, deployment: null }
@@ -39,7 +40,7 @@ function codeOf(error: unknown): string {
   return String((error as NodeJS.ErrnoException | null)?.code ?? 'internal')
 }
 
-/** Where people see a deployment: as the server says, else below the address it was asked at. */
+/** Returns the address of a deployment's page: the one that the server sent, else one below the address of the API. */
 export function pageOf(api: Pick<Api, 'address'>, deployId: string | null, page: string | null): string | null {
   if (page !== null || deployId === null) return page
   return `${api.address}/deployments/${encodeURIComponent(deployId)}`

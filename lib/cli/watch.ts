@@ -1,31 +1,33 @@
 import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
-import { isBroken, type Api, type Run, type RunEvent } from './api.js'
+import type { Api, Run, RunEvent } from './client/api.js'
+import { isBroken } from './client/streams.js'
 import type { Context } from './command.js'
 import { followLine, type GivenOptions } from './hints.js'
-import { Interrupted } from './prompt.js'
+import { Interrupted } from './terminal/prompt.js'
 import { pageOf, type Known, type RunResult } from './run-result.js'
-import { appendSummary } from './step-summary.js'
-import { humanDuration } from './units.js'
+import { appendSummary } from './terminal/step-summary.js'
+import { humanDuration } from './terminal/units.js'
 
-/** How a deployment that was watched left us. */
+/** The outcome of watching a deployment: it finished, or the user stopped watching. */
 export type Watched =
   | { outcome: 'ended'; status: FinalStatus; duration: string; deployId: string | null; page: string | null }
   | { outcome: 'detached'; deployId: string | null }
 
+/** Options of `watchRun`. */
 export interface WatchOptions {
   api: Api
   projectId: string
-  /** What the user gave, for hints. */
+  /** Options that the user gave, for hints. */
   given?: GivenOptions
   print(line: string): void
-  /** Ctrl-C: stop watching; the deployment goes on. */
+  /** Aborted by Ctrl-C: stops watching, while the deployment continues. */
   signal: AbortSignal
 }
 
 /**
- * Prints the lines of a deployment until it ends. Where the connection breaks it says so and follows by the event
- * stream, which replays: lines already printed are left out.
+ * Prints the lines of a deployment until it finishes. If the connection is lost, it warns and continues with the event
+ * stream. That stream replays the output, so lines that were already printed are skipped.
  */
 export async function watchRun(run: Run, { output }: Context, options: WatchOptions): Promise<Watched> {
   const { api, projectId, print, signal } = options
@@ -38,7 +40,9 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
     if (!isBroken(error)) throw error
     deployId ??= await newest()
     if (deployId === null) throw error
-    output.warn(`the connection broke, the deployment goes on: following it (or later: ${followLine(deployId, options.given)})`)
+    output.warn(
+      `the connection was lost, reconnecting. The deployment continues; to follow it later: ${followLine(deployId, options.given)}`
+    )
   }
   try {
     let skip = printed
@@ -70,7 +74,7 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
     return { outcome: 'detached', deployId: deployId ?? (await newest()) }
   }
 
-  /** The server says the id first thing; this is for one that does not. */
+  /** Returns the newest deployment of the project, for older servers that do not send the id at once. */
   async function newest(): Promise<string | null> {
     const [deployment] = await api.deployments({ projectId, limit: 1 }).catch(() => [])
     return deployment?.id ?? null
@@ -81,20 +85,21 @@ async function* skipping(events: AsyncIterable<RunEvent>, isSkipped: () => boole
   for await (const event of events) if (event.event !== 'log' || !isSkipped()) yield event
 }
 
+/** Options of `reportRun`. */
 export interface ReportOptions {
   api: Pick<Api, 'address' | 'deployment'>
-  /** What a success did: "deployed to proj_…". */
+  /** What a successful run did: "deployed to proj_…". */
   what: string
   json: boolean
   known: Known
   given?: GivenOptions
-  /** Makes a line harmless to a CI system that reads commands from the log. */
+  /** Escapes a line for CI systems that read commands from the log. */
   harmless?: (line: string) => string
 }
 
 /**
- * Says how it ended, last, in words or as JSON, and in the summary of a CI job; answers the exit code: 0 only for
- * success. Throws Interrupted if the deployment was left to go on.
+ * Prints the result of a deployment, as text or as JSON, and appends it to the summary of a CI job. Returns the exit
+ * code, which is 0 only for success. Throws Interrupted if the user stopped watching a deployment that continues.
  */
 export async function reportRun(watched: Watched, context: Context, options: ReportOptions): Promise<number> {
   const result = await resultOf(watched, options)
@@ -103,7 +108,7 @@ export async function reportRun(watched: Watched, context: Context, options: Rep
   else if (watched.outcome === 'ended') sayEnd(result, context, options)
   await appendSummary(result, context)
   if (watched.outcome === 'ended') return result.status === 'success' ? 0 : 1
-  output.note(`Detached: the deployment goes on. Follow it with: ${followLine(result.deployId, options.given)}`)
+  output.note(`Detached: the deployment continues. Follow it with: ${followLine(result.deployId, options.given)}`)
   throw new Interrupted()
 }
 
@@ -112,13 +117,13 @@ async function resultOf(watched: Watched, { api, known }: ReportOptions): Promis
   const url = pageOf(api, deployId, watched.outcome === 'ended' ? watched.page : known.url)
   const begun = { ...known, deployId, url }
   if (watched.outcome === 'detached') {
-    const error = { code: 'detached', message: 'The deployment goes on; nobody waits for its end' }
+    const error = { code: 'detached', message: 'Stopped watching; the deployment continues' }
     return { ...begun, status: 'running', duration: null, error, deployment: null }
   }
-  // The end is known without the record: that it cannot be read changes nothing.
+  // The result is known without the record, so a record that cannot be read is not an error.
   const deployment = deployId === null ? null : await api.deployment(deployId, { output: 'end' }).catch(() => null)
   const { status, duration } = watched
-  const message = deployment?.errorMessage || 'the deployment failed; its output says why'
+  const message = deployment?.errorMessage || 'The deployment failed. See its output for the reason'
   const error = status === 'failed' ? { code: 'deployment_failed', message } : null
   return { ...begun, message: deployment?.message ?? known.message, status, duration, error, deployment }
 }
@@ -127,9 +132,10 @@ function sayEnd(result: RunResult, { output }: Context, { what, harmless = line 
   const { paint } = output
   const { status, duration, deployId, error, url } = result
   const took = readable(duration ?? '')
-  const words = status === 'success'
-    ? `${paint.green('✔ success')}: ${what} in ${took} (${deployId ?? 'unknown id'})`
-    : `${paint.red('✘ failed')} after ${took}: ${oneLine(error?.message ?? '')} (${deployId ?? 'unknown id'})`
+  const words =
+    status === 'success'
+      ? `${paint.green('✔ success')}: ${what} in ${took} (${deployId ?? 'unknown id'})`
+      : `${paint.red('✘ failed')} after ${took}: ${oneLine(error?.message ?? '')} (${deployId ?? 'unknown id'})`
   output.print(harmless(words))
   if (url !== null) output.note(harmless(url))
 }

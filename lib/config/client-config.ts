@@ -1,20 +1,22 @@
 /*
- * The project's own configuration (§2.13): `svc.config.json`, and one file per environment, `svc.config.<env>.json`.
- * Each stands by itself; an environment's file is not laid over the other one.
+ * Reads and writes the configuration of a project (§2.13): `svc.config.json`, and one file per environment,
+ * `svc.config.<env>.json`. Each file is complete by itself: an environment's file does not inherit from
+ * `svc.config.json`.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
+import { hasCode, reasonOf } from '../base/system-error.js'
 import { parseJsonObject, type JsonObject } from './json.js'
-import { replaceFile } from './replace-file.js'
+import { replaceFile } from '../base/replace-file.js'
 
-/** The keys of §2.13, as they stand in the file. */
+/** The keys of a project's configuration file (§2.13). */
 export interface ClientConfig {
   projectId: string
   outputDir?: string
   files?: string[]
   ignore?: string[]
-  /** true: the built-in ignore rules do not apply. */
+  /** If true, the built-in ignore rules do not apply. */
   ignoreBuiltin?: boolean
   serverUrl?: string
   env?: Record<string, string>
@@ -23,39 +25,42 @@ export interface ClientConfig {
   postDeployAsync?: boolean
 }
 
-/** A configuration file that was read. */
+/** A configuration file and its contents. */
 export interface ProjectFile {
   path: string
-  /** Of `svc.config.<env>.json`; null: `svc.config.json`. */
+  /** The environment of `svc.config.<env>.json`; null for `svc.config.json`. */
   env: string | null
   config: ClientConfig
-  /** Sentences about what was read past: keys that mean nothing. */
+  /** Warnings about ignored keys. */
   warnings: string[]
 }
 
-/** What `selectEnvironment` found: a file to read, none at all, or a choice that only the user can make. */
+/** The result of `selectEnvironment`: a file to read, no file, or a choice that only the user can make. */
 export type Selection =
   | { outcome: 'found'; env: string | null }
   | { outcome: 'none' }
   | { outcome: 'ambiguous'; environments: string[]; hasDefault: boolean }
 
-/** What `--env` calls `svc.config.json`, unless a `svc.config.default.json` exists. */
+/** The name that `--env` accepts for `svc.config.json`, unless a `svc.config.default.json` exists. */
 export const plainEnvironment = 'default'
 
 const fileMode = 0o644
 const namePattern = /^svc\.config(?:\.(.+))?\.json$/
 const envPattern = /^[\w-][\w.-]*$/
 
-/** The path of the file of an environment, or of `svc.config.json`. Refuses a name that is no plain word. */
+/** Returns the path of an environment's file; null means `svc.config.json`. Refuses an invalid name (`invalid_env`). */
 export function clientConfigPath(directory: string, env: string | null): string {
   if (env !== null && !envPattern.test(env)) {
-    const sentence = `--env cannot be "${env}": only letters, digits, ".", "_" and "-", as in svc.config.<env>.json`
+    const sentence = `--env cannot be "${env}": use only letters, digits, ".", "_" and "-", as in svc.config.<env>.json`
     throw new Refusal('usage', 'invalid_env', sentence, { field: '--env' })
   }
   return join(directory, env === null ? 'svc.config.json' : `svc.config.${env}.json`)
 }
 
-/** The environments that have a file in `directory`, in order of name; null among them is `svc.config.json`, first. */
+/**
+ * Returns the environments that have a file in `directory`, sorted by name. Null stands for `svc.config.json` and comes
+ * first.
+ */
 export async function listEnvironments(directory: string): Promise<Array<string | null>> {
   const names = await readdir(directory).catch(() => [])
   const environments = names.flatMap(name => {
@@ -66,8 +71,9 @@ export async function listEnvironments(directory: string): Promise<Array<string 
 }
 
 /**
- * Which file is meant: the one of `env`, which must exist (`default` is `svc.config.json`); without it `svc.config.json`,
- * or the only environment there is. Several environments and no `env` are ambiguous (§4.13: push asks).
+ * Selects the configuration file to read. If `env` is given, its file must exist (`default` is `svc.config.json`).
+ * Otherwise the result is `svc.config.json`, or the only environment in the directory. If there are several
+ * environments, the result is ambiguous (§4.13: push asks the user). Refuses `no_such_environment`.
  */
 export async function selectEnvironment(directory: string, env: string | null): Promise<Selection> {
   const all = await listEnvironments(directory)
@@ -77,9 +83,10 @@ export async function selectEnvironment(directory: string, env: string | null): 
     clientConfigPath(directory, env)
     if (named.includes(env)) return { outcome: 'found', env }
     if (env === plainEnvironment && hasDefault) return { outcome: 'found', env: null }
-    const shown = (name: string | null): string => `${clientConfigPath('', name)}${name === null ? ` (--env ${plainEnvironment})` : ''}`
-    const there = all.map(shown).join(', ') || 'no svc.config.json at all'
-    const sentence = `there is no svc.config.${env}.json in ${directory}: there is ${there}`
+    const shown = (name: string | null): string =>
+      `${clientConfigPath('', name)}${name === null ? ` (--env ${plainEnvironment})` : ''}`
+    const there = all.map(shown).join(', ') || 'none'
+    const sentence = `Cannot find svc.config.${env}.json in "${directory}". Existing configuration files: ${there}`
     throw new Refusal('not_found', 'no_such_environment', sentence, { field: '--env' })
   }
   if (named.length > 1) return { outcome: 'ambiguous', environments: named, hasDefault }
@@ -87,22 +94,25 @@ export async function selectEnvironment(directory: string, env: string | null): 
   return named.length === 1 ? { outcome: 'found', env: named[0] as string } : { outcome: 'none' }
 }
 
-/** Reads and checks the file of an environment. Refuses what is missing, broken or of the wrong type, by file and key. */
+/**
+ * Reads and checks the file of an environment. Refuses a file that is missing or broken, or a key of the wrong type
+ * (`no_client_config`, `broken_config`, `invalid_config`, `token_in_config`).
+ */
 export async function readClientConfig(directory: string, env: string | null): Promise<ProjectFile> {
   const path = clientConfigPath(directory, env)
   let text: string
   try {
     text = await readFile(path, 'utf8')
   } catch (cause) {
-    const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT'
-    const why = isMissing ? 'there is no such file; "svc init" writes one' : (cause as Error).message
-    const sentence = `${path} could not be read: ${why}`
+    const isMissing = hasCode(cause, 'ENOENT')
+    const why = isMissing ? `${reasonOf(cause)}. Run "svc init" to create one` : reasonOf(cause)
+    const sentence = `Cannot read "${path}": ${why}`
     throw new Refusal(isMissing ? 'not_found' : 'invalid', 'no_client_config', sentence, { cause })
   }
   return checkClientConfig(path, env, parseJsonObject(text, path))
 }
 
-/** Writes a new file, or a whole one in place of the old. */
+/** Checks and writes a configuration file; an existing file is replaced as a whole. Returns its path. */
 export async function writeClientConfig(directory: string, env: string | null, config: ClientConfig): Promise<string> {
   const path = clientConfigPath(directory, env)
   checkClientConfig(path, env, { ...config })
@@ -110,24 +120,28 @@ export async function writeClientConfig(directory: string, env: string | null, c
   return path
 }
 
-/** A value's complaint, "" where it is right; a complaint may begin with `[2]` or `.KEY` to say where. */
+/**
+ * Returns the fault of a value, or "" if it is valid. A fault may begin with `[2]` or `.KEY`, the place in the value.
+ */
 type Check = (value: unknown) => string
 
-const text: Check = value => (typeof value === 'string' ? '' : ' must be a text')
+const text: Check = value => (typeof value === 'string' ? '' : ' must be a string')
 const filledText: Check = value =>
-  typeof value === 'string' && value.trim() !== '' ? '' : ' must be a text that is not empty'
+  typeof value === 'string' && value.trim() !== '' ? '' : ' must be a non-empty string'
 const flag: Check = value => (typeof value === 'boolean' ? '' : ' must be true or false')
 const texts: Check = value => {
-  if (!Array.isArray(value)) return ' must be a list of texts'
+  if (!Array.isArray(value)) return ' must be a list of strings'
   const at = value.findIndex(item => filledText(item) !== '')
   return at === -1 ? '' : `[${at}]${filledText(value[at])}`
 }
 const textMap: Check = value => {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return ' must be an object of texts'
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return ' must be an object of strings'
   const wrong = Object.entries(value).find(([name, item]) => !/^[A-Za-z_]\w*$/.test(name) || typeof item !== 'string')
   if (wrong === undefined) return ''
   const [name, item] = wrong
-  return typeof item === 'string' ? `.${name} is no name of a variable` : `.${name} must be a text: write it in quotes`
+  return typeof item === 'string'
+    ? `.${name} is not a valid variable name`
+    : `.${name} must be a string: write it in quotes`
 }
 const url: Check = value => {
   const isUrl = typeof value === 'string' && parseServerUrl(value) !== null
@@ -163,10 +177,10 @@ function checkClientConfig(path: string, env: string | null, object: JsonObject)
     const complaint = check?.(value) ?? ''
     if (complaint !== '') throw refuse('invalid_config', key, key + complaint)
     const isUnknown = check === undefined && key !== '$schema'
-    if (isUnknown) warnings.push(`${path}: "${key}" means nothing here${didYouMean(key)}`)
+    if (isUnknown) warnings.push(`${path}: unknown key "${key}"${didYouMean(key)}`)
   }
   if (object['projectId'] === undefined) {
-    throw refuse('invalid_config', 'projectId', 'projectId is missing: it is the id that "svc list" shows')
+    throw refuse('invalid_config', 'projectId', 'projectId is missing. Run "svc list" to find the id')
   }
   return { path, env, config: object as unknown as ClientConfig, warnings }
 }
@@ -174,12 +188,12 @@ function checkClientConfig(path: string, env: string | null, object: JsonObject)
 function didYouMean(key: string): string {
   const plain = (name: string): string => name.toLowerCase().replace(/[^a-z]|s$/g, '')
   const meant = Object.keys(checks).find(known => plain(known) === plain(key))
-  return meant === undefined ? '' : `: did you mean "${meant}"?`
+  return meant === undefined ? '' : `. Did you mean "${meant}"?`
 }
 
 /**
- * The address of a server, without a slash at its end; it may have a path (a server behind a prefix). null: it is none,
- * or has what an address must not have (a query, a fragment, a password).
+ * Returns a server's address without a trailing slash. The address may have a path, for a server behind a prefix.
+ * Returns null if the text is not an http or https address, or if it has a query, a fragment or a password.
  */
 export function parseServerUrl(value: string): string | null {
   let parsed: URL

@@ -1,18 +1,21 @@
 /*
- * `.env.local` of the working directory: the keys of §2.13 in it. The file is other tools' too (frameworks read it), so
- * what is not understood is read past, never refused, and a change touches one line.
+ * Reads and writes the keys of §2.13 in `.env.local` of the working directory. Other tools (frameworks) read the same
+ * file, so svc ignores lines that it does not understand, and a write changes one line only.
  *
- * Read: `KEY=value`, `export KEY=value`, blanks around `=`; a value in single quotes as it stands, in double quotes
- * with \n \r \t \\ \" \$, both over several lines; bare, up to a ` #` or the end of the line. LF and CRLF. Later lines win.
- * Differences from a shell: nothing is expanded.
+ * Syntax: `KEY=value` or `export KEY=value`, with optional blanks around `=`. A value in single quotes is literal. A
+ * value in double quotes knows the escapes \n \r \t \\ \" \$. Both may span several lines. A bare value ends at ` #` or
+ * at the end of the line. Line ends are LF or CRLF. The last assignment of a key wins. Unlike in a shell, variables are
+ * not expanded.
  */
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loosenessOf, trustedUsers } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
-import { replaceFile } from './replace-file.js'
+import { replaceFile } from '../base/replace-file.js'
 
-/** The keys svc knows in `.env.local` (§2.13), and the origin that `init --token-store local` binds its token to. */
+/**
+ * The keys that svc reads from `.env.local` (§2.13), and the origin that `init --token-store local` binds its token to.
+ */
 export const dotenvKeys = [
   'SVC_SERVER_URL',
   'SVC_DEPLOY_TOKEN',
@@ -21,8 +24,10 @@ export const dotenvKeys = [
   'SVC_POST_DEPLOY_ASYNC',
   'ADMIN_TOKEN'
 ] as const
+/** A key that svc reads from `.env.local`. */
 export type DotenvKey = (typeof dotenvKeys)[number]
 
+/** The values of `.env.local`. */
 export interface Dotenv {
   path: string
   values: Partial<Record<DotenvKey, string>>
@@ -34,7 +39,7 @@ const name = /[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*/
 const value = /'([^']*)'|"((?:[^"\\]|\\[^])*)"|((?:(?![ \t]#)[^\r\n])*)/
 const assignment = new RegExp(`^${name.source}(?:${value.source})[^\\r\\n]*$`, 'gm')
 
-/** The assignments of a text, in order. */
+/** Returns the assignments of a text; for a repeated key, the last value. */
 export function parseDotenv(text: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null)
   for (const [, key, single, double, bare] of text.matchAll(assignment)) {
@@ -43,7 +48,7 @@ export function parseDotenv(text: string): Record<string, string> {
   return values
 }
 
-/** A bare value that begins with `#` is a comment. */
+/** A bare value that begins with `#` is a comment, so the value is empty. */
 function cleanBare(bare: string): string {
   return bare.startsWith('#') ? '' : bare.trim()
 }
@@ -54,7 +59,10 @@ function unescape(text: string): string {
   return text.replace(/\\([nrt\\"$])/g, (_, letter: string) => escapes[letter] ?? letter)
 }
 
-/** A text with `key` set to `value`: its last assignment replaced where it stands, else a line at the end. */
+/**
+ * Returns the text with `key` set to `value`. The last assignment of the key is replaced in place; if there is none, a
+ * line is appended.
+ */
 export function setDotenv(text: string, key: string, value: string): string {
   const last = [...text.matchAll(assignment)].filter(match => match[1] === key).at(-1)
   const isExported = last !== undefined && /^[ \t]*export[ \t]/.test(last[0])
@@ -66,13 +74,17 @@ export function setDotenv(text: string, key: string, value: string): string {
 
 function quote(value: string): string {
   if (/^[\w./:@%+,=-]*$/.test(value)) return value
-  return `"${value.replace(/[\\"$]/g, '\\$&').replace(/\n/g, '\\n').replace(/\r/g, '\\r')}"`
+  return `"${value
+    .replace(/[\\"$]/g, '\\$&')
+    .replace(/\n/g, '\\n')
+    .replace(/\r/g, '\\r')}"`
 }
 
 /**
- * What `.env.local` of a directory says; empty if there is no such file, or it cannot be read. Refuses (`unsafe_dotenv`) a
- * file that sets one of the keys and that another user could change. A `client` is often run in a checkout that another
- * user owns: it refuses that only as root; a user's private group may write (umask 002).
+ * Reads `.env.local` of a directory. The result is empty if the file does not exist or cannot be read. Refuses
+ * (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client` often runs in a
+ * checkout that another user owns, so it refuses that owner only as root. For a client, the user's private group may
+ * have write access (umask 002).
  */
 export async function readDotenv(directory: string, reader: 'server' | 'client'): Promise<Dotenv> {
   const path = join(directory, '.env.local')
@@ -90,10 +102,16 @@ async function refuseLoose(path: string, reader: 'server' | 'client'): Promise<v
   const owners = isClient && trusted[0] !== root ? [...trusted, stats.uid] : trusted
   const loose = loosenessOf(path, stats, { owners, privateGroup: isClient })
   if (loose === null) return
-  throw new Refusal('unavailable', 'unsafe_dotenv', `Cannot use "${path}": ${loose.why}. ${loose.cure}, or remove svc's keys from it`)
+  throw new Refusal(
+    'unavailable',
+    'unsafe_dotenv',
+    `Cannot use "${path}": ${loose.why}. ${loose.cure}, or remove svc's keys from it`
+  )
 }
 
-/** Sets one key in `.env.local`; a new file is its owner's alone, an old one keeps its mode. Answers the path. */
+/**
+ * Sets one key in `.env.local` and returns the file's path. A new file gets mode 0600; an existing file keeps its mode.
+ */
 export async function writeDotenv(directory: string, key: DotenvKey, value: string): Promise<string> {
   const path = join(directory, '.env.local')
   const old = await stat(path).catch(() => null)

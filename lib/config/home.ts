@@ -1,47 +1,48 @@
 /*
- * The data directory: where it is, what lies in it, and its config.json, which the server (adminToken) and the client
- * (serverUrl, token, …: §2.13) share. Two processes may write that file at once, so a write is a read, a change and a
- * rename under a lock; keys that this version does not know are kept.
+ * The data directory: its location, its layout, and its config.json. The server (adminToken) and the client (serverUrl,
+ * token and other keys of §2.13) share config.json. Two processes may write it at the same time, so a write takes a
+ * lock, reads the file, changes it, and replaces it with a rename. Keys that this version does not know are kept.
  */
 import { constants } from 'node:fs'
 import { access, mkdir, readFile, rmdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { Refusal } from '../base/refusal.js'
-import { isDiskFull } from '../base/system-error.js'
+import { hasCode, isDenied, isDiskFull, reasonOf } from '../base/system-error.js'
 import { parseJsonObject } from './json.js'
 import { withLock } from './lock.js'
-import { replaceFile } from './replace-file.js'
+import { replaceFile } from '../base/replace-file.js'
 import { refuseLooseHome } from './trusted-home.js'
 
+/** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Absolute paths. */
+/** The absolute paths of a data directory. */
 export interface Home {
   directory: string
   configFile: string
   database: string
-  /** Seals the secrets of projects. */
+  /** The key that encrypts the secrets of projects. */
   variablesKey: string
-  /** Archives, logs and manifests: `<deployId>.zip`, `.log`, `.manifest`. */
+  /** Archives, outputs and manifests: `<deployId>.zip`, `.log`, `.manifest`. */
   deployments: string
-  /** Uploads that are not yet kept. */
+  /** Uploads and other temporary files. */
   tmp: string
 }
 
-/** `config.json`: the keys that are known. Others are kept as they are. */
+/** The known keys of config.json. Unknown keys are kept. */
 export interface GlobalConfig {
   adminToken?: string
-  /** The ADMIN_TOKEN that `serve --pm2` was started with: pm2 itself gets no token. */
+  /** The ADMIN_TOKEN that `serve --pm2` was started with. It is stored here because pm2 itself must not get a token. */
   supervisedToken?: string
   serverUrl?: string
   /** The admin token for operations commands (§4.13). */
   token?: string
-  /** `projectId`, or `projectId:<env>`, to deploy token. */
+  /** Deploy tokens by `projectId` or `projectId:<env>`. */
   projectToken?: Record<string, string>
-  /** Admin tokens of other servers than that of `token`, by origin (`svc login`). */
+  /** Admin tokens of servers other than that of `token`, by origin (`svc login`). */
   adminTokens?: Record<string, string>
-  /** Where `token` and each `projectToken` may be sent (config/token-origin.ts). */
+  /** The only origin that `token`, or the project's token, may be sent to (config/token-origin.ts). */
   tokenOrigin?: string
   projectTokenOrigin?: Record<string, string>
   telemetryInstanceId?: string
@@ -53,7 +54,10 @@ export interface GlobalConfig {
 const directoryMode = 0o700
 const secretMode = 0o600
 
-/** Where the data directory is: `SVC_HOME` (relative to `cwd`, `~/` is the user's home), else `~/.svc`. */
+/**
+ * Returns the location of the data directory: `SVC_HOME`, or `~/.svc` by default. `SVC_HOME` may be relative to `cwd`,
+ * or begin with `~/` for the user's home directory.
+ */
 export function locateHome(env: Environment, cwd: string = process.cwd()): Home {
   const wanted = env['SVC_HOME'] || '~/.svc'
   const directory = /^~(?=$|[\\/])/.test(wanted) ? join(homedir(), wanted.slice(1)) : resolve(cwd, wanted)
@@ -67,7 +71,7 @@ export function locateHome(env: Environment, cwd: string = process.cwd()): Home 
   }
 }
 
-/** Locates the data directory, and makes sure of it. */
+/** Locates the data directory and creates what is missing. Refuses like `ensureHome`. */
 export async function openHome(env: Environment, cwd: string = process.cwd()): Promise<Home> {
   const home = locateHome(env, cwd)
   await ensureHome(home)
@@ -75,8 +79,9 @@ export async function openHome(env: Environment, cwd: string = process.cwd()): P
 }
 
 /**
- * Creates what is missing of the data directory, readable for its owner only; gives which of its directories it made. One
- * that exists keeps its mode. Refuses one that is a file, cannot be written to, or could be changed by other users.
+ * Creates the missing parts of the data directory, accessible to the owner only, and returns the directories it
+ * created. An existing directory keeps its mode. Refuses a data directory that is a file (`home_not_a_directory`), is
+ * not writable (`home_not_writable`), or that other users could change (`unsafe_home`).
  */
 export async function ensureHome(home: Home): Promise<string[]> {
   const made: string[] = []
@@ -90,60 +95,65 @@ export async function ensureHome(home: Home): Promise<string[]> {
   return made
 }
 
-/** Whether it was not there before. */
+/** Creates the directory if it is missing. Returns whether it was created. */
 async function ensureDirectory(directory: string): Promise<boolean> {
   try {
     const made = await mkdir(directory, { recursive: true, mode: directoryMode })
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
     return made !== undefined
   } catch (error) {
-    throw await refuseDirectory(directory, error as NodeJS.ErrnoException)
+    throw await refuseDirectory(directory, error)
   }
 }
 
-async function refuseDirectory(directory: string, error: NodeJS.ErrnoException): Promise<unknown> {
-  const refuse = (code: string, why: string): Refusal => {
-    const next = why.includes('; ') ? ', or choose' : '; choose'
-    const sentence = `the data directory "${directory}" cannot be used: ${why}${next} another with SVC_HOME`
-    return new Refusal('unavailable', code, sentence, { cause: error })
-  }
+async function refuseDirectory(directory: string, error: unknown): Promise<unknown> {
   const file = await findFile(directory)
-  if (file !== null) return refuse('home_not_a_directory', file === directory ? 'it is a file' : `"${file}" is a file`)
-  if (error.code === 'EROFS') return refuse('home_not_writable', 'its file system is read-only')
-  if (error.code === 'EACCES' || error.code === 'EPERM') {
-    const isThere = await stat(directory).then(() => true, () => false)
-    if (isThere) return refuse('home_not_writable', `this user may not write there${await whoseIs(directory)}; ${asOwner}`)
-    return refuse('home_not_writable', 'this user may not create it')
-  }
-  return isDiskFull(error) ? refuse('no_space', 'there is no space left on its disk; make some') : error
+  if (file !== null) return unusable(directory, 'home_not_a_directory', { why: `"${file}" is a file`, cause: error })
+  if (hasCode(error, 'EROFS')) return unusable(directory, 'home_not_writable', { why: reasonOf(error), cause: error })
+  if (!isDenied(error)) return noSpaceFor(directory, error) ?? error
+  const owner = await otherOwnerOf(directory)
+  const why = `${reasonOf(error)}${owner === null ? '' : `: ${owner}`}`
+  const isThere = (await stat(directory).catch(() => null)) !== null
+  return unusable(directory, 'home_not_writable', { why, cure: isThere ? cureOfOwner : undefined, cause: error })
 }
 
-const asOwner = 'run svc as the one it belongs to, or give it to this one (chown)'
+const cureOfOwner = 'Run svc as its owner, or give it to this user (chown)'
 
-/** Where something belongs to another user: who that is, as a part of a sentence. */
-async function whoseIs(path: string): Promise<string> {
+/** Returns that another user owns the file, as part of a sentence; null if this user owns it. */
+async function otherOwnerOf(path: string): Promise<string | null> {
   const found = await stat(path).catch(() => null)
   const own = process.getuid?.()
-  return found === null || own === undefined || found.uid === own ? '' : ` (it belongs to the user ${found.uid}, this is ${own})`
+  if (found === null || own === undefined || found.uid === own) return null
+  return `it belongs to the user ${found.uid}, this is ${own}`
 }
 
-/** What a start is refused with that finds no space; null: it was something else. */
+/** Returns the refusal of a failed start if the cause is a full disk; null for any other error. */
 export function noSpaceFor(directory: string, error: unknown): Refusal | null {
   const isFull = isDiskFull(error) || (error instanceof Refusal && error.code === 'disk_full')
   if (!isFull) return null
-  const sentence = `the data directory "${directory}" cannot be used: there is no space left on its disk; make some, or choose another with SVC_HOME`
-  return new Refusal('unavailable', 'no_space', sentence, { cause: error })
+  const why = reasonOf(isDiskFull(error) ? error : { code: 'ENOSPC' })
+  return unusable(directory, 'no_space', { why, cure: 'Free some space', cause: error })
 }
 
-/** Says so where root runs svc on another user's directory; null: it does not. */
+function unusable(
+  directory: string,
+  code: string,
+  { why, cure, cause }: { why: string; cure?: string | undefined; cause: unknown }
+): Refusal {
+  const next = cure === undefined ? 'Choose' : `${cure}, or choose`
+  const sentence = `Cannot use the data directory "${directory}": ${why}. ${next} another with SVC_HOME`
+  return new Refusal('unavailable', code, sentence, { cause })
+}
+
+/** Returns a warning if root runs svc on the directory of another user; null otherwise. */
 export async function warningOfRoot({ directory }: Pick<Home, 'directory'>): Promise<string | null> {
   if (process.getuid?.() !== 0) return null
   const { uid } = await stat(directory)
   if (uid === 0) return null
-  return `svc runs as root, and the data directory "${directory}" belongs to the user ${uid}: run it as that user, who could not read what root makes there`
+  return `svc runs as root, but the data directory "${directory}" belongs to the user ${uid}. Run svc as that user: it cannot read files that root creates`
 }
 
-/** The part of the path that is no directory, if there is one. */
+/** Returns the part of the path that is a file instead of a directory, or null if there is none. */
 async function findFile(path: string): Promise<string | null> {
   for (let part = path; ; part = dirname(part)) {
     const found = await stat(part).catch(() => null)
@@ -153,8 +163,9 @@ async function findFile(path: string): Promise<string | null> {
 }
 
 /**
- * The global configuration; `{}` if there is no file yet. Refuses a broken file, naming it and the line, and one that
- * other users could change (`unsafe_home`): it holds tokens, and says to which server they go.
+ * Reads the global configuration; `{}` if the file does not exist. Refuses a broken file (`broken_config`) with its
+ * path and line. Refuses a file that other users could change (`unsafe_home`), because it contains tokens and the
+ * server that they are sent to. Refuses a file that cannot be read (`config_unreadable`).
  */
 export async function readConfig(home: Pick<Home, 'configFile'>): Promise<GlobalConfig> {
   const text = await readText(home.configFile)
@@ -162,7 +173,7 @@ export async function readConfig(home: Pick<Home, 'configFile'>): Promise<Global
   const config = parseJsonObject(text, home.configFile)
   for (const [key, rule] of Object.entries(configRules)) {
     if (config[key] === undefined || rule.holds(config[key])) continue
-    const sentence = `${home.configFile} could not be read: "${key}" must be ${rule.is}`
+    const sentence = `Cannot read "${home.configFile}": "${key}" must be ${rule.is}`
     throw new Refusal('invalid', 'broken_config', sentence, { field: key })
   }
   return config
@@ -173,16 +184,16 @@ const isTextMap = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isText)
 
 const configRules: Record<string, { is: string; holds(value: unknown): boolean }> = {
-  adminToken: { is: 'a text', holds: isText },
-  supervisedToken: { is: 'a text', holds: isText },
-  serverUrl: { is: 'a text', holds: isText },
-  token: { is: 'a text', holds: isText },
-  projectToken: { is: 'an object of texts', holds: isTextMap },
-  adminTokens: { is: 'an object of texts', holds: isTextMap },
-  tokenOrigin: { is: 'a text', holds: isText },
-  projectTokenOrigin: { is: 'an object of texts', holds: isTextMap },
-  telemetryInstanceId: { is: 'a text', holds: isText },
-  telemetryEndpoint: { is: 'a text', holds: isText },
+  adminToken: { is: 'a string', holds: isText },
+  supervisedToken: { is: 'a string', holds: isText },
+  serverUrl: { is: 'a string', holds: isText },
+  token: { is: 'a string', holds: isText },
+  projectToken: { is: 'an object of strings', holds: isTextMap },
+  adminTokens: { is: 'an object of strings', holds: isTextMap },
+  tokenOrigin: { is: 'a string', holds: isText },
+  projectTokenOrigin: { is: 'an object of strings', holds: isTextMap },
+  telemetryInstanceId: { is: 'a string', holds: isText },
+  telemetryEndpoint: { is: 'a string', holds: isText },
   telemetryEnabled: { is: 'true or false', holds: value => typeof value === 'boolean' }
 }
 
@@ -190,18 +201,19 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code
-    if (code === 'ENOENT') return ''
-    if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EISDIR') throw cause
-    const why = code === 'EISDIR' ? 'it is a directory; move it away' : `this user may not read it${await whoseIs(path)}; ${asOwner}`
-    throw new Refusal('unavailable', 'config_unreadable', `${path} could not be read: ${why}`, { cause })
+    if (hasCode(cause, 'ENOENT')) return ''
+    if (!isDenied(cause) && !hasCode(cause, 'EISDIR')) throw cause
+    const owner = await otherOwnerOf(path)
+    const why = `${reasonOf(cause)}${owner === null ? '' : `: ${owner}`}`
+    const cure = isDenied(cause) ? cureOfOwner : 'Move it away'
+    throw new Refusal('unavailable', 'config_unreadable', `Cannot read "${path}": ${why}. ${cure}`, { cause })
   }
 }
 
 /**
- * Changes the global configuration: `change` gets what the file holds, and alters it. Written whole or not at all, mode
- * 0600; a key set to undefined is removed. A broken file is refused and left as it is; so is one that another process goes on
- * changing (`file_locked`), and a full disk (`disk_full`). Answers what was written.
+ * Changes the global configuration and returns the result. `change` gets the current contents and modifies them; a key
+ * set to undefined is removed. The file is replaced atomically, with mode 0600. Refuses a broken file, which stays as
+ * it is; a file that another process keeps locked (`file_locked`); and a full disk (`disk_full`).
  */
 export async function writeConfig(
   home: Pick<Home, 'directory' | 'configFile'>,
@@ -215,7 +227,7 @@ export async function writeConfig(
     return config
   }).catch((error: unknown) => {
     if (!isDiskFull(error)) throw error
-    const sentence = `Cannot write "${home.configFile}": no space left on device. Nothing was changed; free some space and try again`
+    const sentence = `Cannot write "${home.configFile}": ${reasonOf(error)}. Nothing was changed; free some space and try again`
     throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
   })
 }

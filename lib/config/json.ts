@@ -1,18 +1,25 @@
 /*
- * JSON as people write it: with an error that names the file and the line. JSON.parse says where it stumbled in some
- * versions of Node and not in others, so a text it refuses is walked once more, here.
+ * Parses JSON that people write, with errors that name the file and the line. Only some versions of Node report the
+ * position of a syntax error, so this module scans a rejected text again to find it.
  */
 import { Refusal } from '../base/refusal.js'
 
+/** A JSON object with unchecked values. */
 export type JsonObject = Record<string, unknown>
 
-/** What people write is shorter; parsing much more would take long, and all of the memory. */
+/**
+ * Maximum length of a text in characters. Configuration files are shorter; a much longer text would take too much time
+ * and memory.
+ */
 const maxTextLength = 4 * 1024 * 1024
 
-/** The object in a file's text, `{}` where the text is empty. Refuses broken JSON, and any value but an object. */
+/**
+ * Parses a file's text as a JSON object; an empty text is `{}`. Refuses (`broken_config`) broken JSON and any other
+ * value.
+ */
 export function parseJsonObject(text: string, path: string): JsonObject {
   if (text.length > maxTextLength) {
-    throw new Refusal('invalid', 'broken_config', `${path} could not be read: it is longer than ${maxTextLength} characters`)
+    throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": longer than ${maxTextLength} characters`)
   }
   const bare = text.replace(/^\ufeff/, '')
   if (bare.trim() === '') return {}
@@ -21,11 +28,11 @@ export function parseJsonObject(text: string, path: string): JsonObject {
     value = JSON.parse(bare)
   } catch (cause) {
     const { line, column, found } = whereItBreaks(bare)
-    const sentence = `${path} could not be read: line ${line}, column ${column}: ${found} is not JSON there; correct it`
+    const sentence = `Cannot read "${path}": unexpected ${found} in line ${line}, column ${column}. Correct the JSON`
     throw new Refusal('invalid', 'broken_config', sentence, { cause })
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    throw new Refusal('invalid', 'broken_config', `${path} could not be read: it must hold a JSON object ("{ … }"); correct it`)
+    throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": not a JSON object. Write it as "{ … }"`)
   }
   return value as JsonObject
 }
@@ -35,7 +42,7 @@ const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/
 const scalar = new RegExp(`${string.source}|${number.source}|true|false|null`, 'y')
 
-/** RFC 8259: what may come next, from which the first token that may not is found. */
+/** The token that RFC 8259 allows next. The scan uses it to find the first token that is not allowed. */
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end'
 
 function whereItBreaks(text: string): { line: number; column: number; found: string } {
@@ -44,17 +51,23 @@ function whereItBreaks(text: string): { line: number; column: number; found: str
   let at = 0
   for (;;) {
     at = match(space, text, at) ?? at
-    const next = step(text, at, expected, open)
+    const next = step(text, at, { expected, open })
     if (next === null) break
     ;[at, expected] = next
   }
   const before = text.slice(0, at).split('\n')
   const token = /^(?:[\w.+-]+|[^])/u.exec(text.slice(at))?.[0]
-  const found = token === undefined ? 'the end of the file' : `"${token.slice(0, 20)}"`
+  const found = token === undefined ? 'end of file' : `"${token.slice(0, 20)}"`
   return { line: before.length, column: (before.at(-1) as string).length + 1, found }
 }
 
-function step(text: string, at: number, expected: Expected, open: string[]): [number, Expected] | null {
+interface State {
+  expected: Expected
+  /** The closing characters of the open objects and lists, the outermost first. */
+  open: string[]
+}
+
+function step(text: string, at: number, { expected, open }: State): [number, Expected] | null {
   const character = text[at]
   const isKey = expected === 'key' || expected === 'key or }'
   if (expected === 'colon') return character === ':' ? [at + 1, 'value'] : null

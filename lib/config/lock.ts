@@ -1,16 +1,18 @@
 /*
- * Who may change a file: one process at a time. Node has no flock(2), and a lock file that is removed when its owner has
- * died is a race: of two who find it stale, the slower one removes the lock that the quicker one has just taken.
+ * A lock on a file, so that one process at a time changes it. Node has no flock(2). A lock file that is removed after
+ * its owner died is a race: if two processes find it stale, the slower one removes the lock that the faster one has
+ * just taken.
  *
- * So nobody takes a file of another one. Each who wants the lock announces it with a file of its own, whose name is never
- * used again: `<path>.lock.<space>-<pid>-<start>-<random>`. Who then sees no other announcement has the lock. Of two who
- * see each other, the first by name goes on waiting, and the other withdraws until it sees none. Two cannot both see
- * nobody: each announced itself before it looked.
+ * So no process takes over another's file. Each process that wants the lock announces it with a file of its own, whose
+ * name is never used again: `<path>.lock.<space>-<pid>-<start>-<random>`. A process that then sees no other
+ * announcement has the lock. If two processes see each other, the first by name keeps waiting, and the other withdraws
+ * until it sees none. Two processes cannot both see no other announcement, because each announced itself before it
+ * looked.
  *
- * An announcement of a process that has ended is removed, which can harm no other one. Whether it has ended, its number and
- * start say where these can be compared. Where they cannot (another machine or container, a system without /proc), one that
- * has been there for `staleMs` of this process's own time has been left behind: a change takes milliseconds. So no clock
- * that was set, and no time of a file, counts.
+ * The announcement of a process that has ended is removed, which cannot harm another process. If the process id and
+ * start time can be compared, they show whether the process has ended. They cannot be compared for another machine or
+ * container, or on a system without /proc. Then an announcement is stale once this process has seen it for `staleMs`: a
+ * change takes milliseconds. So neither a wrong clock nor the time of a file matters.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir, rm, writeFile } from 'node:fs/promises'
@@ -18,11 +20,13 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processSpace, processStart } from '../base/process-start.js'
 import { Refusal } from '../base/refusal.js'
+import { hasCode } from '../base/system-error.js'
 
+/** The time limits of a lock. */
 export interface LockOptions {
-  /** After so long, an announcement whose process cannot be looked at was left behind. */
+  /** Age in milliseconds after which an announcement is stale if its process cannot be checked. */
   staleMs?: number
-  /** After so long it is refused. */
+  /** Maximum time to wait for the lock, in milliseconds, before it is refused. */
   waitMs?: number
 }
 
@@ -35,11 +39,14 @@ interface Announcement {
 
 const defaultStaleMs = 5_000
 const defaultWaitMs = 10_000
-/** Those who meet come again at different times. */
+/** Waits are random, so that processes that block each other retry at different times. */
 const pollMs = { least: 2, most: 20 }
 const mode = 0o600
 
-/** Runs `work` while no other process, and nobody else in this one, changes the file. Refuses (`unavailable`): file_locked. */
+/**
+ * Runs `work` while no other process, and no other caller in this process, changes the file. Refuses (`unavailable`)
+ * `file_locked`.
+ */
 export async function withLock<T>(path: string, work: () => Promise<T>, options: LockOptions = {}): Promise<T> {
   const release = await lock(path, options)
   try {
@@ -49,7 +56,10 @@ export async function withLock<T>(path: string, work: () => Promise<T>, options:
   }
 }
 
-async function lock(path: string, { staleMs = defaultStaleMs, waitMs = defaultWaitMs }: LockOptions): Promise<() => Promise<void>> {
+async function lock(
+  path: string,
+  { staleMs = defaultStaleMs, waitMs = defaultWaitMs }: LockOptions
+): Promise<() => Promise<void>> {
   const own = `${basename(path)}.lock.${shortSpace()}-${process.pid}-${processStart(process.pid) ?? ''}-${randomBytes(6).toString('hex')}`
   const place = join(dirname(path), own)
   const withdraw = (): Promise<void> => rm(place, { force: true })
@@ -78,7 +88,7 @@ async function lock(path: string, { staleMs = defaultStaleMs, waitMs = defaultWa
   }
 }
 
-/** Removes the announcements of processes that are known to have ended. Returns the paths. */
+/** Removes the announcements of processes that are known to have ended. Returns their paths. */
 export async function removeEndedLocks(path: string): Promise<string[]> {
   const removed: string[] = []
   for (const name of await readdir(dirname(path))) {
@@ -91,9 +101,11 @@ export async function removeEndedLocks(path: string): Promise<string[]> {
   return removed
 }
 
-/** The announcements of those who live; removes the others. */
+/** Returns the announcements of live processes and removes the stale ones. */
 async function findOthers(
-  path: string, own: string, { firstSeen, staleMs }: { firstSeen: Map<string, number>; staleMs: number }
+  path: string,
+  own: string,
+  { firstSeen, staleMs }: { firstSeen: Map<string, number>; staleMs: number }
 ): Promise<Announcement[]> {
   const living: Announcement[] = []
   for (const name of await readdir(dirname(path))) {
@@ -115,7 +127,7 @@ function parse(name: string, file: string): Announcement | null {
   return { name, space, pid: Number(pid), start }
 }
 
-/** null: that cannot be known here. */
+/** Returns whether the process has ended; null if this cannot be determined here. */
 function hasEnded({ space, pid, start }: Announcement): boolean | null {
   if (space !== shortSpace()) return null
   if (!isThere(pid)) return true
@@ -123,12 +135,12 @@ function hasEnded({ space, pid, start }: Announcement): boolean | null {
   return now === null || start === '' ? null : now !== start
 }
 
-/** Of a process of another user, the system may say nothing more. */
+/** EPERM means that the process exists and belongs to another user. */
 function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    return hasCode(error, 'EPERM')
   }
 }
 
@@ -138,7 +150,8 @@ function shortSpace(): string {
 }
 
 function locked(path: string, { name, pid }: Announcement): Refusal {
-  const sentence = `"${path}" could not be changed: the process ${pid} has been changing it for a while ` +
-    `("${join(dirname(path), name)}"); try again when it has ended`
+  const sentence =
+    `Cannot change "${path}": the process ${pid} has locked it ("${join(dirname(path), name)}"). ` +
+    'Try again when that process has finished'
   return new Refusal('unavailable', 'file_locked', sentence)
 }

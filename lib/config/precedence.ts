@@ -1,21 +1,28 @@
 /*
- * Which value holds, and where it came from (§4.13): flags, then the environment and `.env.local`, then the project's
- * file, then the global one. What the server decides (its own scripts, its own async switch) comes after all of this.
+ * The effective configuration: each value and its source (§4.13). Precedence, highest first: flags, the environment and
+ * `.env.local`, the project's file, the global file. What the server decides (its own scripts, its own async switch)
+ * applies after all of these.
  *
- * Decided: a variable of the real environment is over the same one in `.env.local`, as every tool that reads such files
- * has it: what a person or a CI job sets for one call is meant for that call. An empty variable counts as none.
+ * A variable of the real environment takes precedence over the same variable in `.env.local`, as in every tool that
+ * reads such files: a value that a person or a CI job sets for one call is meant for that call. An empty variable is
+ * ignored.
  */
 import { Refusal } from '../base/refusal.js'
 import {
-  parseServerUrl, readClientConfig, selectEnvironment, type ProjectFile, type Selection
+  parseServerUrl,
+  readClientConfig,
+  selectEnvironment,
+  type ProjectFile,
+  type Selection
 } from './client-config.js'
 import { readDotenv, type Dotenv, type DotenvKey } from './dotenv.js'
 import { adminTokenFor, adminTokenOrigin, originOf, projectTokenOrigin, type BearerToken } from './token-origin.js'
 import { readConfig, type Environment, type GlobalConfig, type Home } from './home.js'
 
+/** The source of a value. */
 export type Source = 'flag' | 'environment' | '.env.local' | 'project' | 'global' | 'default'
 
-/** A value with its source; `from` says it to a person: `--server`, `SVC_TOKEN`, a file's path. */
+/** A value with its source. `from` names the source for a person: `--server`, `SVC_TOKEN`, or a file's path. */
 export interface Sourced<T> {
   value: T
   source: Source
@@ -25,7 +32,7 @@ export interface Sourced<T> {
 /** A token with its source. */
 export type SourcedToken = Sourced<string> & BearerToken
 
-/** What the command line gave, already parsed. */
+/** The parsed options of the command line. */
 export interface Flags {
   token?: string
   server?: string
@@ -36,34 +43,34 @@ export interface Flags {
   noIgnoreBuiltin?: boolean
   pre?: string
   post?: string
-  /** The same as `post`, under its older name. */
+  /** The older name of `post`. */
   command?: string
   postDeployAsync?: boolean
-  /** `--set-env KEY=VALUE`, over the project's `env` key by key. */
+  /** Values of `--set-env KEY=VALUE`. They override the project's `env` key by key. */
   setEnv?: Readonly<Record<string, string>>
 }
 
-/** All that values are taken from. */
+/** The sources of all values. */
 export interface Layers {
   flags: Flags
   environment: Environment
   dotenv: Dotenv
   project: ProjectFile | null
   global: { path: string; config: GlobalConfig }
-  /** The environment that was chosen, for its own deploy token. */
+  /** The selected environment, which may have a deploy token of its own; null for `svc.config.json`. */
   env: string | null
 }
 
-/** The effective configuration; null where nothing gave a value and there is no default. */
+/** The effective configuration. A key is null if no source has a value and there is no default. */
 export interface EffectiveConfig {
   serverUrl: Sourced<string> | null
   projectId: Sourced<string> | null
   deployToken: SourcedToken | null
-  /** For operations commands: `list`, `status`, `logs`, `rollback`, `doctor`. */
+  /** The token for operations commands: `list`, `status`, `logs`, `rollback`, `doctor`. */
   adminToken: SourcedToken | null
   outputDir: Sourced<string>
   files: Sourced<string[]>
-  /** `ignore` of the project's file; `--ignore` is laid over it, pattern by pattern. */
+  /** `ignore` of the project's file. The patterns of `--ignore` apply after it. */
   projectIgnore: Sourced<string[]>
   cliIgnore: Sourced<string[]>
   ignoreBuiltin: Sourced<boolean>
@@ -73,9 +80,10 @@ export interface EffectiveConfig {
   env: Record<string, Sourced<string>>
 }
 
+/** The directory that is packed by default. */
 export const defaultOutputDir = './'
 
-/** The value of each key, by the precedence of §4.13. Refuses a value that cannot be meant, naming where it stands. */
+/** Returns the value of each key by the precedence of §4.13. Refuses an invalid value, with its source. */
 export function effectiveConfig(layers: Layers): EffectiveConfig {
   const { flags, project } = layers
   const own = project?.config
@@ -85,9 +93,7 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
     projectId: flag(flags.project, '--project') ?? sourced(own?.projectId, 'project', file),
     deployToken: given(flag(flags.token, '--token')) ?? deployVariable(layers) ?? projectToken(layers),
     adminToken:
-      given(flag(flags.token, '--token')) ??
-      given(findVariable(layers, 'SVC_TOKEN')) ??
-      storedAdminToken(layers),
+      given(flag(flags.token, '--token')) ?? given(findVariable(layers, 'SVC_TOKEN')) ?? storedAdminToken(layers),
     outputDir: flag(flags.out, '--out') ?? sourced(own?.outputDir, 'project', file) ?? byDefault(defaultOutputDir),
     files: sourced(own?.files, 'project', file) ?? byDefault<string[]>([]),
     projectIgnore: sourced(own?.ignore, 'project', file) ?? byDefault<string[]>([]),
@@ -132,7 +138,7 @@ function byDefault<T>(value: T): Sourced<T> {
   return { value, source: 'default', from: 'default' }
 }
 
-/** A variable of the environment, or of `.env.local` (`ADMIN_TOKEN` too: decisions on tokens). */
+/** Returns a variable of the environment or of `.env.local` (also `ADMIN_TOKEN`: see the decisions on tokens). */
 export function findVariable(
   { environment, dotenv }: Pick<Layers, 'environment' | 'dotenv'>,
   key: DotenvKey
@@ -143,7 +149,7 @@ export function findVariable(
   )
 }
 
-/** A token of the user's own word: it goes where the command goes. */
+/** A token that the user gave with the command may be sent to any server. */
 function given(token: Sourced<string> | null): SourcedToken | null {
   return bound(token, null)
 }
@@ -152,12 +158,16 @@ function bound(token: Sourced<string> | null, origin: string | null): SourcedTok
   return token === null ? null : { ...token, origin }
 }
 
-/** The stored token of the effective server; if it has none, the one of another server, which its origin keeps from it. */
+/**
+ * Returns the stored token of the effective server. If there is none, returns the global `token`, whose origin keeps it
+ * from being sent to this server.
+ */
 function storedAdminToken(layers: Layers): SourcedToken | null {
   const { path, config } = layers.global
   const address = serverUrlOf(layers)?.value
   const other = address === undefined ? undefined : adminTokenFor(config, address)
-  if (other !== undefined) return bound(sourced(other.token, 'global', `${other.key} in ${path}`), originOf(address as string))
+  if (other !== undefined)
+    return bound(sourced(other.token, 'global', `${other.key} in ${path}`), originOf(address as string))
   return bound(sourced(config.token || undefined, 'global', path), adminTokenOrigin(config))
 }
 
@@ -167,7 +177,7 @@ function deployVariable(layers: Layers): SourcedToken | null {
   return bound(token, token?.source === '.env.local' && origin ? originOf(origin) : null)
 }
 
-/** `projectId:<env>` where an environment was chosen, then `projectId`. */
+/** Returns the token of `projectId:<env>` if an environment was selected, else the token of `projectId`. */
 function projectToken({ flags, project, global, env }: Layers): SourcedToken | null {
   const id = flags.project ?? project?.config.projectId
   const tokens = new Map(Object.entries(global.config.projectToken ?? {}))
@@ -182,7 +192,7 @@ function projectToken({ flags, project, global, env }: Layers): SourcedToken | n
 
 function postScript(flags: Flags): Sourced<string> | null {
   if (flags.post !== undefined && flags.command !== undefined) {
-    const sentence = '--post and --command cannot be used together: they are two names of one thing'
+    const sentence = '--post and --command cannot be used together: they are two names of the same option'
     throw new Refusal('usage', 'flags_conflict', sentence, { field: '--command' })
   }
   return flag(flags.post, '--post') ?? flag(flags.command, '--command')
@@ -196,7 +206,7 @@ function checkUrl(url: Sourced<string> | null): Sourced<string> | null {
   throw new Refusal('invalid', 'invalid_server_url', sentence, { field: url.from })
 }
 
-/** A sentence may end up in a log. */
+/** A message may end up in a log, so it must not contain a password. */
 function withoutPassword(url: string): string {
   return url.replace(/\/\/[^/@]*@/, '//****@')
 }
@@ -215,26 +225,36 @@ function mapValues<T, U>(object: Readonly<Record<string, T>>, map: (value: T) =>
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]))
 }
 
+/** The sources that `loadLayers` reads, and its rules. */
 export interface LoadOptions {
   cwd: string
   environment: Environment
   home: Pick<Home, 'configFile'>
   flags?: Flags
-  /** `--env`. */
+  /** The value of `--env`. */
   env?: string | null
   /**
-   * `needed`: no project file is refused. `optional`: a command that can do without. Several environments are `choose`d
-   * from if the file is needed and somebody can be asked; else `svc.config.json` applies. Without that file, several
-   * environments are refused if one is needed, and ignored if not.
+   * Whether the command requires a project file.
+   *
+   * `needed`: a missing file is refused. If there are several environments, `choose` selects one. Without `choose`,
+   * `svc.config.json` applies, and if that does not exist, the command is refused.
+   *
+   * `optional`: the command works without a file. If there are several environments, `svc.config.json` applies, or no
+   * file.
    */
   project: 'needed' | 'optional'
-  /** How the command lets a person name the project instead; null: it does not. */
+  /**
+   * How a user of this command can name the project instead, as the end of a sentence; null if that is not possible.
+   */
   projectHint?: string | null
-  /** Asks a person which environment; null is `svc.config.json`. Absent where nobody can be asked: refused. */
+  /** Asks the user for the environment; null is `svc.config.json`. Absent if nobody can be asked. */
   choose?: (choices: Array<string | null>) => Promise<string | null>
 }
 
-/** Reads every file that configuration comes from, for a command that runs in `cwd`. */
+/**
+ * Reads every file that configuration comes from, for a command that runs in `cwd`. Refuses like `selectEnvironment`,
+ * `readClientConfig` and `readConfig`; also `no_client_config` and `env_needed`.
+ */
 export async function loadLayers(options: LoadOptions): Promise<Layers> {
   const { cwd, environment, home, flags = {} } = options
   const env = await decideEnvironment(options, await selectEnvironment(cwd, options.env ?? null))
@@ -248,39 +268,39 @@ export async function loadLayers(options: LoadOptions): Promise<Layers> {
   }
 }
 
-/** The environment to read; null: `svc.config.json`; undefined: no file. */
+/** Returns the environment to read: null for `svc.config.json`, undefined for no file. */
 async function decideEnvironment(options: LoadOptions, selection: Selection): Promise<string | null | undefined> {
   if (selection.outcome === 'found') return selection.env
   if (selection.outcome === 'none') {
     if (options.project === 'optional' || options.flags?.project !== undefined) return undefined
-    const advice = ['"svc init" writes one', ...(options.projectHint ? [options.projectHint] : [])].join(', or ')
-    throw new Refusal('not_found', 'no_client_config', `there is no svc.config.json in ${options.cwd}: ${advice}`)
+    const advice = ['Run "svc init" to create one', ...(options.projectHint ? [options.projectHint] : [])].join(', or ')
+    throw new Refusal('not_found', 'no_client_config', `No svc.config.json in "${options.cwd}". ${advice}`)
   }
   const plain = selection.hasDefault ? null : undefined
   if (options.project === 'optional') return plain
   const choices = [...(selection.hasDefault ? [null] : []), ...selection.environments]
   if (options.choose) return options.choose(choices)
   if (plain !== undefined) return plain
-  const sentence = `which environment is meant? Say it with --env: ${selection.environments.join(', ')}`
+  const sentence = `Several environments exist: ${selection.environments.join(', ')}. Choose one with --env`
   throw new Refusal('usage', 'env_needed', sentence, { field: '--env' })
 }
 
-/** Masked to its last 4 characters (§5.8); a token too short for that shows none. */
+/** Masks a token except for its last 4 characters (§5.8). A token shorter than 12 characters is masked completely. */
 export function maskToken(token: string): string {
   return token.length < 12 ? '****' : `****${token.slice(-4)}`
 }
 
-/** One line of `svc config`: tokens are masked. */
+/** One line of the output of `svc config`. Tokens are masked. */
 export interface ConfigRow {
   key: string
   value: string
   source: Source
   from: string
-  /** Of a token: the only origin that it is sent to; null: any. */
+  /** The only origin that a token is sent to; null if it may be sent to any. */
   origin?: string | null
 }
 
-/** The effective configuration as `svc config` prints it; what has no value is left out. */
+/** Returns the effective configuration as `svc config` prints it. Keys without a value are omitted. */
 export function configRows(config: EffectiveConfig): ConfigRow[] {
   const rows: ConfigRow[] = []
   const add = <T>(key: string, item: Sourced<T> | null, show: (value: T) => string = String): void => {
@@ -290,7 +310,8 @@ export function configRows(config: EffectiveConfig): ConfigRow[] {
   add('projectId', config.projectId)
   for (const key of ['deployToken', 'adminToken'] as const) {
     const token = config[key]
-    if (token !== null) rows.push({ key, value: maskToken(token.value), source: token.source, from: token.from, origin: token.origin })
+    if (token !== null)
+      rows.push({ key, value: maskToken(token.value), source: token.source, from: token.from, origin: token.origin })
   }
   add('outputDir', config.outputDir)
   add('files', config.files, files => files.join(', ') || 'everything')

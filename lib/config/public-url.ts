@@ -2,8 +2,8 @@ import { Refusal } from '../base/refusal.js'
 import type { Environment } from './home.js'
 
 /**
- * `SVC_PUBLIC_URL`: under which address people reach the server, for links that it sends and shows; without a slash at
- * its end. Null where it is not set. Refuses as `checkPublicUrl`.
+ * Reads `SVC_PUBLIC_URL`, the address under which people reach the server. The server uses it in links. Returns it
+ * without a trailing slash, or null if it is not set. Refuses like `checkPublicUrl`.
  */
 export function readPublicUrl(environment: Environment, base: string): string | null {
   const text = environment['SVC_PUBLIC_URL']?.trim() ?? ''
@@ -11,22 +11,29 @@ export function readPublicUrl(environment: Environment, base: string): string | 
 }
 
 /**
- * The address as it is used, without a slash at its end. `base` as `normaliseBase` gives it: the panel looks for
- * everything below it, so an address with another path could not work. `name`: where the address was given. Refuses
- * with this kind: `invalid_public_url`.
+ * Checks a public address and returns it without a trailing slash. `base` is the value of --base as `normaliseBase`
+ * returns it: the panel loads everything below it, so an address with another path would not work. `name` is the source
+ * of the address. Refuses `invalid_public_url` with the given kind.
  */
-export function checkPublicUrl(text: string, { base, name, kind }: { base: string; name: string; kind: 'invalid' | 'usage' }): string {
+export function checkPublicUrl(
+  text: string,
+  { base, name, kind }: { base: string; name: string; kind: 'invalid' | 'usage' }
+): string {
   const refuse = (shown: string, why: string): Refusal =>
-    new Refusal(kind, 'invalid_public_url', `${name} "${shown}" cannot be used: ${why}`, { field: name })
+    new Refusal(kind, 'invalid_public_url', `${name} "${shown}" is not valid: ${why}`, { field: name })
   const url = parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw refuse(shown(text, url), 'it is an address like "https://deploy.example.org"')
+    throw refuse(shown(text, url), 'use an address like "https://deploy.example.org"')
   }
-  if (url.username !== '' || url.password !== '') throw refuse(shown(text, url), 'it must not hold a name or a password')
-  if (/[?#]/.test(text)) throw refuse(shown(text, url), 'it ends with its path, without "?" and "#"')
+  if (url.username !== '' || url.password !== '')
+    throw refuse(shown(text, url), 'it must not contain a user name or password')
+  if (/[?#]/.test(text)) throw refuse(shown(text, url), 'it must not contain "?" or "#"')
   const path = url.pathname.replace(/\/+$/, '')
   if (path !== base) {
-    const right = base === '' ? 'the server has no --base, so it must have no path' : `its path must be that of --base, "${base}"`
+    const right =
+      base === ''
+        ? 'it must have no path, because the server has no --base'
+        : `its path must be that of --base, "${base}"`
     throw refuse(shown(text, url), right)
   }
   return `${url.origin}${path}`
@@ -40,7 +47,7 @@ function parse(text: string): URL | null {
   }
 }
 
-/** Without what may be a password. */
+/** Removes the parts that may contain a password. */
 function shown(text: string, url: URL | null): string {
   return url === null ? text.replace(/\/\/[^/]*@/, '//') : `${url.protocol}//${url.host}${url.pathname}`
 }

@@ -4,12 +4,12 @@ import { loosenessOf, looseParentOf, trustedUsers } from '../base/permissions.js
 import type { Looseness } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
 
-/** What svc believes of a data directory: who changes one of them becomes the admin. */
+/** The parts of a data directory that svc trusts. Another user who could change one of them could become the admin. */
 const believed = ['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'variables.key', 'deployments', 'tmp']
 
 /**
- * Refuses (`unsafe_home`) a data directory that another user could change: it, what svc believes in it, and the
- * directories above it. Root may work on a service user's directory, if all of it belongs to that user or to root.
+ * Refuses (`unsafe_home`) a data directory that another user could change: the directory itself, its trusted parts, or
+ * a directory above it. Root may work on a service user's directory if all of it belongs to that user or to root.
  */
 export async function refuseLooseHome(directory: string): Promise<void> {
   const loose = await findLoose(await realpath(directory))
@@ -22,7 +22,7 @@ async function findLoose(directory: string): Promise<Looseness | null> {
   const trusted = trustedUsers()
   if (trusted.length === 0) return null
   const stats = await stat(directory)
-  // Root is asked to work on it, and warned (warningOfRoot).
+  // Root may use another user's directory, with a warning (warningOfRoot).
   const owners = trusted[0] === 0 ? [stats.uid] : trusted
   const own = loosenessOf(directory, stats, { owners }) ?? (await looseParentOf(directory))
   if (own !== null) return own
@@ -33,7 +33,7 @@ async function findLoose(directory: string): Promise<Looseness | null> {
   return null
 }
 
-/** A link leads to what is believed, so its target is judged, with the directories above it. */
+/** Checks a file; for a symbolic link, its target and the directories above the target. */
 async function findLooseFile(path: string, owners: readonly number[]): Promise<Looseness | null> {
   const stats = await lstat(path).catch(() => null)
   if (stats === null) return null

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** The package's version; `dev` where it runs from a checkout of its sources (§9). */
+/** Returns the version of the package, or `dev` if the program runs from a checkout of its sources (§9). */
 export function readVersion(): string {
   const top = new URL('../../../', import.meta.url)
   if (existsSync(new URL('.git', top))) return 'dev'

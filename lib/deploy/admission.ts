@@ -1,50 +1,79 @@
 import { elapsedOf } from '../base/clock.js'
+import { countOf } from '../base/count.js'
 import { formatSeconds } from '../base/duration.js'
 import { notFound, Refusal } from '../base/refusal.js'
-import { formatBytes } from '../base/size.js'
-import type { Actor } from '../model/audit.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import { formatBytes } from '../shared/size.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
 import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import type { DeployRequest, Received, RollbackRequest, Run } from './deployer.js'
 import type { Ends } from './ends.js'
-import { refuseFullDisk, type StopRequest } from './failure.js'
+import { refuseFullDisk } from './failure.js'
 import type { DeployFiles } from './files.js'
-import type { Intake } from './intake.js'
-import type { Live } from './live.js'
+import type { Intake, Received } from './intake.js'
+import type { Live } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
-import { openOutput } from './output.js'
+import { openOutput } from './output/output.js'
 import type { Note, Pending } from './pending.js'
-import type { Queue, QueueEntry } from './queue.js'
+import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
-import type { Planned, Runner } from './run.js'
-import { refuseClientScripts, type OfferedScripts } from './scripts.js'
+import type { Runner } from './run.js'
+import { refuseClientScripts, type OfferedScripts } from './scripts/scripts.js'
+import type { Planned } from './turn.js'
 
-/** What waits for its turn, and what ends it without one. */
-export interface Waiting extends QueueEntry {
-  drop(request: StopRequest): Promise<unknown>
+/** The scripts of an upload. Undefined or blank means none. */
+export interface ClientScripts {
+  preDeploy?: string | undefined
+  postDeploy?: string | undefined
 }
 
+/** A deployment as requested by a client. */
+export interface DeployRequest extends ClientScripts {
+  projectId: string
+  /** Undefined if the client did not choose. */
+  postDeployAsync?: boolean | undefined
+  env: Record<string, string>
+  message?: string | null | undefined
+  /** The origin of the files as claimed by the client. Its form is checked. */
+  provenance?: Provenance | null | undefined
+  actor: Actor
+}
+
+/** A rollback as requested by a user. */
+export interface RollbackRequest {
+  message?: string | null | undefined
+  actor: Actor
+}
+
+/** A deployment that has been recorded. It continues if its client disconnects. */
+export interface Run {
+  deployId: string
+  /** Resolves with the final record. Never rejects. */
+  finished: Promise<DeploymentRow>
+}
+
+/** Dependencies of `createAdmission`. */
 export interface AdmissionNeeds extends DeployNeeds {
   files: DeployFiles
   intake: Intake
   live: Live
   pending: Pending
-  queue: Queue<Waiting>
+  queue: Queue
   ends: Pick<Ends, 'current'>
   runner: Runner
-  /** Throws when nothing new may begin. */
+  /** Throws if the server is stopping. */
   refuseWhenStopping(): void
 }
 
+/** Admits deployments and rollbacks. */
 export interface Admission {
   deploy(received: Received, request: DeployRequest): Promise<Run>
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
 }
 
-/** Per project, the running one included: each of them is an archive on the disk. */
+/** Maximum number of queued and running deployments per project. Each has an archive on disk. */
 const maxQueued = 1000
 const bytesPerMegabyte = 1024 * 1024
 
@@ -60,7 +89,7 @@ interface Draft {
   discardUpload(): Promise<void>
 }
 
-/** How a deployment comes to be: its archive is kept, then its record, and it takes its place in the queue. */
+/** Creates the admission: it keeps the archive, writes the record, and adds the deployment to the queue. */
 export function createAdmission(needs: AdmissionNeeds): Admission {
   const { store, clock, ids, files, intake, live, pending, queue, runner, settings, quota } = needs
   const now = (): string => new Date(clock.now()).toISOString()
@@ -97,7 +126,16 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
     const message = messageOf(request)
     const { provenance } = source
-    const draft = { project, actor: request.actor, message, archive, rollbackOf: sourceId, provenance, offered, env: {} }
+    const draft = {
+      project,
+      actor: request.actor,
+      message,
+      archive,
+      rollbackOf: sourceId,
+      provenance,
+      offered,
+      env: {}
+    }
     try {
       return await admit(files.archive(sourceId), ids.id('dep_'), { ...draft, discardUpload: async () => {} })
     } catch (error) {
@@ -110,22 +148,22 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     if (queue.count(projectId) < maxQueued) return project
-    const sentence = `Project ${projectId} takes no more deployments: ${maxQueued} are waiting; wait, or cancel some`
+    const sentence = `Cannot queue a deployment of ${projectId}: ${maxQueued} are in the queue. Wait, or cancel some`
     throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
   }
 
-  /** Archive, output and record under the new id: all or none. Once the record is durable, nothing fails any more. */
+  /** Keeps archive, output and record under the new id, all or none. Nothing can fail once the record is durable. */
   async function admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
     const { planned, note } = await keep(archivePath, id, draft)
-    // In the order of their records: nothing is waited for in between.
+    // No await in between, so that the queue has the order of the records.
     const run = enqueue(planned)
     await note.settle()
     try {
-      // A rollback's archive is another name of one that has been counted.
+      // The archive of a rollback is a link to one that is already counted.
       if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
-      audit(planned.row, draft.actor)
+      needs.audit(beginOf(planned.row, draft.actor))
     } catch (error) {
-      needs.log(`Deployment ${id} was recorded, but not its audit entry`, error)
+      needs.log(`Cannot write the audit entry of deployment ${id}`, error)
     }
     return run
   }
@@ -167,11 +205,11 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     const { row, live: run } = planned
     const queuedMs = elapsedOf(clock)
     let before = 0
-    const waiting: Waiting = {
+    before = queue.add({
       key: row.projectId,
       id: row.id,
       async run() {
-        if (before > 0) run.output.say(`→ its turn came after ${formatSeconds(elapsedOf(clock) - queuedMs)}`)
+        if (before > 0) run.output.say(`→ started after ${formatSeconds(elapsedOf(clock) - queuedMs)} in the queue`)
         await runner.run(planned)
         forgetLater(row.id)
       },
@@ -180,20 +218,14 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         live.forget(row.id)
         return final
       }
-    }
-    before = queue.add(waiting)
-    if (before > 0) run.output.say(`→ waits for its turn: ${before} of the same project before it`)
+    })
+    if (before > 0) run.output.say(`→ queued: ${countOf(before, 'deployment')} of this project ahead`)
     return { deployId: row.id, finished: run.finished }
   }
 
   function forgetLater(deployId: string): void {
     const tail = live.find(deployId)?.tail ?? Promise.resolve()
     void tail.finally(() => live.forget(deployId))
-  }
-
-  function audit({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor): void {
-    const action = rollbackOf === null ? 'deployment.upload' : 'deployment.rollback'
-    needs.audit({ action, actor, projectId, target: id, detail: rollbackOf === null ? null : `to ${rollbackOf}` })
   }
 
   return { deploy, rollback }
@@ -203,15 +235,25 @@ function messageOf({ message }: { message?: string | null | undefined }): string
   return message?.slice(0, maxMessageLength) || null
 }
 
+/** Returns the audit entry of a deployment that was queued. */
+function beginOf({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor): AuditEvent {
+  const action = rollbackOf === null ? 'deployment.upload' : 'deployment.rollback'
+  return { action, actor, projectId, target: id, detail: rollbackOf === null ? null : `to ${rollbackOf}` }
+}
+
 function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft): string[] {
-  const what = rollbackOf === null ? `Deployment ${id}` : `Deployment ${id}, a rollback to ${rollbackOf},`
+  const what = rollbackOf === null ? `Deployment ${id}` : `Deployment ${id} (a rollback to ${rollbackOf})`
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
   const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
-  return [begin, `→ the archive is kept${size} (${took})`]
+  return [begin, `→ stored the archive${size} (${took})`]
 }
 
-function rowOf(id: string, { project, actor, message, archive, rollbackOf, provenance }: Draft, startTime: string): DeploymentRow {
+function rowOf(
+  id: string,
+  { project, actor, message, archive, rollbackOf, provenance }: Draft,
+  startTime: string
+): DeploymentRow {
   const { startedAt, endedAt } = archive
   const stored: DeploymentStep = { name: 'store', status: 'success', startedAt, endedAt }
   return {

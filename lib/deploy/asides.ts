@@ -1,12 +1,13 @@
 /*
- * Files of deployments that an import has replaced, and that a kill kept from being put back or removed.
+ * Files that an interrupted import set aside. An import replaces files of deployments. If svc is killed before the
+ * import has restored or removed the old ones, they remain:
  *
- *   tmp/<random>.<fingerprint>.<id>.<ending>.before     what the file was
- *   tmp/<random>.<fingerprint>.<id>.<ending>.absent     there was none
+ *   tmp/<random>.<fingerprint>.<id>.<ending>.before     the old file
+ *   tmp/<random>.<fingerprint>.<id>.<ending>.absent     there was no old file
  *
- * The fingerprint is of the deployment's record at that time. If the record is still the same, the import's transaction
- * did not become durable, and the file becomes what it was. If the record is another one, the import is done. If there is
- * none any more, the database was lost: nothing is changed.
+ * The fingerprint is that of the deployment's record before the import. If the record still has it, the import was not
+ * committed, and the old state is restored. If the record differs, the import is complete. If there is no record any
+ * more, the database was lost, and nothing is changed.
  */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,19 +16,22 @@ import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { removeFile, type DeployHome, type FoundFile } from './files.js'
 
-/** Names of what was set aside: fingerprint, file, deployment, and what was there. */
+/** Pattern of the names: fingerprint, file, deployment, and whether there was an old file. */
 export const asidePattern = /^[\w-]{43}\.([0-9a-f]{16})\.((dep_\w+)\.(?:zip|log|manifest))\.(before|absent)$/
 
-/** Puts a file back, or removes what was set aside. Returns whether it did. */
-export async function settleAside({ path, match }: FoundFile, { home, db }: { home: DeployHome; db: Reader }): Promise<boolean> {
+/** Restores a file, or removes what was set aside. Returns whether it did either. */
+export async function settleAside(
+  { path, match }: FoundFile,
+  { home, db }: { home: DeployHome; db: Reader }
+): Promise<boolean> {
   const [, fingerprint, name = '', id = '', kind] = match
   const row = findDeployment(db, id)
   if (fingerprintOf(row) !== fingerprint) return row === undefined ? false : removeFile(path)
   const place = join(home.deployments, name)
   if (kind === 'before') await rename(path, place)
-  // Without a record that is for the list of pending.ts to say, which knows a lost database.
+  // Without a record, the lists of pending.ts decide: they detect a lost database.
   else if (row !== undefined) await removeFile(place)
-  // rename(2) does nothing if both are names of the same file.
+  // Needed if both are names of the same file, because rename(2) then does nothing.
   await removeFile(path)
   return true
 }

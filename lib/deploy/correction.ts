@@ -2,52 +2,54 @@ import { notFound } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import { findDeployment } from '../store/tables/deployments.js'
-import type { Waiting } from './admission.js'
 import { StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
-import type { Live } from './live.js'
+import type { Live } from './output/live.js'
 import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
-import { openOutput } from './output.js'
+import { openOutput } from './output/output.js'
 import type { Queue } from './queue.js'
-import { eventOf, moveRecord, notifyOf } from './record.js'
+import { eventOf, moveRecord, sendNotice } from './record.js'
 import { refuseIfFinal, refuseUnlessFinal } from './status.js'
 
+/** Dependencies of `createCorrection`. */
 export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
   live: Live
-  queue: Queue<Waiting>
+  queue: Queue
   ends: Pick<Ends, 'current' | 'settle'>
 }
 
+/** User actions on running deployments and on finished records. */
 export interface Correction {
   cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
   mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
 }
 
-/** What a person does to a deployment that goes on, or to the record of one that is over. */
+/** Creates the user actions on deployments. */
 export function createCorrection(needs: CorrectionNeeds): Correction {
   const { store, clock, files, live, queue, ends, log } = needs
 
   async function cancel(deployId: string, actor: Actor): Promise<DeploymentRow> {
     const row = requireRow(deployId)
-    refuseIfFinal(row, 'cancelled')
+    refuseIfFinal(row, 'cancel')
     const run = live.find(deployId)
-    if (run === undefined) throw new Error(`Deployment ${deployId} is ${row.status}, but nothing runs it`)
+    if (run === undefined)
+      throw new Error(`Deployment ${deployId} is ${row.status}, but it is not in the list of live deployments`)
     const request = new StopRequest('cancel', `Cancelled by ${actor.name}`)
     run.stop(request)
     await queue.takeBack(deployId)?.drop(request)
     const final = await run.finished
     const ok = final.status === 'failed'
     needs.audit({ action: 'deployment.cancel', actor, projectId: row.projectId, target: deployId, ok })
-    if (!ok) refuseIfFinal(final, 'cancelled')
+    if (!ok) refuseIfFinal(final, 'cancel')
     return final
   }
 
   async function mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow> {
     const was = requireRow(deployId)
-    refuseUnlessFinal(was, 'marked')
-    // Its end comes first.
+    refuseUnlessFinal(was, 'mark')
+    // An end that is still kept in memory is recorded first.
     await ends.settle()
     const sentence = `Marked as ${status} by ${actor.name}`
     const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
@@ -56,7 +58,7 @@ export function createCorrection(needs: CorrectionNeeds): Correction {
     await say(deployId, `→ ${sentence} (it was ${was.status})`)
     const detail = `${was.status} → ${status}`
     needs.audit({ action: 'deployment.mark_status', actor, projectId: row.projectId, target: deployId, detail })
-    notifyOf(needs, row, { trigger: 'manual', event: eventOf(status), errorMessage })
+    sendNotice(needs, row, { trigger: 'manual', event: eventOf(status), errorMessage })
     return row
   }
 
@@ -66,14 +68,14 @@ export function createCorrection(needs: CorrectionNeeds): Correction {
     return ends.current(row)
   }
 
-  /** A script in the background may still be writing to the same output. */
+  /** Appends a line to the output. A background script may be writing to the same output. */
   async function say(deployId: string, line: string): Promise<void> {
     try {
       const output = live.find(deployId)?.output ?? (await openOutput({ path: files.output(deployId), clock }))
       output.say(line)
       await output.flush()
     } catch (error) {
-      log(`The output of deployment ${deployId} could not be completed`, error)
+      log(`Cannot append to the output of deployment ${deployId}`, error)
     }
   }
 

@@ -6,19 +6,18 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
-import type { Provenance } from '../model/provenance.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import { compareManifests, readManifest } from '../target/manifest.js'
-import { endBackground } from './background.js'
-import { createAdmission, type Waiting } from './admission.js'
+import { compareManifests, readManifest } from '../install/manifest.js'
+import { endBackground } from './scripts/background.js'
+import { createAdmission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
 import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
-import { createExecutors } from './executors.js'
+import { createExecutors } from '../install/unpack/executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
-import { createIntake, type UploadFigures } from './intake.js'
-import { createLive, followOutput, type LiveRun } from './live.js'
+import { createIntake, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
+import { createLive, followOutput, type LiveRun } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
 import { createPending, type Note } from './pending.js'
 import { createQueue } from './queue.js'
@@ -26,141 +25,94 @@ import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
-import { refuseClientScripts } from './scripts.js'
+import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
-import { readTail, readText, readWindow } from './stored-output.js'
-import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
+import { readTail, readText, readWindow } from './output/stored-output.js'
+import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 
-/** An upload that arrived whole and waits in `tmp/`. Whoever gives it to `deploy` has given it away. */
-export interface Received {
-  path: string
-  bytes: number
-  /** Hex. */
-  sha256: string
-  /** When its first and its last byte came. */
-  startedAt: string
-  endedAt: string
-  /** Drops it without a trace; harmless when it is gone already. */
-  discard(): Promise<void>
-}
-
-/** The scripts an upload carries; undefined or blank: none. */
-export interface ClientScripts {
-  preDeploy?: string | undefined
-  postDeploy?: string | undefined
-}
-
-export interface ReceiveOptions {
-  limitBytes: number
-  /** Is told how many bytes have come; what it throws refuses the upload. */
-  onLength?: (bytes: number) => void
-  signal: AbortSignal
-}
-
-export interface DeployRequest extends ClientScripts {
-  projectId: string
-  /** Undefined: the client said nothing of it. */
-  postDeployAsync?: boolean | undefined
-  env: Record<string, string>
-  message?: string | null | undefined
-  /** Where it comes from, as the client claims; checked. */
-  provenance?: Provenance | null | undefined
-  actor: Actor
-}
-
-export interface RollbackRequest {
-  message?: string | null | undefined
-  actor: Actor
-}
-
-/** A deployment that has been recorded and goes its way, whoever watches. */
-export interface Run {
-  deployId: string
-  /** Resolves with the record once it is final; never rejects. */
-  finished: Promise<DeploymentRow>
-}
-
-/** What the rest of the program may ask of deployments. `lib/README.md` walks through one. */
+/** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
 export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> {
   /**
-   * Uploaded bytes → `tmp/`, with their SHA-256. Drops the file when the stream fails or `signal` aborts (its reason
-   * is thrown). Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
+   * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
+   * abort throws its reason. Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
    */
   receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
-  /** Refuses (403 `client_scripts_off`) scripts that the project, or the setting, does not let clients send. */
+  /** Refuses (403 `client_scripts_off`) scripts if the project, or the setting, does not allow client scripts. */
   checkClientScripts(projectId: string, scripts: ClientScripts): void
   /**
-   * Keeps the archive, records the deployment as queued, and queues it; resolves as soon as it is recorded. Audited
-   * here. Owns `received` from the call on: when it refuses, the upload is dropped.
+   * Keeps the archive, records the deployment as queued, and adds it to the queue. Resolves as soon as it is recorded.
+   * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
    */
   deploy(received: Received, request: DeployRequest): Promise<Run>
-  /** A new run from the archive that `deployId` kept. Audited here. Refuses: unknown, unfinished, `no_archive`. */
+  /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
-  /** Stops a queued or running one; resolves with its final record. Audited here. Finished already: 409. */
+  /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
   cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
-  /** The manual correction of a finished one. Audited here. Queued or running: 409. */
+  /** Corrects the status of a finished deployment. Audited. Refuses: 409 if it is queued or running. */
   mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
   /**
-   * The lines from a byte offset of the stored output on, then live ones, until the deployment is final, in blocks; those
-   * who follow at the end are given the same block objects. An offset that is no line's end replays from the start. A slow
-   * reader costs no memory. Aborted: throws the signal's reason.
+   * Yields blocks of stored lines from a byte offset on, then new lines until the deployment has finished. Followers at
+   * the end share the same block objects. An offset that is not the end of a line restarts at 0. A slow reader uses no
+   * memory. An abort throws the signal's reason.
    */
   follow(deployId: string, options: { from?: number; signal: AbortSignal }): AsyncIterable<StoredBlock>
-  /** The end of the output, at most `maxBytes` (default 1 MiB); `truncated` where its head was cut. */
+  /**
+   * Returns the end of the output, at most `maxBytes` (default 1 MiB). `truncated` means that its beginning is missing.
+   */
   readOutput(
     deployId: string,
     options?: { maxBytes?: number; timestamps?: boolean }
   ): Promise<{ text: string; truncated: boolean }>
-  /** The whole output, as it stands now. */
+  /** Streams the whole output as it is now. */
   outputStream(deployId: string, options?: { timestamps?: boolean }): Readable
-  /** A part of the output: whole lines, and where they stand. */
+  /** Returns a part of the output: whole lines and their byte offsets. */
   outputWindow(deployId: string, wanted: WantedWindow): Promise<OutputWindow>
-  /** What goes on now, for metrics. */
+  /** Current activity, for metrics. */
   figures(): { uploads: UploadFigures; followers: number }
-  /** Whether one is queued or running. Exact inside a transaction of the store too. */
+  /** Whether a deployment of the project is queued or running. Also exact inside a transaction of the store. */
   hasRunning(projectId: string): boolean
   /**
-   * Removes records with `work`, which returns their ids, then their files; `deployIds` are the expected ones. Rejects
-   * only as `work` does; files that cannot be removed are logged, and tried again by the next start.
+   * Removes records with `work`, which returns their ids, then removes their files. `deployIds` are the expected ids.
+   * Rejects only if `work` does. Files that cannot be removed are logged, and the next start tries again.
    */
   removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
-  /** Notes that files and records of deployments are about to be made by somebody else (an import). */
+  /** Registers deployments whose files and records an import is about to create. */
   note(deployIds: readonly string[]): Promise<Note>
-  /** Extracts an archive over a project's target, in its turn, without a record (an import). */
+  /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
   restore(request: RestoreRequest): Promise<unknown>
-  /** What the deployment put in place. Refuses: unknown, `no_manifest` if it put nothing in place, `torn_manifest`. */
+  /** Files that a deployment extracted. Refuses: unknown, `no_manifest` if it extracted none, `torn_manifest`. */
   manifest(deployId: string): Promise<ManifestFile[]>
-  /** What `deployId` added, changed and removed against the files of another one. */
+  /** Files that `deployId` added, changed and removed, compared with deployment `against`. */
   changes(deployId: string, against: string): Promise<Changes>
-  /** Whose archives are past the retention: by the setting `keep_archives`, or by `keep`. */
+  /** Deployments whose archives exceed the retention: the setting `keep_archives`, or `keep`. */
   prunable(projectId: string, keep?: number): string[]
-  /** Removes those archives; gives their deployments. */
+  /** Removes those archives. Returns their deployments. */
   prune(projectId: string, keep?: number): Promise<string[]>
-  /** Files in `tmp/` that nobody uses any more. */
+  /** Unused files in `tmp/`. */
   staleFiles(): Promise<FoundFile[]>
-  /** Files in `deployments/` without a record: of a database that was lost, or of a power cut. */
+  /** Files in `deployments/` without a record, left by a lost database or a power cut. */
   unrecordedFiles(): Promise<FoundFile[]>
-  /** At start, before anything else: what a stopped or killed server left behind is put right. */
+  /** Repairs what a stopped or killed server left behind. Must run first at a start. */
   recover(): Promise<void>
   /**
-   * Refuses new ones (503) and fails the queued ones; lets the running ones finish, or with `wait: false` stops them.
-   * May be called again with `wait: false` while the first call waits.
+   * Refuses new deployments (503) and fails the queued ones. Waits for the running ones, or stops them if `wait` is
+   * false. It can be called again with `wait: false` while the first call waits.
    */
   stop(options: { wait: boolean }): Promise<void>
 }
 
-/** A record's `output` (decisions 4). */
+/** Default size limit of the output in a record (decisions 4). */
 const defaultOutputBytes = 1024 * 1024
-/** How long a stopping server waits for scripts in the background; they are not stopped. */
+/** How long a stopping server waits for background scripts. It does not stop them. */
 const tailGraceMs = 5_000
 
-/** Joins the room. */
+/** Creates the deployer from its parts. */
 export function createDeployer(needs: DeployNeeds): Deployer {
   const { store, settings, quota } = needs
   const files = createFiles(needs.home)
   const live = createLive()
-  const queue = createQueue<Waiting>()
+  const queue = createQueue()
   const intake = createIntake({ ...needs, files })
   const pending = createPending({ ...needs, files })
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
@@ -176,7 +128,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
 
   function refuseWhenStopping(): void {
     if (!isStopping) return
-    const sentence = 'No deployment can begin: the server is shutting down; try again in a moment'
+    const sentence = 'Cannot start a deployment: the server is shutting down. Try again in a moment'
     throw new Refusal('unavailable', 'shutting_down', sentence, { retryAfterSeconds: 5 })
   }
 
@@ -186,7 +138,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     return row
   }
 
-  /** What no clean-up may touch. */
+  /** Describes the files that a clean-up must not touch. */
   function inUse() {
     const isLive = (id: string): boolean => live.find(id) !== undefined || pending.has(id)
     return { nowMs: machineTimeOf(needs.clock), isLive }
@@ -196,19 +148,23 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const { fileCount } = requireRow(deployId)
     const path = files.manifest(deployId)
     if (existsSync(path)) return readManifest(path, fileCount ?? 0)
-    const sentence = `Deployment ${deployId} has no list of files: it put none in place`
+    const sentence = `Deployment ${deployId} has no file list: it extracted no files`
     throw new Refusal('not_found', 'no_manifest', sentence)
   }
 
   async function stop({ wait }: { wait: boolean }): Promise<void> {
     isStopping = true
-    const neverRan = new StopRequest('stop', 'The server was stopped before the deployment had its turn')
+    const neverRan = new StopRequest('stop', 'The server was stopped before the deployment started')
     const dropped = queue.takeBackAll().map(entry => entry.drop(neverRan))
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
-    await leaveTails(needs, live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
-    await ends.settle().catch(error => needs.log('The ends of some deployments are not recorded', error))
+    await leaveTails(
+      needs,
+      live.all().filter(run => run.tail !== null),
+      wait ? tailGraceMs : 0
+    )
+    await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
     await executors.close()
   }
 
@@ -272,7 +228,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   }
 }
 
-/** Scripts in the background go on without the server; what they print from here on is nowhere kept. */
+/** Waits for background scripts, then leaves them running. Their output after this point is lost. */
 async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number): Promise<void> {
   const left = new Set(runs)
   const giveUp = new AbortController()
@@ -280,10 +236,12 @@ async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number):
   await Promise.race([grace, Promise.all(runs.map(run => run.tail?.then(() => left.delete(run))))])
   giveUp.abort()
   for (const run of left) {
-    run.output.say('→ the server stops; the post-deploy script goes on in the background, what it prints is not kept')
+    run.output.say(
+      '→ the server is stopping; the post-deploy script continues in the background without recorded output'
+    )
     await run.output.flush().catch(() => {})
     run.leave()
-    // The next start leaves it alone, too.
+    // With its end recorded, the next start leaves the script alone, too.
     await endBackground(needs, run.deployId, { complaint: null, exitCode: null })
   }
 }

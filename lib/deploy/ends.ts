@@ -1,32 +1,33 @@
 /*
- * The ends of deployments, also while the database cannot be written: an end that cannot be recorded is kept in memory,
- * where it counts as the record, and is written as soon as a write succeeds. A server that is killed before that has lost
- * it; its next start says what the disk shows (recovery.ts).
+ * Results of deployments, even while the database is not writable. A result that cannot be recorded is kept in memory,
+ * where it takes precedence over the record. It is written as soon as a write succeeds. If the server is killed before
+ * that, the result is lost, and the next start derives it from the files on disk (recovery.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findProject } from '../store/tables/projects.js'
-import { endJournal } from './extract.js'
+import { endJournal } from '../install/unpack/extract.js'
 import type { DeployNeeds } from './needs.js'
-import type { Output } from './output.js'
+import type { Output } from './output/output.js'
 import { moveRecord, type Outcome } from './record.js'
 
+/** Records the results of deployments. */
 export interface Ends {
   /**
-   * Records an end; resolves with the record when that is done, or kept: after a few attempts, or, at a start, which waits
-   * for nothing, at once. Never rejects.
+   * Records a result. Resolves with the record once it is written, or kept in memory after a few attempts. At a start,
+   * which must not wait, it is kept after the first attempt. Never rejects.
    */
   record(end: DeploymentRow, outcome: Outcome): Promise<DeploymentRow>
-  /** A record as it is in truth: its end, if that is kept. */
+  /** Returns the record, with its result if that is still kept in memory. */
   current(row: DeploymentRow): DeploymentRow
-  /** The ends that are kept. */
+  /** Returns the results that are kept in memory. */
   kept(): DeploymentRow[]
-  /** Why the end of a deployment is not recorded yet, as a sentence; null: nothing is kept of it. */
+  /** Returns why the result of a deployment is not recorded yet, as a sentence, or null if none is kept. */
   unrecorded(deployId: string): string | null
-  /** Writes what is kept, in order. Throws what the first write that failed was refused with. */
+  /** Writes the kept results in order. Throws the error of the first write that fails. */
   settle(): Promise<void>
-  /** An output that could not be written whole: what is missing is written as soon as it can be. */
+  /** Registers an output that is not completely written. Its missing lines are written as soon as possible. */
   complete(output: Output): void
 }
 
@@ -36,13 +37,17 @@ interface Kept {
   reason: string
 }
 
+/** Dependencies of `createEnds`. */
 export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'endRetriesMs'>
 
-/** A full disk may have room again a moment later, and an end that is recorded before it is told is worth the wait. */
+/**
+ * Waits between attempts. A full disk may have space again soon, and a result should be recorded before it is reported.
+ */
 const defaultRetriesMs = [100, 1_000, 5_000, 15_000]
-/** How often what is kept is tried to be written. */
+/** Time between attempts to write what is kept. */
 const keptRetryMs = 15_000
 
+/** Creates the recorder of results. */
 export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = defaultRetriesMs }: EndsNeeds): Ends {
   const kept = new Map<string, Kept>()
   const incomplete = new Set<Output>()
@@ -53,8 +58,9 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
     const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end })) ?? end
     ended(row)
     const target = findProject(store, row.projectId)?.deployPath
-    // If it stays, a start finds out what the record says already.
-    if (row.placed !== null && target !== undefined) await endJournal(home, { deployId: row.id, target }).catch(() => {})
+    // If the journal cannot be removed, the next start finds that the record is already complete.
+    if (row.placed !== null && target !== undefined)
+      await endJournal(home, { deployId: row.id, target }).catch(() => {})
     return row
   }
 
@@ -63,7 +69,7 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
       try {
         return await write(end, outcome)
       } catch (error) {
-        log(`The end of deployment ${end.id} (${outcome.status}) could not be recorded`, error)
+        log(`Cannot record the result of deployment ${end.id} (${outcome.status})`, error)
         if (!isPassing(error)) return end
         if (waitMs === null) kept.set(end.id, { end, outcome, reason: (error as Refusal).message })
         else await sleep(waitMs)
@@ -88,7 +94,7 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
     for (const [id, { end, outcome }] of kept) {
       await write(end, outcome).catch(error => {
         if (isPassing(error)) throw error
-        log(`The end of deployment ${id} (${outcome.status}) could not be recorded`, error)
+        log(`Cannot record the result of deployment ${id} (${outcome.status})`, error)
       })
       kept.delete(id)
     }
@@ -106,7 +112,9 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
     kept: () => [...kept.values()].map(({ end }) => end),
     unrecorded(deployId) {
       const reason = kept.get(deployId)?.reason
-      return reason === undefined ? null : `the end of this deployment is not recorded yet: ${reason}; svc goes on trying`
+      return reason === undefined
+        ? null
+        : `the result of this deployment is not recorded yet: ${reason}; svc keeps trying`
     },
     complete(output) {
       incomplete.add(output)
@@ -115,7 +123,9 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
   }
 }
 
-/** The store refuses every write for now; anything else would be met each time, and hold up what comes after it. */
+/**
+ * Whether the store refuses every write for now. Any other error would repeat forever and block the results after it.
+ */
 function isPassing(error: unknown): boolean {
   return error instanceof Refusal && error.kind === 'unavailable'
 }

@@ -1,11 +1,11 @@
 import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
-import { codeOf, isDiskFull, messageOf } from '../base/system-error.js'
+import { hasCode, isDenied, isDiskFull, messageOf, reasonOf } from '../base/system-error.js'
 import type { StepName } from '../model/deployment.js'
 
-/** Why a run was told to stop: the reason its signal aborts with. */
+/** The reason for stopping a run. Its signal aborts with this error. */
 export class StopRequest extends Error {
-  /** As in the transition table. */
+  /** Cause in the transition table (status.ts). */
   readonly by: 'cancel' | 'stop'
 
   constructor(by: 'cancel' | 'stop', sentence: string) {
@@ -15,7 +15,7 @@ export class StopRequest extends Error {
   }
 }
 
-/** A step that came to its end, but not to a good one; the sentence is whole and for the user. */
+/** A failed step. Its message is a complete sentence for the user. */
 export class StepFailure extends Error {
   constructor(sentence: string, details?: { cause: unknown }) {
     super(sentence, details)
@@ -24,7 +24,7 @@ export class StepFailure extends Error {
 }
 
 const stepTitles: Record<StepName, string> = {
-  store: 'Keeping the archive',
+  store: 'Storing the archive',
   target: 'Preparing the target directory',
   preDeploy: 'The pre-deploy script',
   extract: 'Extracting the archive',
@@ -32,29 +32,23 @@ const stepTitles: Record<StepName, string> = {
   cleanup: 'Removing the temporary zip'
 }
 
-/** What an error in a step means, as one sentence for the record, on one line. */
+/** Describes an error in a step as one sentence for the record, on one line. */
 export function sentenceOf(error: unknown, step: StepName | null): string {
   if (error instanceof StopRequest || error instanceof StepFailure) return oneLine(error.message)
   const title = step === null ? 'The deployment' : stepTitles[step]
   return oneLine(`${title} failed: ${explain(error as NodeJS.ErrnoException)}`)
 }
 
-/** The 503 when the data directory has no room left; any other error unchanged. */
+/** Returns the 503 if the data directory has no space left, or any other error unchanged. */
 export function refuseFullDisk(error: unknown): unknown {
   if (!isDiskFull(error)) return error
-  const sentence = 'The upload could not be stored: no space is left on the disk of the data directory; free some'
+  const sentence = `Cannot store the upload: ${reasonOf(error)}. Free some space in the data directory`
   return new Refusal('unavailable', 'disk_full', sentence, { cause: error })
 }
 
 function explain(error: NodeJS.ErrnoException): string {
-  const code = codeOf(error)
-  if (code === 'EDQUOT') return `the disk quota is used up${where(error)}; free some space, or raise it, and deploy again`
-  if (isDiskFull(error)) return `no space is left on the disk${where(error)}; free some and deploy again`
-  if (code === 'EACCES' || code === 'EPERM') return `svc may not write${where(error)} (${code})`
-  if (code === 'EROFS') return `the file system is read-only${where(error)}`
+  const where = error.path === undefined ? '' : ` at "${error.path}"`
+  if (isDiskFull(error)) return `${reasonOf(error)}${where}. Free some space and deploy again`
+  if (isDenied(error) || hasCode(error, 'EROFS')) return `${reasonOf(error)}${where}`
   return messageOf(error) || String(error)
-}
-
-function where(error: NodeJS.ErrnoException): string {
-  return error.path === undefined ? '' : ` at "${error.path}"`
 }

@@ -1,47 +1,49 @@
 import type { Stats } from 'node:fs'
-import { mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
+import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 
-/** The directories of the data directory that deployments lie in. */
+/** The directories of the data directory that contain deployments. */
 export interface DeployHome {
   directory: string
   deployments: string
   tmp: string
 }
 
-/** Where the files of a deployment are. */
+/** Paths of the files of a deployment. */
 export interface DeployFiles {
-  /** Before it has an id: an upload that is coming in. */
+  /** An upload in progress, which has no deployment id yet. */
   upload(token: string): string
   archive(deployId: string): string
   output(deployId: string): string
   manifest(deployId: string): string
-  /** The undo journal (target/undo.ts). */
+  /** The undo journal (install/undo.ts). */
   journal(deployId: string): string
-  /** What SVC_CHANGES names. */
+  /** The list of changes that `SVC_CHANGES` names. */
   changes(deployId: string): string
-  /** Removes every file of a deployment; returns whether there was one. */
+  /** Removes every file of a deployment. Returns whether there was one. */
   remove(deployId: string): Promise<boolean>
 }
 
 /**
- * The list of changes where a project's own user can read it, who has no right to the data directory: a file of that user
- * in the directory for temporary files, where no other user can touch it.
+ * Returns the path of the list of changes for a project that runs as its own user. That user cannot read the data
+ * directory, so the list is a file of that user in the system's directory for temporary files. No other user can write
+ * it.
  */
 export function sharedChanges(path: string): string {
   return join(tmpdir(), `svc-${basename(path)}`)
 }
 
-/** Files in `deployments/`: archive, output, manifest, and a manifest that is being written (target/manifest.ts). */
+/** Files in `deployments/`: archive, output, manifest, and a manifest being written (install/manifest.ts). */
 export const deploymentFilePattern = /^(dep_[a-z2-7]{16})\.(zip|log|manifest|manifest\.tmp)$/
-/** Files in `tmp/`: uploads and parts of packages, lists of changes, inflated logs (logs/inflated.ts). */
+/** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (logs/read/inflated.ts). */
 export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
-/** Directories in `tmp/` that backups make (backup/snapshot.ts). */
+/** Directories in `tmp/` that backups create (backup/snapshot.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
-/** Lists of changes in the directory for temporary files (`sharedChanges`). */
+/** Lists of changes in the system's directory for temporary files (`sharedChanges`). */
 export const sharedChangesPattern = /^svc-(dep_[a-z2-7]{16})\.changes$/
 
+/** Creates the paths of a data directory. */
 export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
   const files: DeployFiles = {
     upload: token => join(tmp, `${token}.zip`),
@@ -53,7 +55,7 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     async remove(deployId) {
       const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
       const paths = [files.archive(deployId), files.output(deployId), manifest, `${manifest}.tmp`, changes]
-      // In a directory of everybody's, where the name may be another user's.
+      // This directory is shared, so the file may belong to another user.
       const shared = removeFile(sharedChanges(changes)).catch(() => false)
       const results = await Promise.allSettled([...paths.map(removeFile), shared])
       const failed = results.find(result => result.status === 'rejected')
@@ -64,14 +66,14 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
   return files
 }
 
-/** A file whose name has a pattern. */
+/** A file whose name matches a pattern. */
 export interface FoundFile {
   path: string
   match: RegExpExecArray
   stats: Stats
 }
 
-/** The files of a directory whose names have this pattern; a missing directory gives no files. */
+/** Yields the files of a directory whose names match a pattern. A missing directory yields nothing. */
 export async function* findFiles(directory: string, pattern: RegExp): AsyncGenerator<FoundFile> {
   for (const name of await readdir(directory).catch(() => [])) {
     const match = pattern.exec(name)
@@ -82,27 +84,18 @@ export async function* findFiles(directory: string, pattern: RegExp): AsyncGener
   }
 }
 
-/** Removes a file; returns whether it was there. */
+/** Removes a file. Returns whether it existed. */
 export async function removeFile(path: string): Promise<boolean> {
-  return unlink(path).then(() => true, (error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return false
-    throw error
-  })
+  return unlink(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false
+      throw error
+    }
+  )
 }
 
-/** Makes sure of both directories; they may have been removed by hand. */
+/** Creates both directories if they are missing: they may have been removed by hand. */
 export async function makeDirectories({ deployments, tmp }: DeployHome): Promise<void> {
   await Promise.all([deployments, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
-}
-
-/** What the file, or the directory's list of names, holds now survives a power cut. */
-export async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } catch (error) {
-    if (process.platform !== 'win32') throw error
-  } finally {
-    await handle.close()
-  }
 }

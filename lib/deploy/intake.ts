@@ -1,44 +1,65 @@
 import { createHash, type Hash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { copyFile, link, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createActivity } from '../base/activity.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
+import { linkOrCopy } from '../base/link-or-copy.js'
 import { Refusal } from '../base/refusal.js'
-import { formatBytes } from '../base/size.js'
+import { formatBytes } from '../shared/size.js'
+import { syncPath } from '../base/sync.js'
 import { withWriteStream } from '../base/write-stream.js'
-import type { Received, ReceiveOptions } from './deployer.js'
 import { refuseFullDisk } from './failure.js'
-import { makeDirectories, syncPath, type DeployFiles, type DeployHome } from './files.js'
+import { makeDirectories, type DeployFiles, type DeployHome } from './files.js'
 
-/** Uploads: those that are received now, those that were begun, and their bytes. */
+/** Upload counters since the start of the server: uploads in progress, all uploads, and bytes received. */
 export interface UploadFigures {
   now: number
   total: number
   bytes: number
 }
 
+/** A complete upload in `tmp/`. `deploy` takes ownership of it. */
+export interface Received {
+  path: string
+  bytes: number
+  /** SHA-256 of the upload, in hexadecimal. */
+  sha256: string
+  /** Times of the first and the last byte. */
+  startedAt: string
+  endedAt: string
+  /** Removes the file. Does nothing if it no longer exists. */
+  discard(): Promise<void>
+}
+
+/** Options of one upload. */
+export interface ReceiveOptions {
+  limitBytes: number
+  /** Called with the number of bytes received so far. If it throws, the upload is refused with that error. */
+  onLength?: (bytes: number) => void
+  signal: AbortSignal
+}
+
+/** Receives uploads and turns them into archives. */
 export interface Intake {
   uploads(): UploadFigures
   receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
-  /** Keeps the file at `path` as the archive of `deployId`: once this resolves, a power cut does not lose it. */
+  /** Keeps the file at `path` as the archive of `deployId`. When this resolves, the archive survives a power cut. */
   keep(path: string, deployId: string): Promise<void>
 }
 
-/** Written at once; bounds what an upload holds in memory. */
+/** Bytes written at once. Limits the memory of one upload. */
 const writeBytes = 256 * 1024
-/** File systems that know no hard links, or none between these two places. */
-const noLinkCodes = ['EPERM', 'EXDEV', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EACCES']
 
+/** Creates the intake of a data directory. */
 export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids: Ids; clock: Clock }): Intake {
   const { home, files, ids, clock } = needs
   const uploads = createActivity()
   let receivedBytes = 0
   const now = (): string => new Date(clock.now()).toISOString()
 
-  /** As it is asked for, and counted. */
+  /** Returns options that also count the received bytes. */
   function counting(options: ReceiveOptions): ReceiveOptions {
     let before = 0
     return {
@@ -82,7 +103,9 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
 }
 
 async function store(
-  bytes: Readable, path: string, { limitBytes, onLength, signal }: ReceiveOptions
+  bytes: Readable,
+  path: string,
+  { limitBytes, onLength, signal }: ReceiveOptions
 ): Promise<{ length: number; hash: Hash }> {
   const hash = createHash('sha256')
   let length = 0
@@ -95,7 +118,9 @@ async function store(
       yield chunk
     }
   }
-  await withWriteStream(path, { flags: 'wx', mode: 0o600, highWaterMark: writeBytes }, out => pipeline(bytes, counted, out, { signal }))
+  await withWriteStream(path, { flags: 'wx', mode: 0o600, highWaterMark: writeBytes }, out =>
+    pipeline(bytes, counted, out, { signal })
+  )
   if (length === 0) throw empty()
   return { length, hash }
 }
@@ -106,15 +131,6 @@ function empty(): Refusal {
 
 function tooLarge(limitBytes: number): Refusal {
   const limit = formatBytes(limitBytes)
-  const sentence = `The upload is larger than ${limit}: make it smaller, or raise the setting max_upload_size`
+  const sentence = `The upload is larger than ${limit}. Make it smaller, or raise the setting max_upload_size`
   return new Refusal('too_large', 'too_large', sentence, { field: 'file' })
-}
-
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to)
-  } catch (error) {
-    if (!noLinkCodes.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-  }
 }

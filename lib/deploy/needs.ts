@@ -7,13 +7,13 @@ import type { OpenedVariable } from '../model/variable.js'
 import type { Store } from '../store/database.js'
 import type { DeployHome } from './files.js'
 
-/** The settings that deployments depend on; read anew each time. */
+/** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {
   number(key: 'keep_archives' | 'script_timeout' | 'max_extracted_size' | 'max_output_size'): number
   flag(key: 'allow_client_scripts' | 'durable_targets'): boolean
 }
 
-/** What the world is told of a deployment (§6.5). */
+/** An event of a deployment that notifications report (§6.5). */
 export interface Notice {
   trigger: NotificationTrigger
   event: EventKey
@@ -22,36 +22,36 @@ export interface Notice {
   errorMessage: string | null
 }
 
-/** Keeps count of archives and outputs. */
+/** Counts the bytes of archives and outputs. */
 export interface KeptBytes {
-  /** So many bytes of a project have come, or, if negative, gone. */
+  /** Adds to the bytes of a project. Negative values subtract. */
   changed(projectId: string, bytes: number): void
-  /** Files have gone that were not counted one by one. */
+  /** Schedules a recount, after files were removed without being counted. */
   recountLater(): void
 }
 
-/** What deployments need of other rooms. */
+/** Dependencies of deployments on the rest of the server. */
 export interface DeployNeeds {
   store: Store
   home: DeployHome
-  /** As `TargetRules` has it. */
+  /** See `TargetRules`. */
   allowSystemPaths?: boolean | undefined
   clock: Clock
   ids: Ids
   settings: DeploySettings
-  /** The server's environment: scripts inherit it, without its secrets. */
+  /** The server's environment. Scripts inherit it without its secrets. */
   environment: Readonly<Record<string, string | undefined>>
-  /** Is told what is kept, so that nobody need count it on the disk for each upload. */
+  /** Tracks the disk usage, so that uploads need no count of the files on disk. */
   quota: KeptBytes
-  /** A project's variables. Refuses (503 `variables_key`) secrets that cannot be opened. */
+  /** A project's variables. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
   audit(event: AuditEvent): void
-  /** Never blocks a deployment. */
+  /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void
-  /** Is told of each end that is recorded. */
+  /** Called after each recorded end. */
   ended?(row: DeploymentRow): void
-  /** How long to wait before each of the attempts to record an end, before it is kept in memory; tests shorten it. */
+  /** Waits in ms between attempts to record an end. After the last one, the end is kept in memory. Tests shorten it. */
   endRetriesMs?: readonly number[]
-  /** What an operator should see: our own faults. */
+  /** Logs errors of the server for the operator. */
   log(message: string, error?: unknown): void
 }

@@ -1,11 +1,11 @@
 /*
- * Deployments whose files and records do not agree for a moment.
+ * Deployments whose files and records are temporarily inconsistent.
  *
- * Files are made before their record, and removed after it. A kill in between leaves files that no record names. A start
- * must not remove every such file: after a loss of the database, the archives may be all there is. So the intent comes
- * first, as `tmp/<random>.pending`: the number of the last durable write of the database, then the ids, one a line.
- * A start removes the files of those ids that have no record. It does so only if the database has that write: a new
- * database, or an older copy, says nothing about these files, and they stay.
+ * Files are created before their record and removed after it. If svc is killed in between, files without a record
+ * remain. A start must not remove every such file: after a loss of the database, the archives may be the only copy. So
+ * the intent is written first, as `tmp/<random>.pending`: the number of the last durable write of the database, then
+ * the ids, one per line. A start removes the files of those ids that have no record, but only if the database contains
+ * that write. A new database, or an older copy, proves nothing about these files, and they stay.
  */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,34 +14,41 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { makeDirectories, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 
-/** Names of the lists, in `tmp/`. */
+/** Pattern of the lists' names in `tmp/`. */
 export const pendingPattern = /^[\w-]{43}\.pending$/
 const idPattern = /^dep_[a-z2-7]{16}$/
 
+/** Lists of deployments whose files are being created or removed. */
 export interface Pending {
   /**
-   * Notes deployments before their files are made or their records removed. If that cannot be written, a kill may leave files
-   * without a record: rejects if `isRequired`, else goes on.
+   * Lists deployments before their files are created or their records removed. If the list cannot be written, this
+   * rejects if `isRequired`. Otherwise it logs the error and continues: after a kill, files without a record may
+   * remain.
    */
   note(deployIds: readonly string[], options?: { isRequired?: boolean }): Promise<Note>
-  /** Whether the files of this deployment are being made or removed by this process. */
+  /** Whether this process is creating or removing the files of this deployment. */
   has(deployId: string): boolean
 }
 
+/** One list of pending deployments. Exactly one of the functions must be called. */
 export interface Note {
-  /** The records are durable: the files stay. Never rejects. */
+  /** Deletes the list and keeps the files: their records are durable. Never rejects. */
   settle(): Promise<void>
   /**
-   * There are no records of the noted deployments, or of these: removes the files. Never rejects: what cannot be removed
-   * is logged, and the next start tries again.
+   * Removes the files of the listed deployments, or only of `deployIds`, then the list. Call it if they have no
+   * records. Never rejects: errors are logged, and the next start tries again.
    */
   removeFiles(deployIds?: readonly string[]): Promise<void>
 }
 
-/** The lists of this process. */
-export function createPending(
-  { store, home, ids, log, files }: Pick<DeployNeeds, 'store' | 'home' | 'ids' | 'log'> & { files: DeployFiles }
-): Pending {
+/** Creates the pending lists of this process. */
+export function createPending({
+  store,
+  home,
+  ids,
+  log,
+  files
+}: Pick<DeployNeeds, 'store' | 'home' | 'ids' | 'log'> & { files: DeployFiles }): Pending {
   const noted = new Map<string, number>()
   const count = (deployIds: readonly string[], by: 1 | -1): void => {
     for (const id of deployIds) {
@@ -63,22 +70,26 @@ export function createPending(
           await rm(path, { force: true }).catch(() => {})
           throw error
         }
-        log('Files without a record would stay after a kill', error)
+        log(
+          'Cannot write the list of pending deployments: if the server is killed now, files without a record remain',
+          error
+        )
       }
       const end = async (work: () => Promise<unknown>): Promise<void> => {
         try {
           await work()
           await rm(path, { force: true })
         } catch (error) {
-          log('Files could not be removed: the next start tries again', error)
+          log('Cannot remove files of deployments: the next start tries again', error)
         }
         count(deployIds, -1)
       }
       return {
         settle: () => end(async () => {}),
-        removeFiles: (without = deployIds) => end(async () => {
-          for (const id of without) await files.remove(id)
-        })
+        removeFiles: (without = deployIds) =>
+          end(async () => {
+            for (const id of without) await files.remove(id)
+          })
       }
     },
     has: deployId => noted.has(deployId)
@@ -86,14 +97,19 @@ export function createPending(
 }
 
 /**
- * Removes the files that a list of an earlier process leaves without a record, then the list. Returns the deployments
- * whose files were there.
+ * Removes the files without a record that a list of an earlier process names, then the list. Returns the deployments
+ * whose files were removed.
  */
-export async function settleEarlier(path: string, { store, files }: { store: Store; files: DeployFiles }): Promise<string[]> {
+export async function settleEarlier(
+  path: string,
+  { store, files }: { store: Store; files: DeployFiles }
+): Promise<string[]> {
   const [sequence, ...lines] = (await readFile(path, 'utf8')).split('\n')
   const isOfThisDatabase = /^\d+$/.test(sequence ?? '') && store.sequence() >= Number(sequence)
-  // A torn last line is no id.
-  const ids = isOfThisDatabase ? lines.filter(line => idPattern.test(line) && findDeployment(store, line) === undefined) : []
+  // A last line cut off by a crash is not a valid id.
+  const ids = isOfThisDatabase
+    ? lines.filter(line => idPattern.test(line) && findDeployment(store, line) === undefined)
+    : []
   const removed: string[] = []
   for (const id of ids) if (await files.remove(id)) removed.push(id)
   await rm(path, { force: true })

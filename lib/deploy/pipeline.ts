@@ -1,34 +1,35 @@
 import { countOf } from '../base/count.js'
 import { closing } from '../base/closing.js'
-import { formatBytes } from '../base/size.js'
+import { formatBytes } from '../shared/size.js'
 import type { DeploymentStep } from '../model/deployment.js'
-import { leaveRunning } from './background.js'
-import type { Extracted } from './extraction.js'
-import { runScript, startScript, type ScriptStage, type Tail } from './script-run.js'
-import type { ChosenScripts } from './scripts.js'
+import { leaveRunning } from './scripts/background.js'
+import type { Extracted } from '../install/unpack/extraction.js'
+import { runScript, startScript, type ScriptStage, type Tail } from './scripts/script-run.js'
+import type { ChosenScripts } from './scripts/scripts.js'
 import type { Steps } from './steps.js'
 
-/** What one run of the pipeline works with. */
+/** Everything that one run of the pipeline uses. */
 export interface PipelineRun {
   steps: Steps
   scripts: ChosenScripts
   stage: ScriptStage
   makeTarget(): Promise<unknown>
   extract(): Promise<Extracted>
-  /** Keeps what changed for the post-deploy script; gives the path. */
+  /** Writes the list of changes for the post-deploy script. Returns its path. */
   writeChanges(changes: Uint8Array[]): Promise<string>
   discardUpload(): Promise<void>
 }
 
-/** What a run has left to do. */
+/** Work that is left after a run. */
 export interface PipelineResult {
+  /** The post-deploy script that still runs in the background, or null. */
   tail: Tail | null
 }
 
-/** The six steps of one deployment, in the order of the specification (§3). */
+/** Runs the six steps of one deployment in the order of the specification (§3). */
 export async function runPipeline(run: PipelineRun, result: PipelineResult): Promise<void> {
   const { steps, stage, scripts } = run
-  // 'store' was done before there was a record: intake.ts.
+  // Step 1, 'store', is done before the record exists: see intake.ts.
   await closing(async defer => {
     defer(() => steps.run('cleanup', () => discardUpload(run)))
     await steps.run('target', () => makeTarget(run))
@@ -41,22 +42,24 @@ export async function runPipeline(run: PipelineRun, result: PipelineResult): Pro
 
 async function makeTarget(run: PipelineRun): Promise<string> {
   await run.makeTarget()
-  return `the target directory ${run.stage.target} is there`
+  return `prepared the target directory ${run.stage.target}`
 }
 
 async function extract(run: PipelineRun): Promise<string> {
   const { fileCount, bytes, changedCount, changes } = await run.extract()
-  if (run.scripts.postDeploy !== null) await tellChanges(run, changes)
-  return `${countOf(fileCount, 'file')}, ${formatBytes(bytes)} in place, ${changedCount} of them new or changed`
+  if (run.scripts.postDeploy !== null) await passChanges(run, changes)
+  return `extracted ${countOf(fileCount, 'file')} (${formatBytes(bytes)}), ${changedCount} new or changed`
 }
 
-/** The files are in place: what the script cannot be told must not keep it from running. */
-async function tellChanges(run: PipelineRun, changes: Uint8Array[]): Promise<void> {
+/** Passes the list of changes to the script. The files are in place, so a failure must not stop the script. */
+async function passChanges(run: PipelineRun, changes: Uint8Array[]): Promise<void> {
   try {
     run.stage = { ...run.stage, env: { ...run.stage.env, SVC_CHANGES: await run.writeChanges(changes) } }
   } catch (error) {
     const why = (error as Error).message
-    run.stage.output.say(`→ the list of changes could not be written: the post-deploy script runs without it, SVC_CHANGES is empty (${why})`)
+    run.stage.output.say(
+      `→ cannot write the list of changes: the post-deploy script runs with an empty SVC_CHANGES (${why})`
+    )
   }
 }
 
@@ -71,5 +74,5 @@ async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: Dep
 
 async function discardUpload(run: PipelineRun): Promise<string> {
   await run.discardUpload()
-  return 'the temporary zip is removed'
+  return 'removed the temporary zip'
 }

@@ -1,36 +1,43 @@
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment } from '../store/tables/deployments.js'
-import { summarizeManifest } from '../target/manifest.js'
+import { summarizeManifest } from '../install/manifest.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { openOutput, type Output } from './output.js'
+import { openOutput, type Output } from './output/output.js'
 import { isExtracted, recordProgress } from './record.js'
 import { isFinal } from './status.js'
 
 type PlacementNeeds = Pick<DeployNeeds, 'store' | 'clock' | 'log'> & {
   files: DeployFiles
-  /** The output of a deployment that still writes to it. */
+  /** Returns the output of a deployment that is still writing to it. */
   outputOf?(deployId: string): Output | undefined
 }
 
-/** What a record says of a deployment whose journal says that its files are in place. */
+/** Returns the record's fields for a deployment whose journal says that its files are in place. */
 export async function placedPatch(
-  { files, log }: Pick<PlacementNeeds, 'files' | 'log'>, row: DeploymentRow, nowMs: number
+  { files, log }: Pick<PlacementNeeds, 'files' | 'log'>,
+  row: DeploymentRow,
+  nowMs: number
 ): Promise<Pick<DeploymentRow, 'steps' | 'fileCount'>> {
   const endedAt = new Date(nowMs).toISOString()
   const steps = row.steps.map((step): DeploymentStep => {
     return step.name === 'extract' ? { ...step, status: 'success', endedAt: step.endedAt ?? endedAt } : step
   })
-  const fileCount = row.fileCount ?? (await summarizeManifest(files.manifest(row.id)).then(manifest => manifest.fileCount, (error: unknown) => {
-    log(`The list of files of deployment ${row.id} could not be read`, error)
-    return null
-  }))
+  const fileCount =
+    row.fileCount ??
+    (await summarizeManifest(files.manifest(row.id)).then(
+      manifest => manifest.fileCount,
+      (error: unknown) => {
+        log(`Cannot read the file list of deployment ${row.id}`, error)
+        return null
+      }
+    ))
   return { steps, fileCount }
 }
 
 /**
- * Records that the files of a deployment are in place after all: its journal says so, and nobody could record it at the
- * time. Its status stays. One that is gone, or whose record says so already, is left alone.
+ * Records that the files of a deployment are in place, if its journal says so but that could not be recorded before.
+ * The status does not change. Does nothing if the record no longer exists or already says so.
  */
 export async function recordComplete(needs: PlacementNeeds, deployId: string): Promise<void> {
   const { store, clock, files, log, outputOf = () => undefined } = needs
@@ -41,9 +48,9 @@ export async function recordComplete(needs: PlacementNeeds, deployId: string): P
   if (!isFinal(row.status)) return
   try {
     const output = outputOf(deployId) ?? (await openOutput({ path: files.output(deployId), clock }))
-    output.say('→ the files of this deployment are in place after all; a rollback brings earlier ones back')
+    output.say('→ the files of this deployment are in place after all; roll back to restore earlier files')
     await output.flush()
   } catch (error) {
-    log(`The output of deployment ${deployId} could not be completed`, error)
+    log(`Cannot append to the output of deployment ${deployId}`, error)
   }
 }

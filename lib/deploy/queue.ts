@@ -1,28 +1,33 @@
-/** Runs one at a time per key, in order of arrival; different keys side by side. */
-export interface Queue<Entry extends QueueEntry> {
-  /** Adds an entry; returns how many of its key are before it. With none it runs at once. */
-  add(entry: Entry): number
-  /** Takes back an entry whose turn has not come; undefined: it has, or there is none. */
-  takeBack(id: string): Entry | undefined
-  /** Takes back all whose turn has not come, in order of arrival within each key. */
-  takeBackAll(): Entry[]
-  /** How many of a key are there, the running one included. */
+import type { StopRequest } from './failure.js'
+
+/** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
+export interface Queue {
+  /** Adds an entry. Returns the number of entries of its key ahead of it. If there are none, it runs at once. */
+  add(entry: QueueEntry): number
+  /** Removes a waiting entry and returns it, or undefined if it is running or unknown. */
+  takeBack(id: string): QueueEntry | undefined
+  /** Removes all waiting entries and returns them, in order of arrival within each key. */
+  takeBackAll(): QueueEntry[]
+  /** Returns the number of entries of a key, including the running one. */
   count(key: string): number
 }
 
+/** An entry of the queue. */
 export interface QueueEntry {
   key: string
   id: string
-  /** Its turn; the next one's comes when this resolves. Must not reject. */
+  /** Runs the entry. The next entry of its key starts when this resolves. Must not reject. */
   run(): Promise<unknown>
+  /** Ends the entry without running it. */
+  drop(request: StopRequest): Promise<unknown>
 }
 
-/** Builds an empty queue. */
-export function createQueue<Entry extends QueueEntry>(): Queue<Entry> {
-  const lanes = new Map<string, Entry[]>()
+/** Creates an empty queue. */
+export function createQueue(): Queue {
+  const lanes = new Map<string, QueueEntry[]>()
 
-  /** The first of a lane is the one that runs. */
-  async function runLane(key: string, lane: Entry[]): Promise<void> {
+  /** Runs the entries of a key. The first entry of a lane is the running one. */
+  async function runLane(key: string, lane: QueueEntry[]): Promise<void> {
     for (let entry = lane[0]; entry !== undefined; entry = lane[0]) {
       await entry.run()
       lane.shift()

@@ -7,35 +7,41 @@ import { findProject } from '../store/tables/projects.js'
 import type { DeployNeeds } from './needs.js'
 import { assertTransition, type Cause } from './status.js'
 
-/** How a deployment ended. */
+/** The result of a deployment. */
 export interface Outcome {
   status: FinalStatus
   cause: Cause
-  /** Why it failed; null: it did not. */
+  /** Why it failed, or null if it succeeded. */
   errorMessage: string | null
 }
 
-/** What the output says of a deployment that failed when its files were in place. */
-export const staysSentence = 'the files of this deployment stay in place; a rollback brings earlier ones back'
+/** Output line of a deployment that failed after its files were in place. */
+export const staysSentence = 'the files of this deployment stay in place; roll back to restore earlier files'
 
-/** Whether the files of a deployment came to be in its target. */
+/** Whether the files of a deployment are in its target. */
 export function isExtracted(steps: readonly DeploymentStep[]): boolean {
   return steps.some(({ name, status }) => name === 'extract' && status === 'success')
 }
 
 /**
- * Writes what is known of a deployment; `placed` is given with the steps that first say that its files are in place.
- * Returns the record as it is now; undefined: it is gone.
+ * Updates the record of a deployment. Assigns `placed` when the steps first say that its files are in place. Returns
+ * the updated record, or undefined if it no longer exists.
  */
-export function recordProgress(tx: Transaction, deployId: string, patch: Partial<DeploymentRow>): DeploymentRow | undefined {
-  // Only placeDeployment knows the number; the patch may be older.
+export function recordProgress(
+  tx: Transaction,
+  deployId: string,
+  patch: Partial<DeploymentRow>
+): DeploymentRow | undefined {
+  // Only placeDeployment assigns the number. The patch may contain an older one.
   const { placed, ...known } = patch
   if (!updateDeployment(tx, deployId, known)) return undefined
   if (isExtracted(patch.steps ?? [])) placeDeployment(tx, deployId)
   return findDeployment(tx, deployId)
 }
 
-/** Moves a record to another state, in one transaction with `patch`; the record as it is now. Gone: undefined. */
+/**
+ * Changes the status of a record together with `patch`, in one transaction. Returns undefined if it no longer exists.
+ */
 export function moveRecord(
   { store }: Pick<DeployNeeds, 'store'>,
   deployId: string,
@@ -49,7 +55,7 @@ export function moveRecord(
   })
 }
 
-/** The end of a record: its time, its duration, its outcome. */
+/** Returns the fields that a result sets: status, error, end time and duration. */
 export function endOf(row: DeploymentRow, outcome: Outcome, nowMs: number): Partial<DeploymentRow> {
   return {
     status: outcome.status,
@@ -59,8 +65,8 @@ export function endOf(row: DeploymentRow, outcome: Outcome, nowMs: number): Part
   }
 }
 
-/** Tells the world how a deployment ended, or what became of it afterwards (§6.5). Never throws. */
-export function notifyOf(
+/** Sends the notification of a result or of a later correction (§6.5). Never throws. */
+export function sendNotice(
   { store, notify, log }: Pick<DeployNeeds, 'store' | 'notify' | 'log'>,
   deployment: DeploymentRow,
   { trigger, event, errorMessage }: { trigger: NotificationTrigger; event: EventKey; errorMessage: string | null }
@@ -69,11 +75,11 @@ export function notifyOf(
     const project = findProject(store, deployment.projectId)
     if (project !== undefined) notify({ trigger, event, deployment, project, errorMessage })
   } catch (error) {
-    log(`The notification of deployment ${deployment.id} failed`, error)
+    log(`Cannot send the notification of deployment ${deployment.id}`, error)
   }
 }
 
-/** The event of a final state. */
+/** Returns the event of a final status. */
 export function eventOf(status: FinalStatus): EventKey {
   return status === 'success' ? 'deploy_success' : 'deploy_failure'
 }

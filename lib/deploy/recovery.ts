@@ -2,40 +2,41 @@ import { rm } from 'node:fs/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
-import { recoverTargets } from './extract.js'
+import { recoverTargets } from '../install/unpack/extract.js'
 import type { Ends } from './ends.js'
-import type { Executors } from './executors.js'
+import type { Executors } from '../install/unpack/executors.js'
 import { makeDirectories, sharedChanges, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { endInterruptedScripts } from './interrupted-scripts.js'
-import { openOutput } from './output.js'
+import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
+import { openOutput } from './output/output.js'
 import { placedPatch, recordComplete } from './placement.js'
-import { endOf, eventOf, isExtracted, notifyOf, staysSentence, type Outcome } from './record.js'
+import { endOf, eventOf, isExtracted, sendNotice, staysSentence, type Outcome } from './record.js'
 import { isFinal } from './status.js'
 import { removeStrays } from './strays.js'
 
 type RecoveryNeeds = DeployNeeds & { files: DeployFiles; executors: Executors; ends: Ends }
 
 const sentences = {
-  queued: 'The server was restarted before the deployment had its turn',
-  // It may have come to its end, and only the record of that was lost.
-  running: 'The server was restarted before the end of the deployment was recorded'
+  queued: 'The server was restarted before the deployment started',
+  // The deployment may have finished: perhaps only the record of its result was lost.
+  running: 'The server was restarted before the result of the deployment was recorded'
 }
 
-/** What was found of the target of an interrupted deployment. */
-type TargetState = 'put back' | 'complete' | 'absent' | 'not put back' | 'lost'
+/** The state of the target of an interrupted deployment. */
+type TargetState = 'restored' | 'complete' | 'absent' | 'not restored' | 'lost'
 
 const notes: Record<TargetState, string> = {
-  'put back': '; the target directory was put back as it was',
+  restored: '; the target directory was restored to its earlier state',
   complete: '',
-  absent: '; the target directory is not there: the next deployment, or start, puts back what is left of it',
-  'not put back': '; the target directory could not be put back yet: the next deployment, or start, tries again',
-  lost: '; the target directory cannot be put back: deploy again'
+  absent: '; the target directory does not exist: the next deployment or server start restores what is left of it',
+  'not restored': '; the target directory could not be restored yet: the next deployment or server start tries again',
+  lost: '; the target directory cannot be restored: deploy again'
 }
 
 /**
- * What a start finds: scripts that still run are ended, targets in the middle of a change are put back, what was queued or
- * running has failed, records say which files are in place, and files that nobody will ask for go.
+ * Repairs what an earlier server left behind. Stops scripts that still run, restores targets in the middle of a change,
+ * and fails deployments that were queued or running. Then updates the records of files in place and removes unused
+ * files.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
   const startedMs = machineTimeOf(needs.clock)
@@ -48,32 +49,35 @@ export async function recover(needs: RecoveryNeeds): Promise<void> {
 async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
   const { store, home, log, executors } = needs
   const found = new Map<string, TargetState>()
-  const putBack = await recoverTargets(executors, {
+  const restored = await recoverTargets(executors, {
     home,
     async onComplete(deployId) {
       const row = findDeployment(store, deployId)
       if (row === undefined || isFinal(row.status)) return recordComplete(needs, deployId)
       await endInterrupted(needs, row, 'complete')
-      // Else the journal is what the next start knows it by.
+      // An error keeps the journal, from which the next start learns that the files are in place.
       const unrecorded = needs.ends.unrecorded(row.id)
       if (unrecorded !== null) throw new Error(unrecorded)
     },
     onProblem(deployId, error) {
-      found.set(deployId, 'not put back')
-      log(`The extraction of deployment ${deployId} could not be brought to its end yet`, error)
+      found.set(deployId, 'not restored')
+      log(`Cannot finish or undo the extraction of deployment ${deployId} yet`, error)
     },
     onAbsent(deployId) {
       found.set(deployId, 'absent')
       const isKnown = findDeployment(store, deployId) !== undefined
-      if (isKnown) log(`The target of deployment ${deployId} could not be put back yet: it is not there. Is its disk missing?`)
+      if (isKnown)
+        log(
+          `Cannot restore the target of deployment ${deployId} yet: it does not exist. Check that its disk is mounted`
+        )
       return isKnown
     },
     onLost(deployId) {
       found.set(deployId, 'lost')
-      log(`The target of deployment ${deployId} cannot be put back: its staging directory is gone. Deploy again`)
+      log(`Cannot restore the target of deployment ${deployId}: its staging directory does not exist. Deploy again`)
     }
   })
-  for (const deployId of putBack) found.set(deployId, 'put back')
+  for (const deployId of restored) found.set(deployId, 'restored')
   for (const row of unfinishedDeployments(store)) {
     if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
   }
@@ -87,21 +91,24 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
   const known = { ...row, ...placed }
   const end = { ...known, ...endOf(row, outcome, clock.now()), steps: endSteps(known, clock.now()) }
   const note = target === null ? '' : notes[target]
-  await sayLast(needs, row.id, [...(isExtracted(end.steps) ? [`→ ${staysSentence}`] : []), `✗ ${errorMessage}${note}`])
+  await appendLines(needs, row.id, [
+    ...(isExtracted(end.steps) ? [`→ ${staysSentence}`] : []),
+    `✗ ${errorMessage}${note}`
+  ])
   await rm(sharedChanges(files.changes(row.id)), { force: true }).catch(() => {})
   const final = await needs.ends.record(end, outcome)
-  notifyOf(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })
+  sendNotice(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })
 }
 
-/** A log that cannot be written must not keep the server from starting. */
-async function sayLast(needs: RecoveryNeeds, deployId: string, sentences: string[]): Promise<void> {
+/** Appends the last lines to an output. A failure must not stop the start. */
+async function appendLines(needs: RecoveryNeeds, deployId: string, sentences: string[]): Promise<void> {
   try {
     const output = await openOutput({ path: needs.files.output(deployId), clock: needs.clock })
     for (const sentence of sentences) output.say(sentence)
     await output.flush()
     await output.sync()
   } catch (error) {
-    needs.log(`The output of deployment ${deployId} could not be completed`, error)
+    needs.log(`Cannot append to the output of deployment ${deployId}`, error)
   }
 }
 

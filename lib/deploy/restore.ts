@@ -3,11 +3,10 @@ import { findRights, umaskOf } from '../proc/identity.js'
 import type { Transaction } from '../store/database.js'
 import { findDeployment, placeDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import type { Waiting } from './admission.js'
-import { endJournal, extractArchive, extractionLimits } from './extract.js'
+import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Ends } from './ends.js'
-import type { Executors } from './executors.js'
-import type { Extracted } from './extraction.js'
+import type { Executors } from '../install/unpack/executors.js'
+import type { Extracted } from '../install/unpack/extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { Pending } from './pending.js'
@@ -15,23 +14,30 @@ import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
 import type { TargetLocks } from './target-locks.js'
 
+/** An archive to extract over the target of a project. */
 export interface RestoreRequest {
   projectId: string
-  /** It stays. */
+  /** Path of the archive. The file stays. */
   archivePath: string
-  /** The deployment that the archive is of, if it has a record: it is then what is live. */
+  /** The deployment that the archive belongs to, which then becomes the live one. Null if it has no record. */
   deployId: string | null
   signal?: AbortSignal | undefined
 }
 
 /**
- * Extracts an archive over a project's target as a deployment would, all or nothing, in the project's turn; without
- * scripts, and without a record: an import brings its own. If the archive is of no deployment that has one, the last
- * deployment that is known stays the live one.
+ * Creates the function that extracts an archive over a project's target, for an import. It is all or nothing, like a
+ * deployment, and waits in the project's queue. It runs no scripts and writes no record, because an import brings its
+ * own. If the archive belongs to no recorded deployment, the last known deployment stays the live one.
  */
 export function createRestore(
   needs: DeployNeeds & {
-    files: DeployFiles; executors: Executors; targets: TargetLocks; pending: Pending; queue: Queue<Waiting>; ends: Pick<Ends, 'settle'>; refuseWhenStopping(): void
+    files: DeployFiles
+    executors: Executors
+    targets: TargetLocks
+    pending: Pending
+    queue: Queue
+    ends: Pick<Ends, 'settle'>
+    refuseWhenStopping(): void
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
   const { store, home, ids, settings, executors, targets, pending, queue } = needs
@@ -41,14 +47,29 @@ export function createRestore(
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
-    const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths, umask: umaskOf(project) })
+    const target = await executors.makeTarget(rights, project.deployPath, {
+      home: home.directory,
+      allowSystemPaths: needs.allowSystemPaths,
+      umask: umaskOf(project)
+    })
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     const note = await pending.note([id])
     const given = signal ?? new AbortController().signal
     try {
       const real = await targets.hold(id, target, { signal: given })
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
-      const job = { ...options, archivePath, target, real, isAtWork: targets.isHeld, onEarlierComplete, rights, umask: umaskOf(project), deployId: id, home }
+      const job = {
+        ...options,
+        archivePath,
+        target,
+        real,
+        isAtWork: targets.isHeld,
+        onEarlierComplete,
+        rights,
+        umask: umaskOf(project),
+        deployId: id,
+        home
+      }
       const extracted = await extractArchive(executors, { ...job, signal: given })
       if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
       await endJournal(home, { deployId: id, target })
@@ -72,7 +93,13 @@ export function createRestore(
         id,
         run: () => extract(id, request).then(resolve, reject),
         async drop() {
-          reject(new Refusal('unavailable', 'shutting_down', 'The artifact was not restored: the server is shutting down'))
+          reject(
+            new Refusal(
+              'unavailable',
+              'shutting_down',
+              'Cannot restore the archive: the server is shutting down. Try again in a moment'
+            )
+          )
         }
       })
     })

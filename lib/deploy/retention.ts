@@ -6,15 +6,16 @@ import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { isFinal } from './status.js'
 
-/** Of failed deployments, per project: enough to look into what went wrong. */
+/** Archives of failed deployments that each project keeps: enough to find out what went wrong. */
 export const keptFailedArchives = 3
 
 type Archived = Pick<DeploymentRow, 'id' | 'status'>
 
 /**
- * Which archives of one project may go, apart from that of what is live. `rows`: its deployments that have one, newest
- * first. The newest success stays, as something to go back to; so does whatever is queued or running. Being rolled back to needs no protection: a rollback
- * links the archive under its own id before anything else.
+ * Returns the archives of one project that can be removed. `rows` are its deployments with an archive, newest first.
+ * The caller protects the live deployment. This function keeps the newest success, to roll back to, and everything that
+ * is queued or running. The source of a rollback needs no protection: the rollback first links the archive under its
+ * own id.
  */
 export function archivesToPrune(rows: readonly Archived[], keepSuccessful: number): string[] {
   const finished = rows.filter(row => isFinal(row.status))
@@ -25,15 +26,15 @@ export function archivesToPrune(rows: readonly Archived[], keepSuccessful: numbe
 }
 
 /**
- * Deployments of a project whose archives may go: all but that of what is live, the `keep` newest, and those that
- * `archivesToPrune` spares.
+ * Returns the deployments of a project whose archives can be removed: all except the live one, the `keep` newest
+ * successes, and those that `archivesToPrune` keeps.
  */
 export function prunableArchives(db: Reader, projectId: string, keep: number): string[] {
   const live = liveDeployment(db, projectId)?.id
   return archivesToPrune(archivedDeployments(db, projectId), keep).filter(id => id !== live)
 }
 
-/** Removes the archives of a project that may go; records say so before the files are gone. Their ids. */
+/** Removes old archives of a project and returns their deployments. Updates the records before it removes the files. */
 export async function pruneArchives(
   { store, files, quota }: Pick<DeployNeeds, 'store' | 'quota'> & { files: DeployFiles },
   projectId: string,
@@ -49,10 +50,16 @@ export async function pruneArchives(
   return ids
 }
 
-/** The bytes that it has freed: none while the archive has another name, that of a rollback. */
+/** Removes an archive and returns the bytes freed: 0 while a rollback still links the same file. */
 async function removeArchive(path: string): Promise<number> {
   const stats = await stat(path).catch(() => null)
-  // The record says so already: a file that cannot be removed is tried again by the next start, or storage/clean.
-  if (!(await rm(path, { force: true }).then(() => true, () => false))) return 0
+  // The record is updated already. The next start, or storage/clean, removes a file that cannot be removed now.
+  if (
+    !(await rm(path, { force: true }).then(
+      () => true,
+      () => false
+    ))
+  )
+    return 0
   return stats?.nlink === 1 ? stats.size : 0
 }

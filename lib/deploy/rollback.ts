@@ -1,23 +1,24 @@
 import { Refusal } from '../base/refusal.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import type { OfferedScripts } from './scripts.js'
+import type { OfferedScripts } from './scripts/scripts.js'
 import { refuseUnlessFinal } from './status.js'
 
 /** Throws the 409 for a deployment that cannot be rolled back to. */
 export function refuseRollback(source: DeploymentRow): void {
-  refuseUnlessFinal(source, 'rolled back to')
+  refuseUnlessFinal(source, 'roll back to')
   if (!source.hasArtifact) throw noArchive(source.id)
 }
 
-/** The 409 for an archive that retention, or somebody, has removed. */
+/** Returns the 409 for an archive that was removed, by retention or by hand. */
 export function noArchive(deployId: string): Refusal {
-  const sentence = `Deployment ${deployId} cannot be rolled back to: its archive is not kept any more`
+  const sentence = `Cannot roll back to deployment ${deployId}: its archive has been removed`
   return new Refusal('conflict', 'no_archive', sentence)
 }
 
 /**
- * What a rollback offers besides the project's own scripts: those that clients sent and that ran in the source
- * deployment. Whether they may run is decided when the rollback does. The variables of that client are not kept.
+ * Returns the scripts that a rollback offers in addition to the project's own: the client scripts that ran in the
+ * source deployment. Whether they are allowed is decided when the rollback starts. The client's variables are not
+ * stored: a rollback has no client variables.
  */
 export function offeredBySource(source: Pick<DeploymentRow, 'scripts'>): OfferedScripts {
   const ran = source.scripts.filter(script => script.source === 'client')

@@ -3,30 +3,33 @@ import type { Clock } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
 import { sentenceOf, StepFailure } from './failure.js'
-import type { Output } from './output.js'
+import type { Output } from './output/output.js'
 
-/** The steps of a run as they are recorded: begun, ended, with their times. */
+/** The steps of a run as they are recorded, with their start and end times. */
 export interface Steps {
   /**
-   * Runs a step. `work` answers what it did, as a sentence for the output, or null: there was nothing to do. Throws a
-   * StepFailure whose message is the sentence for the record, or the reason of the aborted signal.
+   * Runs a step. `work` returns a sentence for the output, or null if there was nothing to do. Throws a StepFailure
+   * whose message is for the record, or the reason of the aborted signal.
    */
   run(name: StepName, work: StepWork): Promise<void>
   all(): DeploymentStep[]
 }
 
+/** The work of one step. Returns a sentence for the output, or null if the step is skipped. */
 export type StepWork = (step: DeploymentStep) => Promise<string | null>
 
+/** Dependencies of `createSteps`. */
 export interface StepsNeeds {
   clock: Clock
   output: Output
   signal: AbortSignal
-  /** What happened before: step 1. */
+  /** Steps that are done already: step 1. */
   done: readonly DeploymentStep[]
-  /** Makes what is known now visible in the record. */
+  /** Writes the steps to the record. */
   save(steps: DeploymentStep[]): Promise<void>
 }
 
+/** Creates the list of steps of one run. */
 export function createSteps({ clock, output, signal, done, save }: StepsNeeds): Steps {
   const steps = done.map(step => ({ ...step }))
   const now = (): string => new Date(clock.now()).toISOString()

@@ -1,24 +1,27 @@
 /*
- * One deployment at a time in a directory, whatever paths lead there. Projects whose targets overlap are refused when
- * they are made, but a link can make two targets one at any time later. So each turn looks up where its target lies, and
- * waits for those who work in that directory, within it, or above it, in the order of arrival.
+ * Locks on target directories: one deployment at a time per directory, whatever path leads there. Projects with
+ * overlapping targets are refused when they are created, but a symbolic link can make two targets overlap later. So
+ * each deployment resolves its target when it starts. It waits for earlier holders of that directory, of one below it,
+ * or of one above it, in order of arrival.
  *
- * A holder has one place at most, and gives it up before it waits for another, so nobody waits in a circle.
+ * A holder has at most one lock and releases it before it waits for another, so there is no deadlock.
  */
-import { areOverlapping, lineageOf, type Lineage } from '../target/lineage.js'
+import { areOverlapping, lineageOf, type Lineage } from '../install/lineage.js'
 
+/** The locks of one server. */
 export interface TargetLocks {
   /**
-   * Waits until nobody else works where the target lies now; answers its real path. One that holds a place already and
-   * finds that its target leads elsewhere by now changes places. `onWait` is told whom it waits for, and where that one
-   * works. An abort rejects with the signal's reason; then nothing is held.
+   * Waits until no other holder uses the directory that `target` resolves to, then returns its real path. If the holder
+   * already has a lock but the target now resolves elsewhere, the lock moves. `onWait` is called with the holder in the
+   * way and its directory. An abort rejects with the signal's reason and releases the lock.
    */
   hold(holder: string, target: string, options: HoldOptions): Promise<string>
-  /** Lets the next ones in; harmless when nothing is held. */
+  /** Releases the lock of a holder and wakes the next ones. Does nothing if there is no lock. */
   release(holder: string): void
   isHeld(holder: string): boolean
 }
 
+/** Options of `hold`. */
 export interface HoldOptions {
   signal: AbortSignal
   onWait?: (forWhom: string, real: string) => void
@@ -31,8 +34,9 @@ interface Place {
   leave(): void
 }
 
+/** Creates an empty set of locks. */
 export function createTargetLocks(): TargetLocks {
-  /** In the order of arrival; who waits is among them. */
+  /** Holders and waiters, in order of arrival. */
   const places: Place[] = []
   const placeOf = (holder: string): Place | undefined => places.find(place => place.holder === holder)
 
@@ -49,7 +53,7 @@ export function createTargetLocks(): TargetLocks {
     if (index !== -1) places.splice(index, 1)[0]?.leave()
   }
 
-  /** One that came earlier and is in the way. */
+  /** Returns an earlier place that overlaps with this one. */
   function findBefore(own: Place): Place | undefined {
     return places.slice(0, places.indexOf(own)).find(({ lineage }) => areOverlapping(lineage, own.lineage))
   }
@@ -66,7 +70,7 @@ export function createTargetLocks(): TargetLocks {
         onWait?.(other.holder, other.lineage.real)
         await unlessAborted(other.gone, signal)
       }
-      // Looked up again: after a wait it may lead elsewhere.
+      // Resolve again: the target may lead elsewhere after a wait.
     }
   }
 
@@ -84,7 +88,7 @@ export function createTargetLocks(): TargetLocks {
   }
 }
 
-/** A look at a file system that does not answer must not hold up a cancel. */
+/** Rejects as soon as the signal aborts: a file system that does not respond must not delay a cancellation. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted()
   let giveUp = (): void => {}

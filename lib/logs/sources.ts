@@ -13,40 +13,42 @@ import {
   listLogSources,
   updateLogSource
 } from '../store/tables/log-sources.js'
-import type { OpenLog } from './open.js'
+import type { OpenLog } from './read/open.js'
 
+/** A log file to register. */
 export interface NewLogSource {
   filePath: string
-  /** Default: the file's name. */
+  /** Default: the name of the file. */
   label?: string | undefined
   kind?: LogKind | undefined
 }
 
-/** What may be changed of a source (§4.9). */
+/** Changeable fields of a log source (§4.9). */
 export interface LogSourceFields {
   label?: string | undefined
   kind?: LogKind | undefined
   sortOrder?: number | undefined
 }
 
-/** The files that projects want to look at (§4.9). */
+/** The log files that are registered for projects (§4.9). */
 export interface LogSources {
-  /** By sortOrder, then as added. Refuses: 404. */
+  /** Returns the sources of a project by sortOrder, then by age. Refuses: 404. */
   list(projectId: string): LogSource[]
-  /** Of all projects, each project's in its order. */
+  /** Returns the sources of all projects, each project's in its order. */
   listAll(): LogSource[]
-  /** Refuses: 404. */
+  /** Returns one source. Refuses: 404. */
   get(id: string): LogSource
   /**
-   * All or none; a refusal names the item (`items[3].filePath`). A file that does not exist yet may be added. Refuses:
-   * 404, 400 a path that is not absolute or no file, 403 `denied_path`, `not_readable`, 409 `too_many_sources`.
+   * Adds all items or none. A refusal names the item (`items[3].filePath`). A file that does not exist yet may be
+   * added. Refuses: 404; 400 if the path is not absolute or not a file; 403 `denied_path`, `not_readable`; 409
+   * `too_many_sources`.
    */
   create(projectId: string, items: NewLogSource[], actor: Actor): Promise<LogSource[]>
-  /** Refuses: 404. */
+  /** Changes a source. Refuses: 404. */
   update(id: string, fields: LogSourceFields, actor: Actor): Promise<LogSource>
-  /** The association alone, never the file. Refuses: 404. */
+  /** Removes the source, never the file. Refuses: 404. */
   remove(id: string, actor: Actor): Promise<void>
-  /** As `remove`, each on its own. */
+  /** Removes several sources, each on its own. */
   removeAll(ids: string[], actor: Actor): Promise<{ done: number; failed: Array<{ id: string; error: string }> }>
 }
 
@@ -56,13 +58,14 @@ interface Needs {
   ids: Pick<Ids, 'id'>
   audit: { within(tx: Transaction, event: AuditEvent): void }
   openLog: OpenLog
-  /** Throws where there is no such project. */
+  /** Throws if the project does not exist. */
   checkProject(projectId: string): void
 }
 
-/** Of one project. */
+/** Maximum number of log sources of a project. */
 const maxSources = 1_000
 
+/** Creates the log sources of a server. */
 export function createLogSources({ store, clock, ids, audit, openLog, checkProject }: Needs): LogSources {
   const now = (): string => new Date(clock.now()).toISOString()
 
@@ -150,16 +153,18 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
   }
 }
 
-/** Of the fields that are given, those that are not so already. */
+/** Returns the given fields whose values differ from the source. */
 function changesOf(source: LogSource, fields: LogSourceFields): Partial<LogSource> {
-  const given = Object.entries(fields).filter(([field, value]) => value !== undefined && value !== source[field as keyof LogSourceFields])
+  const given = Object.entries(fields).filter(
+    ([field, value]) => value !== undefined && value !== source[field as keyof LogSourceFields]
+  )
   return Object.fromEntries(given)
 }
 
-/** The normalised path of a file that may be a source: it can be opened, or does not exist yet. */
+/** Returns the normalised path of a file that may be a source: it can be opened, or does not exist yet. */
 async function checkedPath(openLog: OpenLog, filePath: string, field: string): Promise<string> {
-  if (!isAbsolute(filePath)) throw invalid(field, `"${filePath}" cannot be a log source: an absolute path is needed`)
-  if (/[\\/]$/.test(filePath)) throw invalid(field, `"${filePath}" cannot be a log source: it names a directory`)
+  if (!isAbsolute(filePath)) throw invalid(field, `Cannot add "${filePath}" as a log source: the path must be absolute`)
+  if (/[\\/]$/.test(filePath)) throw invalid(field, `Cannot add "${filePath}" as a log source: it is a directory`)
   const path = normalize(filePath)
   try {
     const { handle } = await openLog(path, field)
@@ -171,6 +176,6 @@ async function checkedPath(openLog: OpenLog, filePath: string, field: string): P
 }
 
 function tooMany(present: number): Refusal {
-  const sentence = `The log sources cannot be added: the project has ${present}, and at most ${maxSources} are possible`
+  const sentence = `Cannot add the log sources: the project has ${present} already, the maximum is ${maxSources}`
   return new Refusal('conflict', 'too_many_sources', sentence, { field: 'items' })
 }

@@ -1,41 +1,43 @@
 import type { Clock } from '../base/clock.js'
 import type { LogSource, LogSourceMeta, LogWindow } from '../model/log-source.js'
-import { contentsComing, contentsOf, readAt, type ComingContents, type Contents } from './contents.js'
-import type { InflatedFiles } from './inflated.js'
-import type { OpenLog } from './open.js'
-import type { SearchEvent, SearchQuery, Searches } from './search.js'
-import { createSharedLooks } from './shared-looks.js'
-import { followLog, type TailEvent } from './tail.js'
-import { seekTime, timesIn, type LogTime } from './time-search.js'
-import type { FileWatcher } from './watch.js'
-import { readWindow, type Direction } from './window.js'
+import { readAt } from '../base/read-at.js'
+import { contentsComing, contentsOf, type ComingContents, type Contents } from './read/contents.js'
+import type { InflatedFiles } from './read/inflated.js'
+import type { OpenLog } from './read/open.js'
+import type { SearchEvent, SearchQuery, Searches } from './search/search.js'
+import { createSharedLooks } from './tail/shared-looks.js'
+import { followLog, type TailEvent } from './tail/tail.js'
+import { seekTime, timesIn, type LogTime } from './search/time-search.js'
+import type { FileWatcher } from './tail/watch.js'
+import { readWindow, type Direction } from './read/window.js'
 
+/** The window that a user asks for. */
 export interface RangeQuery {
   direction: Direction
-  /** Undefined: the end of the file; of `forward`, its start. */
+  /** Undefined means the end of the file; for `forward`, its start. */
   offset: number | undefined
   sizeBytes: number
-  /** Begins with the first line at or after it, whatever the offset is; undefined: at the offset. */
+  /** If given, the window begins with the first line at or after this time and `offset` is ignored. */
   time?: LogTime | undefined
   signal: AbortSignal
 }
 
-/** Times between which lines were written, the second one excluded. */
+/** Selects lines by time: from `since` up to, but not including, `until`. */
 export interface TimeRange {
   since?: LogTime | undefined
   until?: LogTime | undefined
 }
 
 /**
- * Looking into the files of log sources (§4.9). All of it refuses what `OpenLog` refuses; what asks for a time also what
- * `seekTime` does.
+ * Reads the files of log sources (§4.9). Every method refuses what `OpenLog` refuses. Methods with a time also refuse
+ * what `seekTime` refuses.
  */
 export interface LogViewer {
   meta(source: LogSource, signal: AbortSignal): Promise<LogSourceMeta>
   range(source: LogSource, query: RangeQuery): Promise<LogWindow>
-  /** What the file holds when it is opened, from its start. */
+  /** Returns the contents that the file has when it is opened, from its start. */
   read(source: LogSource, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Opens the file and closes it, for what it refuses. */
+  /** Opens and closes the file, to see whether that is refused. */
   check(source: LogSource): Promise<void>
   follow(
     source: LogSource,
@@ -47,7 +49,7 @@ export interface LogViewer {
     query: SearchQuery & TimeRange & { signal: AbortSignal },
     emit: (event: SearchEvent) => Promise<void>
   ): Promise<void>
-  /** Stops watching, searching, and lets go of inflated files. */
+  /** Stops watching and searching, and removes decompressed files. */
   close(): Promise<void>
 }
 
@@ -59,6 +61,7 @@ interface Needs {
   clock: Clock
 }
 
+/** Creates the viewer. */
 export function createLogViewer(needs: Needs): LogViewer {
   const { openLog, inflated, watcher, searches } = needs
   const looks = createSharedLooks()
@@ -113,9 +116,10 @@ export function createLogViewer(needs: Needs): LogViewer {
   }
 }
 
-/** The same search between the places of its times. */
+/** Returns the search restricted to its time range. */
 async function withinTimes<T extends SearchQuery & TimeRange & { signal: AbortSignal }>(
-  { handle, reach }: ComingContents, query: T
+  { handle, reach }: ComingContents,
+  query: T
 ): Promise<T> {
   const { since, until, signal, fromOffset, toOffset } = query
   if (since === undefined && until === undefined) return query
@@ -129,7 +133,7 @@ async function withinTimes<T extends SearchQuery & TimeRange & { signal: AbortSi
 
 const blockBytes = 256 * 1024
 
-/** What a writer adds meanwhile is left out: a download has an end. */
+/** Reads the contents. Bytes that are appended meanwhile are left out, so that a download ends. */
 async function* readAll({ handle, size, release }: Contents): AsyncGenerator<Uint8Array> {
   try {
     for (let at = 0; at < size; ) {

@@ -1,25 +1,26 @@
-/** One entry of the audit log (§2.8). Never holds a secret. */
+/** One entry of the audit log (§2.8). It never contains a secret. */
 export interface AuditEntry {
   id: string
+  /** The time of the event, as ISO text. */
   at: string
   /** `noun.verb`, e.g. `project.create`, `auth.login_failed`, `deployment.mark_status`. */
   action: string
-  /** Who: `admin`, `project:<id>`, `global-deploy`, `local`, `anonymous`, `system`. */
+  /** The actor: `admin`, `project:<id>`, `global-deploy`, `local`, `anonymous`, `system`. */
   actor: string
-  /** The address that was seen: the right-most one that no trusted proxy wrote. */
+  /** The observed address: the right-most one that no trusted proxy wrote. */
   ip: string | null
-  /** The address that is claimed (the first of X-Forwarded-For); null where it is the same. */
+  /** The claimed address (the first of X-Forwarded-For); null if it equals `ip`. */
   claimedIp: string | null
   projectId: string | null
-  /** What it was done to: an id, a setting's key. */
+  /** The object of the action: an id, or the key of a setting. */
   target: string | null
   detail: string | null
   ok: boolean
-  /** Of an entry that sums up the failed attempts of one address within a minute: how many; null for any other. */
+  /** The number of failed attempts of one address within a minute, if the entry summarises them; null otherwise. */
   failures: number | null
 }
 
-/** What a service says of an event; id and time are added where it is kept. */
+/** An event to record. The audit log adds the id and the time. */
 export interface AuditEvent {
   action: string
   actor: Actor
@@ -29,14 +30,15 @@ export interface AuditEvent {
   ok?: boolean
 }
 
-/** Who acts: established once per request by its bearer, carried into services for audit. */
+/** The actor of a request, determined once from the token or session and passed to services for the audit log. */
 export interface Actor {
-  /** As in AuditEntry.actor. */
+  /** The same as AuditEntry.actor. */
   name: string
-  /** Witnessed. */
+  /** The observed address. */
   ip: string | null
-  /** Claimed, where it differs. */
+  /** The claimed address, if it differs. */
   claimedIp?: string | null
 }
 
+/** The actor of what the server does by itself. */
 export const systemActor: Actor = { name: 'system', ip: null, claimedIp: null }

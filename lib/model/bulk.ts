@@ -1,15 +1,18 @@
-/** What may be done to many projects at once (decisions §10). */
+/** The actions that can be applied to many projects at once (decisions §10). */
 export const bulkActions = ['delete', 'setCategory', 'addTags', 'removeTags'] as const
 
+/** An action and its parameters. */
 export interface BulkAction {
   action: (typeof bulkActions)[number]
-  /** Of `setCategory`; null: the default one. */
+  /** The category for `setCategory`; null for the default one. */
   categoryId: string | null
-  /** Of `addTags` and `removeTags`. */
+  /** The tags for `addTags` and `removeTags`. */
   tagIds?: string[] | undefined
 }
 
-/** How many it was done to, and who refused, each with the reason. */
+/**
+ * The result of a bulk action: how many projects it was applied to, and the projects that refused it, with the reason.
+ */
 export interface BulkOutcome {
   done: number
   failed: Array<{ id: string; error: string }>

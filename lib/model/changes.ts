@@ -8,7 +8,11 @@ export const changeTopics = {
   sessions: ['sessions']
 } as const satisfies Record<string, readonly string[]>
 
+/** The name of a topic. */
 export type ChangeTopic = keyof typeof changeTopics
 
-/** `GET /api/changes`: a text for each topic. It differs from the last one if something in the topic may have changed. */
+/**
+ * The answer of `GET /api/changes`: a text for each topic. It differs from the previous text if something in the topic
+ * may have changed.
+ */
 export type ChangeVersions = Record<ChangeTopic, string>

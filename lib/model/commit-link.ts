@@ -1,10 +1,10 @@
 import type { Provenance } from './provenance.js'
 import { repositoryPlace } from './repository.js'
 
-/** What a pattern may hold in braces. */
+/** The placeholders that a pattern may contain in braces. */
 export const commitUrlHoles = ['repository', 'commit'] as const
 
-/** Services whose addresses are certain, since each is one place. */
+/** The commit pages of public services. Their hosts are unique, so the address is certain. */
 const knownForges: Readonly<Record<string, string>> = {
   'github.com': 'https://github.com/{repository}/commit/{commit}',
   'gitlab.com': 'https://gitlab.com/{repository}/-/commit/{commit}',
@@ -14,9 +14,9 @@ const knownForges: Readonly<Record<string, string>> = {
 }
 
 /**
- * The page of a deployment's commit: by `pattern` (the setting `commit_url`), or, if that is empty, at a public service
- * that the repository's address names. Null if there is no commit, or the address is not known. The host of the result
- * is never one that the client chose.
+ * Returns the address of a deployment's commit page: from `pattern` (the setting `commit_url`), or, if that is empty,
+ * for a public service that the repository's address names. Returns null if there is no commit, or the address is not
+ * known. The host of the result is never one that the client chose.
  */
 export function commitUrl(provenance: Provenance | null, pattern: string): string | null {
   if (provenance === null || provenance.commit === null) return null

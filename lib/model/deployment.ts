@@ -1,53 +1,70 @@
 import type { Provenance } from './provenance.js'
 
-/** States of a deployment (§3; decided: `queued` and `running` while it goes on). */
-export type DeploymentStatus = 'queued' | 'running' | 'success' | 'failed'
+/** The statuses of a deployment (§3; decided: `queued` and `running` while it is unfinished). */
+export const deploymentStatuses = ['queued', 'running', 'success', 'failed'] as const
+/** The status of a deployment. */
+export type DeploymentStatus = (typeof deploymentStatuses)[number]
+/** The status of a finished deployment. */
 export type FinalStatus = 'success' | 'failed'
 
-/** What a record says started it (§2.2). */
-export type TriggerSource = 'cli' | 'rollback'
+/** The possible triggers of a deployment, as its record names them (§2.2). */
+export const triggerSources = ['cli', 'rollback'] as const
+/** The trigger of a deployment. */
+export type TriggerSource = (typeof triggerSources)[number]
 
-/** What a notification says caused it (§6.5). */
+/** The cause of a notification (§6.5). */
 export type NotificationTrigger = 'cli' | 'rollback' | 'async_post_deploy' | 'manual'
+/** The event of a notification. */
 export type EventKey = 'deploy_success' | 'deploy_failure'
 
-/** The steps of one upload, in the order of §3. */
+/** The steps of a deployment, in the order of §3. */
 export const stepNames = ['store', 'target', 'preDeploy', 'extract', 'postDeploy', 'cleanup'] as const
+/** The name of a step. */
 export type StepName = (typeof stepNames)[number]
 
+/** A step of a deployment, with its times and result. */
 export interface DeploymentStep {
   name: StepName
-  /** A script in the background is `running` until it ends, also when the deployment is final. */
+  /** A script in the background is `running` until it ends, even if the deployment has finished. */
   status: 'running' | 'success' | 'failed' | 'skipped'
   startedAt: string
   endedAt: string | null
-  /** Of a script; absent elsewhere. */
+  /** The exit code of a script; absent for other steps. */
   exitCode?: number | null
 }
 
-/** A script that really ran, and where it came from. */
+/** The steps that run a script. */
+export const scriptSteps = ['preDeploy', 'postDeploy'] as const
+
+/** A script that was actually run, and its source. */
 export interface RanScript {
-  step: 'preDeploy' | 'postDeploy'
+  step: (typeof scriptSteps)[number]
   source: 'platform' | 'client'
   script: string
   async: boolean
 }
 
-/** The process group of a script that runs, so that it is known again if svc is killed. */
+/** The process group of a running script, recorded so that svc recognises it after being killed. */
 export interface ScriptProcess {
   deployId: string
   step: RanScript['step']
-  /** The number of the group, and of its leader. */
+  /** The id of the group, and of its leader. */
   pid: number
-  /** When its leader started, in clock ticks since boot. */
+  /** The start time of its leader, in clock ticks since boot. */
   startedAt: string
-  /** The kernel's own name of that boot. */
+  /** The kernel's id of that boot. */
   bootId: string
-  /** What the file system calls the data directory: a copy of it, or one restored from a backup, knows no processes. */
+  /**
+   * The file system's identity of the data directory. A copy of the directory, or one restored from a backup, has
+   * another identity, so its records do not refer to any process.
+   */
   home: string
 }
 
-/** The record, and whether the post-deploy script failed in the background, which leaves the deployment what it is (§3). */
+/**
+ * Returns the record and whether its post-deploy script failed in the background. Such a failure does not change the
+ * status of the deployment (§3).
+ */
 export function listedDeployment(row: DeploymentRow): ListedDeployment {
   return failedInBackground(row) ? { ...row, backgroundFailed: true } : row
 }
@@ -57,7 +74,7 @@ function failedInBackground({ steps, scripts }: DeploymentRow): boolean {
   return isAsync && steps.some(step => step.name === 'postDeploy' && step.status === 'failed')
 }
 
-/** A deployment record as it is stored: all but the output, which is a file of its own. Unknown yet: null. */
+/** A deployment record as it is stored, without its output, which is a separate file. Values not yet known are null. */
 export interface DeploymentRow {
   id: string
   projectId: string
@@ -76,40 +93,44 @@ export interface DeploymentRow {
   archiveSha256: string | null
   fileCount: number | null
   errorMessage: string | null
-  /** The address that was seen: the right-most one that no trusted proxy wrote. */
+  /** The observed address: the right-most one that no trusted proxy wrote. */
   actorIp: string | null
-  /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null where it is the same. */
+  /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null if it equals `actorIp`. */
   claimedIp: string | null
   /**
-   * The how-manieth change of the project's target it was; null: it never changed it. A failed deployment whose files stayed
-   * in place has one, too. The highest of a project is what is in its target.
+   * The number of this deployment among the changes of the project's target; null if it never changed the target. A
+   * failed deployment whose files stayed in place has a number, too. The files of the deployment with the highest
+   * number are in the target.
    */
   placed: number | null
-  /** Where its files come from, as the client claims; null if the client did not say. A rollback has that of its source. */
+  /**
+   * The origin of its files as the client claims it; null if the client sent none. A rollback has that of its source.
+   */
   provenance: Provenance | null
   steps: DeploymentStep[]
   scripts: RanScript[]
 }
 
-/** The record without its output, as lists show it. */
+/** A record without its output, as lists show it. */
 export interface ListedDeployment extends DeploymentRow {
-  /** Only where the post-deploy script failed in the background. */
+  /** Present if the post-deploy script failed in the background. */
   backgroundFailed?: true
-  /** The page of its commit, if the address is known (setting `commit_url`). */
+  /** The address of the commit's page, if it is known (setting `commit_url`). */
   commitUrl?: string
 }
 
-/** The record as the API answers it (§2.2). */
+/** A record as the API returns it (§2.2). */
 export interface Deployment extends ListedDeployment {
   output: string
-  /** Only where the head of `output` was cut. */
+  /** Present if the beginning of `output` was cut off. */
   outputTruncated?: boolean
 }
 
-/** One line of a deployment's output: when it came, and the bare text without a newline. */
+/** One line of a deployment's output: its time, and its text without the newline. */
 export interface OutputLine {
   at: string
   text: string
 }
 
+/** Maximum length of a deployment's message in characters. */
 export const maxMessageLength = 500

@@ -4,12 +4,12 @@ export interface FileEntry {
   /** Relative to deployPath, `/` between segments. */
   path: string
   isDir: boolean
-  /** Bytes; 0 for directories. */
+  /** Size in bytes; 0 for directories. */
   size: number
   mtime: string
 }
 
-/** A file's preview (§2.4). */
+/** The preview of a file (§2.4). */
 export type FileContent =
   | { type: 'text'; content: string; language: string }
   | { type: 'binary'; size: number; message: string }

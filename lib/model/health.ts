@@ -1,7 +1,7 @@
 import type { DeploymentRow } from './deployment.js'
 import type { DiskFigures } from './machine.js'
 
-/** The server's figures (§2.9). */
+/** Statistics of the server (§2.9). */
 export interface ServerStatus {
   version: string
   uptime: string
@@ -9,19 +9,20 @@ export interface ServerStatus {
   deploymentCount: number
   successCount: number
   failedCount: number
-  /** Percent of the finished ones; 0 where none is. */
+  /** Percentage of the finished deployments; 0 if there are none. */
   successRate: number
 }
 
-/** What anybody may know (§2.10). */
+/** The public health report (§2.10). */
 export interface HealthReport {
-  /** `starting`: there is no admin token yet, or what a killed server left behind is still being put right. */
+  /** `starting`: there is no admin token yet, or recovery after a kill is still in progress. */
   status: 'ok' | 'starting' | 'unhealthy'
-  /** Seconds. */
+  /** Time since the start, in seconds. */
   uptime: number
   version: string
 }
 
+/** The detailed health report, for administrators. */
 export interface HealthDetail {
   version: string
   runtime: { name: string; version: string }
@@ -29,12 +30,15 @@ export interface HealthDetail {
   serverTime: string
   db: { ok: boolean; latencyMs: number; path: string }
   disk: DiskFigures
-  /** The data directory; the name is the wire's. */
+  /** The data directory. The API prescribes the name. */
   kiteHome: { path: string; writable: boolean; tmpWritable: boolean }
   deploy: { last5: RecentDeployment[]; successRate: number | null }
-  /** Whether requests for other host names are refused; absent: an older server. */
+  /** Whether requests for other host names are refused. Absent in older servers. */
   hostNamesChecked?: boolean
-  /** Whether the secrets of all projects can be read, and if not, why and which (`project: NAME`); absent: an older server. */
+  /**
+   * Whether the secrets of all projects can be read, and if not, the reason and the unreadable ones (`project: NAME`).
+   * Absent in older servers.
+   */
   secrets?: { ok: boolean; why: string | null; unreadable: string[] }
   memoryMB: { rss: number; heapUsed: number }
 }

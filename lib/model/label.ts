@@ -1,8 +1,9 @@
 /** The colours of categories and tags (§2.6). */
 export const labelColors = ['blue', 'green', 'yellow', 'purple', 'pink', 'cyan', 'gray'] as const
+/** The colour of a label. */
 export type LabelColor = (typeof labelColors)[number]
 
-/** A category (a project has at most one) or a tag (a project may have many): the same record (§2.6). */
+/** A category (a project has at most one) or a tag (a project may have many). Both have the same record (§2.6). */
 export interface Label {
   id: string
   name: string
@@ -13,4 +14,5 @@ export interface Label {
   updatedAt: string
 }
 
+/** Whether a label is a category or a tag. */
 export type LabelKind = 'category' | 'tag'

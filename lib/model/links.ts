@@ -1,4 +1,4 @@
-/** The page of a deployment, for whoever reads of it elsewhere; null where nobody has said how people reach the server. */
+/** Returns the address of a deployment's page, for links outside the panel; null if no public address is configured. */
 export function deploymentPage(publicUrl: string | null, id: string): string | null {
   return publicUrl === null ? null : `${publicUrl}/deployments/${encodeURIComponent(id)}`
 }

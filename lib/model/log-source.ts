@@ -1,13 +1,14 @@
-/** How a viewer should read the lines: as they are, one JSON object a line, or with terminal colours (decisions §5). */
+/** How a viewer reads the lines: as plain text, one JSON object per line, or with terminal colours (decisions §5). */
 export const logKinds = ['plain', 'json', 'ansi'] as const
+/** The format of a log source. */
 export type LogKind = (typeof logKinds)[number]
 
-/** A file that a project wants to look at (§2.5). */
+/** A log file of a project (§2.5). */
 export interface LogSource {
   id: string
   projectId: string
   label: string
-  /** Absolute; never changes. */
+  /** An absolute path. It never changes. */
   filePath: string
   kind: LogKind
   sortOrder: number
@@ -15,28 +16,31 @@ export interface LogSource {
   updatedAt: string
 }
 
-/** §2.5, metadata view. */
+/** A log source and its file (§2.5, metadata view). */
 export interface LogSourceMeta extends Pick<LogSource, 'id' | 'label' | 'filePath' | 'kind'> {
-  /** Where links lead. */
+  /** The path after following links. */
   resolvedPath: string
-  /** Bytes; of a compressed file, those of its contents. */
+  /** Size in bytes; for a compressed file, of its uncompressed contents. */
   size: number
 }
 
-/** A part of a file, from one end of a line to another (§4.9). Offsets are bytes; of a compressed file, of its contents. */
+/**
+ * A part of a file that consists of whole lines (§4.9). Offsets are in bytes; for a compressed file, in its
+ * uncompressed contents.
+ */
 export interface LogWindow {
   startOffset: number
   endOffset: number
   fileSize: number
   lines: string[]
-  /** There is more before the window. */
+  /** Whether there are more lines before the window. */
   truncatedHead: boolean
-  /** There is more after it. */
+  /** Whether there are more lines after it. */
   truncatedTail: boolean
   binary: boolean
 }
 
-/** §6.4 */
+/** A match of a search in a log (§6.4), with the lines around it. */
 export interface LogHit {
   /** Byte offset of the line's start. */
   offset: number

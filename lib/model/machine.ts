@@ -1,32 +1,32 @@
-/** Null: not known, or not told. */
+/** The space of a file system. A value is null if it is unknown or withheld. */
 export interface DiskFigures {
   freeBytes: number | null
   totalBytes: number | null
   percentUsed: number | null
 }
 
-/** Of the machine. */
+/** The memory of the machine, in bytes. */
 export interface MemoryFigures {
   totalBytes: number
-  /** The raw free pages. */
+  /** The free pages, without caches. */
   freeBytes: number
-  /** What programs could still get: the system gives up caches for them. */
+  /** The memory that programs could still get: it includes caches that the system can drop. */
   availableBytes: number
   usedBytes: number
   percentUsed: number
 }
 
-/** The limits this process lives under, where its control group sets one (cgroup v2). */
+/** The limits of this process's control group (cgroup v2), and its use. */
 export interface ContainerFigures {
-  /** Null: no limit. */
+  /** Null if there is no limit. */
   memoryLimitBytes: number | null
-  /** Without file caches that the kernel can drop, as `docker stats` counts. */
+  /** Used memory without file caches that the kernel can drop, like `docker stats`. */
   memoryUsedBytes: number | null
-  /** Cores, in parts: 1.5. Null: no limit. */
+  /** Number of cores, possibly fractional, for example 1.5. Null if there is no limit. */
   cpuLimit: number | null
 }
 
-/** What the machine and this process use now (§2.11). */
+/** The resources that the machine and this process use now (§2.11). */
 export interface ResourceSnapshot {
   collectedAt: string
   host: {
@@ -38,52 +38,53 @@ export interface ResourceSnapshot {
     loadAvg: number[]
     uptimeSec: number
   }
-  /** Of all cores together. */
+  /** Percentage of all cores together. */
   cpu: { percent: number }
   memory: MemoryFigures
-  /** Where the data directory lies. */
+  /** The file system of the data directory. */
   disk: DiskFigures
   process: {
     pid: number
     runtime: string
     runtimeVersion: string
     uptimeSec: number
-    /** Of one core. */
+    /** Percentage of one core. */
     cpuPercent: number
     memoryRssBytes: number
     memoryHeapUsedBytes: number
   }
-  /** Beside the machine's figures, not in their place; null where nothing limits this process. */
+  /** The limits of the container, in addition to the machine's figures; null if nothing limits this process. */
   container: ContainerFigures | null
 }
 
-/** What the machine and the server used in one minute, and the deployments that ended in it. */
+/** The figures of the machine and the server in one minute, and the number of deployments that finished in it. */
 export interface MachineFacts {
-  /** Of all cores together, on average. */
+  /** Percentage of all cores together, on average. */
   cpuPercent: number
-  /** Of one core, on average. */
+  /** Percentage of one core, on average. */
   processCpuPercent: number
   memoryUsedBytes: number
   memoryTotalBytes: number
   memoryRssBytes: number
-  /** Where the data directory lies; null: not known. */
+  /** The file system of the data directory; null if unknown. */
   diskUsedPercent: number | null
   diskFreeBytes: number | null
-  /** Average of the last minute. */
+  /** The load average of the last minute. */
   load: number
   succeeded: number
   failed: number
 }
 
+/** The figures of one minute, with its time. */
 export interface MachineMinute extends MachineFacts {
-  /** The start of the minute, or of the first of several that were put together. */
+  /** The start of the minute, or of the first of several minutes that were merged. */
   at: string
 }
 
-/** A day of the machine. A minute in which the server did not run is not there. */
+/** The figures of a day. Minutes in which the server did not run are missing. */
 export interface MachineHistory {
   stepMinutes: number
-  /** The newest minute that there can be. */
+  /** The newest possible minute. */
   to: string
   items: MachineMinute[]
 }

@@ -1,18 +1,18 @@
-/** One file a deployment put in place: a line of `deployments/<id>.manifest`. */
+/** A file that a deployment put in place: a line of `deployments/<id>.manifest`. */
 export interface ManifestFile {
   /** Relative to the target, `/` between segments. */
   path: string
-  /** Bytes; of a symbolic link, the length of what it points to. */
+  /** Size in bytes; for a symbolic link, the length of its target path. */
   size: number
-  /** Unix permission bits and file type as in stat's `mode`. */
+  /** Unix permission bits and file type, like `mode` of stat. */
   mode: number
-  /** Hex; of a symbolic link, of what it points to. */
+  /** The SHA-256 in hex digits; for a symbolic link, of its target path. */
   sha256: string
-  /** What was there before; null: nothing. */
+  /** The previous file at this path; null if there was none. */
   before: { size: number; mode: number; sha256: string } | null
 }
 
-/** What one deployment changed against another (decisions, §4 there). */
+/** The differences between the files of two deployments (decisions, §4 there). */
 export interface Changes {
   added: string[]
   changed: string[]

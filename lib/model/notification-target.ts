@@ -1,9 +1,13 @@
 import type { EventKey } from './deployment.js'
 
-/** What a target understands. `generic` is svc's own JSON, signed by the Standard Webhooks convention. */
+/**
+ * The message formats of notification targets. `generic` is svc's own JSON, signed by the Standard Webhooks convention.
+ */
 export const notificationKinds = ['generic', 'slack', 'teams', 'feishu', 'dingtalk', 'wecom'] as const
+/** The message format of a target. */
 export type NotificationKind = (typeof notificationKinds)[number]
 
+/** The events that a target can subscribe to. */
 export const eventKeys: readonly EventKey[] = ['deploy_success', 'deploy_failure']
 
 /** The id under which lists show the target that the settings `webhook_…` describe. No stored target has it. */
@@ -11,26 +15,27 @@ export const settingsTargetId = 'settings'
 /** The maximum number of stored targets. */
 export const maxNotificationTargets = 50
 
-/** Where notifications go, as it is stored. */
+/** A target of notifications, as it is stored. */
 export interface NotificationTarget {
   id: string
   name: string
   kind: NotificationKind
-  /** Contains secrets in its path or query, if the kind is a chat service. */
+  /** For a chat service, the path or query of the address contains secrets. */
   url: string
-  /** Empty: messages are not signed. */
+  /** Empty means that messages are not signed. */
   secret: string
   events: EventKey[]
-  /** Empty: all projects. */
+  /** Empty means all projects. */
   projectIds: string[]
   enabled: boolean
   createdAt: string
   updatedAt: string
 }
 
-/** A target as the API answers it: without its secret, and without the part of its address that may be one. */
-export interface NotificationTargetView extends Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'events' | 'projectIds' | 'enabled'> {
-  /** Scheme, host and port; what follows is shown as `/…`. Empty if the settings have no address. */
+/** A target as the API returns it: without its secret, and without the part of its address that may be secret. */
+export interface NotificationTargetView
+  extends Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'events' | 'projectIds' | 'enabled'> {
+  /** Scheme, host and port; the rest is shown as `/…`. Empty if the settings have no address. */
   address: string
   hasSecret: boolean
   /** Whether the target comes from the settings `webhook_…`, where it is edited. */
@@ -40,7 +45,7 @@ export interface NotificationTargetView extends Pick<NotificationTarget, 'id' | 
   updatedAt: string | null
 }
 
-/** Chat services by the domain of their addresses; a subdomain belongs to its domain. */
+/** The domains of chat services. A subdomain belongs to its domain. */
 export const kindDomains: ReadonlyArray<{ domain: string; kind: NotificationKind }> = [
   { domain: 'feishu.cn', kind: 'feishu' },
   { domain: 'larksuite.com', kind: 'feishu' },
@@ -54,13 +59,13 @@ export const kindDomains: ReadonlyArray<{ domain: string; kind: NotificationKind
   { domain: 'webhook.office.com', kind: 'teams' }
 ]
 
-/** The kind that an address suggests: `notdingtalk.com` is any host. */
+/** Returns the kind that an address suggests. The whole domain must match: `notdingtalk.com` is `generic`. */
 export function suggestedKind(hostname: string): NotificationKind {
   const host = hostname.toLowerCase().replace(/\.$/, '')
   return kindDomains.find(({ domain }) => host === domain || host.endsWith(`.${domain}`))?.kind ?? 'generic'
 }
 
-/** An address without what may be secret: userinfo, path and query. */
+/** Returns an address without the parts that may be secret: userinfo, path and query. */
 export function maskedAddress(url: string): string {
   try {
     const { protocol, host } = new URL(url)

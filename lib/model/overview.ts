@@ -2,74 +2,88 @@ import type { ListedDeployment } from './deployment.js'
 import type { HealthReport, ServerStatus } from './health.js'
 import type { Project } from './project.js'
 
-/** What the panel's first page shows, in one answer: it is asked for again every few seconds. */
+/** The contents of the panel's first page, in one answer: the panel requests it every few seconds. */
 export interface Overview {
   status: ServerStatus
   health: HealthReport
   runningCount: number
   queuedCount: number
   broken: BrokenProjects
-  /** The last ones, newest first. */
+  /** The latest deployments, newest first. */
   deployments: ListedDeployment[]
   pinned: PinnedProject[]
-  /** Only while nothing has been deployed: the project that the first deployment goes to. */
+  /** The newest project, if nothing has been deployed yet; null otherwise. */
   newestProject: Project | null
-  /** Only where the query `days` asks for them. */
+  /** Null unless the query `days` asks for them. */
   days: RecentDays | null
 }
 
-/** The projects whose newest finished deployment failed, also in the background, and that no later one has mended. */
+/** The projects whose newest finished deployment failed, also in the background. */
 export interface BrokenProjects {
   total: number
-  /** Those that have been broken for the longest first; not all of them if there are many. */
+  /** The projects that have been broken for the longest first; not all of them if there are many. */
   items: BrokenProject[]
 }
 
+/** A project whose newest finished deployment failed. */
 export interface BrokenProject {
   projectId: string
   projectName: string
   projectEnv: string
-  /** When the first failure began after which no deployment succeeded. */
+  /** The start of the first failure since the last successful deployment. */
   since: string
   /** The deployment that failed last. */
   failed: DeploymentBrief
-  /** The newest deployment that succeeded; null: none. */
+  /** The newest deployment that succeeded; null if there is none. */
   lastGood: DeploymentBrief | null
-  /** Whether the files of `lastGood` are still in the target: there is nothing to go back to. */
+  /** Whether the files of `lastGood` are still in the target, so that a rollback to it is pointless. */
   isLastGoodLive: boolean
-  /** A deployment of the project that is queued or running; null: none. */
+  /** The id of a queued or running deployment of the project; null if there is none. */
   goingId: string | null
 }
 
-/** What a line about a deployment needs. */
+/** The fields of a deployment that one line about it needs. */
 export type DeploymentBrief = Pick<
   ListedDeployment,
-  'id' | 'status' | 'triggerSource' | 'message' | 'provenance' | 'startTime' | 'endTime' | 'errorMessage' | 'hasArtifact' | 'backgroundFailed'
+  | 'id'
+  | 'status'
+  | 'triggerSource'
+  | 'message'
+  | 'provenance'
+  | 'startTime'
+  | 'endTime'
+  | 'errorMessage'
+  | 'hasArtifact'
+  | 'backgroundFailed'
 >
 
-/** What the panel's page of a project shows beside the project itself, in one answer. */
+/** The contents of a project's page in the panel, except for the project itself, in one answer. */
 export interface ProjectOverview {
-  /** The deployment whose files are in the target; null: none is known. */
+  /** The deployment whose files are in the target; null if none is known. */
   live: ListedDeployment | null
-  /** If `live` is a rollback: the upload whose archive it deployed, unless that has been removed; else null. */
+  /**
+   * If `live` is a rollback, the deployment whose archive it deployed, unless that has been removed; null otherwise.
+   */
   liveSource: ListedDeployment | null
   broken: BrokenProject | null
-  /** The last ones, newest first. */
+  /** The latest deployments, newest first. */
   deployments: ListedDeployment[]
   deploymentCount: number
 }
 
-/** How the deployments of the last days ended; days on which none did are left out. */
+/** The results of the deployments of the last days. Days on which none finished are omitted. */
 export interface RecentDays {
-  /** Of the server (UTC): `2026-11-21`. */
+  /** The current date of the server (UTC): `2026-11-21`. */
   today: string
   items: DayCounts[]
 }
 
+/** The number of deployments of a day, by result. */
 export interface DayCounts {
   date: string
   success: number
   failed: number
 }
 
+/** The fields of a pinned project that the panel shows. */
 export type PinnedProject = Pick<Project, 'id' | 'name' | 'env' | 'status' | 'lastDeployAt'>

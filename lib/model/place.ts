@@ -1,25 +1,26 @@
-/** A directory or a file of the server's own file system, as one that can be chosen (decisions §10). */
+/** A directory or file of the server's file system that can be chosen in the panel (decisions §10). */
 export interface PlaceEntry {
   name: string
-  /** Absolute. */
+  /** An absolute path. */
   path: string
   isDir: boolean
   isSymlink: boolean
   isHidden: boolean
 }
 
+/** The entries of a directory. */
 export interface PlaceListing {
   path: string
-  /** Null above a root. */
+  /** The parent directory; null above a root. */
   parent: string | null
   exists: boolean
   isDir: boolean
   truncated: boolean
-  /** Directories first, then by name. */
+  /** Directories first, then sorted by name. */
   entries: PlaceEntry[]
 }
 
-/** Where choosing may begin. */
+/** The directories where choosing may begin. */
 export interface PlaceHome {
   home: string
   cwd: string
@@ -27,5 +28,7 @@ export interface PlaceHome {
   roots: string[]
 }
 
+/** The kinds of entries that a listing can be limited to. */
 export const inclusions = ['dirs', 'files', 'both'] as const
+/** Whether a listing includes directories, files, or both. */
 export type Inclusion = (typeof inclusions)[number]

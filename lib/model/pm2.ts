@@ -1,13 +1,14 @@
-/** A list item (§2.12): the instances of a cluster are one application. */
+/** An application in the list (§2.12). The instances of a cluster are one application. */
 export interface Pm2App {
   name: string
   pmId: number
   status: string
 }
 
-/** What a project's page shows of its application (§2.12, §4.11). */
+/** The application of a project, as the project's page shows it (§2.12, §4.11). */
 export type Pm2Binding = { bound: false; message: string } | { bound: true; found: false; name: string } | Pm2Details
 
+/** An application with its figures. */
 export interface Pm2Details extends Pm2App {
   bound: true
   found: true

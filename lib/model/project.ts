@@ -1,34 +1,36 @@
-/** Last deployment's state, or `idle` where there was none (§2.1; decided: the value set). */
-export type ProjectStatus = 'idle' | 'running' | 'success' | 'failed'
+/** The status of the last deployment, or `idle` if there was none (§2.1; decided: the value set). */
+export const projectStatuses = ['idle', 'running', 'success', 'failed'] as const
+/** The status of a project. */
+export type ProjectStatus = (typeof projectStatuses)[number]
 
-/** A project as it is stored and as the API answers it (§2.1). */
+/** A project as it is stored and as the API returns it (§2.1). */
 export interface Project {
   id: string
   name: string
   description: string
-  /** Absolute, normalised directory on the server. */
+  /** An absolute, normalised directory on the server. */
   deployPath: string
-  /** Project-specific deploy token: a secret. */
+  /** The deploy token of the project: a secret. */
   token: string
-  /** Empty: none. When set it takes precedence over any client-provided script. */
+  /** Empty means no script. A script here takes precedence over any script that the client provides. */
   preDeployScript: string
   postDeployScript: string
   postDeployAsync: boolean
-  /** null: follow the setting `allow_client_scripts`. */
+  /** Null follows the setting `allow_client_scripts`. */
   allowClientScripts: boolean | null
-  /** Names, or `PREFIX_*`, of the client's variables that reach its scripts when client scripts are off. */
+  /** Names, or `PREFIX_*`, of the client's variables that reach the scripts if client scripts are off. */
   allowedEnv: string[]
-  /** The user whose rights scripts and file operations below the target have; null: svc's own. */
+  /** The user whose rights scripts and file operations below the target have; null for svc's own user. */
   runAs: string | null
-  /** Octal, three or four digits, for scripts and files below the target; null: svc's own. */
+  /** Octal, three or four digits, for scripts and files below the target; null for svc's own umask. */
   umask: string | null
-  /** How long a script may run; null: follow the setting `script_timeout`. */
+  /** The time limit of a script in seconds; null follows the setting `script_timeout`. */
   scriptTimeoutSeconds: number | null
-  /** `sh`, `bash`, or the absolute path of a program that takes a script with `-c`; null: `sh`. */
+  /** `sh`, `bash`, or the absolute path of a program that takes a script with `-c`; null for `sh`. */
   scriptShell: string | null
-  /** Where scripts run, relative to the target and within it; null: the target itself. */
+  /** The working directory of scripts, relative to the target and within it; null for the target itself. */
   scriptDirectory: string | null
-  /** Limit of what svc keeps of the project (archives and outputs), in MB; null: no limit of its own. */
+  /** Maximum size of what svc keeps of the project (archives and outputs), in MB; null for no limit of its own. */
   maxDiskMb: number | null
   env: string
   categoryId: string | null
@@ -41,12 +43,13 @@ export interface Project {
   updatedAt: string
 }
 
-/** A hundred terabytes. */
+/** Maximum of `maxDiskMb`: a hundred terabytes. */
 export const maxDiskMbLimit = 100_000_000
 
+/** The environment of a project that does not name one. */
 export const defaultEnv = 'production'
 
-/** The scripts of a project's last successful deployment that ran any, to fill the project's own in one click. */
+/** The scripts of a project's last successful deployment that ran any, to copy them into the project with one click. */
 export interface RecentScripts {
   deployId: string | null
   preDeployScript: string

@@ -1,33 +1,33 @@
 import { oneLine, unprintableIn } from '../base/one-line.js'
 import { withoutCredentials } from './repository.js'
 
-/** The longest `provenance` field that an upload may carry, in bytes of JSON. */
+/** Maximum size of the `provenance` field of an upload, in bytes of JSON. */
 export const maxProvenanceBytes = 16 * 1024
 
 /** A continuous integration run, as its system names it. */
 export interface CiRun {
-  /** The system's own name, for example "GitHub Actions". */
+  /** The system's name, for example "GitHub Actions". */
   system: string
-  /** The number that people see, for example "42" or "42.1". */
+  /** The run number that people see, for example "42" or "42.1". */
   run: string | null
   /** The address of the run's page: http or https, without credentials. */
   url: string | null
-  /** Who started the run, as the system names them. */
+  /** The user who started the run, as the system names them. */
   actor: string | null
 }
 
 /**
- * Where a deployment comes from, as its client claims: the server checks the form of each value, not its truth. Values
+ * The origin of a deployment as its client claims it: the server checks the form of each value, not its truth. Values
  * that the client does not know are null.
  */
 export interface Provenance {
-  /** What sent the archive. */
+  /** The program that sent the archive. */
   source: 'cli' | 'panel'
   /** The full id of the git commit: 40 or 64 hexadecimal digits. */
   commit: string | null
   branch: string | null
   tag: string | null
-  /** The author's name, without the address. */
+  /** The author's name, without the email address. */
   author: string | null
   /** The first line of the commit's message. */
   subject: string | null
@@ -37,17 +37,27 @@ export interface Provenance {
   repository: string | null
   /** Null if no continuous integration system ran the command. */
   ci: CiRun | null
-  /** Who sent it from the panel, for example "admin"; null for other sources. */
+  /** The user who sent it from the panel, for example "admin"; null for other sources. */
   by: string | null
 }
 
-/** The longest text of each field, in characters. */
+/** The maximum length of each field, in characters. */
 export const provenanceLengths = {
-  branch: 300, tag: 300, author: 200, subject: 500, repository: 1000, by: 200, system: 100, run: 100, url: 2000, actor: 200
+  branch: 300,
+  tag: 300,
+  author: 200,
+  subject: 500,
+  repository: 1000,
+  by: 200,
+  system: 100,
+  run: 100,
+  url: 2000,
+  actor: 200
 } as const
 
+/** How a provenance is read. */
 export interface ProvenanceReading {
-  /** The error for a field: `commit`, `ci.url`, or "" for the whole value; `reason` continues a sentence. */
+  /** Returns the error for a field: `commit`, `ci.url`, or "" for the whole value. `reason` continues a sentence. */
   wrong(field: string, reason: string): Error
   /** Whether control characters are escaped, as in packages, or refused, as in requests. */
   unprintable: 'escape' | 'refuse'
@@ -55,7 +65,7 @@ export interface ProvenanceReading {
 
 /**
  * Reads a claimed provenance: null stays null, missing keys become null, unknown keys are ignored, and credentials are
- * removed from addresses. Throws what `wrong` returns for a value of a wrong type or form.
+ * removed from addresses. Throws the error that `wrong` returns for a value of a wrong type or form.
  */
 export function readProvenance(given: unknown, reading: ProvenanceReading): Provenance | null {
   if (given === null || given === undefined) return null
@@ -81,7 +91,12 @@ function readRun(given: unknown, reading: ProvenanceReading): CiRun | null {
   const { system, run, url, actor } = provenanceLengths
   const name = claim.text('system', system)
   if (name === null) throw reading.wrong('ci.system', 'is missing: the name of the system is needed')
-  return { system: name, run: claim.text('run', run), url: claim.address('url', url), actor: claim.text('actor', actor) }
+  return {
+    system: name,
+    run: claim.text('run', run),
+    url: claim.address('url', url),
+    actor: claim.text('actor', actor)
+  }
 }
 
 function readerOf(given: unknown, parent: string, { wrong, unprintable }: ProvenanceReading) {
@@ -90,7 +105,7 @@ function readerOf(given: unknown, parent: string, { wrong, unprintable }: Proven
   const value = (name: string): unknown => (Object.hasOwn(fields, name) ? fields[name] : undefined)
   const at = (name: string): string => (parent === '' ? name : `${parent}.${name}`)
 
-  /** Empty text is null. */
+  /** Returns a text field; empty text becomes null. */
   function text(name: string, max: number): string | null {
     const found = value(name)
     if (found === undefined || found === null || found === '') return null
@@ -121,7 +136,7 @@ function readerOf(given: unknown, parent: string, { wrong, unprintable }: Proven
       if (found !== null && typeof found !== 'boolean') throw wrong(at(name), 'must be true, false or null')
       return found
     },
-    /** An address that a browser may be sent to. */
+    /** Returns an address that is safe as a link in a browser. */
     address(name: string, max: number): string | null {
       const found = text(name, max)
       if (found === null) return null
@@ -132,12 +147,12 @@ function readerOf(given: unknown, parent: string, { wrong, unprintable }: Proven
   }
 }
 
-/** Whether the text is the full id of a commit, in lower case. */
+/** Returns whether the text is the full id of a commit, in lower case. */
 export function isCommitId(text: string): boolean {
   return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text)
 }
 
-/** An http or https address without credentials, as URL writes it; null for anything else. */
+/** Returns an http or https address without credentials, as URL writes it; null for anything else. */
 export function webAddress(text: string): string | null {
   if (!URL.canParse(text)) return null
   const url = new URL(text)
@@ -147,7 +162,7 @@ export function webAddress(text: string): string | null {
   return url.href
 }
 
-/** The first digits of a commit's id, as people write it. */
+/** Returns the first digits of a commit's id, as people write it. */
 export function shortCommit(commit: string): string {
   return commit.slice(0, 7)
 }

@@ -3,7 +3,7 @@
  * URLS").
  */
 
-/** Where a repository is: `example.org` and `team/shop`. */
+/** The host and path of a repository: `example.org` and `team/shop`. */
 export interface RepositoryPlace {
   host: string
   path: string
@@ -12,8 +12,8 @@ export interface RepositoryPlace {
 const scpLike = /^(?:[^/]*@)?(\[[^\]/]+\]|[^/:@\s]{2,}):(?!\/\/|:)(.+)$/
 
 /**
- * The address without user name, password, query and fragment, which may be credentials. Null if nothing remains that
- * another machine could use: an empty text, a local path, an unknown form.
+ * Returns the address without user name, password, query and fragment, which may be credentials. Returns null if
+ * another machine could not use the rest: an empty text, a local path, an unknown form.
  */
 export function withoutCredentials(address: string): string | null {
   const given = address.trim()
@@ -28,11 +28,11 @@ function ofScheme(given: string, scheme: string): string | null {
   if (!['http', 'https', 'ssh', 'git', 'git+ssh', 'ssh+git'].includes(scheme) || !URL.canParse(given)) return null
   const url = new URL(given)
   if (url.host === '') return null
-  // Not by setters: they do nothing for some schemes.
+  // The setters of URL do nothing for some schemes.
   return `${scheme}://${url.host}${url.pathname.replace(/\/+$/, '')}`
 }
 
-/** The host and the path of an address that `withoutCredentials` returned; null if it has none. */
+/** Returns the host and the path of an address that `withoutCredentials` returned; null if it does not have both. */
 export function repositoryPlace(address: string): RepositoryPlace | null {
   const isUrl = address.includes('://')
   const [, host, path] = (isUrl ? /^[^:]+:\/\/([^/]+)\/(.+)$/ : scpLike).exec(address) ?? []

@@ -1,12 +1,15 @@
 import { Refusal } from '../base/refusal.js'
 
-/** The states of a record that a client expects (`If-Match`); undefined: any. Of most records, a state is its `updatedAt`. */
+/**
+ * The states of a record that a client expects (`If-Match`); undefined accepts any. For most records, the state is
+ * their `updatedAt`.
+ */
 export interface Seen {
   seen?: readonly string[] | undefined
 }
 
-/** Refuses a change of a record that is not in a state that the client expects: 412 `changed_since`. */
+/** Refuses the change of a record whose state is not one that the client expects: 412 `changed_since`. */
 export function checkSeen({ seen }: Seen, state: string, what: string): void {
   if (seen === undefined || seen.includes(state)) return
-  throw new Refusal('precondition', 'changed_since', `${what} has changed since the state that If-Match names: read it again`)
+  throw new Refusal('precondition', 'changed_since', `${what} has changed since the state in If-Match. Read it again`)
 }

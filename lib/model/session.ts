@@ -4,7 +4,7 @@ export interface BrowserSession {
   createdAt: string
   /** Accurate to a minute. */
   lastUsedAt: string
-  /** The latest end, however often the session is used. */
+  /** The time at which the session ends at the latest, however often it is used. */
   expiresAt: string
   /** Whether the browser keeps the session when it is closed. */
   remember: boolean
@@ -13,12 +13,12 @@ export interface BrowserSession {
   userAgent: string | null
 }
 
-/** A session in the list. `current`: the session that asks. */
+/** A session in the list. `current` marks the session of this request. */
 export interface ListedSession extends BrowserSession {
   current: boolean
 }
 
-/** The caller, as `GET /api/auth/session` describes it. Without a session the last three are null. */
+/** The caller, as `GET /api/auth/session` describes it. Without a session the last three fields are null. */
 export interface SignedIn {
   role: string
   name: string

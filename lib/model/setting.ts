@@ -1,14 +1,14 @@
-/** Which control a form shows. */
+/** The control that a form shows for a setting. */
 export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
 
-/** What is to be known of a setting, apart from its value (§2.7). */
+/** The description of a setting, without its value (§2.7). */
 export interface SettingDescription {
   key: string
   type: SettingType
-  /** In English, as docs/settings.md has it. */
+  /** The unit in English, as in docs/settings.md. */
   unit: string | null
   default: string
   help: string
-  /** Of a list: the only items that it takes. */
+  /** The allowed items of a list. */
   choices?: readonly string[]
 }

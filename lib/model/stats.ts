@@ -1,13 +1,13 @@
-/** How many deployments began on each day. */
+/** The number of deployments that began on each day. */
 export interface Heatmap {
   days: number
-  /** One for each day, oldest first; days begin at midnight UTC. */
+  /** One cell per day, oldest first. Days begin at midnight UTC. */
   cells: Array<{ date: string; count: number; failed: number }>
 }
 
-/** How the deployments of each day ended. */
+/** The results of the deployments of each day. */
 export interface SuccessRates {
   days: number
-  /** As of the heatmap; the rate is in percent, null for a day on which nothing was finished. */
+  /** One point per day, like the heatmap. The rate is a percentage, or null if no deployment finished on that day. */
   points: Array<{ date: string; success: number; failed: number; rate: number | null }>
 }

@@ -1,12 +1,15 @@
-/** What the data directory and the targets take (decisions §7), in bytes. */
+/** The disk space that the data directory and the targets use (decisions §7), in bytes. */
 export interface StorageUsage {
-  /** `bytes`: the sum of the totals; the others are those of its file system, null where unknown. */
+  /**
+   * The data directory. `bytes` is the sum of the totals; the other figures are those of its file system, null if
+   * unknown.
+   */
   home: { path: string; bytes: number; freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }
   totals: StorageTotals
   projects: ProjectUsage[]
 }
 
-/** `logs`: output and lists of files; an archive with several names (a rollback's) counts once. */
+/** `logs` includes outputs and manifests. An archive with several names (a rollback's) is counted once. */
 interface StorageTotals {
   archives: number
   logs: number
@@ -14,12 +17,13 @@ interface StorageTotals {
   database: number
 }
 
+/** The disk space of one project. */
 export interface ProjectUsage {
   projectId: string
   archiveCount: number
   archiveBytes: number
   logBytes: number
-  /** null: missing, or too large to be counted while somebody waits. */
+  /** Size of the target; null if it is missing, or too large to be measured during a request. */
   deployPathBytes: number | null
 }
 
@@ -29,14 +33,17 @@ export interface FoundBytes {
   bytes: number
 }
 
+/** The result of cleaning up the data directory. */
 export interface Cleaned {
   dryRun: boolean
   archives: Array<{ deployId: string; projectId: string; bytes: number }>
   temporaryFiles: FoundBytes[]
-  /** Files of deployments without a record that went, or would go: none unless the request says so. */
+  /**
+   * Deployment files without a record that were removed, or would be. Empty unless the request asks for their removal.
+   */
   unrecordedFiles: FoundBytes[]
-  /** Those that stay: they may be all that a lost database has left. */
+  /** Deployment files without a record that stay: they may be all that is left of a lost database. */
   unrecordedLeft: FoundBytes[]
-  /** Less than the sum, where a file has another name that stays. */
+  /** The freed space. It is less than the sum if a removed file has another name that stays. */
   freedBytes: number
 }

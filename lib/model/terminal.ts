@@ -1,19 +1,19 @@
 /*
- * The wire of the terminal: one JSON object a text frame. Positions count the UTF-8 bytes of all `data` since the
- * session began, whichever connection they went over.
+ * The protocol of the terminal: one JSON object per text frame. Positions count the UTF-8 bytes of all `data` since the
+ * session began, across all of its connections.
  */
 
-/** What a client says. */
+/** A message from a client. */
 export type TerminalInput =
   | { type: 'input'; data: string }
   | { type: 'resize'; cols: number; rows: number }
   | { type: 'ping' }
-  /** The position up to which `data` has been drawn. */
+  /** The position up to which the client has drawn `data`. */
   | { type: 'ack'; bytes: number }
 
-/** What the server says. */
+/** A message from the server. */
 export type TerminalMessage =
-  /** The first one of a connection. `offset`: the position at which the next `data` begins. */
+  /** The first message of a connection. `offset` is the position at which the next `data` begins. */
   | {
       type: 'ready'
       sessionId: string
@@ -26,13 +26,14 @@ export type TerminalMessage =
       offset: number
     }
   | { type: 'data'; data: string }
-  /** After all data; the server closes. */
+  /** Sent after all data; the server then closes the connection. */
   | { type: 'exit'; exitCode: number | null; signal: string | null }
-  /** The server closes, but for `invalid_message` and `input_overflow`. */
+  /** The server closes the connection, except after `invalid_message` and `input_overflow`. */
   | { type: 'error'; reason: TerminalErrorReason; message: string }
-  /** Milliseconds since 1970. */
+  /** `ts` is in milliseconds since 1970. */
   | { type: 'pong'; ts: number }
 
+/** Why the server refuses a message or closes a terminal. */
 export type TerminalErrorReason =
   | 'session_not_found'
   | 'too_many_sessions'
@@ -44,12 +45,17 @@ export type TerminalErrorReason =
   | 'invalid_message'
   | 'input_overflow'
 
-/** `GET /api/terminal/available`; `reason`: why not, a sentence; `code`: that of the refusal it would be. */
+/**
+ * The answer of `GET /api/terminal/available`. If the terminal is not available, `reason` is a sentence that says why,
+ * and `code` is the error code that opening one would return.
+ */
 export interface TerminalAvailability {
   available: boolean
   reason?: string
   code?: string
 }
 
+/** Maximum number of columns or rows of a terminal. */
 export const maxTerminalSide = 1000
+/** The size of a terminal if the client does not give one. */
 export const defaultTerminalSize = { cols: 80, rows: 24 } as const

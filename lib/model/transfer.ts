@@ -1,17 +1,18 @@
 import type { Project } from './project.js'
 
-/** What an import does with a record that is here already (§4.13, import rule 1): the first two leave it as it is. */
+/** How an import treats existing records (§4.13, import rule 1): the first two strategies leave them unchanged. */
 export const strategies = ['skip-existing', 'merge', 'overwrite'] as const
+/** The strategy of an import. */
 export type Strategy = (typeof strategies)[number]
 
-/** Ids; of settings their keys, of artifacts the projects'. */
+/** The records of one kind by result: ids, keys for settings, and project ids for artifacts. */
 export interface PartResult {
   created: string[]
   replaced: string[]
   skipped: string[]
 }
 
-/** What an import did, or by a dry run would do. */
+/** The result of an import, or of a dry run. */
 export interface ImportResult {
   strategy: Strategy
   dryRun: boolean
@@ -22,45 +23,59 @@ export interface ImportResult {
   logSources: PartResult
   notificationTargets: PartResult
   deployments: PartResult
-  /** `created` and `replaced`: restored to the target of a project that was. */
+  /** `created` and `replaced` are the projects whose artifact was restored to the target. */
   artifacts: PartResult & { failed: Array<{ id: string; error: string }> }
   brings: ImportBrings
   notes: string[]
 }
 
-/** What of created and replaced records can do harm, to be looked at before it comes: paths, scripts and settings. */
+/**
+ * The parts of created and replaced records that could do harm, for a review before the import: paths, scripts and
+ * settings.
+ */
 export interface ImportBrings {
-  /** `value` is null where it is a secret. */
+  /** `value` is null for a secret. */
   settings: Array<{ key: string; value: string | null }>
   projects: BroughtProject[]
   logSources: Array<{ id: string; projectId: string; filePath: string }>
-  /** `address` is that without what may be secret. */
+  /** `address` omits the parts that may be secret. */
   notificationTargets: Array<{ id: string; name: string; address: string }>
 }
 
+/** The parts of an imported project that could do harm. */
 export type BroughtProject = Pick<
   Project,
-  'id' | 'name' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' |
-  'runAs' | 'scriptShell' | 'scriptDirectory'
+  | 'id'
+  | 'name'
+  | 'deployPath'
+  | 'preDeployScript'
+  | 'postDeployScript'
+  | 'postDeployAsync'
+  | 'allowClientScripts'
+  | 'allowedEnv'
+  | 'runAs'
+  | 'scriptShell'
+  | 'scriptDirectory'
 > & {
-  /** Of its scripts; the value of a secret is null, and has to be set. */
+  /** The variables of its scripts. The value of a secret is null and has to be set after the import. */
   variables: Array<{ name: string; value: string | null }>
-  /** Whether files come for its deployPath. */
+  /** Whether the package contains files for its deployPath. */
   hasArtifact: boolean
 }
 
-/** Errors break something now, warnings are what is merely not there yet. */
+/** The severity of a finding: an error breaks something now; a warning is something that does not exist yet. */
 export type Level = 'ok' | 'warning' | 'error'
 
+/** The checks of `svc verify`. */
 export type Check = 'database' | 'deployments' | 'deployPath' | 'token' | 'serverUrl' | 'server'
 
-/** One thing that `svc verify` looked at. */
+/** One finding of `svc verify`. */
 export interface Finding {
   check: Check
   level: Level
-  /** The id of the project or deployment it is about. */
+  /** The id of the project or deployment that the finding is about. */
   id: string | null
   message: string
-  /** What to do about it. */
+  /** Advice for the user; null if there is nothing to do. */
   next: string | null
 }

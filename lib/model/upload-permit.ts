@@ -1,11 +1,11 @@
 import type { Project } from './project.js'
 
-/** What an upload may be, as `GET /api/deploy/check` answers it. */
+/** The limits of an upload, as `GET /api/deploy/check` returns them. */
 export interface UploadPermit {
   success: true
   project: Pick<Project, 'id' | 'name' | 'env'>
-  /** Maximum size of the archive. */
+  /** Maximum size of the archive in bytes. */
   maxUploadBytes: number
-  /** Maximum uncompressed size of the archive. */
+  /** Maximum uncompressed size of the archive in bytes. */
   maxExtractedBytes: number
 }

@@ -1,35 +1,36 @@
 /*
- * Messages as chat services take them. Each stays below the limits that its service documents, whatever a name or a
- * message contains, and nothing in them becomes a link, a mention or a picture:
+ * Messages in the formats of chat services. Each message stays below the limits that its service documents, whatever
+ * the names and messages contain. Nothing in a text becomes a link, a mention or a picture:
  *
  *   Slack      header 150 characters, at most 10 fields of 2,000 each; & < > are escaped
- *   Teams      28 KB; text runs, which know no markdown
- *   Feishu     20 KB; text elements, which know no markup
- *   DingTalk   20,000 bytes; markdown with backslashes
- *   WeCom      4,096 bytes of markdown, which has no escapes: its signs are written as wide ones
+ *   Teams      28 KB; text runs without markdown
+ *   Feishu     20 KB; text elements without markup
+ *   DingTalk   20,000 bytes; markdown with backslash escapes
+ *   WeCom      4,096 bytes of markdown without escapes: its special characters are replaced by their full-width forms
  */
 import type { Notification } from './events.js'
 import { bytesOf, chatLines, clip, jsonBytesOf, linkText, titleOf } from './chat-text.js'
 
 const slackTitleLength = 150
 const slackFieldLength = 2_000
-/** Ten values of it and the title are below 20 KB. */
+/** Ten values of this size and the title stay below 20 KB. */
 const valueBytes = 1_500
 const titleBytes = 600
 const weComBytes = 4_096
 const weComValueBytes = 320
 
-const ofValue = { max: valueBytes, measure: jsonBytesOf }
-const ofTitle = { max: titleBytes, measure: jsonBytesOf }
+const valueLimit = { max: valueBytes, measure: jsonBytesOf }
+const titleLimit = { max: titleBytes, measure: jsonBytesOf }
 
-/** Slack: Block Kit, with `text` for notifications and screen readers. */
+/** Returns the message for Slack: Block Kit, with `text` for notifications and screen readers. */
 export function slackPayload(notification: Notification): unknown {
   const title = titleOf(notification)
   const fields = chatLines(notification).map(([name, value]) => {
     return { type: 'mrkdwn', text: clip(`*${name}*\n${value}`, { max: slackFieldLength, escape: slackText }) }
   })
   const { url } = notification
-  const link = url === null ? [] : [{ type: 'section', text: { type: 'mrkdwn', text: `<${slackAddress(url)}|${linkText}>` } }]
+  const link =
+    url === null ? [] : [{ type: 'section', text: { type: 'mrkdwn', text: `<${slackAddress(url)}|${linkText}>` } }]
   return {
     text: clip(title, { max: slackFieldLength, escape: slackText }),
     blocks: [
@@ -46,18 +47,18 @@ function slackText(character: string): string {
   return slackEscapes[character] ?? character
 }
 
-/** Within `<address|text>`. */
+/** Escapes an address within `<address|text>`. */
 function slackAddress(url: string): string {
   return url.replace(/[|<>]/g, encodeURIComponent).replace(/&/g, '&amp;')
 }
 
-/** Microsoft Teams: an Adaptive Card for a workflow that begins with "When a Teams webhook request is received". */
+/** Returns an Adaptive Card for a Teams workflow that begins with "When a Teams webhook request is received". */
 export function teamsPayload(notification: Notification): unknown {
   const { event, url } = notification
-  const title = clip(titleOf(notification), ofTitle)
+  const title = clip(titleOf(notification), titleLimit)
   const color = event === 'deploy_failure' ? 'Attention' : event === 'deploy_success' ? 'Good' : 'Default'
   const facts = chatLines(notification).map(([name, value]) => {
-    return richText([{ text: `${name}: `, weight: 'Bolder' }, { text: clip(value, ofValue) }])
+    return richText([{ text: `${name}: `, weight: 'Bolder' }, { text: clip(value, valueLimit) }])
   })
   return {
     type: 'message',
@@ -90,38 +91,45 @@ function richText(runs: readonly TextRun[]): object {
   return { type: 'RichTextBlock', inlines: runs.map(run => ({ type: 'TextRun', ...run })) }
 }
 
-/** Feishu and Lark: a rich-text message, paragraphs of text elements, which are shown as they stand. */
+/** Returns the message for Feishu and Lark: rich text with paragraphs of plain text elements. */
 export function feishuPayload(notification: Notification): object {
   const { url } = notification
-  const title = clip(titleOf(notification), ofTitle)
-  const content: object[][] = chatLines(notification).map(([name, value]) => [{ tag: 'text', text: `${name}: ${clip(value, ofValue)}` }])
+  const title = clip(titleOf(notification), titleLimit)
+  const content: object[][] = chatLines(notification).map(([name, value]) => [
+    { tag: 'text', text: `${name}: ${clip(value, valueLimit)}` }
+  ])
   if (url !== null) content.push([{ tag: 'a', text: linkText, href: url }])
-  // One language is enough: it is shown to everybody, and this is the one that every edition knows.
-  return { msg_type: 'post', content: { post: { zh_cn: { title, content: [[{ tag: 'text', text: title }], ...content] } } } }
+  // One language is enough: it is shown to everybody, and every edition supports this one.
+  return {
+    msg_type: 'post',
+    content: { post: { zh_cn: { title, content: [[{ tag: 'text', text: title }], ...content] } } }
+  }
 }
 
-/** DingTalk: markdown, whose title is what a notification shows. */
+/** Returns the message for DingTalk: markdown. Its title is shown in notifications. */
 export function dingtalkPayload(notification: Notification): unknown {
   const title = titleOf(notification)
-  const lines = chatLines(notification).map(([name, value]) => `- **${name}**: ${clip(value, { ...ofValue, escape: plain })}`)
+  const lines = chatLines(notification).map(
+    ([name, value]) => `- **${name}**: ${clip(value, { ...valueLimit, escape: plain })}`
+  )
   const link = notification.url === null ? [] : ['', `[${linkText}](${notification.url})`]
-  const text = [`#### ${clip(title, { ...ofTitle, escape: plain })}`, '', ...lines, ...link].join('\n')
-  return { msgtype: 'markdown', markdown: { title: clip(title, ofTitle), text } }
+  const text = [`#### ${clip(title, { ...titleLimit, escape: plain })}`, '', ...lines, ...link].join('\n')
+  return { msgtype: 'markdown', markdown: { title: clip(title, titleLimit), text } }
 }
 
-/** What a name or a message says must not become a link, a picture or a tag. */
+/** Escapes markdown, so that a name or a message cannot become a link, a picture or a tag. */
 function plain(character: string): string {
   return /[\\`*[\]<>]/.test(character) ? `\\${character}` : character
 }
 
-/** WeCom: markdown. What does not fit is left out from the end; the link comes first. */
+/** Returns the message for WeCom: markdown. Lines that do not fit are dropped from the end. The link comes first. */
 export function weComPayload(notification: Notification): unknown {
-  const ofLine = { max: weComValueBytes, measure: bytesOf, escape: wide }
+  const lineLimit = { max: weComValueBytes, measure: bytesOf, escape: wide }
   const link = notification.url === null ? [] : [`[${linkText}](${notification.url})`]
   const lines = [
-    `**${clip(titleOf(notification), ofLine)}**`,
+    `**${clip(titleOf(notification), lineLimit)}**`,
     ...link,
-    ...chatLines(notification).map(([name, value]) => `> ${name}: ${clip(value, ofLine)}`)
+    ...chatLines(notification).map(([name, value]) => `> ${name}: ${clip(value, lineLimit)}`)
   ]
   let content = ''
   for (const line of lines) {
@@ -132,7 +140,14 @@ export function weComPayload(notification: Notification): unknown {
 }
 
 const wideForms: Readonly<Record<string, string>> = {
-  '<': '＜', '>': '＞', '[': '［', ']': '］', '*': '＊', '`': '｀', '#': '＃', '@': '＠'
+  '<': '＜',
+  '>': '＞',
+  '[': '［',
+  ']': '］',
+  '*': '＊',
+  '`': '｀',
+  '#': '＃',
+  '@': '＠'
 }
 
 function wide(character: string): string {

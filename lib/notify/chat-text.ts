@@ -1,19 +1,25 @@
 import { shortCommit, type Provenance } from '../model/provenance.js'
 import { headlineOf, type Notification } from './events.js'
 
-/** In title and text of every chat message: such services let only messages through that contain an agreed word. */
+/** Part of every title and text, because chat services can require a keyword in each message. */
 const keyword = 'svc'
-export const linkText = 'To this deployment'
-/** Characters of one value in a chat message; the generic form carries all of it. */
+/** Text of the link to the deployment. */
+export const linkText = 'Open this deployment'
+/** Maximum characters of one value in a chat message. The generic payload contains the whole value. */
 const maxChatCharacters = 1000
 
-/** One line that says what happened, with the keyword. */
+/** Returns one line that says what happened, with the keyword. */
 export function titleOf(notification: Notification): string {
   return `${keyword} · ${oneLine(headlineOf(notification))}`
 }
 
-/** What a person wants to know, as name and value; what is unknown is left out. At most ten, which is Slack's limit. */
-export function chatLines({ project, deployment, errorMessage, timestamp }: Notification): Array<[name: string, value: string]> {
+/** Returns the facts of an event as names and values, without unknown ones. At most ten, which is Slack's limit. */
+export function chatLines({
+  project,
+  deployment,
+  errorMessage,
+  timestamp
+}: Notification): Array<[name: string, value: string]> {
   const lines: Array<[string, string | null]> = [
     ['Project', `${project.name} (${project.id})`],
     ['Target', project.deployPath],
@@ -29,16 +35,18 @@ export function chatLines({ project, deployment, errorMessage, timestamp }: Noti
   return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
 }
 
-/** `1a2b3c4 on main, by Ada`, as the client claims. */
+/** Returns a line like `1a2b3c4 on main, by Ada`, as claimed by the client. */
 function commitLine(provenance: Provenance | null): string | null {
   if (provenance === null) return null
   const { commit, branch, tag, author } = provenance
   const name = tag ?? branch
-  const parts = [commit && shortCommit(commit), name && (commit === null ? name : `on ${name}`)].filter(Boolean).join(' ')
+  const parts = [commit && shortCommit(commit), name && (commit === null ? name : `on ${name}`)]
+    .filter(Boolean)
+    .join(' ')
   return parts === '' || author === null ? parts : `${parts}, by ${author}`
 }
 
-/** `Drone 42, https://drone.example.org/42`. */
+/** Returns a line like `Drone 42, https://drone.example.org/42`. */
 function runLine(provenance: Provenance | null): string | null {
   const { system, run, url } = provenance?.ci ?? { system: null, run: null, url: null }
   if (system === null) return null
@@ -50,21 +58,22 @@ function oneLine(text: string): string {
   return line.length > maxChatCharacters ? `${sliceWhole(line, maxChatCharacters)}…` : line
 }
 
-/** Never half of a surrogate pair. */
+/** Cuts a text without splitting a surrogate pair. */
 function sliceWhole(text: string, length: number): string {
   return text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
 }
 
+/** Options of `clip`. */
 export interface Clipping {
-  /** The maximum of `measure` over the result, the ellipsis included. */
+  /** Maximum of `measure` for the result, including the ellipsis. */
   max: number
-  /** How a character is written where it would mean something else; default: as it is. */
+  /** Escapes one character. Default: unchanged. */
   escape?: (character: string) => string
-  /** What the limit counts; default: UTF-16 units, as `length`. */
+  /** Measures a text in the unit of the limit. Default: UTF-16 units, like `length`. */
   measure?: (text: string) => number
 }
 
-/** The text escaped, and cut at a whole character if the escaped text exceeds the limit. */
+/** Escapes a text, and cuts it after a whole character if the escaped text exceeds the limit. */
 export function clip(text: string, { max, escape = same, measure = lengthOf }: Clipping): string {
   const end = measure('…')
   let clipped = ''
@@ -82,6 +91,7 @@ export function clip(text: string, { max, escape = same, measure = lengthOf }: C
 
 const same = (text: string): string => text
 const lengthOf = (text: string): number => text.length
+/** Returns the size of a text in UTF-8 bytes. */
 export const bytesOf = (text: string): number => Buffer.byteLength(text)
-/** Bytes of the text in a JSON string, without its quotes. */
+/** Returns the size of a text in bytes within a JSON string, without the quotes. */
 export const jsonBytesOf = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2

@@ -1,30 +1,30 @@
 import type { NotificationKind } from '../model/notification-target.js'
 
-/** An answer that came: its status, and its body if that ended in time. */
+/** A response: its status, and its body if the body was complete in time. */
 export interface Answer {
   status: number
   text: string | null
 }
 
-/** Codes that the services document, as the end of a sentence that says what to do. */
+/** Error codes documented by the services, as the end of a sentence that says what to do. */
 const knownCodes: Partial<Record<NotificationKind, Readonly<Record<number, string>>>> = {
   feishu: {
     9499: 'it cannot read the message',
-    11232: 'too many messages',
+    11232: 'too many messages were sent',
     19001: 'the address is not valid',
     19021: 'the signature does not match: check the secret',
-    19022: "this server's address is not in its list",
+    19022: "this server's IP address is not on its allow list",
     19024: 'its keyword is missing: set "svc" as the keyword'
   },
   dingtalk: {
-    130101: 'too many messages',
+    130101: 'too many messages were sent',
     300001: 'the address is not valid',
-    310000: 'its security settings refuse it: set "svc" as the keyword, or check the secret',
+    310000: 'its security settings reject the message: set "svc" as the keyword, or check the secret',
     400013: 'the group was dissolved',
-    410100: 'too many messages'
+    410100: 'too many messages were sent'
   },
   wecom: {
-    45009: 'too many messages',
+    45009: 'too many messages were sent',
     40008: 'it cannot read the message',
     93000: 'the address is not valid',
     93004: 'the robot was stopped',
@@ -33,8 +33,9 @@ const knownCodes: Partial<Record<NotificationKind, Readonly<Record<number, strin
 }
 
 /**
- * Why a target did not take a message, as a clause without anything of the address; null: it took it. Chat services answer
- * 200 to messages that they do not show, with a code in the body. The body of a generic receiver is its own business.
+ * Returns why a target did not accept a message, as a clause without the address, or null if it did. Chat services
+ * answer 200 to messages that they do not show, with an error code in the body. The body of a generic receiver is
+ * ignored.
  */
 export function complaintOf({ status, text }: Answer, kind: NotificationKind): string | null {
   const isGood = status >= 200 && status <= 299
@@ -48,7 +49,7 @@ function complaintIn(text: string, kind: NotificationKind, isGood: boolean): str
     case 'generic':
       return null
     case 'slack':
-      // One word beside the status: `invalid_blocks`, `no_service`, `channel_is_archived`.
+      // Slack sends one word with the status: `invalid_blocks`, `no_service`, `channel_is_archived`.
       return !isGood && /^[a-z][a-z_]{2,60}$/.test(text.trim()) ? text.trim() : null
     case 'teams':
       return teamsComplaint(text)
@@ -57,10 +58,10 @@ function complaintIn(text: string, kind: NotificationKind, isGood: boolean): str
   }
 }
 
-/** The older connectors answer 200 with a sentence; workflows answer with an error object. */
+/** Older connectors answer 200 with a sentence. Workflows answer with an error object. */
 function teamsComplaint(text: string): string | null {
   const [, status] = /HTTP error (\d{3})/.exec(text) ?? []
-  if (status !== undefined) return `the status ${status} of Teams`
+  if (status !== undefined) return `the Teams status ${status}`
   const code = (parsed(text)?.['error'] as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' && /^\w{1,60}$/.test(code) ? code : null
 }

@@ -2,36 +2,39 @@ import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/depl
 import { deploymentPage } from '../model/links.js'
 import type { Project } from '../model/project.js'
 
-/** What happened to a deployment, and why the world is told (§6.5). */
+/** An event of a deployment that is reported, with its trigger (§6.5). */
 export interface Occasion {
   trigger: NotificationTrigger
   event: EventKey
   deployment: DeploymentRow
   project: Project
-  /** Why it failed; null: it did not. */
+  /** Why it failed, or null if it did not. */
   errorMessage: string | null
 }
 
-/** What a payload is made of: an occasion, or the test that looks like one. */
+/** The content of a payload: an event, or a test message in the same form. */
 export interface Notification {
   trigger: NotificationTrigger | 'test'
   event: EventKey | 'webhook_test'
   timestamp: string
   project: Pick<Project, 'id' | 'name' | 'deployPath'>
-  deployment: Pick<DeploymentRow, 'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message' | 'provenance'>
+  deployment: Pick<
+    DeploymentRow,
+    'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message' | 'provenance'
+  >
   errorMessage: string | null
-  /** Its page; null where the server does not know how people reach it. */
+  /** Address of its page, or null if the public address of the server is unknown. */
   url: string | null
 }
 
-/** An occasion as it is at this moment: the record may change while the delivery is tried again. */
+/** Copies an event as it is now, because the record may change before a retry. */
 export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: string | null): Notification {
   const { trigger, event, deployment, project, errorMessage } = occasion
   const timestamp = new Date(nowMs).toISOString()
   return { trigger, event, timestamp, project, deployment, errorMessage, url: deploymentPage(publicUrl, deployment.id) }
 }
 
-/** What the test button sends: every field is there, and the event is none that a receiver acts upon. */
+/** Returns the test message. It has every field, and an event that receivers do not act upon. */
 export function testNotification(nowMs: number, publicUrl: string | null): Notification {
   const timestamp = new Date(nowMs).toISOString()
   return {
@@ -50,12 +53,12 @@ export function testNotification(nowMs: number, publicUrl: string | null): Notif
       provenance: null
     },
     errorMessage: null,
-    // There is no such deployment: the panel itself.
+    // The deployment does not exist, so the address is that of the panel.
     url: publicUrl === null ? null : `${publicUrl}/`
   }
 }
 
-/** One line for people. */
+/** Returns the event as one line of text. */
 export function headlineOf({ trigger, event, project }: Pick<Notification, 'trigger' | 'event' | 'project'>): string {
   const hasFailed = event === 'deploy_failure'
   switch (trigger) {
@@ -68,6 +71,6 @@ export function headlineOf({ trigger, event, project }: Pick<Notification, 'trig
     case 'manual':
       return `${project.name}: deployment marked as ${hasFailed ? 'failed' : 'successful'}`
     case 'test':
-      return 'a test message: notifications arrive here'
+      return 'test message: notifications arrive here'
   }
 }

@@ -1,18 +1,20 @@
+/** A queue for background work, with limits per key. */
 export interface Lane {
   /**
-   * Runs `work` when its turn comes; false: too many of this key, or too many in all, wait already, and it never runs.
-   * `work` does not reject.
+   * Queues `work`. Returns false, and never runs it, if too many are waiting in total or with this key. `work` must not
+   * reject.
    */
   add(key: string, work: () => Promise<void>): boolean
-  /** Resolves when nothing runs and nothing waits. */
+  /** Resolves when nothing is running or waiting. */
   idle(): Promise<void>
 }
 
+/** Limits of a lane. */
 export interface LaneLimits {
-  /** How many run at once, in all and of one key. */
+  /** Maximum number that run at once, in total and per key. */
   abreast: number
   perKey: number
-  /** How many wait, in all and of one key. */
+  /** Maximum number that wait, in total and per key. */
   waiting: number
   waitingPerKey: number
 }
@@ -23,8 +25,8 @@ interface Queue {
 }
 
 /**
- * A queue for work that nobody waits for. Each key has its own order and its own limits, and keys take turns: one whose
- * work is slow holds up itself only, unless so many are slow that they fill `abreast`.
+ * Creates a lane. Each key has its own order and limits, and the keys take turns. A key with slow work delays only
+ * itself, unless so many keys are slow that they use all of `abreast`.
  */
 export function createLane({ abreast, perKey, waiting, waitingPerKey }: LaneLimits): Lane {
   const queues = new Map<string, Queue>()
@@ -55,7 +57,7 @@ export function createLane({ abreast, perKey, waiting, waitingPerKey }: LaneLimi
       const work = queue.waiting.shift()
       if (work === undefined) continue
       waitingNow--
-      // To the end: the next turn is another key's.
+      // Move the key to the end, so that the next turn is another key's.
       queues.delete(key)
       queues.set(key, queue)
       return start(key, queue, work)

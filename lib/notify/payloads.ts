@@ -3,10 +3,10 @@ import type { NotificationKind } from '../model/notification-target.js'
 import { dingtalkPayload, feishuPayload, slackPayload, teamsPayload, weComPayload } from './chat-payloads.js'
 import type { Notification } from './events.js'
 
-/** The kinds that an address of the setting `webhook_url` can have (§6.5); any other host gets generic JSON. */
+/** The kinds that the setting `webhook_url` supports (§6.5). Any other host gets generic JSON. */
 const settingsKinds: readonly NotificationKind[] = ['feishu', 'dingtalk']
 
-/** The kind of the setting `webhook_url`, which nobody chooses. */
+/** Returns the kind of the setting `webhook_url`, which is derived from its host. */
 export function kindOfSetting(hostname: string): NotificationKind {
   const kind = suggestedKind(hostname)
   return settingsKinds.includes(kind) ? kind : 'generic'
@@ -21,7 +21,7 @@ const builders: Record<NotificationKind, (notification: Notification) => unknown
   wecom: weComPayload
 }
 
-/** The body of a notification, for JSON. */
+/** Returns the body of a notification as a value for JSON. */
 export function payloadOf(notification: Notification, kind: NotificationKind): unknown {
   return builders[kind](notification)
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { NotificationKind } from '../model/notification-target.js'
 
-/** A message as it goes out. */
+/** A message ready to be sent. */
 export interface Outgoing {
   url: URL
   body: string
@@ -9,22 +9,22 @@ export interface Outgoing {
 }
 
 interface Unsigned {
-  /** Every attempt has the same. */
+  /** The id, which is the same for every attempt. */
   id: string
-  /** Of this attempt. */
+  /** Time of this attempt. */
   atMs: number
   url: URL
   payload: unknown
-  /** Empty: not signed. */
+  /** Empty means not signed. */
   secret: string
 }
 
-/** Whether messages of a kind are signed with a secret; the addresses of the others are their secrets. */
+/** Whether messages of a kind are signed with a secret. For the other kinds, the address itself is secret. */
 export function takesSecret(kind: NotificationKind): boolean {
   return kind === 'generic' || kind in signers
 }
 
-/** How a chat service wants it: DingTalk in the address, Feishu in the body. */
+/** How chat services expect the signature: DingTalk in the address, Feishu in the body. */
 const signers: Partial<Record<NotificationKind, (message: Unsigned) => Pick<Unsigned, 'url' | 'payload'>>> = {
   dingtalk({ url, payload, secret, atMs }) {
     const signed = new URL(url)
@@ -34,13 +34,15 @@ const signers: Partial<Record<NotificationKind, (message: Unsigned) => Pick<Unsi
   },
   feishu({ url, payload, secret, atMs }) {
     const timestamp = String(Math.floor(atMs / 1000))
-    // As documented: the text is the key, and nothing is signed with it.
+    // As documented: the text is the key, and the signed data is empty.
     const sign = createHmac('sha256', `${timestamp}\n${secret}`).digest('base64')
     return { url, payload: { timestamp, sign, ...(payload as object) } }
   }
 }
 
-/** A message with the signature of its kind, and the headers of the Standard Webhooks convention, which do no harm. */
+/**
+ * Signs a message for its kind. Also adds the headers of the Standard Webhooks convention, which other kinds ignore.
+ */
 export function signed(kind: NotificationKind, message: Unsigned): Outgoing {
   const { url, payload } = message.secret === '' ? message : (signers[kind]?.(message) ?? message)
   const body = JSON.stringify(payload)
@@ -48,10 +50,15 @@ export function signed(kind: NotificationKind, message: Unsigned): Outgoing {
 }
 
 /**
- * The headers of the Standard Webhooks convention: an id that every attempt of a message shares, the second of this
- * attempt, and, with a secret, the signature over "id.timestamp.body".
+ * Returns the headers of the Standard Webhooks convention: the id of the message, which all attempts share, and the
+ * time of this attempt in seconds. With a secret, there is also the signature of "id.timestamp.body".
  */
-export function webhookHeaders(message: { id: string; atMs: number; body: string; secret: string }): Record<string, string> {
+export function webhookHeaders(message: {
+  id: string
+  atMs: number
+  body: string
+  secret: string
+}): Record<string, string> {
   const { id, atMs, body, secret } = message
   const timestamp = String(Math.floor(atMs / 1000))
   const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp }
@@ -62,7 +69,7 @@ export function webhookHeaders(message: { id: string; atMs: number; body: string
 
 const prefix = 'whsec_'
 
-/** A secret with the convention's prefix is base64 after it; any other is used as it stands (decisions §8). */
+/** Returns the key of a secret: base64 after the convention's prefix, otherwise the text itself (decisions §8). */
 function keyOf(secret: string): Buffer {
   return secret.startsWith(prefix) ? Buffer.from(secret.slice(prefix.length), 'base64') : Buffer.from(secret, 'utf8')
 }

@@ -3,20 +3,30 @@ import type { Ids } from '../base/ids.js'
 import { invalid, notFound, Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { EventKey } from '../model/deployment.js'
-import { eventKeys, maskedAddress, maxNotificationTargets, settingsTargetId, suggestedKind } from '../model/notification-target.js'
+import {
+  eventKeys,
+  maskedAddress,
+  maxNotificationTargets,
+  settingsTargetId,
+  suggestedKind
+} from '../model/notification-target.js'
 import type { NotificationKind, NotificationTarget, NotificationTargetView } from '../model/notification-target.js'
 import { checkSeen } from '../model/seen.js'
 import type { Seen } from '../model/seen.js'
 import { signingSecretFault } from '../model/signing-secret.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {
-  deleteNotificationTarget, findNotificationTarget, insertNotificationTarget, listNotificationTargets, updateNotificationTarget
+  deleteNotificationTarget,
+  findNotificationTarget,
+  insertNotificationTarget,
+  listNotificationTargets,
+  updateNotificationTarget
 } from '../store/tables/notification-targets.js'
 import { kindOfSetting } from './payloads.js'
-import { parseHttpUrl } from './post.js'
+import { parseHttpUrl } from '../http/outgoing/post.js'
 import { takesSecret } from './signature.js'
 
-/** What a client gives of a target; what is undefined stays as it is, or has its default. */
+/** The fields of a target that a client can set. Undefined keeps the current value or the default. */
 export interface TargetFields {
   name?: string | undefined
   kind?: NotificationKind | undefined
@@ -27,25 +37,26 @@ export interface TargetFields {
   enabled?: boolean | undefined
 }
 
-/** A target as messages are sent to it. */
+/** The fields of a target that are needed to send a message. */
 export type Destination = Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'url' | 'secret'>
 
-/** Where notifications go: the target of the settings `webhook_…`, and the stored ones. */
+/** The notification targets: the one of the settings `webhook_…`, and the stored ones. */
 export interface Targets {
-  /** The target of the settings first, then the stored ones in the order in which they were added. */
+  /** Returns the target of the settings, then the stored ones in the order in which they were added. */
   list(): NotificationTargetView[]
-  /** Without a kind it gets the one that its address suggests. Refuses: 400, 409 `too_many_targets`. */
+  /** The default kind is the one that the address suggests. Refuses: 400, 409 `too_many_targets`. */
   create(fields: TargetFields & { name: string; url: string }, actor: Actor): Promise<NotificationTargetView>
   /** Refuses: 400, 404, 409 `settings_target`, 412 `changed_since`. */
   update(id: string, fields: TargetFields & Seen, actor: Actor): Promise<NotificationTargetView>
   /** Refuses: 404, 409 `settings_target`. */
   remove(id: string, actor: Actor): Promise<void>
-  /** The destinations of an event of a project. */
+  /** Returns the destinations of an event of a project. */
   wanting(event: EventKey, projectId: string): Destination[]
-  /** One by its id, whether it is enabled or not. Refuses: 404, 400 `no_webhook` if the settings have no address. */
+  /** Returns a target by id, even if it is disabled. Refuses: 404, 400 `no_webhook` if the settings have no address. */
   find(id: string): Destination
 }
 
+/** Dependencies of the targets. */
 export interface TargetsNeeds {
   store: Store
   clock: Clock
@@ -56,17 +67,19 @@ export interface TargetsNeeds {
   isProject(db: Reader, id: string): boolean
 }
 
+/** The settings of the target from the settings. */
 export interface WebhookSettings {
   text(key: 'webhook_url' | 'webhook_secret'): string
   list(key: 'webhook_events'): readonly string[]
 }
 
+/** Creates the notification targets. */
 export function createTargets(needs: TargetsNeeds): Targets {
   const { store, clock, ids, audit, settings } = needs
   const now = (): string => new Date(clock.now()).toISOString()
 
-  /** Null: the settings have no address. */
-  function ofSettings(): Destination | null {
+  /** Returns the target of the settings, or null if they have no address. */
+  function settingsDestination(): Destination | null {
     const url = settings.text('webhook_url')
     if (url === '') return null
     const kind = kindOfSetting(parseHttpUrl(url)?.hostname ?? '')
@@ -74,7 +87,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
   }
 
   function settingsView(): NotificationTargetView {
-    const target = ofSettings()
+    const target = settingsDestination()
     return {
       id: settingsTargetId,
       name: 'webhook_url',
@@ -97,10 +110,11 @@ export function createTargets(needs: TargetsNeeds): Targets {
     return target
   }
 
-  /** A project that was removed may stay in the list: without it, an empty list would mean all projects. */
+  /** Refuses unknown projects. A removed project may stay in the list, because an empty list means all projects. */
   function checkProjects(db: Reader, given: readonly string[], kept: readonly string[]): void {
     const unknown = given.find(id => !kept.includes(id) && !needs.isProject(db, id))
-    if (unknown !== undefined) throw invalid('projectIds', `"projectIds" contains "${unknown}": there is no such project`)
+    if (unknown !== undefined)
+      throw invalid('projectIds', `"projectIds" contains "${unknown}": there is no such project`)
   }
 
   return {
@@ -136,13 +150,18 @@ export function createTargets(needs: TargetsNeeds): Targets {
         const target = checked({
           ...before,
           ...present(fields),
-          // A secret that the kind has no use for does not stay.
+          // A secret is removed if the new kind does not use one.
           secret: fields.secret ?? (takesSecret(kind) ? before.secret : ''),
           updatedAt: now()
         })
         updateNotificationTarget(tx, id, target)
         const changed = Object.keys(present(fields)).join(', ')
-        audit.within(tx, { action: 'notification_target.update', actor, target: id, detail: `${describe(target)}: ${changed}` })
+        audit.within(tx, {
+          action: 'notification_target.update',
+          actor,
+          target: id,
+          detail: `${describe(target)}: ${changed}`
+        })
         return viewOf(target)
       }),
 
@@ -154,7 +173,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
       }),
 
     wanting(event, projectId) {
-      const first = settings.list('webhook_events').includes(event) ? ofSettings() : null
+      const first = settings.list('webhook_events').includes(event) ? settingsDestination() : null
       const stored = listNotificationTargets(store).filter(({ enabled, events, projectIds }) => {
         return enabled && events.includes(event) && (projectIds.length === 0 || projectIds.includes(projectId))
       })
@@ -163,31 +182,31 @@ export function createTargets(needs: TargetsNeeds): Targets {
 
     find(id) {
       if (id !== settingsTargetId) return existing(store, id)
-      const target = ofSettings()
+      const target = settingsDestination()
       if (target !== null) return target
-      const sentence = 'The test message cannot be sent: there is no address, set webhook_url first'
+      const sentence = 'Cannot send the test message: there is no address. Set webhook_url first'
       throw new Refusal('invalid', 'no_webhook', sentence, { field: 'webhook_url' })
     }
   }
 }
 
-/** A target without what is secret. */
+/** Returns a target without its secrets. */
 function viewOf({ url, secret, ...target }: NotificationTarget): NotificationTargetView {
   return { ...target, address: maskedAddress(url), hasSecret: secret !== '', isFromSettings: false }
 }
 
-/** What an audit entry says: the address is its host. */
+/** Returns the text for an audit entry. It contains only the host of the address. */
 function describe({ name, kind, url }: NotificationTarget): string {
   return `${name} (${kind}, ${new URL(url).host})`
 }
 
-/** Refuses what no message can be sent to, or signed with. */
+/** Refuses an address or a secret that cannot be used. */
 function checked(target: NotificationTarget): NotificationTarget {
   const { kind, secret } = target
   const url = addressOf(target.url).href
   if (secret === '') return { ...target, url }
   if (!takesSecret(kind)) {
-    throw invalid('secret', `"secret" cannot be set: messages of the kind "${kind}" are not signed, their address is the secret`)
+    throw invalid('secret', `"secret" cannot be set: messages of the kind "${kind}" are not signed. Leave it empty`)
   }
   const fault = signingSecretFault(secret)
   if (fault !== null) throw invalid('secret', `"secret" cannot be set: ${fault}`)
@@ -205,11 +224,11 @@ function present(fields: TargetFields): Partial<NotificationTarget> {
 }
 
 function tooMany(): Refusal {
-  const sentence = `The target was not added: ${maxNotificationTargets} notification targets is the maximum`
+  const sentence = `Cannot add the notification target: the maximum of ${maxNotificationTargets} has been reached`
   return new Refusal('conflict', 'too_many_targets', sentence)
 }
 
 function onlyInSettings(): Refusal {
-  const sentence = 'This target is that of the settings webhook_url, webhook_events and webhook_secret: change it there'
+  const sentence = 'This target comes from the settings webhook_url, webhook_events and webhook_secret. Change it there'
   return new Refusal('conflict', 'settings_target', sentence)
 }

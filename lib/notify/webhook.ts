@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../base/count.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
+import { reasonOf } from '../base/system-error.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { systemActor } from '../model/audit.js'
 import { settingsTargetId, type NotificationKind } from '../model/notification-target.js'
@@ -9,45 +10,48 @@ import { complaintOf } from './complaints.js'
 import { notificationOf, testNotification, type Notification, type Occasion } from './events.js'
 import { createLane } from './lane.js'
 import { payloadOf } from './payloads.js'
-import { parseHttpUrl, post, type Posted } from './post.js'
+import { parseHttpUrl, post, type Posted } from '../http/outgoing/post.js'
 import { signed } from './signature.js'
 import type { Destination, Targets } from './targets.js'
 
+/** The possible results of a message. */
 export const deliveryOutcomes = ['delivered', 'refused', 'timeout', 'network', 'stopped'] as const
 export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
 
 /** The result of a message after its last attempt. */
 export interface Delivery {
   outcome: DeliveryOutcome
-  /** Of the last attempt; null: no answer came. */
+  /** Status of the last attempt, or null if there was no response. */
   statusCode: number | null
   attempts: number
   durationMs: number
-  /** Why it was not delivered: a clause, without the address. */
+  /** Why it was not delivered, as a clause without the address. */
   reason: string | null
 }
 
+/** Sends notifications. */
 export interface Webhook {
-  /** Sends the notification of an occasion to every target that wants it. Returns at once, never throws. */
+  /** Sends an event to every target that wants it. Returns at once and never throws. */
   notify(occasion: Occasion): void
   /**
-   * Sends one test message to a target, by default to that of the settings, and waits. Refuses as `Targets.find`: 404, and
-   * 400 `no_webhook` if the settings have no address.
+   * Sends one test message to a target, by default that of the settings, and waits for the result. Refuses as
+   * `Targets.find`: 404, and 400 `no_webhook` if the settings have no address.
    */
   test(actor: Actor, options: { signal: AbortSignal; targetId?: string }): Promise<Delivery>
-  /** The number of messages by outcome, test messages included, since the start. */
+  /** Returns the number of messages by outcome since the start, including test messages. */
   deliveries(): Readonly<Record<DeliveryOutcome, number>>
-  /** Takes nothing more, and gives what is on its way `graceMs`; then breaks it off. */
+  /** Accepts no more messages, waits `graceMs` for those in progress, then aborts them. */
   stop(options: { graceMs: number }): Promise<void>
 }
 
+/** Dependencies of the notifications. */
 export interface WebhookNeeds {
   targets: Pick<Targets, 'wanting' | 'find'>
   audit(event: AuditEvent): Promise<void>
   clock: Clock
   ids: Pick<Ids, 'id'>
   version: string
-  /** Under which address people reach the server; null: nobody has said. */
+  /** The public address of the server, or null if it is not configured. */
   publicUrl: string | null
   log(message: string, error?: unknown): void
 }
@@ -62,12 +66,15 @@ interface Message {
 
 const limitMs = 5_000 // §8
 const maxAttempts = 2 // §8
-/** Before the second attempt: a receiver that is being restarted is back by then, more often than at once. */
+/** Wait before the second attempt: a receiver that is restarting is more likely to respond by then. */
 const pauseMs = 500
-/** A target that hangs holds four deliveries and 250 that wait; seven of them leave room for the others. */
+/** A target that hangs uses four deliveries and 250 waiting places, so seven such targets leave room for others. */
 const laneLimits = { abreast: 32, perKey: 4, waiting: 1_000, waitingPerKey: 250 }
 
-/** Notifications (§6.5) to all targets. A failure is audited as `webhook.send`, with the host of the address only. */
+/**
+ * Creates the sender of notifications (§6.5). Failures are audited as `webhook.send`, with only the host of the
+ * address.
+ */
 export function createWebhook(needs: WebhookNeeds): Webhook {
   const { targets, clock, ids, publicUrl, log } = needs
   const lane = createLane(laneLimits)
@@ -80,27 +87,31 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
       const notification = notificationOf(occasion, clock.now(), publicUrl)
       for (const to of targets.wanting(occasion.event, occasion.project.id)) queue(to, notification)
     } catch (error) {
-      log('A notification could not be sent', error)
+      log('Cannot send a notification', error)
     }
   }
 
-  /** One target whose address is broken keeps no other from its message. */
+  /** Queues a message. A target with an invalid address must not affect the others. */
   function queue(to: Destination, notification: Notification): void {
     const url = parseHttpUrl(to.url)
-    if (url === null) return log(`A notification could not be sent: the address of "${to.name}" is not an address`)
+    if (url === null) return log(`Cannot send a notification: the address of "${to.name}" is not valid`)
     const message: Message = { notification, to, url, actor: systemActor, projectId: notification.project.id }
     const isTaken = takesMore && lane.add(to.id, async () => void (await send(message, stopping.signal)))
-    if (!isTaken) void record(message, neverSent(takesMore ? 'too many others wait' : stopped))
+    if (!isTaken) void record(message, neverSent(takesMore ? 'too many messages are waiting' : stopped))
   }
 
   async function test(
-    actor: Actor, { signal, targetId = settingsTargetId }: { signal: AbortSignal; targetId?: string }
+    actor: Actor,
+    { signal, targetId = settingsTargetId }: { signal: AbortSignal; targetId?: string }
   ): Promise<Delivery> {
     const to = targets.find(targetId)
-    return send({ notification: testNotification(clock.now(), publicUrl), to, url: new URL(to.url), actor, projectId: null }, signal)
+    return send(
+      { notification: testNotification(clock.now(), publicUrl), to, url: new URL(to.url), actor, projectId: null },
+      signal
+    )
   }
 
-  /** All attempts of one message, and the audit entry if they failed. Never rejects. */
+  /** Makes all attempts of one message and audits a failure. Never rejects. */
   async function send(message: Message, signal: AbortSignal): Promise<Delivery> {
     const startedMs = performance.now()
     const request = { id: ids.id('msg_'), payload: payloadOf(message.notification, message.to.kind), signal }
@@ -113,8 +124,8 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
         if (!mayRetry(posted)) break
       }
     } catch (error) {
-      if (!signal.aborted) log('A notification could not be sent', error)
-      delivery = { ...delivery, outcome: 'stopped', reason: signal === stopping.signal ? stopped : 'it was broken off' }
+      if (!signal.aborted) log('Cannot send a notification', error)
+      delivery = { ...delivery, outcome: 'stopped', reason: signal === stopping.signal ? stopped : 'it was cancelled' }
     }
     delivery.durationMs = Math.round(performance.now() - startedMs)
     await record(message, delivery)
@@ -131,7 +142,10 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   }
 
   /** Counts a result, and audits it unless the message was delivered. */
-  async function record({ notification, to, url, actor, projectId }: Message, { outcome, reason, attempts }: Delivery): Promise<void> {
+  async function record(
+    { notification, to, url, actor, projectId }: Message,
+    { outcome, reason, attempts }: Delivery
+  ): Promise<void> {
     counts[outcome]++
     if (outcome === 'delivered') return
     const tried = countOf(attempts, 'attempt')
@@ -156,7 +170,7 @@ function neverSent(reason: string): Delivery {
   return { outcome: 'stopped', statusCode: null, attempts: 0, durationMs: 0, reason }
 }
 
-/** Once more: where no answer came, where the receiver is at fault, and where it asks for patience (§6.5). */
+/** Whether to try again: no response, an error of the receiver, or a request to slow down (§6.5). */
 function mayRetry(posted: Posted): boolean {
   return posted.outcome !== 'answered' || posted.status >= 500 || posted.status === 408 || posted.status === 429
 }
@@ -166,7 +180,7 @@ function verdictOf(posted: Posted, kind: NotificationKind): Pick<Delivery, 'outc
     case 'timeout':
       return { outcome: 'timeout', statusCode: null, reason: `no answer within ${limitMs / 1000} s` }
     case 'network':
-      return { outcome: 'network', statusCode: null, reason: `the connection failed (${posted.code})` }
+      return { outcome: 'network', statusCode: null, reason: `the connection failed: ${reasonOf(posted)}` }
     case 'answered': {
       const complaint = complaintOf(posted, kind)
       return { outcome: complaint === null ? 'delivered' : 'refused', statusCode: posted.status, reason: complaint }

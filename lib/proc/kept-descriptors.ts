@@ -1,15 +1,17 @@
 /*
- * Descriptors of this process that no program it starts may have. Node marks its own (O_CLOEXEC), node-pty does not mark the
- * terminals it opens: who inherits one reads what is typed and shown there, can type into its shell, and keeps it from
- * being hung up when svc is gone. Node cannot mark them later, so each program gets /dev/null in their place.
+ * Descriptors of this process that no program may inherit. Node marks its own (O_CLOEXEC), but node-pty does not mark
+ * the terminals that it opens. A program that inherits a terminal can read its input and output, type into its shell,
+ * and prevent the hangup when svc ends. Node cannot mark descriptors later, so each program gets /dev/null in their
+ * place.
  */
 import { closeSync, openSync } from 'node:fs'
 
 const kept = new Map<number, symbol>()
 
 /**
- * Keeps a descriptor back from now on; returns what ends that. A descriptor that is closed by then does no harm, and one
- * that has its number since stays kept: a stream tells that it is closed a moment after its number was given away.
+ * Withholds a descriptor from programs from now on. Returns a function that ends this. If the descriptor is closed
+ * before, that does no harm. If it was assigned again in the meantime, it stays withheld: a stream reports its close a
+ * moment after its number was reassigned.
  */
 export function keepBack(fd: number): () => void {
   const holder = Symbol(`descriptor ${fd}`)
@@ -19,8 +21,11 @@ export function keepBack(fd: number): () => void {
   }
 }
 
-/** Calls `start` with the `stdio` for spawn, added to as is needed. */
-export function withoutKept<Stdio, Result>(stdio: readonly Stdio[], start: (stdio: Array<Stdio | number | undefined>) => Result): Result {
+/** Calls `start` with the `stdio` for spawn, extended by /dev/null for each withheld descriptor. */
+export function withoutKept<Stdio, Result>(
+  stdio: readonly Stdio[],
+  start: (stdio: Array<Stdio | number | undefined>) => Result
+): Result {
   const hidden = [...kept.keys()].filter(fd => fd >= stdio.length)
   if (hidden.length === 0) return start([...stdio])
   const nothing = openSync('/dev/null', 'r+')

@@ -1,20 +1,21 @@
 /*
- * What the system says of the processes on this machine, and of itself: proc(5). Where there is no /proc (macOS, Windows), nothing is
- * known, and every function here says so.
+ * Information of the system about the processes on this machine, and about itself: proc(5). Without /proc (macOS,
+ * Windows) nothing is known, which every function here reports.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
+import { isDenied } from '../base/system-error.js'
 
-/** A process that is never mistaken for another one, which has its number later or after another boot. */
+/** A process that cannot be confused with another one that has the same number later, or after another boot. */
 export interface KnownProcess {
   pid: number
-  /** In clock ticks since boot. */
+  /** Start time in clock ticks since boot. */
   startedAt: string
-  /** The kernel's own name of this boot. */
+  /** The kernel's id of this boot. */
   bootId: string
 }
 
-/** What `stat` says of a process. */
+/** The fields of /proc/<pid>/stat that svc uses. */
 export interface ProcessStat {
   parent: number
   group: number
@@ -22,67 +23,71 @@ export interface ProcessStat {
   startedAt: string
 }
 
-/** A variable in the environment of a program, and of all that it starts, with a value that no other program has. */
+/**
+ * A variable in the environment of a program, and of everything that it starts, with a value that no other program has.
+ */
 export interface Marker {
   name: string
   value: string
 }
 
-/** What to look for. */
+/** The processes to find. */
 export interface Wanted {
-  /** A process group; null: none. */
+  /** A process group, or null for none. */
   group: number | null
   marker?: Marker | undefined
 }
 
-/** A process of this moment. */
+/** A process that is running now. */
 export type FoundProcess = Omit<KnownProcess, 'bootId'>
 
+/** The processes that were found. */
 export interface Found {
-  /** Of the group, or with the marker. This process and those above it are never among them. */
+  /** Processes of the group, or with the marker. Never contains this process or its ancestors. */
   processes: FoundProcess[]
-  /** /proc hides processes, or their environments, from svc, although it runs as root. */
+  /** Whether /proc hides processes, or their environments, from svc, although it runs as root. */
   isPartial: boolean
 }
 
-/** Processes that are looked at in one turn of the event loop. */
+/** Number of processes that are examined in one turn of the event loop. */
 const sliceLength = 64
 const maxRounds = 100
 
-/** A process by its number; null: there is none, it has ended, or the system does not say. */
+/** Returns a process by its number, or null if there is none, it has ended, or the system does not report it. */
 export function knownProcess(pid: number): KnownProcess | null {
   const stat = statOf(pid)
   return stat === null ? null : { pid, startedAt: stat.startedAt, bootId: bootId() }
 }
 
-/** Whether a process still runs. One that has ended, and was not yet taken note of by its parent, does not. */
+/** Whether a process still runs. A zombie, which has ended but was not reaped by its parent, does not. */
 export function isStillRunning({ pid, startedAt }: FoundProcess): boolean {
   return statOf(pid)?.startedAt === startedAt
 }
 
-/** Of this boot; empty where the system does not say. */
+/** Returns the kernel's id of this boot, or '' if the system does not report it. */
 export function bootId(): string {
   return textOf('/proc/sys/kernel/random/boot_id').trim()
 }
 
-/** What a socket holds that nobody reads (socket(7)); 0 where the system does not say. */
+/** Returns the size of a socket's send buffer in bytes (socket(7)), or 0 if the system does not report it. */
 export function socketBufferBytes(): number {
   return Number(textOf('/proc/sys/net/core/wmem_default'))
 }
 
-/** The processes of a session (setsid(2)), its leader among them, whatever process group they are in. */
+/** Returns the processes of a session (setsid(2)), including its leader, in whatever process group they are. */
 export function membersOf(session: number): number[] {
   return listPids().filter(pid => statOf(pid)?.session === session)
 }
 
 /**
- * Looks through all processes, and then through those that have begun meanwhile, until there are none or many rounds have
- * passed: a process that forks and ends is not to run ahead of the look. `onFound` is called at once. null: there is no /proc.
+ * Examines all processes, and then those that have started in the meantime, until there are none or the maximum number
+ * of rounds is reached: a process that forks and ends must not escape the search. Calls `onFound` immediately for each.
+ * Returns null if there is no /proc.
  */
 export async function findProcesses(wanted: Wanted, onFound?: (one: FoundProcess) => unknown): Promise<Found | null> {
   if (listPids().length === 0) return null
   const found: Found = { processes: [], isPartial: false }
-  const seen = ownLine()
+  const seen = thisProcessAndAncestors()
   for (let round = 0; round < maxRounds; round++) {
     const fresh = listPids().filter(pid => !seen.has(pid))
     if (fresh.length === 0) break
@@ -100,7 +105,10 @@ export async function findProcesses(wanted: Wanted, onFound?: (one: FoundProcess
   return found
 }
 
-/** null: it is none of the wanted. `hidden`: the system does not show its environment, although this is root. */
+/**
+ * Returns null for a process that is not wanted, and `hidden` if the system does not show its environment although svc
+ * is root.
+ */
 function examine(pid: number, { group, marker }: Wanted): FoundProcess | 'hidden' | null {
   const stat = statOf(pid)
   if (stat === null) return null
@@ -111,36 +119,37 @@ function examine(pid: number, { group, marker }: Wanted): FoundProcess | 'hidden
     const entries = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`
     return entries.includes(`\0${marker.name}=${marker.value}\0`) ? one : null
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return process.geteuid?.() === 0 && (code === 'EACCES' || code === 'EPERM') ? 'hidden' : null
+    return process.geteuid?.() === 0 && isDenied(error) ? 'hidden' : null
   }
 }
 
-/** Whether this process, or one above it, is of a group: svc may have been started by a script. */
-export function holdsUs(group: number): boolean {
-  return [...ownLine()].some(pid => statOf(pid)?.group === group)
+/** Whether this process or an ancestor belongs to a group: svc may have been started by a script. */
+export function includesThisProcess(group: number): boolean {
+  return [...thisProcessAndAncestors()].some(pid => statOf(pid)?.group === group)
 }
 
-/** This process and those above it. */
-function ownLine(): Set<number> {
+/** Returns this process and its ancestors. */
+function thisProcessAndAncestors(): Set<number> {
   const line = new Set<number>()
   for (let at = process.pid; at > 0 && !line.has(at); at = statOf(at)?.parent ?? 0) line.add(at)
   return line
 }
 
-/** null: there is no such process, it has ended, or the system does not say. */
+/** Returns the stat of a process, or null if there is none, it has ended, or the system does not report it. */
 export function statOf(pid: number): ProcessStat | null {
-  // `pid (name) state parent group session …`; the name may hold anything, parentheses too.
+  // `pid (name) state parent group session …`. The name may contain anything, even parentheses.
   const text = textOf(`/proc/${pid}/stat`)
   const [state = '', parent, group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
   if (state === '' || state === 'Z' || state === 'X') return null
-  // The start is field 22.
+  // The start time is field 22.
   return { parent: Number(parent), group: Number(group), session: Number(session), startedAt: rest[15] ?? '' }
 }
 
 function listPids(): number[] {
   try {
-    return readdirSync('/proc').filter(name => /^\d+$/.test(name)).map(Number)
+    return readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name))
+      .map(Number)
   } catch {
     return []
   }

@@ -1,22 +1,26 @@
 import { writeSync } from 'node:fs'
+import { hasCode } from '../base/system-error.js'
 
-/** What is typed into a pseudo-terminal. */
+/** The input of a pseudo-terminal. */
 export interface PtyInput {
-  /** In order. False: so much waits already, because nobody reads it, that nothing of this was taken. */
+  /**
+   * Types text, in order. Returns false, without taking any of it, if too much input is already queued because nobody
+   * reads it.
+   */
   write(text: string): boolean
-  /** Drops what waits. */
+  /** Drops the queued input. */
   stop(): void
 }
 
-/** Of input that the terminal does not take yet. */
+/** Maximum size of input that the terminal has not accepted yet. */
 const maxWaitingBytes = 1024 * 1024
-/** Before input that was not taken is offered again. */
+/** Delay before input that was not accepted is written again. */
 const retryMs = 10
 
 /**
- * Bytes are written at once, and synchronously (the descriptor does not block), only while the stream that owns the
- * descriptor is open: node-pty's own queue tries again in a busy loop, without a limit, and goes on when the descriptor
- * is closed: by then it may be somebody else's file that has the number.
+ * Creates the input of a terminal. Bytes are written at once and synchronously (the descriptor does not block), and
+ * only while the stream that owns the descriptor is open. node-pty's own queue retries in a busy loop without a limit,
+ * and continues after the descriptor is closed, when its number may belong to another file.
  */
 export function createPtyInput({ fd, stream }: { fd: number; stream: { readonly destroyed: boolean } }): PtyInput {
   let waiting: Buffer[] = []
@@ -38,13 +42,13 @@ export function createPtyInput({ fd, stream }: { fd: number; stream: { readonly 
     }
   }
 
-  /** How many bytes were taken; undefined: there is no terminal any more. */
+  /** Returns the number of bytes that were accepted, or undefined if the terminal no longer exists. */
   function tryToWrite(bytes: Buffer): number | undefined {
     if (stream.destroyed) return undefined
     try {
       return writeSync(fd, bytes)
     } catch (error) {
-      return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 0 : undefined
+      return hasCode(error, 'EAGAIN') ? 0 : undefined
     }
   }
 

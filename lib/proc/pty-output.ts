@@ -1,45 +1,50 @@
 /*
- * What a program prints on a pseudo-terminal, to its last byte.
+ * Reads the output of a program on a pseudo-terminal, to its last byte.
  *
- * Reading through a Node stream loses some of it at the program's end: the terminal gives 4 KiB a read, libuv takes a
- * read that does not fill its buffer for the last one once the other end is closed, and what waits in the stream while
- * it is paused is dropped with it. node-pty breaks off after 200 ms anyway. So the stream's `destroy`, which all of
- * these come to, is held back here: first what is in the stream is handed out, then what the kernel still has is read,
- * in turn with `pause` and `resume`, and only then the descriptor is closed.
+ * Reading through a Node stream loses some output at the end of the program. The terminal returns 4 KiB per read. Once
+ * the other end is closed, libuv takes a read that does not fill its buffer for the last one. Data that is queued in
+ * the stream while it is paused is then dropped. node-pty stops after 200 ms anyway. All of these call the stream's
+ * `destroy`, so `destroy` is delayed here: first the data in the stream is passed on, then the rest is read from the
+ * kernel, respecting `pause` and `resume`, and only then the descriptor is closed.
  *
- * A daemon that the program left behind may hold the terminal open for years: then silence is the end, or a number of
- * looks.
+ * A daemon that the program left behind may keep the terminal open for years. Then silence is the end, or a maximum
+ * number of waits.
  *
- * The bytes come through the stream as latin1, one character each, because an encoding cannot be taken off a stream
- * again; they are decoded here, so that a character may be cut anywhere, also between the stream and the kernel.
+ * The stream decodes its bytes as latin1, one character each, because an encoding cannot be removed from a stream. They
+ * are decoded as UTF-8 here, so that a character may be split anywhere, even between the stream and the kernel.
  */
 import { readSync } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
+import { hasCode } from '../base/system-error.js'
 
 /** node-pty's stream: a `tty.ReadStream`. */
 export type PtyStream = NodeJS.ReadableStream & { destroyed: boolean; destroy(error?: Error | null): unknown }
 
+/** The output of a pseudo-terminal. */
 export interface PtyOutput {
   onData(take: (text: string) => void): void
   pause(): void
   resume(): void
-  /** What is not read yet is not wanted any more. */
+  /** Drops the output that is not read yet. */
   giveUp(): void
 }
 
 const readBytes = 64 * 1024
-/** Reads of one turn of the event loop. */
+/** Maximum number of reads in one turn of the event loop. */
 const maxReads = 64
-/** After the end: silence that long means that all is read. The kernel hands on what was written with a delay. */
+/**
+ * After the end, silence of this length means that everything was read. The kernel passes on written data with a delay.
+ */
 const drainIdleMs = 100
-/** After the end: at most so many times that silence is waited for, however busily a daemon writes on. */
+/** After the end, the maximum number of waits for silence, however much a daemon still writes. */
 const maxDrainWaits = 16
 
+/** Reads a terminal through its stream, and at the end directly from its descriptor. */
 export function readPty({ fd, stream }: { fd: number; stream: PtyStream }): PtyOutput {
   const takers: Array<(text: string) => void> = []
   const decoder = new StringDecoder('utf8')
   const destroy = stream.destroy.bind(stream)
-  /** `ending`: the stream wants to close, and must wait. */
+  /** `ending` means that the stream wants to close, and must wait. */
   let state: 'reading' | 'ending' | 'over' = 'reading'
   let isPaused = false
   let waits = 0
@@ -57,10 +62,10 @@ export function readPty({ fd, stream }: { fd: number; stream: PtyStream }): PtyO
     destroy(error)
   }
 
-  /** Goes on until all is read, a pause, or silence. */
+  /** Reads until everything is read, a pause begins, or there is silence. */
   function drain(): void {
     clearTimeout(timer)
-    // Of a stream that flows, this hands out what it holds.
+    // For a flowing stream, `read` emits the data that it holds.
     while (!isPaused && stream.read() !== null);
     const outcome = readRest()
     if (state !== 'ending' || outcome === 'paused') return
@@ -69,7 +74,7 @@ export function readPty({ fd, stream }: { fd: number; stream: PtyStream }): PtyO
     timer = setTimeout(drain, drainIdleMs)
   }
 
-  /** What the kernel has. `end`: nobody can write to it any more; `some`: somebody has, a moment ago. */
+  /** Reads from the kernel. `end` means that nobody can write any more, `some` that there was data a moment ago. */
   function readRest(): 'end' | 'silence' | 'some' | 'paused' {
     const bytes = Buffer.allocUnsafe(readBytes)
     for (let reads = 0; reads < maxReads; reads++) {
@@ -113,12 +118,12 @@ export function readPty({ fd, stream }: { fd: number; stream: PtyStream }): PtyO
   }
 }
 
-/** How many bytes there were; `end`: there will be no more. The descriptor does not block. */
+/** Returns the number of bytes that were read, or `end` if there will be no more. The descriptor does not block. */
 function tryToRead(fd: number, into: Buffer): number | 'end' {
   try {
     return readSync(fd, into) || 'end'
   } catch (error) {
     // EIO: the other end is closed.
-    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 0 : 'end'
+    return hasCode(error, 'EAGAIN') ? 0 : 'end'
   }
 }

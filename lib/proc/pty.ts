@@ -1,12 +1,13 @@
 /*
  * Programs on a pseudo-terminal: node-pty behind a few functions.
  *
- * It is an optional dependency with a part compiled for the platform, so it is loaded on first use, and what is wrong
- * with it is a sentence, not an error. Its types are written here: without it, this must compile too.
+ * node-pty is an optional dependency with a part that is compiled for the platform. So it is loaded on first use, and a
+ * problem with it is reported as a message, not thrown. Its types are declared here, since this must compile without
+ * it.
  *
- * Where the terminal is a file descriptor (everywhere but on Windows), node-pty 1.1.0 only starts the program. It loses
- * output at the program's end (pty-output.ts), types into descriptors that are closed (pty-input.ts), and its `kill`
- * reaches the program alone; here its process group is meant.
+ * If the terminal is a file descriptor (everywhere except on Windows), node-pty 1.1.0 only starts the program. It loses
+ * output at the end of the program (pty-output.ts), writes to closed descriptors (pty-input.ts), and its `kill` reaches
+ * only the program; here the whole process group is signalled.
  */
 import { constants } from 'node:os'
 import { missingInRuntime } from '../base/runtime.js'
@@ -16,6 +17,7 @@ import { readPty } from './pty-output.js'
 import type { PtyStream } from './pty-output.js'
 import { membersOf } from './processes.js'
 
+/** A program to start on a pseudo-terminal. */
 export interface PtyOptions {
   /** The program and its arguments. */
   command: readonly [program: string, ...words: string[]]
@@ -26,45 +28,51 @@ export interface PtyOptions {
   rows: number
 }
 
+/** How a program on a pseudo-terminal ended. */
 export interface PtyEnded {
   exitCode: number | null
-  /** The name of the signal that ended it. */
+  /** The name of the signal that ended the program. */
   signal: string | null
 }
 
+/** A program on a pseudo-terminal. */
 export interface Pty {
   readonly pid: number
-  /** What it prints, never cut within a character. */
+  /** Calls `take` with the output of the program, never split within a character. */
   onData(take: (text: string) => void): void
-  /** Once, after the last of its output. */
+  /** Resolves after the last of its output. */
   readonly ended: Promise<PtyEnded>
-  /** Types. False: so much waits already, because nobody reads it, that nothing of this was taken. */
+  /**
+   * Types text. Returns false, without taking any of it, if too much input is already queued because nobody reads it.
+   */
   write(text: string): boolean
   resize(size: { cols: number; rows: number }): void
-  /** Nothing more is read of it, so that it waits in its next write; input goes on reaching it. */
+  /** Stops reading, so that the program blocks in its next write. Input still reaches it. */
   pause(): void
   resume(): void
-  /** Hangs up: SIGHUP for its process group, and SIGKILL after `graceMs`. Resolves when it has ended. */
+  /** Hangs up: sends SIGHUP to its process group, and SIGKILL after `graceMs`. Resolves when the program has ended. */
   end(graceMs?: number): Promise<void>
 }
 
+/** The result of loading node-pty. */
 export type PtyModule =
   | { outcome: 'loaded'; spawn(options: PtyOptions): Pty }
-  /** `reason`: a sentence that says how to cure it. */
+  /** `reason` is a message that says how to fix it. */
   | { outcome: 'missing'; reason: string }
 
+/** Default time between SIGHUP and SIGKILL. */
 export const defaultGraceMs = 2_000
 
-/** node-pty as far as it is used here. */
+/** The part of node-pty that is used here. */
 interface NodePty {
   spawn(file: string, args: string[], options: object): NodePtyTerminal
 }
 
 interface NodePtyTerminal {
   readonly pid: number
-  /** Not on Windows. */
+  /** Missing on Windows. */
   readonly fd?: number
-  /** Not part of its interface; where it is not what it is expected to be, its own ways are taken. */
+  /** Not part of the public interface. If it is missing, node-pty's own functions are used. */
   readonly _socket?: PtyStream
   onData(take: (text: string) => void): void
   onExit(take: (end: { exitCode: number; signal?: number }) => void): void
@@ -78,7 +86,7 @@ interface NodePtyTerminal {
 const isWindows = process.platform === 'win32'
 const packageName: string = 'node-pty'
 
-/** Loads node-pty on the first call. `load` is for a test that has none. */
+/** Returns a function that loads node-pty on its first call. Tests replace `load` to simulate that it is missing. */
 export function createPtyLoader(load: () => Promise<unknown> = () => import(packageName)): () => Promise<PtyModule> {
   let loading: Promise<PtyModule> | undefined
   return () => (loading ??= loadModule(load))
@@ -96,19 +104,19 @@ async function loadModule(load: () => Promise<unknown>): Promise<PtyModule> {
 }
 
 function explain(error: NodeJS.ErrnoException): string {
-  // By its words too: an error that comes from a loader's own thread has lost its code.
+  // The message is checked, too: an error from the thread of a loader has lost its code.
   const isAbsent = error.code === 'MODULE_NOT_FOUND' || /^Cannot find (package|module)/.test(error.message)
   if (isAbsent && error.message.includes(packageName)) {
-    return 'The terminal needs the package node-pty: install it beside svc with "npm install node-pty", then start svc again'
+    return 'The terminal needs the package node-pty. Install it beside svc with "npm install node-pty", and restart svc'
   }
   const why = error.message?.split('\n')[0] ?? String(error)
-  return `The terminal needs node-pty compiled for this platform: run "npm rebuild node-pty" where svc is installed (${why})`
+  return `The terminal needs node-pty compiled for this platform (${why}). Run "npm rebuild node-pty" beside svc`
 }
 
 function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd, env, cols, rows }: PtyOptions): Pty {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   const name = env['TERM'] ?? 'xterm-256color'
-  // The encoding also tells the kernel (IUTF8): else a backspace would delete half a character.
+  // The encoding also sets IUTF8 in the kernel; otherwise a backspace would delete half a character.
   const terminal = spawn(program, words, { name, cwd, cols, rows, env: given, encoding: 'utf8' })
   const { fd, _socket: stream } = terminal
   const device = isWindows || fd === undefined || stream === undefined ? undefined : { fd, stream }
@@ -127,7 +135,7 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
   function signalGroup(signal: NodeJS.Signals): void {
     if (isOver) return
     if (isWindows) return terminal.kill()
-    tell(-terminal.pid, signal)
+    sendSignal(-terminal.pid, signal)
   }
 
   return {
@@ -143,8 +151,8 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
     async end(graceMs = defaultGraceMs) {
       signalGroup('SIGHUP')
       const kill = setTimeout(() => {
-        // The jobs of a shell are in groups of their own, and it will not pass the hang-up on any more.
-        for (const job of membersOf(terminal.pid).filter(member => member !== terminal.pid)) tell(job, 'SIGHUP')
+        // The jobs of a shell are in groups of their own, and a killed shell cannot pass on the hangup.
+        for (const job of membersOf(terminal.pid).filter(member => member !== terminal.pid)) sendSignal(job, 'SIGHUP')
         signalGroup('SIGKILL')
       }, graceMs)
       output.giveUp()
@@ -155,7 +163,7 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
 }
 
 /** Signals a process, or a group by its negative id. */
-function tell(id: number, signal: NodeJS.Signals): void {
+function sendSignal(id: number, signal: NodeJS.Signals): void {
   try {
     process.kill(id, signal)
   } catch {

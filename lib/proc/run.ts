@@ -1,101 +1,121 @@
 /*
- * A child process in a process group of its own: its lines in order of arrival, and one recorded reason for its end.
+ * Runs a child process in its own process group, passes on its lines in order of arrival, and records one reason for
+ * its end.
  *
- * Order. Two pipes reorder: which of them is read first is chance. Node offers no way to give a child the same pipe
- * twice, so a script (see scriptCommand) joins stderr to stdout itself before its first line runs: one pipe, exact
- * order. Any other command keeps two pipes: each in order, lines never mixed within a line.
+ * Order. With two pipes, the order between them is lost: which one is read first is chance. Node cannot give a child
+ * the same pipe twice. So a script (see scriptCommand) joins stderr to stdout itself before its first line runs: one
+ * pipe, exact order. Any other command has two pipes: each in order, and lines are never mixed.
  *
- * Backpressure. While a promise that onLine returned is pending the pipe is not read, it fills, and the child waits in
- * its write: memory stays at one chunk however much is printed.
+ * Backpressure. While a promise that onLine returned is pending, the pipe is not read. It fills up, and the child waits
+ * in its write. Memory stays at one chunk however much is printed.
  *
- * The end. A command is over when its own process exits, not when its pipe closes: a daemon it left behind may hold the
- * pipe for years. What was written before the exit is in the pipe by then; it is read until the pipe is empty, and then the
- * pipe is let go: still read, so that the daemon does not die of SIGPIPE, but thrown away, and holding nothing open.
+ * The end. A command has finished when its own process exits, not when its pipe closes: a daemon that it left behind
+ * may keep the pipe open for years. Everything written before the exit is in the pipe by then. The pipe is read until
+ * it is empty, and then released: it is still read, so that the daemon does not die of SIGPIPE, but the data is
+ * dropped, and the pipe no longer keeps the process running.
  *
- * Stopping (timeout, cancel) means the whole group, and with a marker those that have left it (stop.ts). The first reason
- * wins. A daemon left behind by a command that ended by itself is left alone.
+ * Stopping (timeout, cancel) stops the whole group, and with a marker also the processes that have left it (stop.ts).
+ * The first reason wins. A daemon left behind by a command that ended by itself is not touched.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
+import { hasCode, reasonOf } from '../base/system-error.js'
 import { formatUmask, withRights, type Rights } from './identity.js'
 import { withoutKept } from './kept-descriptors.js'
 import { socketBufferBytes, type Marker } from './processes.js'
 import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
 
+/** Why a child process ended. */
 export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
 
-/** How a child ended. Of one that was stopped, `exitCode` and `signal` say what came of it. */
+/** How a child ended. For a stopped child, `exitCode` and `signal` are its actual result. */
 export interface Ended {
   reason: EndReason
   exitCode: number | null
   signal: string | null
-  /** Of `spawn_failed`: what could not be started, and why. */
+  /** For `spawn_failed`: the command that could not be started, and why. */
   error?: string
-  /** Of one that was stopped, where something of it may be left. */
+  /** For a stopped child: the processes that may remain. */
   remains?: Stopped
 }
 
+/** A command, and how to run it. */
 export interface RunOptions {
-  /** The program and its arguments: see scriptCommand. */
+  /** The program and its arguments; see scriptCommand. */
   command: readonly string[]
   cwd: string
-  /** Whose rights it has, from before it enters `cwd`; absent: those of svc. */
+  /** The rights of the command, applied before it enters `cwd`; absent: those of svc. */
   rights?: Rights | undefined
   /** The whole environment; nothing is inherited. */
   env: Readonly<Record<string, string | undefined>>
-  /** Is added to `env`. Who has left the group is known by it when the command is stopped; absent: the group is stopped alone. */
+  /**
+   * Added to `env`. It identifies processes that have left the group when the command is stopped. If absent, only the
+   * group is stopped.
+   */
   marker?: Marker | undefined
-  /** Called once the child runs: from then on it can only end. Its process is the leader of its group. */
+  /** Called once the child runs: from then on it can only end. Its process leads its group. */
   onStart?(pid: number): void
-  /** Called for each line of stdout and stderr, without its newline; a returned promise pauses the child's output. */
+  /** Called for each line of stdout and stderr, without its newline. A returned promise pauses the child's output. */
   onLine(line: string): void | Promise<void>
-  /** `lines`, the default: its lines come like those of stdout. */
+  /** With `lines`, the default, the lines are passed on like those of stdout. */
   stderr?: 'lines' | 'ignored'
-  /** The only choice: reading stdin finds its end at once. */
+  /** The only choice: a read of stdin finds its end at once. */
   stdin?: 'none'
   /** 0 or absent: no limit. */
   timeoutMs?: number
-  /** Between SIGTERM and SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   graceMs?: number
-  /** Aborted: the group is stopped and the reason is `cancelled`. */
+  /** On abort, the group is stopped and the reason is `cancelled`. */
   signal?: AbortSignal | undefined
-  /** Aborted: it is left to itself, without a time limit. What it prints is dropped, and it keeps this process from nothing. */
+  /**
+   * On abort, the command continues on its own, without a time limit. Its output is dropped, and it no longer keeps
+   * this process running.
+   */
   leaving?: AbortSignal | undefined
 }
 
-/** The longest a Node timer can wait. */
+/** Maximum delay of a Node timer. */
 const maxTimerMs = 2 ** 31 - 1
-/** After the exit: a pipe that gives nothing in so many turns of the event loop is empty; each turn asks the system. */
+/**
+ * After the exit, a pipe that returns nothing for this number of turns of the event loop is empty; each turn asks the
+ * system.
+ */
 const emptyTurns = 3
-/** Of a pipe, the kernel's largest. */
+/** Maximum size of a pipe in the kernel. */
 const maxPipeBytes = 1024 * 1024
-/** Read already, in the stream before it. */
+/** Maximum size of data that the stream has already read. */
 const maxStreamBytes = 128 * 1024
 
 const isWindows = process.platform === 'win32'
 
-/** How a script is run; null: by `sh`, with the umask that svc has. */
+/** How a script is run. `shell: null` means `sh`, and `umask: null` the umask of svc. */
 export interface ScriptOptions {
   shell: string | null
-  /** Not on Windows. */
+  /** Ignored on Windows. */
   umask: number | null
 }
 
-/** The outer shell joins stderr to stdout, and becomes the inner one. */
+/** The outer shell joins stderr to stdout, and then executes the inner one. */
 const becomeShell = '[ -z "$2" ] || umask "$2"; exec "$1" -c "$0" 2>&1'
 
-/** The user's own script as a command: `sh -c`, or `-c` of another shell (`cmd /c` on Windows, where only its first line runs). */
-export function scriptCommand(script: string, { shell, umask }: ScriptOptions = { shell: null, umask: null }): string[] {
+/**
+ * Returns the command for the user's own script: `sh -c`, or `-c` of another shell. On Windows `cmd /c`, where only the
+ * first line runs.
+ */
+export function scriptCommand(
+  script: string,
+  { shell, umask }: ScriptOptions = { shell: null, umask: null }
+): string[] {
   if (isWindows) return shell === null ? ['cmd', '/d', '/s', '/c', `"${script}"`] : [shell, '-c', script]
   return ['sh', '-c', becomeShell, script, shell ?? 'sh', umask === null ? '' : formatUmask(umask)]
 }
 
 /**
- * Runs a command to its end; every outcome is a value. Rejects only with what onLine threw, or rejected with: then the
- * group is stopped first.
+ * Runs a command to its end; every outcome is a value. Rejects only with the error of onLine, after the group was
+ * stopped.
  */
 export async function runProcess(options: RunOptions): Promise<Ended> {
   if (options.signal?.aborted) return { reason: 'cancelled', exitCode: null, signal: null }
@@ -109,30 +129,32 @@ async function start({ command, rights, cwd, env, marker, stderr }: RunOptions):
   const [program = '', ...words] = rights === undefined ? command : withRights(command, rights, cwd)
   try {
     const outputs = ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe'] as const
-    const child = withoutKept(outputs, stdio => spawn(program, words, {
-      cwd: rights === undefined ? cwd : '/',
-      env: marker === undefined ? env : { ...env, [marker.name]: marker.value },
-      detached: !isWindows,
-      windowsHide: true,
-      windowsVerbatimArguments: isWindows && program === 'cmd',
-      stdio
-    }))
+    const child = withoutKept(outputs, stdio =>
+      spawn(program, words, {
+        cwd: rights === undefined ? cwd : '/',
+        env: marker === undefined ? env : { ...env, [marker.name]: marker.value },
+        detached: !isWindows,
+        windowsHide: true,
+        windowsVerbatimArguments: isWindows && program === 'cmd',
+        stdio
+      })
+    )
     await new Promise((resolve, reject) => void child.once('spawn', resolve).once('error', reject))
     return child
   } catch (error) {
-    return explain(program, cwd, error as NodeJS.ErrnoException)
+    return explain(program, cwd, error)
   }
 }
 
-/** The system blames the program (`ENOENT`) for a directory that is missing. */
-async function explain(program: string, cwd: string, error: NodeJS.ErrnoException): Promise<string> {
+async function explain(program: string, cwd: string, error: unknown): Promise<string> {
+  // A missing working directory also gives ENOENT.
   const directory = await stat(cwd).catch(() => null)
-  const say = (why: string): string => `could not start "${program}": ${why}`
-  if (directory === null) return say(`there is no directory "${cwd}"`)
-  if (!directory.isDirectory()) return say(`"${cwd}" is not a directory`)
-  if (error.code === 'ENOENT') return say('there is no such program')
-  if (error.code === 'E2BIG') return say('its script or environment is longer than the system allows')
-  return say(error.message)
+  const message = (why: string): string => `cannot start "${program}": ${why}`
+  if (directory === null) return message(`the working directory "${cwd}" does not exist`)
+  if (!directory.isDirectory()) return message(`the working directory "${cwd}" is not a directory`)
+  if (hasCode(error, 'ENOENT')) return message('command not found')
+  if (hasCode(error, 'E2BIG')) return message(`${reasonOf(error)}: the script or its environment is too large`)
+  return message(reasonOf(error))
 }
 
 type StopReason = 'timeout' | 'cancelled' | 'consumer failed'
@@ -146,7 +168,11 @@ async function supervise(child: ChildProcess, options: RunOptions): Promise<Ende
   const stop = (reason: StopReason): void => {
     if (why !== null) return
     why = reason
-    stopped = stopProcesses({ group: child.pid as number, marker: options.marker, graceMs: options.graceMs ?? defaultGraceMs })
+    stopped = stopProcesses({
+      group: child.pid as number,
+      marker: options.marker,
+      graceMs: options.graceMs ?? defaultGraceMs
+    })
   }
   const output = readOutput(child, options.onLine, () => stop('consumer failed'))
   const timer = options.timeoutMs ? setTimeout(stop, Math.min(options.timeoutMs, maxTimerMs), 'timeout') : undefined
@@ -174,9 +200,9 @@ async function supervise(child: ChildProcess, options: RunOptions): Promise<Ende
 }
 
 interface Output {
-  /** To be called after the exit: resolves when all that was printed before it has been handed out and taken. */
+  /** Must be called after the exit. Resolves when all earlier output has been passed on and processed. */
   drain(): Promise<void>
-  /** What comes from now on is dropped, and not waited for. */
+  /** Drops all output from now on, without waiting for it. */
   letGo(): void
 }
 
@@ -190,7 +216,7 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
     for (const reader of readers) reader.limit(maxBytes)
     for (let before = -1; before !== sum(readers); ) {
       before = sum(readers)
-      // While the consumer has not taken what it got, the pipe is not read: its silence says nothing.
+      // While the consumer is busy, the pipe is not read, so silence would not mean that it is empty.
       await Promise.all(readers.map(reader => reader.taken()))
       await Promise.race([closed, turns()])
       await Promise.all(readers.map(reader => reader.taken()))
@@ -202,7 +228,10 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
   return { drain, letGo }
 }
 
-/** After the exit: more than this cannot have been on the way. Node's pipes are sockets, whose size a machine may raise. */
+/**
+ * Returns the maximum size of the output that can be unread after the exit. Node's pipes are sockets, whose size can be
+ * raised on a machine.
+ */
 function maxDrainBytes(): number {
   return Math.max(maxPipeBytes, socketBufferBytes()) + maxStreamBytes
 }
@@ -218,11 +247,11 @@ function sum(readers: readonly LineReader[]): number {
 interface LineReader {
   closed: Promise<void>
   readBytes(): number
-  /** Resolves when the consumer has taken what it was given; rejects with what it threw. */
+  /** Resolves when the consumer has processed everything it was given. Rejects with the error that it threw. */
   taken(): Promise<void>
-  /** Lets go after so many bytes more. */
+  /** Releases the pipe after this number of further bytes. */
   limit(moreBytes: number): void
-  /** Hands out an unfinished last line; from then on bytes are read and dropped. */
+  /** Passes on an unfinished last line. From then on, bytes are read and dropped. */
   letGo(): void
 }
 

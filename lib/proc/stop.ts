@@ -1,44 +1,58 @@
 /*
- * Ending processes that svc has started: a process group, and with it those that have left it (setsid(2)), which are
- * found by an entry of their environment that they have inherited.
+ * Ends processes that svc has started: a process group, and also the processes that have left it (setsid(2)). The
+ * latter are found by a variable in their environment, which they have inherited.
  *
- * First SIGTERM, once, for the processes that are there: a handler may clean up, and what it starts for that is not asked to end. After
- * the grace SIGKILL, again and again, because what is killed may just have forked. All is over when a few looks in a row
- * find nobody. Where there is no /proc, only the group is known.
+ * First SIGTERM is sent once to the current processes. A handler may clean up; processes that it starts for that get no
+ * SIGTERM. After the grace period SIGKILL is sent repeatedly, because a killed process may just have forked. The work
+ * is done when several checks in a row find no process. Without /proc, only the group is known.
  */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findProcesses, holdsUs, isStillRunning, statOf, type Found, type FoundProcess, type Wanted } from './processes.js'
+import {
+  findProcesses,
+  includesThisProcess,
+  isStillRunning,
+  statOf,
+  type Found,
+  type FoundProcess,
+  type Wanted
+} from './processes.js'
 
+/** The processes to stop, and how. */
 export interface StopOptions extends Wanted {
-  /** Between SIGTERM and SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   graceMs: number
 }
 
+/** The result of stopping. */
 export interface Stopped {
-  /** How many processes were found, and have ended; where there is no /proc, the group counts as one. */
+  /** Number of processes that were found and have ended. Without /proc, the group counts as one. */
   endedCount: number
-  /** The numbers of those that do not end. */
+  /** The numbers of the processes that do not end. */
   left: number[]
-  /** As `Found` has it: there may be more. */
+  /** Like `isPartial` of `Found`: there may be more processes. */
   isPartial: boolean
 }
 
+/** Default time between SIGTERM and SIGKILL. */
 export const defaultGraceMs = 5_000
-/** Between two looks; and a part of the time that has passed, so that looking costs little however long it takes. */
+/** Interval between two checks. It grows with a share of the elapsed time, so that checking stays cheap. */
 const lookMs = 20
 const lookShare = 0.25
 const maxLookMs = 250
-/** So many looks in a row find nobody: a process cannot be known while it executes another program (execve(2)). */
+/**
+ * Number of checks in a row that must find nothing: a process cannot be recognized while it executes another program
+ * (execve(2)).
+ */
 const emptyLooks = 3
-/** How often a look after SIGKILL may find somebody. */
+/** Maximum number of checks after SIGKILL that find a process. */
 const maxKills = 50
-/** How long `killProcess` waits. */
+/** Maximum number of intervals that `killProcess` waits. */
 const maxEndTries = 500
 
 const isWindows = process.platform === 'win32'
 
-/** Resolves when none of them is left, or those left do not end by SIGKILL. */
+/** Stops processes. Resolves when none is left, or when the remaining ones do not end after SIGKILL. */
 export async function stopProcesses(options: StopOptions): Promise<Stopped> {
   if (isWindows) return stopTree(options)
   const { group, marker, graceMs } = options
@@ -51,20 +65,26 @@ export async function stopProcesses(options: StopOptions): Promise<Stopped> {
     empty = found.processes.length === 0 ? empty + 1 : 0
     if (empty === (marker === undefined ? 1 : emptyLooks)) break
     const passedMs = performance.now() - start
-    await sleep(passedMs >= graceMs ? lookMs : Math.min(Math.max(passedMs * lookShare, lookMs), maxLookMs, graceMs - passedMs))
+    await sleep(
+      passedMs >= graceMs ? lookMs : Math.min(Math.max(passedMs * lookShare, lookMs), maxLookMs, graceMs - passedMs)
+    )
     const isOver = performance.now() - start >= graceMs
     found = await look(options, isOver ? 'SIGKILL' : null)
     if (isOver) kills++
   }
-  return { endedCount: seen.size - found.processes.length, left: found.processes.map(({ pid }) => pid), isPartial: found.isPartial }
+  return {
+    endedCount: seen.size - found.processes.length,
+    left: found.processes.map(({ pid }) => pid),
+    isPartial: found.isPartial
+  }
 }
 
-/** Whether something may be left of what was stopped. */
+/** Whether some of the processes may remain. */
 export function mayRemain({ left, isPartial }: Stopped): boolean {
   return left.length > 0 || isPartial
 }
 
-/** Ends one process by SIGKILL, if it still runs. Throws if it does not go: a system call that does not return holds it. */
+/** Ends one process with SIGKILL if it still runs. Throws if it does not end because it is blocked in a system call. */
 export async function killProcess(one: FoundProcess): Promise<void> {
   for (let tries = 0; isStillRunning(one); tries++) {
     if (tries === maxEndTries) throw new Error(`The process ${one.pid} does not end`)
@@ -73,19 +93,21 @@ export async function killProcess(one: FoundProcess): Promise<void> {
   }
 }
 
-/** Looks for all of them once, and sends a signal to each that is found. */
+/** Finds all processes once, and sends a signal to each. */
 async function look(wanted: Wanted, name: 'SIGKILL' | null): Promise<Found> {
   const { group, marker } = wanted
   const isGroupThere = group !== null && signal(-group, 0)
   if (!isGroupThere && marker === undefined) return { processes: [], isPartial: false }
-  if (isGroupThere && name !== null && !holdsUs(group)) signal(-group, name)
+  if (isGroupThere && name !== null && !includesThisProcess(group)) signal(-group, name)
   const found = await findProcesses(wanted, ({ pid }) => name !== null && signal(pid, name))
   return found ?? { processes: isGroupThere ? [{ pid: -group, startedAt: '' }] : [], isPartial: false }
 }
 
-/** SIGTERM: the group at one go, so that none of it has the time to fork, and the others one by one. */
+/**
+ * Sends SIGTERM: to the whole group at once, so that no process in it has time to fork, and to the others one by one.
+ */
 function ask(group: number | null, processes: readonly FoundProcess[]): void {
-  const isWhole = group !== null && processes.length > 0 && !holdsUs(group)
+  const isWhole = group !== null && processes.length > 0 && !includesThisProcess(group)
   if (isWhole) signal(-group, 'SIGTERM')
   for (const { pid, startedAt } of processes) {
     const stat = statOf(pid)
@@ -93,7 +115,7 @@ function ask(group: number | null, processes: readonly FoundProcess[]): void {
   }
 }
 
-/** Signals a process, or a group by its negative number; whether anybody was there to be signalled. */
+/** Signals a process, or a group by its negative number. Returns whether it existed. */
 function signal(id: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(id, name)

@@ -5,7 +5,7 @@ import type { Projects } from './projects.js'
 
 type Needs = Pick<Projects, 'get' | 'update' | 'remove'>
 
-/** The same done to many projects, each on its own: one that refuses does not stop the others. */
+/** Applies an action to many projects. A refusal for one project does not stop the others. */
 export async function applyToProjects(
   projects: Needs,
   { action, ids, actor }: { action: BulkAction; ids: string[]; actor: Actor }
@@ -31,7 +31,7 @@ function operationOf(
 ): (id: string) => Promise<unknown> {
   if (action === 'delete') return id => projects.remove(id, actor)
   if (action === 'setCategory') return id => projects.update(id, { categoryId }, actor)
-  if (tagIds === undefined) throw invalid('tagIds', `"tagIds" is missing: "${action}" needs the tags`)
+  if (tagIds === undefined) throw invalid('tagIds', `"tagIds" is missing: "${action}" requires it`)
   return id => {
     const had = projects.get(id).tagIds
     const tags = action === 'addTags' ? [...had, ...tagIds] : had.filter(tagId => !tagIds.includes(tagId))

@@ -16,21 +16,22 @@ import {
   updateLabel
 } from '../store/tables/labels.js'
 
+/** The fields of a label that a client can set. */
 export interface LabelFields {
   name?: string | undefined
   color?: LabelColor | undefined
   sortOrder?: number | undefined
 }
 
-/** Categories or tags (§2.6): the same rules over another table. */
+/** Categories or tags (§2.6). Both have the same rules and different tables. */
 export interface Labels {
-  /** In the order of `sortOrder`, then name. */
+  /** Returns the labels ordered by `sortOrder`, then by name. */
   list(): Label[]
-  /** Without a colour it gets the first that none has. Refuses: 409 `name_taken`. */
+  /** The default colour is the first unused one. Refuses: 409 `name_taken`. */
   create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
   /** Refuses: 404, 409 `name_taken`, 412 `changed_since`. */
   update(id: string, fields: LabelFields & Seen, actor: Actor): Promise<Label>
-  /** Resolves with the number of projects it was taken from. Refuses: 404. */
+  /** Removes a label. Resolves with the number of projects that had it. Refuses: 404. */
   remove(id: string, actor: Actor): Promise<number>
 }
 
@@ -41,6 +42,7 @@ interface Needs {
   audit: { within(tx: Transaction, event: AuditEvent): void }
 }
 
+/** Creates the labels of one kind. */
 export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Needs): Labels {
   const noun = kind === 'category' ? 'Category' : 'Tag'
   const now = (): string => new Date(clock.now()).toISOString()
@@ -54,7 +56,7 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
   function checkName(db: Reader, name: string, ownId?: string): void {
     const other = findLabelByName(db, kind, name)
     if (other === undefined || other.id === ownId) return
-    const sentence = `The name "${name}" is taken: names are unique, without regard to case`
+    const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
     throw new Refusal('conflict', 'name_taken', sentence, { field: 'name' })
   }
 
@@ -83,7 +85,8 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
         const before = existing(tx, id)
         checkSeen(fields, before.updatedAt, `The ${kind}`)
         if (fields.name !== undefined) checkName(tx, fields.name, id)
-        updateLabel(tx, kind, id, {
+        updateLabel(tx, kind, {
+          id,
           name: fields.name ?? before.name,
           color: fields.color ?? before.color,
           sortOrder: fields.sortOrder ?? before.sortOrder,

@@ -14,10 +14,10 @@ import { deleteDeploymentsOf, deploymentIdsOf } from '../store/tables/deployment
 import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
 import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
-import { checkDeployPath } from '../target/guard.js'
-import { createTargetPlaces } from '../target/overlap.js'
+import { checkDeployPath } from '../install/guard.js'
+import { createTargetPlaces } from '../install/overlap.js'
 
-/** What may be given of a project; undefined leaves a field as it is, or at its default. */
+/** The fields of a project that a client can set. Undefined keeps the current value or the default. */
 export interface ProjectFields {
   name?: string | undefined
   description?: string | undefined
@@ -27,7 +27,7 @@ export interface ProjectFields {
   postDeployAsync?: boolean | undefined
   allowClientScripts?: boolean | null | undefined
   allowedEnv?: string[] | undefined
-  /** A user of the system; only where svc runs as root. */
+  /** A user of the system. Only possible if svc runs as root. */
   runAs?: string | null | undefined
   umask?: string | null | undefined
   scriptTimeoutSeconds?: number | null | undefined
@@ -36,27 +36,29 @@ export interface ProjectFields {
   maxDiskMb?: number | null | undefined
   env?: string | undefined
   categoryId?: string | null | undefined
-  /** Empty: unbound (§2.1). */
+  /** An empty string removes the binding (§2.1). */
   pm2AppName?: string | null | undefined
   pinned?: boolean | undefined
-  /** Replaces all (§4.3). */
+  /** Replaces all tags (§4.3). */
   tagIds?: string[] | undefined
 }
 
+/** The fields of a new project. */
 export type NewProject = ProjectFields & { name: string; deployPath: string }
 
+/** The projects of a server. Every change is audited. */
 export interface Projects {
-  /** Newest created first; with `tagIds`, those that have all of them. */
+  /** Returns the projects, newest first. With `tagIds`, only those that have all of these tags. */
   list(filter?: { tagIds?: string[] }): Project[]
-  /** Refuses: 404. */
+  /** Returns one project. Refuses: 404. */
   get(id: string): Project
-  /** Refuses: 400 for a path that may not be a target or an unknown label, 409 for a path that is taken. */
+  /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
   create(fields: NewProject, actor: Actor): Promise<Project>
-  /** As `create`; also 404, 409 where the path would change under a running deployment, and 412 `changed_since`. */
+  /** Refuses: as `create`, 404, 409 if the path would change during a deployment, 412 `changed_since`. */
   update(id: string, fields: ProjectFields & Seen, actor: Actor): Promise<Project>
-  /** With its records, archives and outputs; never anything under its deployPath. Refuses: 404, 409 while one runs. */
+  /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
   remove(id: string, actor: Actor): Promise<void>
-  /** A new deploy token; the old one is void. Refuses: 404. */
+  /** Creates a new deploy token. The old one becomes invalid. Refuses: 404. */
   regenerateToken(id: string, actor: Actor): Promise<string>
 }
 
@@ -65,25 +67,26 @@ interface Needs {
   clock: Clock
   ids: Ids
   audit: { within(tx: Transaction, event: AuditEvent): void }
-  /** The data directory, which no target may touch. */
+  /** The data directory. No target may overlap with it. */
   home: string
-  /** As `TargetRules` has it. */
+  /** See `TargetRules`. */
   allowSystemPaths?: boolean | undefined
   deployments: {
     hasRunning(projectId: string): boolean
-    /** Deployments that have ended, which the database does not know yet (deploy/ends.ts), in order. */
+    /** Results that are not in the database yet (deploy/ends.ts), in order. */
     kept(): ReadonlyArray<{ projectId: string; status: DeploymentStatus }>
     removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
   }
 }
 
+/** Creates the projects of a server. */
 export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
   const targets = createTargetPlaces()
   const now = (): string => new Date(clock.now()).toISOString()
 
-  /** With the status of a deployment that has ended, if that is not recorded yet. */
+  /** Returns the projects with the status of results that are not recorded yet. */
   function current(projects: readonly Project[]): readonly Project[] {
     const kept = new Map(deployments.kept().map(({ projectId, status }) => [projectId, status as FinalStatus]))
     if (kept.size === 0) return projects
@@ -93,7 +96,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     })
   }
 
-  /** The fields as they are kept; what may not be is refused. */
+  /** Checks the fields and returns them as they are stored. */
   function checked<F extends ProjectFields>(db: Reader, fields: F): F {
     checkReferences(db, fields)
     const { deployPath, pm2AppName, allowedEnv, tagIds } = fields
@@ -109,7 +112,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
   function checkPathIsFree(deployPath: string, ownId?: string): void {
     const other = targets.among(all()).overlapping(deployPath, ({ id }) => id !== ownId)
     if (other === undefined) return
-    const sentence = `"${deployPath}" is taken: the project "${other.name}" deploys to "${other.deployPath}"`
+    const sentence = `Cannot deploy to "${deployPath}": the project "${other.name}" deploys to "${other.deployPath}"`
     throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
   }
 
@@ -138,7 +141,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
         const fields = present(checked(tx, given))
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
           checkPathIsFree(fields.deployPath, id)
-          if (deployments.hasRunning(id)) throw busy('The deployPath cannot be changed', id)
+          if (deployments.hasRunning(id)) throw busy('Cannot change the deployPath', id)
         }
         updateProject(tx, id, { ...fields, updatedAt: now() })
         const detail = Object.keys(fields).join(', ')
@@ -148,14 +151,16 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     },
 
     async remove(id, actor) {
-      await deployments.removeWith(deploymentIdsOf(store, id), () => store.write(tx => {
-        const project = existing(tx, id)
-        if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
-        deleteProject(tx, id)
-        const removed = deleteDeploymentsOf(tx, id)
-        audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
-        return removed
-      }))
+      await deployments.removeWith(deploymentIdsOf(store, id), () =>
+        store.write(tx => {
+          const project = existing(tx, id)
+          if (deployments.hasRunning(id)) throw busy('Cannot delete the project', id)
+          deleteProject(tx, id)
+          const removed = deleteDeploymentsOf(tx, id)
+          audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
+          return removed
+        })
+      )
     },
 
     async regenerateToken(id, actor) {
@@ -170,7 +175,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
   }
 }
 
-/** Rights that are changed must be such as svc can take on here; `before` is the project as it is. */
+/** Checks that svc can take on changed rights on this machine. `before` is the current project. */
 async function checkRights(given: ProjectFields, before: Project | null): Promise<void> {
   if (given.runAs === undefined && given.umask === undefined) return
   const runAs = given.runAs === undefined ? (before?.runAs ?? null) : given.runAs
@@ -224,14 +229,14 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
     throw invalid('categoryId', `"categoryId" is "${categoryId}": there is no such category`)
   }
   const unknown = tagIds?.find(tagId => findLabel(db, 'tag', tagId) === undefined)
-  if (unknown !== undefined) throw invalid('tagIds', `"tagIds" holds "${unknown}": there is no such tag`)
+  if (unknown !== undefined) throw invalid('tagIds', `"tagIds" contains "${unknown}": there is no such tag`)
 }
 
 function busy(what: string, id: string): Refusal {
   return new Refusal('conflict', 'deployment_running', `${what}: a deployment of "${id}" is queued or running`)
 }
 
-/** Without the fields that were not given. */
+/** Returns the fields without undefined ones. */
 function present(fields: ProjectFields): Partial<Project> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

@@ -1,7 +1,7 @@
 import type { DeploymentRow, RanScript } from '../model/deployment.js'
 import type { RecentScripts } from '../model/project.js'
 
-/** `deployments` newest first. */
+/** Returns the scripts of the last deployment that ran any. `deployments` is ordered newest first. */
 export function recentScripts(deployments: readonly DeploymentRow[]): RecentScripts {
   const latest = deployments.find(({ scripts }) => scripts.length > 0)
   const scriptOf = (step: RanScript['step']) => latest?.scripts.find(ran => ran.step === step)?.script ?? ''

@@ -1,9 +1,9 @@
 /*
- * How a secret lies in the database: AES-256-GCM (NIST SP 800-38D) with a random nonce, as
+ * Encryption of secrets in the database: AES-256-GCM (NIST SP 800-38D) with a random nonce, as
  *
  *   v1.<id of the key>.<nonce, 12 bytes>.<tag, 16 bytes>.<ciphertext>      each of the last three in base64url
  *
- * The project and the name are additional data: a row that is copied to another project or name cannot be opened.
+ * The project and the name are additional data: a row copied to another project or name cannot be decrypted.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 
@@ -12,24 +12,26 @@ const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Bytes of a key. */
+/** Size of a key in bytes. */
 export const keyBytes = 32
 
-/** What a sealed value belongs to. */
+/** The project and name that a sealed value belongs to. */
 export interface SealedPlace {
   projectId: string
   name: string
 }
 
-/** Returns the sealed value. Two seals of the same value differ. */
+/** Encrypts a value. Two results for the same value differ. */
 export function seal(key: Buffer, place: SealedPlace, value: string): string {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(additionalData(place))
   const sealed = Buffer.concat([cipher.update(value, 'utf8'), cipher.final()])
-  return [version, keyIdOf(key), ...[nonce, cipher.getAuthTag(), sealed].map(part => part.toString('base64url'))].join('.')
+  return [version, keyIdOf(key), ...[nonce, cipher.getAuthTag(), sealed].map(part => part.toString('base64url'))].join(
+    '.'
+  )
 }
 
-/** Returns the value; null: it was sealed with another key, for another place, or it is damaged. */
+/** Decrypts a value. Returns null if the key or the place is wrong, or the text is damaged. */
 export function unseal(key: Buffer, place: SealedPlace, text: string): string | null {
   const [found, , ...parts] = text.split('.')
   if (found !== version || parts.length !== 3) return null
@@ -44,17 +46,17 @@ export function unseal(key: Buffer, place: SealedPlace, text: string): string | 
   }
 }
 
-/** The bytes of a sealed value. */
+/** Returns the size of a sealed value in bytes, before encoding. */
 export function sealedBytes(text: string): number {
   return Buffer.from(text.split('.')[4] ?? '', 'base64url').length
 }
 
-/** Which key sealed a value: the end of a digest, which says nothing of the key. */
+/** Returns the id of the key that sealed a value: the start of a digest, which reveals nothing about the key. */
 export function keyIdOfSealed(text: string): string {
   return text.split('.')[1] ?? ''
 }
 
-/** Eight hexadecimal digits that tell keys apart. */
+/** Returns the id of a key: eight hexadecimal digits that distinguish keys. */
 export function keyIdOf(key: Buffer): string {
   return createHash('sha256').update('svc variables key\0').update(key).digest('hex').slice(0, 8)
 }

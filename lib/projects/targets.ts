@@ -1,6 +1,6 @@
 /*
- * Looking into the targets of projects, with the rights that a project's work has: those of svc, or those of the
- * project's own user (`runAs`) in a helper process.
+ * Reads the targets of projects with the project's rights: those of svc, or those of the project's own user (`runAs`)
+ * in a helper process.
  */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -9,37 +9,44 @@ import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights, type Rights } from '../proc/identity.js'
-import { listDirectory, openFile, type Inspect, type OpenedFile } from '../target/browse.js'
-import { measureTree } from '../target/tree-size.js'
+import { listDirectory, openFile, type Inspect, type OpenedFile } from '../install/browse.js'
+import { measureTree } from '../install/tree-size.js'
 import type { HeldFile, TargetJob } from './target-helper.js'
 
-/** What of a project says where its target is and whose rights count there. */
+/** The fields of a project that determine its target and its rights. */
 export type Owned = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
 
+/** Limits of `measure`. */
 export interface MeasureLimits {
-  /** Of one target. */
+  /** Maximum number of entries of one target. */
   maxEntries: number
-  /** For all of them. */
+  /** Time for all targets, in milliseconds. */
   forMs: number
 }
 
+/** Read access to the targets of projects. */
 export interface Targets {
-  /** As `listDirectory` of target/browse.ts; refuses a user that is gone, too. */
+  /** See `listDirectory` of install/browse.ts. Also refuses if the user does not exist any more. */
   list(project: Owned, path: string): Promise<FileEntry[]>
-  /** As `openFile` of target/browse.ts. */
+  /** See `openFile` of install/browse.ts. */
   open(project: Owned, path: string, inspect: Inspect): Promise<OpenedFile>
-  /** The sizes of targets in bytes, as `measureTree` gives them, in the order of the projects. */
+  /** Returns the sizes of targets in bytes, as `measureTree` does, in the order of the projects. */
   measure(projects: readonly Owned[], limits: MeasureLimits): Promise<Array<number | null>>
 }
 
 const module = new URL('./target-helper.js', import.meta.url)
 
+/** Creates the access to targets. */
 export function createTargets(): Targets {
   return {
     async list(project, path) {
       const rights = await findRights(project)
       if (rights === null) return listDirectory(project.deployPath, path)
-      return runHelper<TargetJob, FileEntry[]>({ module, rights, job: { do: 'list', target: project.deployPath, path } })
+      return runHelper<TargetJob, FileEntry[]>({
+        module,
+        rights,
+        job: { do: 'list', target: project.deployPath, path }
+      })
     },
 
     async open(project, path, inspect) {
@@ -62,26 +69,27 @@ export function createTargets(): Targets {
       for (const project of projects.filter(({ runAs }) => runAs === null)) {
         sizes.set(project, await measureTree(project.deployPath, { maxEntries: limits.maxEntries, deadlineMs }))
       }
-      for (const group of byUser(projects)) await measureAs(group, { ...limits, forMs: deadlineMs - performance.now() }, sizes)
+      for (const group of byUser(projects))
+        await measureAs(group, { ...limits, forMs: deadlineMs - performance.now() }, sizes)
       return projects.map(project => sizes.get(project) ?? null)
     }
   }
 }
 
-/** Opens again, by what the process holds and not by a path, what it has opened: with its rights it could. */
+/** Opens the helper's open file again through /proc, not by its path: svc itself may lack the rights for the path. */
 async function takeOver({ fd, dev, ino, ...file }: HeldFile, pid: number): Promise<OpenedFile> {
   const handle = await open(`/proc/${pid}/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stats = await handle.stat()
     if (stats.dev === dev && stats.ino === ino && stats.isFile()) return { ...file, handle }
-    throw new Refusal('conflict', 'changed_meanwhile', `"${file.name}" changed while it was being opened; try again`)
+    throw new Refusal('conflict', 'changed_meanwhile', `"${file.name}" changed while it was being opened. Try again`)
   } catch (error) {
     await handle.close()
     throw error
   }
 }
 
-/** Those that have a user of their own, by user: one process measures all targets of one. */
+/** Groups the projects with an own user by user, so that one process measures all targets of a user. */
 function byUser(projects: readonly Owned[]): Owned[][] {
   const groups = new Map<string, Owned[]>()
   for (const project of projects) {
@@ -91,7 +99,11 @@ function byUser(projects: readonly Owned[]): Owned[][] {
   return [...groups.values()]
 }
 
-async function measureAs(group: readonly Owned[], { maxEntries, forMs }: MeasureLimits, sizes: Map<Owned, number | null>): Promise<void> {
+async function measureAs(
+  group: readonly Owned[],
+  { maxEntries, forMs }: MeasureLimits,
+  sizes: Map<Owned, number | null>
+): Promise<void> {
   const rights: Rights | null = await findRights(group[0] as Owned).catch(() => null)
   if (rights === null || forMs <= 0) return
   const job: TargetJob = { do: 'measure', targets: group.map(({ deployPath }) => deployPath), maxEntries, forMs }

@@ -1,38 +1,45 @@
 /*
- * The key that seals the secrets of all projects: `variables.key` in the data directory, 64 hexadecimal digits, mode 0600.
- * It is made when the first secret is stored, and it is part of a backup. Without it, secrets cannot be read.
+ * The key that encrypts the secrets of all projects: `variables.key` in the data directory, 64 hexadecimal digits, mode
+ * 0600. It is created when the first secret is stored, and backups contain it. Without it, secrets cannot be decrypted.
  */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Refusal } from '../base/refusal.js'
-import { messageOf } from '../base/system-error.js'
-import { replaceFile } from '../config/replace-file.js'
+import { hasCode, reasonOf } from '../base/system-error.js'
+import { replaceFile } from '../base/replace-file.js'
 import { keyBytes } from './seal.js'
 
 const keyMode = 0o600
 
-/** What the file says: a key, nothing because there is no file, or why it cannot be used. */
+/** The result of reading the file: a key, or why there is none. */
 export type FoundKey = { key: Buffer } | { key: null; isMissing: boolean; why: string }
 
+/** The key file of a data directory. */
 export interface VariablesKey {
   path: string
-  /** Read anew each time: an operator may put the file back while the server runs. */
+  /** Reads the file. It is read each time, because an operator may restore it while the server runs. */
   find(): Promise<FoundKey>
-  /** Writes a new key, on the disk when this resolves. One that is there meanwhile is kept. */
+  /** Writes a new key and syncs it to disk. If another key was created in the meantime, that one is kept. */
   create(): Promise<Buffer>
 }
 
-/** The key in the file at `path`. */
+/** Creates the access to the key in the file at `path`. */
 export function createVariablesKey(path: string): VariablesKey {
   let creating: Promise<Buffer> | null = null
 
   async function find(): Promise<FoundKey> {
     try {
       const key = parse(await readFile(path, 'utf8'))
-      return key === null ? { key, isMissing: false, why: 'it does not contain a key of 64 hexadecimal digits' } : { key }
+      return key === null
+        ? { key, isMissing: false, why: 'it does not contain a key of 64 hexadecimal digits' }
+        : { key }
     } catch (error) {
-      const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-      return { key: null, isMissing, why: isMissing ? 'the file is missing' : `it cannot be read: ${messageOf(error as Error)}` }
+      const isMissing = hasCode(error, 'ENOENT')
+      return {
+        key: null,
+        isMissing,
+        why: isMissing ? 'the file is missing' : `it cannot be read: ${reasonOf(error)}`
+      }
     }
   }
 
@@ -55,10 +62,10 @@ export function createVariablesKey(path: string): VariablesKey {
   }
 }
 
-/** The 503 when secrets exist and their key cannot be used. */
+/** Returns the 503 if secrets exist and their key cannot be used. */
 export function unusableKey(path: string, why: string): Refusal {
   const cure = `Restore "${path}" from a backup, or remove the secrets and set them again`
-  return new Refusal('unavailable', 'variables_key', `The key of the secrets cannot be used: ${why}. ${cure}`)
+  return new Refusal('unavailable', 'variables_key', `Cannot use the key of the secrets: ${why}. ${cure}`)
 }
 
 function parse(text: string): Buffer | null {

@@ -10,30 +10,33 @@ import { deleteVariable, listSecrets, listVariables, putVariable } from '../stor
 import { keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from './seal.js'
 import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'
 
-/** A change of some variables; the others stay. */
+/** Changes some variables and keeps the others. */
 export interface VariablesChange {
   set: readonly GivenVariable[]
   unset: readonly string[]
 }
 
-/** What keeps secrets from being opened. */
+/** Why secrets cannot be decrypted. */
 export interface SecretsFault {
-  /** A sentence without the cure. */
+  /** The reason as a sentence, without advice. */
   why: string
-  /** `project: NAME` of each secret that cannot be opened. */
+  /** `project: NAME` of each secret that cannot be decrypted. */
   secrets: string[]
 }
 
+/** The variables of projects, for their scripts. */
 export interface Variables {
-  /** By name. Refuses: 404. */
+  /** Returns the variables ordered by name. Refuses: 404. */
   list(projectId: string): Variable[]
-  /** Makes the variables these and no others. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`. */
+  /**
+   * Replaces all variables. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`.
+   */
   replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]>
-  /** As `replace`, but for the others. A name to unset that is not there is passed over. */
+  /** Changes some variables. Ignores names to unset that do not exist. Refuses as `replace` does. */
   change(projectId: string, change: VariablesChange, actor: Actor): Promise<Variable[]>
-  /** What scripts get. Refuses (503 `variables_key`) secrets that cannot be opened, by their names. */
+  /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
   open(projectId: string): Promise<OpenedVariable[]>
-  /** Whether all secrets can be opened; null: they can. */
+  /** Returns why secrets cannot be decrypted, or null if all can. */
   check(): Promise<SecretsFault | null>
 }
 
@@ -44,9 +47,17 @@ interface Needs {
   key: VariablesKey
 }
 
+/** Creates the variables of all projects. */
 export function createVariables({ store, clock, audit, key }: Needs): Variables {
-  /** The key for what is to be sealed; null: nothing is. One is only made if no other secret was sealed with a lost one. */
-  async function keyFor(projectId: string, given: readonly GivenVariable[], isReplaced: (name: string) => boolean): Promise<Buffer | null> {
+  /**
+   * Returns the key for the given secrets, or null if there is nothing to encrypt. Creates a key only if no other
+   * stored secret was encrypted with a key that is lost.
+   */
+  async function keyFor(
+    projectId: string,
+    given: readonly GivenVariable[],
+    isReplaced: (name: string) => boolean
+  ): Promise<Buffer | null> {
     const stored = byName(listVariables(store, projectId))
     const isSealed = (one: GivenVariable): boolean => {
       const before = stored.get(one.name)
@@ -70,7 +81,13 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     const written = set.flatMap((given, index) => {
       const before = stored.get(given.name)
       const secret = isSecret(given, before)
-      const value = storedValue({ projectId, given: { ...given, secret }, before, sealing, field: `variables[${index}].value` })
+      const value = storedValue({
+        projectId,
+        given: { ...given, secret },
+        before,
+        sealing,
+        field: `variables[${index}].value`
+      })
       if (before?.value === value && before.secret === secret) return []
       return [{ projectId, name: given.name, value, secret, updatedAt: new Date(clock.now()).toISOString() }]
     })
@@ -79,7 +96,10 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     for (const name of removed) deleteVariable(tx, projectId, name)
     const now = listVariables(tx, projectId)
     checkSize(now)
-    const detail = detailOf(written.map(({ name }) => name), removed)
+    const detail = detailOf(
+      written.map(({ name }) => name),
+      removed
+    )
     if (detail !== '') audit.within(tx, { action: 'project.variables', actor, projectId, target: projectId, detail })
     return now.map(shown)
   }
@@ -93,10 +113,14 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     async replace(projectId, given, actor) {
       existing(store, projectId)
       checkNames(given)
-      const sealing = await keyFor(projectId, given, name => given.every(each => each.name !== name || each.value !== null))
+      const sealing = await keyFor(projectId, given, name =>
+        given.every(each => each.name !== name || each.value !== null)
+      )
       return store.write(tx => {
         const names = new Set(given.map(({ name }) => name))
-        const unset = listVariables(tx, projectId).map(({ name }) => name).filter(name => !names.has(name))
+        const unset = listVariables(tx, projectId)
+          .map(({ name }) => name)
+          .filter(name => !names.has(name))
         return write(tx, projectId, { set: given, unset, sealing, actor })
       })
     },
@@ -105,8 +129,12 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
       existing(store, projectId)
       checkNames(set)
       const both = set.find(({ name }) => unset.includes(name))
-      if (both !== undefined) throw invalid('unset', `"${both.name}" cannot be set and unset at once`)
-      const sealing = await keyFor(projectId, set, name => unset.includes(name) || set.some(each => each.name === name && each.value !== null))
+      if (both !== undefined) throw invalid('unset', `"${both.name}" is in both "set" and "unset"`)
+      const sealing = await keyFor(
+        projectId,
+        set,
+        name => unset.includes(name) || set.some(each => each.name === name && each.value !== null)
+      )
       return store.write(tx => write(tx, projectId, { set, unset: [...new Set(unset)], sealing, actor }))
     },
 
@@ -116,7 +144,10 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
       const opened = stored.map(variable => ({ ...variable, value: openedValue(variable, found.key) }))
       const at = opened.findIndex(({ value }) => value === null)
       if (at !== -1) {
-        throw cannotOpen(opened.filter(({ value }) => value === null), { path: key.path, why: whyNot(stored[at] as StoredVariable, found) })
+        throw cannotOpen(
+          opened.filter(({ value }) => value === null),
+          { path: key.path, why: whyNot(stored[at] as StoredVariable, found) }
+        )
       }
       return opened.map(({ name, value, secret }) => ({ name, value: value as string, secret }))
     },
@@ -146,16 +177,25 @@ interface Kept {
   field: string
 }
 
-/** The value as it is stored. Without a new one, a secret keeps its own, and a variable that was plain can become a secret. */
+/**
+ * Returns the value as it is stored. Without a new value, a secret keeps its own, and a plain variable can become a
+ * secret.
+ */
 function storedValue({ projectId, given: { name, value, secret }, before, sealing, field }: Kept): string {
   if (value === null && before?.secret === true && secret) return before.value
-  if (value === null && before?.secret === true) throw invalid(field, `"${name}" is a secret: to make it plain, give its value`)
+  if (value === null && before?.secret === true)
+    throw invalid(field, `"${name}" is a secret: to make it a plain variable, set its value`)
   const plain = value ?? before?.value
-  if (plain === undefined) throw invalid(field, `"${name}" has no value yet: give one`)
+  if (plain === undefined) throw invalid(field, `"${name}" has no value: set one`)
   const fault = variableValueFault(plain, secret)
   if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
   if (!secret) return plain
-  if (sealing === null) throw new Refusal('conflict', 'changed_meanwhile', 'The variables were not changed: another request changed them meanwhile. Try again')
+  if (sealing === null)
+    throw new Refusal(
+      'conflict',
+      'changed_meanwhile',
+      'Cannot change the variables: another request changed them at the same time. Try again'
+    )
   return seal(sealing, { projectId, name }, plain)
 }
 
@@ -168,22 +208,22 @@ function openedValue({ projectId, name, value, secret }: StoredVariable, key: Bu
   return key === null ? null : unseal(key, { projectId, name }, value)
 }
 
-const notSet = 'it has no value yet, since an import never brings one'
+const notSet = 'it has no value yet, because import packages contain no secret values'
 const noKeyNeeded: FoundKey = { key: null, isMissing: true, why: '' }
 
 function whyNot({ value }: StoredVariable, found: FoundKey): string {
   if (value === '') return notSet
   if (found.key === null) return found.why
-  if (keyIdOfSealed(value) !== keyIdOf(found.key)) return 'it was sealed with another key'
-  return 'the stored value is damaged, or belongs to another variable'
+  if (keyIdOfSealed(value) !== keyIdOf(found.key)) return 'it was encrypted with another key'
+  return 'the stored value is damaged or belongs to another variable'
 }
 
 function cannotOpen(closed: ReadonlyArray<{ name: string }>, { path, why }: { path: string; why: string }): Refusal {
   const names = closed.map(({ name }) => `"${name}"`).join(', ')
-  const what = closed.length === 1 ? `The secret ${names}` : `The secrets ${names}`
+  const what = closed.length === 1 ? `the secret ${names}` : `the secrets ${names}`
   const set = `set ${closed.length === 1 ? 'it' : 'them'}`
   const cure = why === notSet ? `Set${set.slice(3)}` : `Restore "${path}" from a backup, or ${set} again`
-  return new Refusal('unavailable', 'variables_key', `${what} cannot be read: ${why}. ${cure}`)
+  return new Refusal('unavailable', 'variables_key', `Cannot read ${what}: ${why}. ${cure}`)
 }
 
 function shown({ name, value, secret, updatedAt }: StoredVariable): Variable {
@@ -205,16 +245,25 @@ function checkNames(given: readonly GivenVariable[]): void {
 
 function checkSize(variables: readonly StoredVariable[]): void {
   if (variables.length > maxVariables) {
-    throw invalid('variables', `A project has at most ${maxVariables} variables: there would be ${variables.length}`)
+    throw invalid('variables', `Too many variables: ${variables.length}. A project can have at most ${maxVariables}`)
   }
-  const bytes = variables.reduce((total, { name, value, secret }) => total + name.length + (secret ? sealedBytes(value) : Buffer.byteLength(value)), 0)
+  const bytes = variables.reduce(
+    (total, { name, value, secret }) => total + name.length + (secret ? sealedBytes(value) : Buffer.byteLength(value)),
+    0
+  )
   if (bytes <= maxVariablesBytes) return
-  throw invalid('variables', `The variables of a project have at most ${maxVariablesBytes / 1024} KiB: they would have ${countOf(bytes, 'byte')}`)
+  throw invalid(
+    'variables',
+    `The variables are too large: ${countOf(bytes, 'byte')}. A project can have at most ${maxVariablesBytes / 1024} KiB`
+  )
 }
 
-/** Names only. */
+/** Returns the detail of the audit entry: names only. */
 function detailOf(written: readonly string[], removed: readonly string[]): string {
-  const parts = [written.length > 0 ? `set ${written.join(', ')}` : '', removed.length > 0 ? `removed ${removed.join(', ')}` : '']
+  const parts = [
+    written.length > 0 ? `set ${written.join(', ')}` : '',
+    removed.length > 0 ? `removed ${removed.join(', ')}` : ''
+  ]
   return parts.filter(Boolean).join('; ')
 }
 

@@ -1,13 +1,15 @@
 /**
- * Checkpoints: svc.db written anew from memory, and the redo log begun anew.
+ * Checkpoints: write svc.db from memory and start a new redo log.
  *
- *   1. note the number of the last transaction that ran, in the database itself; take its image
- *   2. wait until that transaction is durable (when it is refused, the image is dropped)
- *   3. svc.db.tmp written, synced, renamed over svc.db, the rename synced
- *   4. between two lines: a new redo log with the lines written meanwhile, renamed over the old one
+ *   1. Record the number of the last executed transaction in the database itself, and take an image of the database.
+ *   2. Wait until that transaction is durable. If it is refused, drop the image.
+ *   3. Write svc.db.tmp, sync it, rename it over svc.db, and sync the rename.
+ *   4. Between two lines of the redo log: write a new redo log with the lines written since step 1, and rename it over
+ *      the old one.
  *
- * None of it holds up the process: an image takes no time (page-file.ts), and writes go on through 2 and 3. A crash at any point leaves a svc.db and
- * a redo log that fit: lines whose number svc.db has are passed over.
+ * A checkpoint does not block the process: an image takes no time (page-file.ts), and writes continue during steps 2
+ * and 3. After a crash at any point, svc.db and the redo log fit together: recovery skips the lines whose number svc.db
+ * already includes.
  */
 import { dirname } from 'node:path'
 import type { Clock } from '../base/clock.js'
@@ -17,38 +19,48 @@ import type { Memory } from './memory.js'
 import type { Image } from './page-file.js'
 import type { RedoFile } from './redo-file.js'
 
+/** Writes checkpoints, on request and in the background. */
 export interface Checkpoints {
-  /** Folds everything that has run so far; `force`: also when svc.db holds it already. */
+  /** Writes a checkpoint with everything executed so far. With `force`, also if svc.db is already up to date. */
   fold(options?: { force?: boolean }): Promise<void>
-  /** A write is durable: folds in the background once the redo log is long enough, or nothing more comes for a while. */
+  /**
+   * To be called after each durable write. Writes a checkpoint in the background if the redo log is long enough, or
+   * after a while without writes.
+   */
   consider(): void
-  /** Folds in the background; says so when it fails, since no write is lost by it. */
+  /** Writes a checkpoint in the background. If it fails, only a warning is logged, because no write is lost. */
   begin(): void
-  /** Ends the waiting, and waits for the one that runs. */
+  /** Cancels the timer and waits for the checkpoint in progress. */
   stop(): Promise<void>
 }
 
+/** Options of `createCheckpoints`. */
 export interface CheckpointOptions {
   disk: Disk
   path: string
   clock: Clock
   redo: RedoFile
   commits: GroupCommit
-  /** The database in memory; throws when there is none. */
+  /** Returns the database in memory; throws if there is none. */
   memory: () => Memory
-  /** Resolves once svc.db is known to be whole; until then, and when it rejects, it is not written over. */
+  /** Resolves once svc.db is known to be undamaged. Until then, or if it rejects, svc.db is not overwritten. */
   verified: () => Promise<void>
-  /** The number of the last write that svc.db holds. */
+  /** The number of the last write in svc.db. */
   held: number
+  /** Time without a write after which a checkpoint begins. */
   idleMs: number
+  /** Size of the redo log at which a checkpoint begins. */
   foldBytes: number
   warn: (sentence: string) => void
 }
 
-/** The redo log may become this part of svc.db before it is folded in, so that folding costs little beside writing. */
+/**
+ * A checkpoint begins when the redo log reaches this fraction of svc.db (and `foldBytes`), so that checkpoints cost
+ * little compared with writes.
+ */
 const largestShare = 1 / 8
 
-/** Nothing is folded before it is asked for. */
+/** Creates the checkpoints of a store. None begins before a call. */
 export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   const { disk, path, clock, redo, commits, foldBytes } = options
   let { held } = options
@@ -73,7 +85,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     foldAt = Math.max(foldBytes, image.bytes * largestShare)
   }
 
-  /** One at a time; whoever asks while one runs gets the next. */
+  /** Only one checkpoint runs at a time; a call during one waits and then writes the next. */
   async function fold({ force = false } = {}): Promise<void> {
     while (running !== null) await running.catch(() => {})
     running = foldNow(force)
@@ -88,7 +100,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     if (running !== null) return
     fold().catch((error: Error) => {
       foldAt = redo.end + foldBytes
-      options.warn(`could not write "${path}" anew, its redo log grows until it can: ${error.message}`)
+      options.warn(`Cannot write a checkpoint to "${path}": ${error.message}. The redo log grows until that succeeds`)
     })
   }
 
@@ -107,14 +119,15 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   }
 }
 
-/** The image of a database, which says itself that it holds the writes up to `upTo`. The caller releases it. */
+/** Returns an image of a database that records that it includes the writes up to `upTo`. The caller releases it. */
 export function stampedImage(memory: Memory, upTo: number, clock: Clock): Image {
   return memory.image('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
 }
 
 /**
- * Puts an image in the place of the file at `path`, which is at every moment either the old one or the new one, whole:
- * written beside it, synced, renamed, and the rename synced. When it rejects before the rename, nothing has changed.
+ * Replaces the file at `path` with an image. At every moment the path has either the complete old file or the complete
+ * new one: the image is written to `<path>.tmp`, synced, renamed, and the rename is synced. If this rejects before the
+ * rename, nothing has changed.
  */
 export async function replaceFile(disk: Disk, path: string, image: Image): Promise<void> {
   const beside = `${path}.tmp`

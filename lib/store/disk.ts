@@ -1,52 +1,57 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
+import { giveToOwner } from '../base/give-to-owner.js'
+import { syncPath } from '../base/sync.js'
+import { nullIfMissing } from '../base/system-error.js'
 
-/** A file the store writes, by position. */
+/** A file that the store reads and writes by position. */
 export interface DiskFile {
+  /** Reads `bytes` bytes from `position`; returns fewer only at the end of the file. */
   read(position: number, bytes: number): Promise<Uint8Array>
   write(bytes: Uint8Array, position: number): Promise<void>
   truncate(bytes: number): Promise<void>
-  /** Resolves when everything written is on the disk (`fdatasync`: the size included, times not). */
+  /** Resolves when everything written is on the disk (`fdatasync`: this includes the size, but not the times). */
   sync(): Promise<void>
   close(): Promise<void>
 }
 
-/** All the store does to the file system: the seam where a test lets the n-th step fail. */
+/** The store's access to the file system. Tests replace it so that the n-th step fails. */
 export interface Disk {
-  /** The whole file, in memory of its own; null: there is none. */
+  /** Returns the whole file in a buffer of its own; null if it does not exist. */
   read(path: string): Uint8Array | null
-  /** The same in pieces of so many bytes, the last one with what is left: no piece holds the memory of another. */
+  /** Returns the file in pieces of `pieceBytes`; the last one may be shorter. The pieces do not share memory. */
   readPieces(path: string, pieceBytes: number): Uint8Array[] | null
-  /** As `readPieces`, of a file that nobody changes meanwhile: a large one is read by threads, on all cores. */
+  /** Like `readPieces`, for a file that nobody changes meanwhile: a large file is read by threads, on all cores. */
   loadPieces(path: string, pieceBytes: number): Promise<Uint8Array[] | null>
-  /** Bytes of a file; null: there is none. */
+  /** Size of a file in bytes; null if it does not exist. */
   size(path: string): number | null
+  /** Opens an existing file for reading and writing. */
   open(path: string): Promise<DiskFile>
-  /** A new file that only its owner may read, in place of one that is there. */
+  /** Creates a file with mode 0600, replacing an existing one. */
   create(path: string): Promise<DiskFile>
   rename(from: string, to: string): Promise<void>
+  /** Removes a file; a missing file is not an error. */
   remove(path: string): Promise<void>
-  /** Makes creations and renames in a directory last. */
+  /** Syncs a directory, so that creations and renames in it are durable. */
   syncDirectory(path: string): Promise<void>
 }
 
 /**
- * Up to this, a write is a plain call into the page cache (about 10 us), which is cheaper than handing it to a thread;
- * the sync that follows is always left to a thread. Measured: test/bench/store.
+ * Writes up to this size are direct calls into the page cache (about 10 us), which is cheaper than handing them to a
+ * thread. The sync that follows always runs in a thread. Measured: test/bench/store.
  */
 const directWriteBytes = 64 * 1024
 /** Up to this size, reading directly is faster than waking threads. Measured: test/bench/store. */
 const directReadBytes = 8 * 1024 * 1024
 
-const [open, close, read, write, ftruncate, fdatasync, fsync, rename, unlink] = [
+const [open, close, read, write, ftruncate, fdatasync, rename, unlink] = [
   promisify(fs.open),
   promisify(fs.close),
   promisify(fs.read),
   promisify(fs.write),
   promisify(fs.ftruncate),
   promisify(fs.fdatasync),
-  promisify(fs.fsync),
   promisify(fs.rename),
   promisify(fs.unlink)
 ]
@@ -68,20 +73,9 @@ export const realDisk: Disk = {
   },
   rename,
   async remove(path) {
-    await unlink(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error
-    })
+    await unlink(path).catch(nullIfMissing)
   },
-  async syncDirectory(path) {
-    // Windows opens no directories; NTFS keeps its own journal of names.
-    if (process.platform === 'win32') return
-    const directory = await open(path, 'r')
-    try {
-      await fsync(directory)
-    } finally {
-      await close(directory)
-    }
-  }
+  syncDirectory: syncPath
 }
 
 function readPieces(path: string, pieceBytes: number): Uint8Array[] {
@@ -100,25 +94,28 @@ function readPieces(path: string, pieceBytes: number): Uint8Array[] {
 }
 
 /**
- * Issues all reads at once, so that the threads work on while this one compiles sql.js. Most of the time is spent in the
- * kernel, which has to clear the memory first.
+ * Issues all reads at once, so that the threads work while this thread compiles sql.js. Most of the time is spent in
+ * the kernel, which has to clear the memory first.
  */
 function loadPieces(path: string, pieceBytes: number): Uint8Array[] | Promise<Uint8Array[]> {
   const bytes = fs.statSync(path).size
   if (bytes <= directReadBytes) return readPieces(path, pieceBytes)
   const fd = fs.openSync(path, 'r')
   const pieces = Array.from({ length: Math.ceil(bytes / pieceBytes) }, (_, index) =>
-    Buffer.allocUnsafeSlow(Math.min(pieceBytes, bytes - index * pieceBytes)))
+    Buffer.allocUnsafeSlow(Math.min(pieceBytes, bytes - index * pieceBytes))
+  )
   const reads = pieces.map((piece, index) => read(fd, piece, 0, piece.length, index * pieceBytes))
   return Promise.allSettled(reads).then(results => {
     fs.closeSync(fd)
-    const isWhole = results.every((result, index) => result.status === 'fulfilled' && result.value.bytesRead === pieces[index]?.length)
-    // A read may give less than it was asked for, or fail: reading in order finds out which.
+    const isWhole = results.every(
+      (result, index) => result.status === 'fulfilled' && result.value.bytesRead === pieces[index]?.length
+    )
+    // A read may return fewer bytes than requested, or fail. Reading in order finds out which.
     return isWhole ? pieces : readPieces(path, pieceBytes)
   })
 }
 
-/** Reads on from where the file is; gives less than there is room only at its end. */
+/** Reads from the file's current position. Returns fewer bytes than `into` has room for only at the end of the file. */
 function fill(fd: number, into: Uint8Array): number {
   let got = 0
   while (got < into.length) {
@@ -127,13 +124,6 @@ function fill(fd: number, into: Uint8Array): number {
     got += more
   }
   return got
-}
-
-/** A command that root runs must not make what the server's own user cannot read. */
-function giveToOwner(fd: number, directory: string): void {
-  if (process.getuid?.() !== 0) return
-  const { uid, gid } = fs.statSync(directory)
-  if (uid !== 0) fs.fchownSync(fd, uid, gid)
 }
 
 function fileOf(fd: number): DiskFile {
@@ -168,7 +158,6 @@ function unlessMissing<T>(use: () => T): T | null {
   try {
     return use()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
+    return nullIfMissing(error)
   }
 }

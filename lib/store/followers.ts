@@ -1,23 +1,25 @@
-/** Which rows of one table were written to, for those who keep what they read of it. Tables WITHOUT ROWID have none. */
+/** Reports which rows of one table were written to, for caches of its rows. Does not work for tables WITHOUT ROWID. */
 export interface Followed {
   /**
-   * The numbers (rowid) of the rows that were added, changed or removed since the last call. null: any may have been, and
-   * on the first call; also within a write that has changed something, since that may still be rolled back.
+   * Returns the rowids of the rows that were added, changed or removed since the last call. Returns null if any row may
+   * have changed: on the first call, after too many changes, and within a write that has already changed something,
+   * because that change may still be rolled back.
    */
   take(): ReadonlySet<number> | null
-  /** Is told nothing more. */
+  /** Ends the reports. */
   stop(): void
 }
 
+/** The followers of all tables. */
 export interface Followers {
   follow(table: string): Followed
-  /** A row was written to. */
+  /** Reports that a row was written to. */
   touch(table: string, row: number): void
-  /** Everything may be otherwise. */
+  /** Reports that any row may have changed. */
   touchAll(): void
 }
 
-/** So many rows are told one by one. */
+/** Maximum number of rows that are reported one by one; beyond it, `take` returns null. */
 const maxRows = 1000
 
 interface Follower {
@@ -25,7 +27,7 @@ interface Follower {
   isAll: boolean
 }
 
-/** `isUnfinished`: whether memory has changes that may still be rolled back. */
+/** Creates an empty registry. `isUnfinished` returns whether memory has changes that may still be rolled back. */
 export function createFollowers(isUnfinished: () => boolean): Followers {
   const byTable = new Map<string, Set<Follower>>()
   return {

@@ -1,29 +1,35 @@
 /**
- * Transactions that have run in memory wait here until the redo log holds them. One line is written at a time; all that
- * come while it is being synced share the next one.
+ * Transactions that were executed in memory wait here until the redo log contains them. One line is written at a time.
+ * All transactions that arrive while it is being synced share the next line.
  *
- * A line that cannot be written refuses every transaction that waits, since those behind it may rest on it.
+ * If a line cannot be written, every waiting transaction is refused, because the later ones may depend on the earlier
+ * ones.
  */
 export interface GroupCommit {
-  /** Numbers: of the last transaction that ran, and of the last that is on the disk. */
+  /** The number of the last executed transaction. */
   readonly executed: number
+  /** The number of the last transaction that is on the disk. */
   readonly durable: number
-  /** Takes a transaction that has just run; resolves once it is durable. */
+  /** Adds a transaction that was just executed; resolves once it is durable. */
   push(text: string): Promise<void>
-  /** Resolves once all that have run are durable; rejects when they are refused meanwhile. */
+  /** Resolves once all executed transactions are durable; rejects if they are refused meanwhile. */
   settled(): Promise<void>
   /** Runs `work` while no line is being written. */
   between<T>(work: () => Promise<T>): Promise<T>
 }
 
+/** Options of `createGroupCommit`. */
 export interface GroupCommitOptions {
   /** The number of the last transaction that is on the disk. */
   durable: number
-  /** Writes the line of the transactions from number `first` on; resolves when it is on the disk. */
+  /** Writes a line with the transactions from number `first` on; resolves when it is on the disk. */
   append(first: number, transactions: string[]): Promise<void>
-  /** A line could not be written: puts memory back to what is durable, and gives what the callers are told. */
+  /**
+   * Called when a line could not be written: restores memory to the durable state and returns the error for the
+   * callers.
+   */
   onFailure(error: unknown): Error
-  /** A line is on the disk. */
+  /** Called when a line is on the disk. */
   onDurable(): void
 }
 
@@ -33,22 +39,26 @@ interface Waiting {
   reject: (error: Error) => void
 }
 
-/** A line takes no further transactions beyond this, in characters: it is held twice while it is encoded. */
+/**
+ * Maximum length in characters at which a line takes further transactions. A line is in memory twice while it is
+ * encoded.
+ */
 const maxLineLength = 1024 * 1024
 
-/** Begins with nothing waiting. */
+/** Creates an empty queue. */
 export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   let { durable } = options
   let executed = durable
   let waiting: Waiting[] = []
   let latest = Promise.resolve()
-  let turns: Array<() => Promise<void>> = []
+  const turns: Array<() => Promise<void>> = []
   let draining = false
 
   function takeBatch(): Waiting[] {
     let length = 0
     let count = 0
-    while (count < waiting.length && (count === 0 || length < maxLineLength)) length += waiting[count++]?.text.length ?? 0
+    while (count < waiting.length && (count === 0 || length < maxLineLength))
+      length += waiting[count++]?.text.length ?? 0
     return waiting.splice(0, count)
   }
 
@@ -63,7 +73,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       const refused = [...batch, ...waiting]
       waiting = []
       executed = durable
-      // Memory is what the disk holds again: who asks from here on has nothing to wait for.
+      // Memory is about to equal the disk again, so later calls of settled() need not wait.
       latest = Promise.resolve()
       const reason = options.onFailure(error)
       for (const { reject } of refused) reject(reason)
@@ -83,7 +93,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
     draining = false
   }
 
-  /** A microtask later, so that those who write in the same tick share the first line too. */
+  /** Starts a microtask later, so that writes of the same tick share the first line too. */
   function wake(): void {
     if (draining) return
     draining = true

@@ -1,9 +1,8 @@
 import type { Store } from './database.js'
 
 /**
- * A read by id whose results are kept until something is written: for what is asked again and again between two writes
- * (bench/api: a project costs 60 us to read and join, and nothing to be told again). Whoever gets a result must not
- * change it.
+ * Caches the results of a read by id until the next write. It is for reads that repeat between two writes (bench/api:
+ * reading and joining a project takes 60 us, a cached one nothing). The caller must not change a result.
  */
 export function keepReads<T>(store: Pick<Store, 'revision'>, read: (id: string) => T | undefined): typeof read {
   const kept = new Map<string, T>()

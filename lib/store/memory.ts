@@ -1,29 +1,30 @@
 import type { Database, SqlJsStatic, Statement } from 'sql.js'
-import type { Reader, Value } from './database.js'
+import type { Reader, Row, Value } from './database.js'
 import { createPageFile, piecesOf } from './page-file.js'
 import type { Image, PageFile } from './page-file.js'
 import { checkRead, checkValues, checkWrite } from './statements.js'
 
 /**
- * The database in memory: sql.js, with statements prepared once, on a file that gives images of itself (page-file.ts).
- * Knows nothing of disks.
+ * The database in memory: sql.js with prepared statements that are cached, on a file that can return images of itself
+ * (page-file.ts). It does not access the disk.
  */
 export interface Memory extends Reader {
-  /** Runs one statement that changes rows; gives their number. */
+  /** Runs one statement that changes rows; returns the number of changed rows. */
   run(sql: string, values: readonly Value[]): number
-  /** Runs SQL text of any kind, several statements too: schema. */
+  /** Runs any SQL text, also several statements. Used for the schema. */
   script(sql: string): void
-  /** The first value a pragma answers. */
+  /** Returns the first value that a pragma returns. */
   pragma(text: string): unknown
-  /** Runs `work` between BEGIN and COMMIT; rolls back when it throws. */
+  /** Runs `work` between BEGIN and COMMIT; rolls back if it throws. */
   transaction<T>(work: () => T): T
   /**
-   * Runs one last statement that changes a row, and gives the database with it, in SQLite's own file format. Takes no time.
-   * Not within a transaction. The caller releases it.
+   * Runs one last statement that changes a row, and returns the database that includes it, in SQLite's file format.
+   * Takes no time. Must not be called within a transaction. The caller releases the image.
    */
   image(sql: string, values: readonly Value[]): Image
-  /** `listener` is told of every row that is written to, whatever statement, trigger or reference does it. */
+  /** Calls `listener` for every row that is written to, whichever statement, trigger or reference writes it. */
   follow(listener: (table: string, row: number) => void): void
+  /** Closes the database and frees its statements. */
   close(): void
 }
 
@@ -32,26 +33,29 @@ interface Prepared {
   columns: string[] | null
 }
 
-/** Prepared statements that are kept; the one unused for longest goes first. */
+/** Maximum number of cached prepared statements; the least recently used one is removed first. */
 const maxStatements = 256
 
-// The only other copy of the database is written by checkpoints, so SQLite itself has nothing to sync or journal on disk.
-// Pages are written when a transaction ends and not before, so that the file is always of a moment between two, and never
-// has to be made shorter again (page-file.ts).
+// The only other copy of the database is written by checkpoints, so SQLite itself has nothing to sync or journal on
+// disk. Pages are written when a transaction ends and not before. So the file is always as of a moment between two
+// transactions, and never has to be truncated (page-file.ts).
 const pragmas = `
   PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_spill = OFF;
   PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;`
 
 /**
- * Opens a database in memory: the one whose file is handed in, whole or in pieces (`pieceBytes`), or an empty one. The
- * memory of the file is the database's from then on. Throws what SQLite says of the file.
+ * Opens a database in memory from the bytes of its file, whole or in pieces of `pieceBytes`; null creates an empty one.
+ * The database takes over the memory of the file. Throws SQLite's error if the file is invalid.
  */
 export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | readonly Uint8Array[] | null): Memory {
   const whole = file ?? firstPage(sqlite)
   const pages = createPageFile(whole instanceof Uint8Array ? piecesOf(whole) : whole)
   const database = new sqlite.Database(pages.handed)
   try {
-    if (!pages.adopted) throw new Error('sql.js keeps the bytes of a database in another way than it did')
+    if (!pages.adopted)
+      throw new Error(
+        'Cannot open a database in memory: sql.js does not use the given file. Its version is not supported'
+      )
     database.exec(pragmas)
   } catch (error) {
     database.close()
@@ -60,7 +64,7 @@ export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | readonly Ui
   return memoryOf(database, pages)
 }
 
-/** A database that has a header, and nothing else. */
+/** Returns a database that has a header and nothing else. */
 function firstPage(sqlite: SqlJsStatic): Uint8Array {
   const database = new sqlite.Database()
   database.exec('PRAGMA user_version = 0')
@@ -90,17 +94,17 @@ function memoryOf(database: Database, pages: PageFile): Memory {
     return prepared
   }
 
-  function rows<T>(sql: string, values: Value[], most: number): T[] {
+  function rows(sql: string, values: Value[], most: number): Row[] {
     const prepared = prepare(sql, checkRead)
     const { statement } = prepared
-    const found: T[] = []
+    const found: Row[] = []
     checkValues(sql, values)
     try {
       statement.bind(values)
       while (found.length < most && statement.step()) {
-        // Column names are asked for once: sql.js decodes them anew for every row otherwise.
+        // The column names are cached, because sql.js would decode them again for every row.
         prepared.columns ??= statement.getColumnNames()
-        found.push(rowOf(prepared.columns, statement.get()) as T)
+        found.push(rowOf(prepared.columns, statement.get()))
       }
     } finally {
       statement.reset()
@@ -117,9 +121,13 @@ function memoryOf(database: Database, pages: PageFile): Memory {
     }
   }
 
-  const control = (sql: 'BEGIN' | 'COMMIT' | 'ROLLBACK') => step(prepare(sql, () => {}), [])
+  const control = (sql: 'BEGIN' | 'COMMIT' | 'ROLLBACK') =>
+    step(
+      prepare(sql, () => {}),
+      []
+    )
 
-  /** After some errors SQLite has rolled back by itself; then this one has nothing to do, and the first error counts. */
+  /** After some errors SQLite has already rolled back. Then there is nothing to do, and the first error is reported. */
   function rollBack(): void {
     try {
       control('ROLLBACK')
@@ -135,8 +143,8 @@ function memoryOf(database: Database, pages: PageFile): Memory {
   }
 
   return {
-    get: <T>(sql: string, ...values: Value[]) => rows<T>(sql, values, 1)[0],
-    all: <T>(sql: string, ...values: Value[]) => rows<T>(sql, values, Infinity),
+    get: (sql, ...values) => rows(sql, values, 1)[0],
+    all: (sql, ...values) => rows(sql, values, Infinity),
     run,
     pragma: text => database.exec(`PRAGMA ${text}`)[0]?.values[0]?.[0],
     script(sql) {
@@ -156,10 +164,12 @@ function memoryOf(database: Database, pages: PageFile): Memory {
     image(sql, values) {
       const before = pages.writes
       run(sql, values)
-      if (pages.writes === before) throw new Error('sql.js does not write to the file that it was given any more')
+      if (pages.writes === before)
+        throw new Error('Cannot take an image: sql.js no longer writes to the file it was given')
       return pages.image()
     },
     follow(listener) {
+      // biome-ignore lint/complexity/useMaxParams: sql.js calls it with these
       database.updateHook((_operation, _database, table, row) => listener(table, row))
     },
     close() {
@@ -169,8 +179,8 @@ function memoryOf(database: Database, pages: PageFile): Memory {
   }
 }
 
-function rowOf(columns: string[], values: unknown[]): Record<string, unknown> {
-  const row: Record<string, unknown> = {}
-  for (let at = 0; at < columns.length; at++) row[columns[at] as string] = values[at]
+function rowOf(columns: string[], values: Value[]): Row {
+  const row: Record<string, Value> = {}
+  columns.forEach((column, at) => (row[column] = values[at] ?? null))
   return row
 }

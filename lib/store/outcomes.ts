@@ -1,9 +1,9 @@
 /*
- * Which projects are broken, kept by the database itself whenever a deployment changes. Asked of 100,000 deployments of
- * 5,000 projects each time, it would read them all (test/bench/scale).
+ * The triggers that maintain the list of broken projects whenever a deployment changes. A query over 100,000
+ * deployments of 5,000 projects would read them all each time (test/bench/scale).
  */
 
-/** Whether the post-deploy script of a deployment failed in the background; says the same as model/deployment.ts. */
+/** SQL: whether the post-deploy script of a deployment failed in the background. Must match model/deployment.ts. */
 const failedInBackground = (row: string) => `
   (EXISTS (SELECT 1 FROM json_each(${row}.scripts)
      WHERE json_extract(value, '$.step') = 'postDeploy' AND json_extract(value, '$.async'))
@@ -13,7 +13,7 @@ const failedInBackground = (row: string) => `
 const outcomeOf = (row: string) => `
   CASE ${row}.status WHEN 'failed' THEN 0 WHEN 'success' THEN NOT ${failedInBackground(row)} END`
 
-/** A project's newest good deployment, and the failed ones after it. */
+/** SQL: a project's newest successful deployment, and the failed ones after it. */
 const lastGood = (project: string) => `
   SELECT good.startTime, good.position FROM deployments AS good WHERE good.projectId = ${project} AND good.outcome = 1
   ORDER BY good.startTime DESC, good.position DESC LIMIT 1`
@@ -33,8 +33,9 @@ const follow = (project: string) => `
 const decide = `UPDATE deployments SET outcome = ${outcomeOf('NEW')} WHERE position = NEW.position;`
 
 /**
- * `deployments.outcome`: 1 is good, 0 is failed, also in the background; null: it has not finished. `brokenProjects`: the
- * projects whose newest finished deployment failed, with that deployment and the start of the first failure in a row.
+ * The migration. `deployments.outcome` is 1 for a success, 0 for a failure (also one in the background), and null for
+ * an unfinished deployment. `brokenProjects` contains the projects whose newest finished deployment failed, with that
+ * deployment and the start of the first of the consecutive failures.
  */
 export const outcomes = `
   ALTER TABLE deployments ADD COLUMN outcome INTEGER;

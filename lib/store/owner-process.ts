@@ -3,9 +3,10 @@ import { readdir, readlink } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
 /**
- * The process that listens at the Unix socket `<path>`, or at one that was announced as `<path>.<random>` and then
- * renamed; null where that cannot be known: not on Linux, or a process of another user. The kernel goes on calling a
- * socket by the name it was bound to, and says nothing of who has it: that is in the open files of each process.
+ * Returns the id of the process that listens on the Unix socket `<path>`, or on a socket that was bound as
+ * `<path>.<random>` and then renamed. Returns null if it cannot be determined: on systems other than Linux, or for a
+ * process of another user. The kernel keeps listing a socket under the name it was bound to, without its owner; the
+ * owner is found through the open files of each process.
  */
 export async function findListener(path: string): Promise<number | null> {
   const inodes = socketsOf(readTable(), path)
@@ -19,7 +20,7 @@ export async function findListener(path: string): Promise<number | null> {
   return null
 }
 
-/** At once: the promise of Node 18 ends after the first piece of a file whose size is not known. */
+/** Read synchronously: in Node 18 the promise version stops after the first piece of a file whose size is unknown. */
 function readTable(): string {
   try {
     return readFileSync('/proc/net/unix', 'utf8')
@@ -28,7 +29,10 @@ function readTable(): string {
   }
 }
 
-/** `Num RefCount Protocol Flags Type St Inode Path`; the flag 0x10000 is of those that listen. proc(5) */
+/**
+ * Returns the inodes of the sockets that listen under the path. The columns are `Num RefCount Protocol Flags Type St
+ * Inode Path`; the flag 0x10000 marks a listening socket. See proc(5).
+ */
 function socketsOf(table: string, path: string): Set<string> {
   const inodes = new Set<string>()
   for (const line of table.split('\n').slice(1)) {

@@ -1,7 +1,5 @@
-import type { Memory } from './memory.js'
-
-/** What SQLite says is wrong with the pages; null: nothing. */
-export function faultOfPages(memory: Memory): string | null {
+/** Returns the first fault that SQLite finds in the pages of a database, or null if there is none. */
+export function faultOfPages(memory: { pragma(name: string): unknown }): string | null {
   const found = String(memory.pragma('quick_check(1)'))
   return found === 'ok' ? null : found.replace(/^\*\*\*.*\*\*\*\s/, '').replaceAll('\n', '; ')
 }

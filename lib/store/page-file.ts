@@ -1,59 +1,67 @@
 /**
- * The file of a database in memory, in pieces, so that an image of it costs nothing: the image shares the pieces, and one
- * that is written to while an image holds it is copied first (copy on write). A checkpoint or a backup therefore writes the
- * database as it was at one moment, without a copy of the whole and without holding up anybody, while writes go on.
+ * The file of an in-memory database, split into pieces, so that an image of it costs nothing. The image shares the
+ * pieces. A piece that is written to while an image uses it is copied first (copy on write). So a checkpoint or a
+ * backup writes the database as of one moment, without copying all of it, and writes continue without delay.
  *
- * sql.js keeps each database in a file of Emscripten's MEMFS, whose bytes are one Uint8Array. That grows by copying all of
- * it, and `export()` walks through all of it before it returns (1 ms a MB and more, test/bench/scale). MEMFS asks no more of
- * the bytes than `length`, `subarray` and `set`, so it is handed an object of ours that has these. Two things would take the
- * object away, and are kept from happening: MEMFS replaces the bytes of an empty file at the first write (so a new database
- * begins with its first page, memory.ts), and when it makes a file shorter (which SQLite does only after it wrote before the
- * end of a transaction: `cache_spill` is off). `adopted` and `writes` tell that neither has happened.
+ * sql.js keeps each database in a file of Emscripten's MEMFS, whose bytes are one Uint8Array. That array grows by
+ * copying all of it, and `export()` walks through all of it before it returns (1 ms per MB and more, test/bench/scale).
+ * MEMFS uses only `length`, `subarray` and `set` of the bytes, so it gets an object of ours with these members. MEMFS
+ * would drop the object in two cases, which are prevented. It replaces the bytes of an empty file at the first write,
+ * so a new database begins with its first page (memory.ts). It also replaces them when it truncates a file. SQLite does
+ * that only after it has written before the end of a transaction, so `cache_spill` is off. `adopted` and `writes` show
+ * that neither has happened.
  *
- * The alternatives were a thread that makes the next svc.db from the last one and the redo log (the database three times in
- * memory, a start's work for each checkpoint, and a svc.db that was damaged meanwhile could not be replaced from memory), and
- * SQLite's backup API in steps (the database twice in memory, and the image is of the moment at which it ends).
+ * Rejected alternatives: a thread that builds the next svc.db from the last one and the redo log (the database three
+ * times in memory, the work of a start for each checkpoint, and no way to replace a svc.db that was damaged meanwhile
+ * from memory), and SQLite's backup API in steps (the database twice in memory, and an image as of the moment at which
+ * it ends).
  */
 
-/** A database as it is at one moment: the bytes of a SQLite file. */
+/** A database as of one moment: the bytes of a SQLite file. */
 export interface Image {
+  /** Size of the image in bytes. */
   readonly bytes: number
-  /** The bytes, in order. They are not to be changed. */
+  /** The bytes, in order. They must not be changed. */
   readonly pieces: readonly Uint8Array[]
-  /** Says that the pieces are not needed any more: writes need not copy them. */
+  /** Releases the pieces, so that writes need not copy them any more. */
   release(): void
 }
 
+/** The file of an in-memory database. */
 export interface PageFile {
-  /** To be handed to sql.js in the place of the bytes. */
+  /** The object to pass to sql.js instead of the bytes. */
   readonly handed: Uint8Array
-  /** Whether sql.js has taken it as it is. */
+  /** Whether sql.js uses the object as it is. */
   readonly adopted: boolean
-  /** How many writes have reached it. */
+  /** The number of writes so far. */
   readonly writes: number
+  /** Returns an image of the file as it is now. */
   image(): Image
 }
 
-/** A multiple of every page size. Larger than what the disk writes at once, so that each goes through a thread (disk.ts). */
+/**
+ * Size of a piece: a multiple of every page size, and larger than what the disk writes directly, so that each piece is
+ * written by a thread (disk.ts).
+ */
 export const pieceBytes = 256 * 1024
 
-/** A whole file in pieces, in the same memory. */
+/** Splits a file into pieces that share its memory. */
 export function piecesOf(file: Uint8Array): Uint8Array[] {
   const count = Math.ceil(file.length / pieceBytes)
   return Array.from({ length: count }, (_, index) => file.subarray(index * pieceBytes, (index + 1) * pieceBytes))
 }
 
-/** A file of these pieces, each but the last of `pieceBytes`. They are the file's from now on. */
+/** Creates a file from these pieces; each but the last has `pieceBytes`. The file takes over their memory. */
 export function createPageFile(given: readonly Uint8Array[]): PageFile {
   const pieces: Uint8Array[] = []
-  /** Whether no image holds the piece. */
+  /** Whether no image uses the piece. */
   const own: boolean[] = []
   let size = 0
   let images = 0
   let writes = 0
   let adopted = false
 
-  /** The piece that holds `at`, to be written to. */
+  /** Returns the piece that contains position `at`, ready to be written to. */
   function pieceFor(at: number): Uint8Array {
     const index = Math.floor(at / pieceBytes)
     while (pieces.length <= index) own[pieces.push(new Uint8Array(pieceBytes)) - 1] = true
@@ -94,7 +102,7 @@ export function createPageFile(given: readonly Uint8Array[]): PageFile {
   }
 
   const contents = {
-    // MEMFS makes room where there seems to be too little.
+    // MEMFS would enlarge the array if it seemed too small.
     length: Number.MAX_SAFE_INTEGER,
     subarray: read,
     set(from: Uint8Array, at: number) {

@@ -1,50 +1,57 @@
 /**
- * From the disk into memory: svc.db read whole, checked, and the redo log replayed over it. Used at the start, and when
- * a write could not be made durable and memory must become what the disk holds. Changes nothing on the disk, and what
- * cannot be read is refused, so that it is never written over.
+ * Recovery: reads svc.db into memory, checks it, and replays the redo log. It runs at the start, and when a write could
+ * not be made durable and memory must return to the state of the disk. It changes nothing on the disk, and it refuses
+ * files that it cannot read, so that they are never overwritten.
  */
 import type { SqlJsStatic } from 'sql.js'
 import { Refusal } from '../base/refusal.js'
+import { reasonOf } from '../base/system-error.js'
 import type { Disk } from './disk.js'
 import { createMemory } from './memory.js'
 import type { Memory } from './memory.js'
 import { faultOfPages } from './page-check.js'
 import { pieceBytes } from './page-file.js'
 import { readRedo } from './redo.js'
-import type { Call, RedoContent } from './redo.js'
+import type { RedoContent } from './redo.js'
 import { applicationId, schemaVersion, versionOf } from './schema.js'
 
+/** The result of a recovery. */
 export interface Recovered {
   memory: Memory
-  /** Number of the last write that svc.db holds; null: there is no svc.db. */
+  /** Number of the last write in svc.db; null if there is no svc.db. */
   held: number | null
   /** Number of the last write in memory. */
   sequence: number
-  /** null: there is no redo log. */
+  /** The contents of the redo log; null if there is none. */
   redo: RedoContent | null
-  /** Whether every page of svc.db was looked at; not so for a large one (page-check-thread.ts). */
+  /** Whether every page of svc.db was checked. A large one is checked later (page-check-thread.ts). */
   isChecked: boolean
 }
 
+/** Options of `recover`. */
 export interface RecoveryOptions {
   sqlite: SqlJsStatic
   disk: Disk
   databasePath: string
   redoPath: string
-  /** svc.db, as `loadDatabase` gives it; default: it is read here. */
+  /** The contents of svc.db as `loadDatabase` returns them. If absent, the file is read here. */
   file?: Uint8Array[] | null
-  /** Reads only so many bytes of the redo log: those known to be durable. */
+  /** Number of bytes of the redo log to read: those known to be durable. */
   redoEnd?: number
 }
 
-/** Up to this size every page is looked at before anything else, which takes some 2 ms a MB. */
+/** Up to this size, every page is checked before anything else, which takes about 2 ms per MB. */
 const directCheckBytes = 8 * 1024 * 1024
 
-/** Refuses: `database_damaged`, `database_newer`, `database_missing`, `database_unreadable`, `redo_damaged`, `redo_newer`. */
+/**
+ * Recovers the database. Refuses: `database_damaged`, `database_newer`, `database_outdated`, `database_missing`,
+ * `database_in_use`, `database_unreadable`, `redo_damaged`, `redo_newer`.
+ */
 export function recover(options: RecoveryOptions): Recovered {
   const { databasePath, redoPath } = options
   const { disk } = options
-  const file = options.file === undefined ? readable(databasePath, () => disk.readPieces(databasePath, pieceBytes)) : options.file
+  const file =
+    options.file === undefined ? readable(databasePath, () => disk.readPieces(databasePath, pieceBytes)) : options.file
   const log = readable(redoPath, () => disk.read(redoPath))?.subarray(0, options.redoEnd)
   const redo = log === undefined ? null : readRedo(log, redoPath)
   if (file === null) {
@@ -54,7 +61,7 @@ export function recover(options: RecoveryOptions): Recovered {
   refuseForeignJournals(options)
   const { memory, held } = openDatabase(options.sqlite, file, databasePath)
   try {
-    const sequence = redo === null ? held : replay(memory, held, redo, options)
+    const sequence = redo === null ? held : replay({ memory, held, redo }, options)
     return { memory, held, sequence, redo, isChecked: isSmall(file) }
   } catch (error) {
     memory.close()
@@ -65,8 +72,8 @@ export function recover(options: RecoveryOptions): Recovered {
 function openDatabase(sqlite: SqlJsStatic, file: Uint8Array[], path: string): { memory: Memory; held: number } {
   const fault = faultOfHeader(file)
   if (fault !== null) throw damaged(path, fault)
-  // Someone opened it in WAL mode and closed it again: the file is complete, and memory has no WAL (sqlite3_deserialize
-  // asks for the same two bytes).
+  // Another program opened the database in WAL mode and closed it again. The file is complete, but memory cannot use a
+  // WAL (sqlite3_deserialize requires a change of the same two bytes).
   if (file[0]?.[18] === 2) file[0].fill(1, 18, 20)
   let memory: Memory
   try {
@@ -82,7 +89,7 @@ function openDatabase(sqlite: SqlJsStatic, file: Uint8Array[], path: string): { 
   }
 }
 
-/** What can be told without SQLite: https://sqlite.org/fileformat2.html#the_database_header. */
+/** Returns a fault that the header shows without SQLite: https://sqlite.org/fileformat2.html#the_database_header. */
 function faultOfHeader(file: Uint8Array[]): string | null {
   const length = lengthOf(file)
   const header = Buffer.from(file[0]?.subarray(0, 100) ?? [])
@@ -104,7 +111,7 @@ function isSmall(file: Uint8Array[]): boolean {
   return lengthOf(file) <= directCheckBytes
 }
 
-/** Gives the number of the last write the file holds. */
+/** Checks the database and returns the number of its last write. */
 function checked(memory: Memory, path: string, checksPages: boolean): number {
   const fault = checksPages ? faultOfPages(memory) : null
   if (fault !== null) throw damaged(path, fault)
@@ -116,56 +123,67 @@ function checked(memory: Memory, path: string, checksPages: boolean): number {
     throw new Refusal(
       'unsupported',
       'database_newer',
-      `cannot open the database: "${path}" has schema version ${version}, and this svc knows ${schemaVersion} and older; install the newer svc again, or go back with "svc restore --force" and a backup that was made before the upgrade`
+      `Cannot open the database: "${path}" has schema version ${version}, but this svc supports at most ${schemaVersion}. Install the newer svc again, or run "svc restore --force" with a backup from before the upgrade`
     )
   }
-  return (memory.get<{ sequence: number }>('SELECT sequence FROM store') as { sequence: number }).sequence
+  const sequence = memory.get('SELECT sequence FROM store')?.['sequence']
+  if (typeof sequence !== 'number') throw damaged(path, 'it does not say which writes it contains')
+  return sequence
 }
 
-function replay(memory: Memory, held: number, redo: RedoContent, options: RecoveryOptions): number {
-  const { databasePath, redoPath } = options
+interface Replay {
+  memory: Memory
+  /** Number of the last write in svc.db. */
+  held: number
+  redo: RedoContent
+}
+
+/** Runs the writes that svc.db does not include; returns the number of the last one. */
+function replay({ memory, held, redo }: Replay, { databasePath, redoPath }: RecoveryOptions): number {
   if (redo.after > held) {
     throw new Refusal(
       'unavailable',
       'database_outdated',
-      `cannot open the database: "${databasePath}" holds the writes up to ${held}, and "${redoPath}" begins after ${redo.after}; they are not of the same time`
+      `Cannot open the database: "${databasePath}" contains the writes up to ${held}, but "${redoPath}" begins after ${redo.after}. The files do not belong together: put back the ones that do`
     )
   }
   let sequence = held
   memory.transaction(() => {
     for (const { first, transactions } of redo.lines) {
-      if (first > sequence + 1) throw redoDamaged(redoPath, `the writes from ${sequence + 1} to ${first - 1} are missing`)
+      if (first > sequence + 1)
+        throw redoDamaged(redoPath, `the writes from ${sequence + 1} to ${first - 1} are missing`)
       for (const calls of transactions.slice(sequence + 1 - first)) {
         sequence++
-        for (const call of calls) repeat(memory, call, redoPath, sequence)
+        try {
+          for (const { sql, values } of calls) memory.run(sql, values)
+        } catch (error) {
+          throw redoDamaged(redoPath, `write ${sequence} cannot be replayed: ${(error as Error).message}`, error)
+        }
       }
     }
   })
   return sequence
 }
 
-function repeat(memory: Memory, { sql, values }: Call, path: string, sequence: number): void {
-  try {
-    memory.run(sql, values)
-  } catch (error) {
-    throw redoDamaged(path, `write ${sequence} cannot be repeated: ${(error as Error).message}`, error)
-  }
-}
-
-/** A journal of another program beside svc.db holds changes that svc.db itself does not. */
+/** Refuses a journal of another program next to svc.db: it has changes that svc.db itself does not include. */
 function refuseForeignJournals({ disk, databasePath }: RecoveryOptions): void {
   for (const path of [`${databasePath}-wal`, `${databasePath}-journal`]) {
     if ((disk.size(path) ?? 0) === 0) continue
     throw new Refusal(
       'unavailable',
       'database_in_use',
-      `cannot open the database: "${path}" is there, so another program has changed it and is not done; close that program, or open and close "${databasePath}" once with sqlite3`
+      `Cannot open the database: "${path}" exists, so another program has unfinished changes. Close that program, or open and close "${databasePath}" once with sqlite3`
     )
   }
 }
 
-/** svc.db for `recover`, read by threads if it is large; null: there is none. Refuses: `database_unreadable`. */
-export async function loadDatabase({ disk, databasePath }: Pick<RecoveryOptions, 'disk' | 'databasePath'>): Promise<Uint8Array[] | null> {
+/**
+ * Loads svc.db for `recover`; threads read a large file. Returns null if there is none. Refuses `database_unreadable`.
+ */
+export async function loadDatabase({
+  disk,
+  databasePath
+}: Pick<RecoveryOptions, 'disk' | 'databasePath'>): Promise<Uint8Array[] | null> {
   try {
     return await disk.loadPieces(databasePath, pieceBytes)
   } catch (error) {
@@ -185,31 +203,36 @@ function unreadable(path: string, error: unknown): Refusal {
   return new Refusal(
     'unavailable',
     'database_unreadable',
-    `cannot open the database: "${path}" cannot be read (${(error as Error).message}); run svc as the user it belongs to, or give it to this one (chown)`,
+    `Cannot open the database: cannot read "${path}": ${reasonOf(error)}. Run svc as its owner, or give it to this user (chown)`,
     { cause: error }
   )
 }
 
-/** What a svc.db that cannot be trusted is refused with. */
+/** Returns the refusal of a damaged svc.db. */
 export function damaged(path: string, how: string, cause?: unknown): Refusal {
   return new Refusal(
     'unavailable',
     'database_damaged',
-    `cannot open the database: "${path}" is damaged (${how}); nothing was changed. Restore a backup with "svc restore --force", or put a good copy in its place`,
+    `Cannot open the database: "${path}" is damaged (${how}). Nothing was changed. Restore a backup with "svc restore --force", or put a good copy in its place`,
     { cause }
   )
 }
 
 function redoDamaged(path: string, how: string, cause?: unknown): Refusal {
-  return new Refusal('unavailable', 'redo_damaged', `cannot open the database: "${path}" is damaged (${how}); nothing was changed`, {
-    cause
-  })
+  return new Refusal(
+    'unavailable',
+    'redo_damaged',
+    `Cannot open the database: "${path}" is damaged (${how}). Nothing was changed`,
+    {
+      cause
+    }
+  )
 }
 
 function missing(path: string, redoPath: string): Refusal {
   return new Refusal(
     'unavailable',
     'database_missing',
-    `cannot open the database: "${path}" is missing, and "${redoPath}" holds writes that rest on it; put "${path}" back, or move both away to begin anew`
+    `Cannot open the database: "${path}" is missing, but "${redoPath}" has writes that depend on it. Put "${path}" back, or move both away to start with an empty database`
   )
 }

@@ -1,36 +1,43 @@
 /**
- * The redo log on the disk: appended to, begun anew after a checkpoint.
+ * The redo log file: lines are appended, and a checkpoint starts a new file.
  *
- * Room is reserved ahead by writing zeros, because a sync of bytes inside a file costs less than one that makes it
- * longer. `end` is where the last durable line ends. After a failed append, what lies past `end` is unknown: it is cut
- * off, and the cut synced, before the next line is written; likewise a rename that could not be synced.
+ * Room is reserved in advance by writing zeros, because a sync of bytes inside a file costs less than a sync that makes
+ * it longer. `end` is where the last durable line ends. After a failed append, the contents after `end` are unknown:
+ * they are cut off, and the cut is synced, before the next line is written. The same applies to a rename that could not
+ * be synced.
  */
 import { dirname } from 'node:path'
 import { isDiskFull } from '../base/system-error.js'
 import type { Disk, DiskFile } from './disk.js'
 import { encodeHeader } from './redo.js'
 
+/** The open redo log. */
 export interface RedoFile {
-  /** Bytes of header and durable lines. */
+  /** Size of the header and the durable lines, in bytes. */
   readonly end: number
-  /** Resolves when the line is on the disk; when it rejects, the line is not part of the log. */
+  /** Appends a line. Resolves when it is on the disk; if it rejects, the line is not part of the log. */
   append(line: Uint8Array): Promise<void>
-  /** Begins a new file after a checkpoint that holds the writes up to `after`; lines from byte `from` on are kept. */
+  /**
+   * Starts a new file after a checkpoint that includes the writes up to `after`. The lines from byte `from` on are
+   * kept.
+   */
   restart(after: number, from: number): Promise<void>
   close(): Promise<void>
 }
 
+/** Options of `openRedoFile`. */
 export interface RedoFileOptions {
   disk: Disk
   path: string
-  /** Bytes that are known to be good, and whether something follows them that must be cut off. */
+  /** Number of bytes that are known to be valid. */
   end: number
+  /** Whether bytes follow `end` that must be cut off. */
   torn: boolean
 }
 
 const reserveBytes = 1024 * 1024
 
-/** Nothing is opened or changed before the first line is appended. One that is not there yet begins with `restart`. */
+/** Opens a redo log. The file is not opened or changed before the first append. A new log begins with `restart`. */
 export function openRedoFile(options: RedoFileOptions): RedoFile {
   const { disk, path } = options
   let file: DiskFile | null = null
@@ -88,7 +95,7 @@ export function openRedoFile(options: RedoFileOptions): RedoFile {
       let extent: { end: number; reserved: number }
       try {
         extent = await writeAnew(fresh, after, from)
-        // Windows renames nothing over a file that is open.
+        // Windows cannot rename over an open file.
         await close()
         await disk.rename(`${path}.tmp`, path)
       } catch (error) {
@@ -106,7 +113,10 @@ export function openRedoFile(options: RedoFileOptions): RedoFile {
   }
 }
 
-/** Room for later lines, if the disk has it: a full one must not refuse a line that fits. Gives where it ends. */
+/**
+ * Reserves room for later lines and returns its end. On a full disk it reserves nothing, so that a line that fits is
+ * not refused.
+ */
 async function reserve(file: DiskFile, from: number): Promise<number> {
   try {
     await file.write(new Uint8Array(reserveBytes), from)

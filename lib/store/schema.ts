@@ -2,12 +2,12 @@ import type { Memory } from './memory.js'
 import { outcomes } from './outcomes.js'
 
 /**
- * The tables of svc.db, as the steps that lead to them. A step that has been released is never changed: a new one is
- * added. `PRAGMA user_version` is the number of steps a database has taken.
+ * The tables of svc.db, as a list of migrations. A released migration is never changed: a new one is added. `PRAGMA
+ * user_version` is the number of migrations that were applied to a database.
  *
- * Conventions: column names are the field names of lib/model; instants are ISO text; switches are 0 and 1; lists are
- * JSON text. Lists are read newest first: (startTime, position) for deployments, position for the audit log, where
- * `position` is the row's number in order of arrival, since ids are random.
+ * Conventions: column names are the field names of lib/model; instants are ISO text; booleans are 0 and 1; lists are
+ * JSON text. Lists are read newest first: by (startTime, position) for deployments, by position for the audit log.
+ * `position` is the number of the row in order of arrival, because ids are random.
  */
 interface Migration {
   what: string
@@ -24,7 +24,7 @@ const label = (name: string) => `
     updatedAt TEXT NOT NULL
   ) WITHOUT ROWID;`
 
-// A deployment that still goes on is told even where a later one is over (cancelled while it waited).
+// A queued or running deployment determines the status even if a later one has finished (cancelled in the queue).
 const followDeployments = `
   UPDATE projects SET
     lastDeployAt = (SELECT max(d.startTime) FROM deployments d WHERE d.projectId = projects.id),
@@ -43,8 +43,8 @@ const countDay = (row: 'NEW' | 'OLD', by: 1 | -1) => `
   ON CONFLICT (date, status) DO UPDATE SET deployments = deployments + excluded.deployments;`
 
 /**
- * What lists and summaries say, kept by the database itself whenever a row changes that it follows from: asked of 100,000
- * deployments of 5,000 projects each time, it takes a tenth of a second and more (test/bench/scale).
+ * Columns and tables of lists and summaries, which triggers keep up to date. Computing them from 100,000 deployments of
+ * 5,000 projects each time would take a tenth of a second and more (test/bench/scale).
  */
 const summaries = `
   ALTER TABLE projects ADD COLUMN tagIds TEXT NOT NULL DEFAULT '[]';
@@ -72,7 +72,7 @@ const summaries = `
     BEGIN ${countDay('OLD', -1)} ${countDay('NEW', 1)} END;
   CREATE TRIGGER daysAfterDelete AFTER DELETE ON deployments BEGIN ${countDay('OLD', -1)} END;`
 
-/** Variables of a project's scripts. A secret's `value` is sealed; `secret` says which ones are. */
+/** Variables of a project's scripts. The `value` of a secret is encrypted; `secret` marks the secrets. */
 const variables = `
   CREATE TABLE variables (
     projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
@@ -100,7 +100,7 @@ const sessions = `
     userAgent TEXT
   ) WITHOUT ROWID;`
 
-/** Where notifications go beside the address of the settings. */
+/** Targets of notifications, in addition to the address in the settings. */
 const notificationTargets = `
   CREATE TABLE notificationTargets (
     position INTEGER PRIMARY KEY,
@@ -116,7 +116,7 @@ const notificationTargets = `
     updatedAt TEXT NOT NULL
   );`
 
-/** One row a minute, kept for a day. `at` is the minute's start. */
+/** One row per minute, kept for a day. `at` is the start of the minute. */
 const machineHistory = `
   CREATE TABLE machineHistory (
     at TEXT PRIMARY KEY NOT NULL,
@@ -125,7 +125,7 @@ const machineHistory = `
 
 const migrations: Migration[] = [
   {
-    what: 'how far the redo log has been folded in',
+    what: 'the number of the last write in svc.db',
     sql: `
       CREATE TABLE store (
         id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -167,8 +167,8 @@ const migrations: Migration[] = [
       CREATE INDEX projectTagsByTag ON projectTags (tagId);`
   },
   {
-    // A project's rows must go in the transaction that removes it, so that the caller gets their ids and removes their
-    // files: the reference is checked at COMMIT and nothing cascades.
+    // A project's rows are deleted in the transaction that removes the project, so that the caller gets their ids and
+    // removes their files. Therefore the reference is checked at COMMIT, and nothing cascades.
     what: 'deployments',
     sql: `
       CREATE TABLE deployments (
@@ -248,7 +248,7 @@ const migrations: Migration[] = [
       ) WITHOUT ROWID;`
   },
   {
-    what: 'rights and limits of a project; the address a client claims beside the one that was seen; summaries',
+    what: 'rights and limits of a project; the claimed address of a client; summaries',
     sql: `
       ALTER TABLE projects ADD COLUMN allowedEnv TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE projects ADD COLUMN runAs TEXT;
@@ -261,8 +261,9 @@ const migrations: Migration[] = [
       ${summaries}`
   },
   {
-    // What is in a target is what was put there last, whether its deployment then succeeded or not.
-    what: 'the order in which deployments changed the target; the processes of scripts that run',
+    // The target contains the files of the deployment that changed it last, whether that deployment then succeeded or
+    // not.
+    what: 'the order in which deployments changed the target; the processes of running scripts',
     sql: `
       ALTER TABLE deployments ADD COLUMN placed INTEGER;
       UPDATE deployments SET placed = numbered.placed FROM (
@@ -295,13 +296,13 @@ const migrations: Migration[] = [
   }
 ]
 
-/** Marks svc.db as svc's in SQLite's own header: "svc1". */
+/** Marks svc.db as a database of svc in SQLite's header: "svc1". */
 export const applicationId = 0x73766331
 
-/** The schema this program knows. */
+/** The schema version of this program. */
 export const schemaVersion = migrations.length
 
-/** Takes the steps a database has not taken yet, all or none; gives their number. */
+/** Applies the missing migrations, all or none; returns their number. */
 export function migrate(memory: Memory): number {
   const from = versionOf(memory)
   if (from === schemaVersion) return 0
@@ -312,7 +313,7 @@ export function migrate(memory: Memory): number {
   return schemaVersion - from
 }
 
-/** How many steps a database has taken. */
+/** Returns the number of migrations that were applied to a database. */
 export function versionOf(memory: Memory): number {
   return memory.pragma('user_version') as number
 }

@@ -11,12 +11,15 @@ interface Upgrade {
 }
 
 /**
- * Takes a recovered database to the schema of this program, in memory; gives the number of steps. What it was before, with
- * all that the redo log had, is first kept beside it, on the disk, for whoever goes back to the older program. Nothing else
- * is changed: svc.db becomes the new one by the checkpoint that follows, so a crash anywhere leaves the old one, from which
- * the next start begins again, or the new one.
+ * Migrates a recovered database in memory to the schema of this program; returns the number of migrations. First it
+ * writes the database as it was before, including the redo log, to `svc.db.schema-<version>`, for a return to the older
+ * program. Nothing else changes: the checkpoint that follows writes the new svc.db. So after a crash at any point,
+ * svc.db is either the old one, from which the next start migrates again, or the new one.
  */
-export async function upgrade({ memory, held, sequence }: Recovered, { disk, clock, databasePath }: Upgrade): Promise<number> {
+export async function upgrade(
+  { memory, held, sequence }: Recovered,
+  { disk, clock, databasePath }: Upgrade
+): Promise<number> {
   const from = versionOf(memory)
   if (held !== null && from < schemaVersion) {
     const image = stampedImage(memory, sequence, clock)

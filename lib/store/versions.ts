@@ -1,24 +1,25 @@
 /**
- * Counts the writes of each table, so that a reader can tell whether what it knows is still so. A count may grow without
- * a change (a write that was rolled back), and never stays where something changed. Tables that SQLite changes by itself
- * (ON DELETE CASCADE, SET NULL) do not count: name the table that they refer to as well.
+ * Counts the writes of each table, so that a reader can tell whether its copy is still current. A count may grow
+ * without a change (a write that was rolled back), but it always grows with a change. Tables that SQLite changes by
+ * itself (ON DELETE CASCADE, SET NULL) are not counted: name the referenced table as well.
  */
 export interface Versions {
-  /** Counts the tables of these statements. */
+  /** Counts a write for each table that these statements change. */
   count(statements: ReadonlyArray<{ sql: string }>): void
-  /** Everything may have changed. */
+  /** Records that every table may have changed. */
   countAll(): void
-  /** Text that changes whenever one of these tables does. Only good within this process. */
+  /** Returns a text that changes whenever one of these tables does. It is valid within this process only. */
   of(tables: readonly string[]): string
 }
 
 const target = /\b(?:insert(?:\s+or\s+\w+)?\s+into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from)\s+["`]?(\w+)/i
 
+/** Creates counts that start at zero. */
 export function createVersions(): Versions {
   const counts = new Map<string, number>()
-  /** Parsed once: statements are few, and their texts the same each time. */
+  /** Caches the table of each statement: there are few statements, and their texts repeat. */
   const tables = new Map<string, string | null>()
-  /** What was told since nothing has been counted, by the list of tables: lists are few, and stay the same. */
+  /** Caches the texts until the next write, by list of tables: there are few lists, and they repeat. */
   let told = new WeakMap<readonly string[], string>()
   let all = 0
 

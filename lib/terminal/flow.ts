@@ -1,49 +1,57 @@
 /*
- * The output of one session between a shell that prints and a client that comes and goes. Everything has a position:
- * the UTF-8 bytes printed before it since the session began.
+ * The output of one session, between a shell that prints and a client that may disconnect and reconnect. Each byte has
+ * a position: the number of UTF-8 bytes that the session printed before it.
  *
  *     0 … kept ………… acked ………… sent ………… end
- *         the oldest   drawn by   handed to  printed
- *         byte there   the client the socket
+ *         oldest    drawn by   handed to  printed
+ *         byte kept the client the socket
  *
- * Kept is what is not acknowledged, and at least the last `keptBytes`, for a client that has lost its screen. While
- * nobody is connected nothing can be acknowledged, and the shell is not held up: then `keptBytes` is all.
+ * The flow keeps all bytes that are not acknowledged, and at least the last `keptBytes`, for a client that has lost
+ * its screen. While no client is connected, nothing can be acknowledged and the shell is not paused. Then only
+ * `keptBytes` are kept.
  */
 
+/** Limits of a flow. */
 export interface FlowLimits {
-  /** Of output, for whoever connects again. */
+  /** Bytes of output that are kept for a client that reconnects. */
   keptBytes: number
-  /** Unacknowledged; above it the shell is paused. */
+  /** Maximum number of unacknowledged bytes. Above it the shell is paused. */
   windowBytes: number
-  /** Of one `take`. */
+  /** Approximate maximum size of the text that one `take` returns. */
   batchBytes: number
 }
 
+/** Default limits of a flow. */
 export const defaultFlowLimits: FlowLimits = {
   keptBytes: 256 * 1024, // decisions §6
   windowBytes: 1024 * 1024, // decisions §6
   batchBytes: 64 * 1024
 }
 
+/** The buffered output of one session. */
 export interface Flow {
-  /** Whether the shell is to wait: more than `windowBytes` are printed and not acknowledged. */
+  /** Whether the shell should pause: more than `windowBytes` are printed and not acknowledged. */
   readonly isFull: boolean
-  /** The position of the next byte that is taken. */
+  /** Position of the next byte that `take` returns. */
   readonly sent: number
-  /** What the shell has printed; `isHeard`: whether a client is there to take it. */
+  /** Adds what the shell has printed. `isHeard` says whether a client is connected. */
   push(text: string, isHeard: boolean): void
-  /** The next text to be sent, at most about `batchBytes`; empty: there is none. */
+  /** Returns the next text to send, of about `batchBytes` at most. Empty if there is none. */
   take(): string
-  /** Up to here all is drawn. `ahead`: that position was never sent; nothing has changed. */
+  /**
+   * Acknowledges everything before `position`. `ahead` means that the position was never sent; then nothing changes.
+   */
   ack(position: number): 'taken' | 'ahead'
   /**
-   * Goes on from `position`, up to which the client has everything, or, without one, from the last `ack`: as near as
-   * what is kept allows. Gives where that is.
+   * Continues from `position`, up to which the client has everything; without it, from the last `ack`. If those bytes
+   * are no longer kept, continues from the nearest kept position. Returns the position.
    */
   rewind(position?: number): number
 }
 
-/** Smaller pieces are joined up to this: a program that prints byte by byte must not cost an object for each. */
+/**
+ * Small pieces are joined up to this size. A program that prints byte by byte must not cost one object for each byte.
+ */
 const joinedBytes = 4 * 1024
 
 interface Chunk {
@@ -52,10 +60,11 @@ interface Chunk {
   text: string
 }
 
+/** Creates an empty flow. */
 export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
   const { keptBytes, windowBytes, batchBytes } = limits
   let chunks: Chunk[] = []
-  /** Index of the chunk that is taken next. */
+  /** Index of the chunk that `take` returns next. */
   let next = 0
   let end = 0
   let acked = 0
@@ -65,13 +74,14 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
   /** Drops whole chunks that end at or before `position`. */
   function dropUntil(position: number): void {
     let count = 0
-    for (let chunk = chunks[0]; chunk !== undefined && chunk.at + chunk.bytes <= position; chunk = chunks[count]) count++
+    for (let chunk = chunks[0]; chunk !== undefined && chunk.at + chunk.bytes <= position; chunk = chunks[count])
+      count++
     if (count === 0) return
     chunks = chunks.slice(count)
     next = Math.max(0, next - count)
   }
 
-  /** Makes `position` the beginning of a chunk, or the nearest place before it where a character begins. */
+  /** Splits chunks so that one begins at `position`, or at the nearest character start before it. Returns its index. */
   function cutAt(position: number): number {
     const i = chunks.findIndex(chunk => position < chunk.at + chunk.bytes)
     const chunk = chunks[i]
@@ -83,7 +93,11 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
     if (cut === 0) return i
     const parts = [bytes.subarray(0, cut), bytes.subarray(cut)]
     let { at } = chunk
-    chunks.splice(i, 1, ...parts.map(part => ({ at: (at += part.length) - part.length, bytes: part.length, text: part.toString() })))
+    chunks.splice(
+      i,
+      1,
+      ...parts.map(part => ({ at: (at += part.length) - part.length, bytes: part.length, text: part.toString() }))
+    )
     if (next > i) next++
     return i + 1
   }
@@ -110,7 +124,7 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
     next--
   }
 
-  /** What is acknowledged and older than `keptBytes`. */
+  /** Drops what is acknowledged and older than `keptBytes`. */
   function trim(): void {
     dropUntil(Math.min(end - keptBytes, acked))
   }
@@ -127,7 +141,7 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
       if (bytes === 0) return
       add(text, bytes)
       if (isHeard) return trim()
-      // What goes now is lost: to the byte, so that the promise is kept and no more.
+      // Exactly `keptBytes` are kept, because what is dropped here is lost.
       cutAt(end - keptBytes)
       dropUntil(end - keptBytes)
       acked = Math.max(acked, chunks[0]?.at ?? end)

@@ -1,7 +1,7 @@
 import { maxTerminalSide } from '../model/terminal.js'
 import type { TerminalInput } from '../model/terminal.js'
 
-/** A frame of a client as what it says; or a sentence, where it says nothing that is known. */
+/** Parses a frame of a client. Returns the input, or a sentence that says why it is invalid. */
 export function readMessage(text: string): TerminalInput | { type: 'invalid'; sentence: string } {
   let given: unknown
   try {
@@ -15,12 +15,13 @@ export function readMessage(text: string): TerminalInput | { type: 'invalid'; se
     case 'input':
       return typeof data === 'string' ? { type, data } : invalid('"data" must be a string')
     case 'resize':
-      if (!isSide(cols) || !isSide(rows)) return invalid(`"cols" and "rows" must be whole numbers from 1 to ${maxTerminalSide}`)
+      if (!isSide(cols) || !isSide(rows))
+        return invalid(`"cols" and "rows" must be whole numbers from 1 to ${maxTerminalSide}`)
       return { type, cols, rows }
     case 'ping':
       return { type }
     case 'ack':
-      return isCount(bytes) ? { type, bytes } : invalid('"bytes" must be a whole number from 0')
+      return isCount(bytes) ? { type, bytes } : invalid('"bytes" must be a whole number, 0 or greater')
     default:
       return invalid('"type" must be input, resize, ping or ack')
   }
@@ -35,5 +36,5 @@ function isCount(value: unknown): value is number {
 }
 
 function invalid(why: string): { type: 'invalid'; sentence: string } {
-  return { type: 'invalid', sentence: `The message was not understood: ${why}` }
+  return { type: 'invalid', sentence: `Invalid message: ${why}` }
 }

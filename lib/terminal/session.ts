@@ -1,15 +1,15 @@
 /*
- * One terminal: a shell, and the client that is connected to it at the moment, if any.
+ * One terminal session: a shell, and the client that is connected to it, if any.
  *
- * Output and input never wait for one another. Output goes from the shell into the flow, and from there to the client,
- * one frame at a time, each awaited; the shell is paused while too much is unacknowledged. What the client says is
- * handled at once.
+ * Output and input never wait for each other. Output goes from the shell into the flow, and from there to the client,
+ * one awaited frame at a time. The shell is paused while too much output is unacknowledged. Input is handled at once.
  *
  * STATES     connected    a client is attached
- *            alone        none is: the shell goes on, until `aloneMs` have passed
+ *            alone        no client is attached; the shell continues until `aloneMs` have passed
  *            over         ended, for one recorded reason: the first one
- * A shell that exits does not end the session while there is output nobody has seen: its exit is the last thing a
- * client hears, now or when it comes back.
+ *
+ * If the shell exits while there is output that no client has seen, the session does not end yet. The exit is the last
+ * message that a client gets, now or after it reconnects.
  */
 import type { Actor } from '../model/audit.js'
 import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../model/terminal.js'
@@ -17,28 +17,30 @@ import type { Pty, PtyEnded } from '../proc/pty.js'
 import { createFlow, defaultFlowLimits } from './flow.js'
 import type { FlowLimits } from './flow.js'
 
+/** Limits of a session. */
 export interface SessionLimits extends FlowLimits {
-  /** Without input and output. */
+  /** Time without input and output after which the session ends. */
   idleMs: number
-  /** Without a client. */
+  /** Time without a client after which the session ends. */
   aloneMs: number
 }
 
+/** Default limits of a session. */
 export const defaultSessionLimits: SessionLimits = {
   ...defaultFlowLimits,
   idleMs: 30 * 60_000, // decisions §6
   aloneMs: 2 * 60_000 // decisions §6
 }
 
-/** Where a session sends what it says. */
+/** Where a session sends its messages. */
 export interface TerminalClient {
-  /** Resolves when more may be sent. What is sent to a client that is gone is dropped. */
+  /** Sends a message. Resolves when more may be sent. Messages to a client that is gone are dropped. */
   send(message: TerminalMessage): Promise<void>
-  /** Nothing more is sent. */
+  /** Closes the connection with this code. Nothing more is sent. */
   end(code: number, reason: string): void
 }
 
-/** What is told of a session when a client connects. */
+/** Facts about a session that a client gets when it connects. */
 export interface SessionFacts {
   sessionId: string
   shell: string
@@ -46,49 +48,51 @@ export interface SessionFacts {
   projectId: string | null
 }
 
-/** Why a session is over. `closed`: the client sent a close frame; `lost`: nobody came back. */
+/** Why a session ended. `closed`: the client sent a close frame. `lost`: no client reconnected in time. */
 export type EndReason = 'exited' | 'closed' | 'lost' | 'idle' | 'disabled' | 'stopping'
 
+/** A running session. */
 export interface Session {
   readonly facts: SessionFacts
-  /** Whether its shell runs. */
+  /** Whether its shell is running. */
   readonly isRunning: boolean
-  /** The client hears from now on, and alone: one that was connected is told and sent away. */
+  /** Connects a client. A client that was connected before is told so and disconnected. */
   attach(client: TerminalClient, options: Attachment): void
-  /** What a client says; of one that is no longer connected it means nothing. */
+  /** Handles input of a client. Input of a client that is no longer connected is ignored. */
   take(client: TerminalClient, input: TerminalInput): void
-  /** The client is gone: its close frame ends the session, a broken connection does not. */
+  /** Disconnects a client. A close frame ends the session, a broken connection does not. */
   detach(client: TerminalClient, how: 'closed' | 'broken'): void
-  /** Ends it for good. Resolves when the shell has ended. */
+  /** Ends the session. Resolves when the shell has ended. */
   end(reason: EndReason): Promise<void>
 }
 
 interface Attachment {
   actor: Actor
   size?: { cols: number; rows: number } | undefined
-  /** See Flow.rewind. */
+  /** Position of the output to continue from, see Flow.rewind. */
   from?: number | undefined
 }
 
+/** Options of a session. */
 export interface SessionOptions {
   facts: SessionFacts
   pty: Pty
   size: { cols: number; rows: number }
   limits: SessionLimits
   now(): number
-  /** Called once: nothing can be attached any more. `actor` was the last one connected. */
+  /** Called once, when no client can attach any more. `actor` is the user who was connected last. */
   onOver(end: { reason: EndReason; exit: PtyEnded | undefined; actor: Actor | undefined }): void
 }
 
-/** What a client is told at the end, and the code of the close frame. */
+/** The message that a client gets at the end, and the code of the close frame. */
 const farewells: Record<'idle' | 'disabled' | 'stopping' | 'taken_over', [code: number, message: string]> = {
-  idle: [4408, 'The terminal was closed: nothing was typed or printed for a long time'],
-  disabled: [4403, 'The terminal was closed: it has been switched off in the settings'],
-  stopping: [1001, 'The terminal was closed: the server is shutting down'],
-  taken_over: [4409, 'The terminal goes on in another window']
+  idle: [4408, 'Terminal closed: no input or output for too long'],
+  disabled: [4403, 'Terminal closed: terminals were disabled in the settings'],
+  stopping: [1001, 'Terminal closed: the server is shutting down'],
+  taken_over: [4409, 'The terminal was opened in another window']
 }
 
-/** See the head of this file. */
+/** Creates a session around a running shell; see the head of this file. */
 export function createSession({ facts, pty, limits, now, onOver, ...options }: SessionOptions): Session {
   let { size } = options
   const flow = createFlow(limits)
@@ -98,7 +102,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
   let isOver = false
   let isPaused = false
   let isPongDue = false
-  /** Whom the pump serves. */
+  /** The client that the pump is sending to. */
   let served: TerminalClient | undefined
   let isPumpDue = false
   const idle = setTimeout(() => void end('idle'), limits.idleMs)
@@ -116,7 +120,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
     pumpSoon()
   })
 
-  /** Pauses the shell, or lets it go on. */
+  /** Pauses the shell if the client lags behind; resumes it otherwise. */
   function hold(): void {
     const must = client !== undefined && flow.isFull
     if (must === isPaused) return
@@ -125,7 +129,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
     else pty.resume()
   }
 
-  /** Once a turn of the event loop, so that what several reads gave goes as one frame. */
+  /** Starts the pump once per turn of the event loop, so that the output of several reads becomes one frame. */
   function pumpSoon(): void {
     if (isPumpDue) return
     isPumpDue = true
@@ -135,7 +139,10 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
     })
   }
 
-  /** Sends what there is, one frame after the other; what comes meanwhile waits for its turn. */
+  /**
+   * Sends the pending messages one after the other. Messages that arrive meanwhile wait until the current frame is
+   * sent.
+   */
   async function pump(to: TerminalClient): Promise<void> {
     served = to
     while (client === to) {
@@ -163,23 +170,13 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
     alone = setTimeout(() => void end('lost'), limits.aloneMs)
   }
 
-  function dismiss(reason: keyof typeof farewells): void {
-    const [code, message] = farewells[reason]
-    void client?.send({ type: 'error', reason, message })
-    client?.end(code, message)
-  }
-
-  function complain(reason: TerminalErrorReason, message: string): void {
-    void client?.send({ type: 'error', reason, message })
-  }
-
   function over(reason: EndReason): void {
     if (isOver) return
     isOver = true
     clearTimeout(idle)
     clearTimeout(alone)
     if (reason === 'exited') client?.end(1000, 'The shell has exited')
-    else if (reason !== 'closed' && reason !== 'lost') dismiss(reason)
+    else if (reason !== 'closed' && reason !== 'lost') dismiss(client, reason)
     client = undefined
     onOver({ reason, exit, actor })
   }
@@ -195,7 +192,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       return exit === undefined
     },
     attach(newcomer, { actor: who, size: wanted, from }) {
-      if (client !== undefined) dismiss('taken_over')
+      if (client !== undefined) dismiss(client, 'taken_over')
       clearTimeout(alone)
       client = newcomer
       actor = who
@@ -211,7 +208,8 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       switch (input.type) {
         case 'input':
           idle.refresh()
-          if (!pty.write(input.data)) complain('input_overflow', 'The input was dropped: the program does not read what was typed before')
+          if (!pty.write(input.data))
+            complain(client, 'input_overflow', 'Input dropped: the program does not read its input')
           return
         case 'resize':
           size = { cols: input.cols, rows: input.rows }
@@ -220,7 +218,8 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
           isPongDue = true
           return pumpSoon()
         case 'ack':
-          if (flow.ack(input.bytes) === 'ahead') complain('invalid_message', 'The message was not understood: "bytes" is more than was sent')
+          if (flow.ack(input.bytes) === 'ahead')
+            complain(client, 'invalid_message', 'Invalid message: "bytes" is greater than the number of bytes sent')
           return hold()
       }
     },
@@ -231,4 +230,14 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
     },
     end
   }
+}
+
+function dismiss(client: TerminalClient | undefined, reason: keyof typeof farewells): void {
+  const [code, message] = farewells[reason]
+  complain(client, reason, message)
+  client?.end(code, message)
+}
+
+function complain(client: TerminalClient | undefined, reason: TerminalErrorReason, message: string): void {
+  void client?.send({ type: 'error', reason, message })
 }

@@ -9,45 +9,49 @@ import { createSession, defaultSessionLimits } from './session.js'
 import type { EndReason, Session, SessionLimits, TerminalClient } from './session.js'
 import { findDirectory, findShell, shellEnvironment } from './shell.js'
 
+/** Limits of all terminals. */
 export interface TerminalLimits extends SessionLimits {
-  /** Shells that run at a time. */
+  /** Maximum number of shells that run at the same time. */
   maxSessions: number
 }
 
+/** Default limits of all terminals. */
 export const defaultTerminalLimits: TerminalLimits = { ...defaultSessionLimits, maxSessions: 10 } // decisions §6
 
-/** What a client wants: a session of its own, or one that it had. */
+/** What a client asks for: a new session, or one that it had before. */
 export interface Opening {
   actor: Actor
   size?: { cols: number; rows: number } | undefined
-  /** Starts in its target. */
+  /** Project whose target is the working directory of the shell. */
   project?: { id: string; deployPath: string } | undefined
   sessionId?: string | undefined
-  /** See Flow.rewind. */
+  /** Position of the output to continue from, see Flow.rewind. */
   from?: number | undefined
 }
 
+/** The terminals of a server. */
 export interface Terminals {
+  /** Returns whether terminals can be opened, and if not, why. */
   available(): Promise<TerminalAvailability>
-  /** Refuses: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
+  /** Refuses if terminals cannot be opened: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
   check(): Promise<void>
   /**
-   * Connects a client to a session, as far as `check` has let it come. Undefined: the client has been told why there is
-   * none, and was sent away.
+   * Connects a client to a session. Call `check` first. Resolves with undefined if there is no session; then the client
+   * has been told why and was disconnected.
    */
   connect(client: TerminalClient, opening: Opening): Promise<Connected | undefined>
-  /** Ends every session, and its shell; from now on none begins. Resolves when all of it is over, and recorded. */
+  /** Ends every session and its shell, and allows no new ones. Resolves when all have ended and are recorded. */
   stop(): Promise<void>
 }
 
-/** One client's way to its session. */
+/** A client's connection to its session. */
 export interface Connected {
   take(input: TerminalInput): void
   detach(how: 'closed' | 'broken'): void
 }
 
 interface Needs {
-  /** Whether the program was started with a terminal, and the setting `terminal_enabled`. */
+  /** Whether svc was started with terminals. `isEnabled` returns the setting `terminal_enabled`. */
   isOffered: boolean
   isEnabled(): boolean
   loadPty(): Promise<PtyModule>
@@ -58,11 +62,12 @@ interface Needs {
   limits?: Partial<TerminalLimits>
 }
 
+/** Creates the terminals of a server. */
 export function createTerminals(needs: Needs): Terminals {
   const { isOffered, isEnabled, loadPty, environment, audit, clock, ids } = needs
   const limits = { ...defaultTerminalLimits, ...needs.limits }
   const sessions = new Map<string, Session>()
-  /** Ends and audit entries that are not finished. */
+  /** Sessions that are ending and audit entries that are being written. */
   const pending = new Set<Promise<unknown>>()
   let isStopping = false
 
@@ -71,9 +76,9 @@ export function createTerminals(needs: Needs): Terminals {
     void work.finally(() => pending.delete(work))
   }
 
-  /** Why there is no terminal at all. */
+  /** Returns why no terminal can be opened, or undefined. */
   async function obstacle(): Promise<Refusal | undefined> {
-    if (isStopping) return new Refusal('unavailable', 'stopping', 'There is no terminal: the server is shutting down')
+    if (isStopping) return new Refusal('unavailable', 'stopping', 'Terminal unavailable: the server is shutting down')
     if (!isOffered) return disabled('svc was started with --no-terminal')
     if (!isEnabled()) return disabled('the setting terminal_enabled is false')
     const module = await loadPty()
@@ -92,12 +97,26 @@ export function createTerminals(needs: Needs): Terminals {
     const about = { actor, projectId: facts.projectId, target: facts.sessionId }
     try {
       const pty = module.spawn({ command: [shell], cwd, env: shellEnvironment(environment, shell), ...size })
-      const session = createSession({ facts, pty, size, limits, now: clock.now, onOver: end => close(session, end.reason, { ...about, actor: end.actor ?? actor }) })
+      const session = createSession({
+        facts,
+        pty,
+        size,
+        limits,
+        now: clock.now,
+        onOver: end => close(session, end.reason, { ...about, actor: end.actor ?? actor })
+      })
       sessions.set(facts.sessionId, session)
       track(audit({ ...about, action: 'terminal.open', detail: `${shell} in ${cwd}` }))
       return session
     } catch (error) {
-      track(audit({ ...about, action: 'terminal.open', detail: `${shell} could not be started: ${(error as Error).message}`, ok: false }))
+      track(
+        audit({
+          ...about,
+          action: 'terminal.open',
+          detail: `cannot start ${shell}: ${(error as Error).message}`,
+          ok: false
+        })
+      )
       return 'shell_failed'
     }
   }
@@ -139,24 +158,27 @@ export function createTerminals(needs: Needs): Terminals {
 }
 
 function disabled(why: string): Refusal {
-  return new Refusal('forbidden', 'terminal_disabled', `There is no terminal: ${why}`)
+  return new Refusal('forbidden', 'terminal_disabled', `Terminal unavailable: ${why}`)
 }
 
-/** As the audit log has it. */
+/** The reasons as the audit log shows them. */
 const endings: Record<EndReason, string> = {
   exited: 'the shell exited',
   closed: 'closed by its user',
-  lost: 'the connection was lost, and nobody came back',
-  idle: 'nothing was typed or printed for a long time',
+  lost: 'the connection was lost and not resumed',
+  idle: 'no input or output for too long',
   disabled: 'switched off in the settings',
   stopping: 'the server was stopped'
 }
 
-/** Why a client gets no session. A browser cannot read the reply to a refused handshake, but it reads this. */
-const refusals: Record<Extract<TerminalErrorReason, 'session_not_found' | 'too_many_sessions' | 'shell_failed'>, [code: number, message: string]> = {
-  session_not_found: [4404, 'The session cannot be continued: it has ended'],
-  too_many_sessions: [4429, 'No terminal can be opened: as many as are possible are open, close one first'],
-  shell_failed: [1011, 'No terminal can be opened: the shell could not be started']
+/** Why a client gets no session. A browser cannot read the reply to a refused handshake, but it can read this. */
+const refusals: Record<
+  Extract<TerminalErrorReason, 'session_not_found' | 'too_many_sessions' | 'shell_failed'>,
+  [code: number, message: string]
+> = {
+  session_not_found: [4404, 'Cannot resume the session: it has ended'],
+  too_many_sessions: [4429, 'Cannot open a terminal: too many are open. Close one first'],
+  shell_failed: [1011, 'Cannot open a terminal: the shell did not start']
 }
 
 function sendAway(client: TerminalClient, reason: keyof typeof refusals): void {

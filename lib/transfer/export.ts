@@ -1,11 +1,11 @@
 /*
- * Writing a package (package.ts) to a stream, from front to back, so that it can go to a file or to a socket.
+ * Writes a package (package.ts) to a stream, from front to back, so that it can go to a file or to a socket.
  *
- *   plan      what is in it, read from the store at one moment
- *   write     deployments.json is gathered in a file in tmp/, archives get a second name there (retention may remove the
- *             first at any time), then all of it goes through archive/write.ts, the manifest last
+ *   plan      read the contents from the store at one moment
+ *   write     collect deployments.json in a file in tmp/, and create second names there for the archives (retention may
+ *             remove the first name at any time); then write everything through archive/write.ts, the manifest last
  *
- * Archives are stored as they are, records and outputs deflated. Nothing is held in memory but the records.
+ * Archives are stored as they are; records and outputs are deflated. Only the records are held in memory.
  */
 import { copyFile, link, open, readFile, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,6 +15,7 @@ import { writeZip, type ZipProgress } from '../archive/write.js'
 import { writeZipFile } from '../archive/write-file.js'
 import { closing } from '../base/closing.js'
 import { notFound, Refusal } from '../base/refusal.js'
+import { nullIfMissing } from '../base/system-error.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Label, LabelKind } from '../model/label.js'
@@ -33,48 +34,59 @@ import type { TransferNeeds } from './needs.js'
 import type { PackJob } from './pack-helper.js'
 import { packTarget, writeToFile, type PackedTarget } from './pack-target.js'
 import { artifactPath, deployedPath, outputPath, packageFiles, packageRoot, schemaVersion } from './package.js'
-import type { ArtifactEntry, IncludedPart, LogSourceRecord, Manifest, PackedDeployment, PackedVariable } from './package.js'
+import type {
+  ArtifactEntry,
+  IncludedPart,
+  LogSourceRecord,
+  Manifest,
+  PackedDeployment,
+  PackedVariable
+} from './package.js'
 import { openScratch } from './scratch.js'
 import type { Scratch } from './scratch.js'
 
+/** The parts and options of an export. */
 export interface ExportRequest {
-  /** null: all. */
+  /** The ids of the projects; null for all projects. */
   projects: string[] | null
+  /** Whether the archives of the projects are included. */
   artifacts: boolean
-  /** Deployment records with their outputs. */
+  /** Whether deployment records and their outputs are included. */
   logs: boolean
-  /** Of each project at most so many deployments, the newest; null: all. */
+  /** Maximum number of deployments per project, the newest ones; null for all. */
   recent: number | null
-  /** For targets that are packed because no archive is kept. */
+  /** Ignore patterns for targets, which are packed if no archive is kept. */
   ignore: string[]
   ignoreBuiltin: boolean
   actor: Actor
 }
 
+/** The progress and cancellation of an export. */
 export interface WriteOptions {
-  /** Told the bytes read so far. */
+  /** Called with the number of bytes read so far. */
   onProgress?: (bytes: number) => void
   signal?: AbortSignal | undefined
 }
 
+/** A planned export. */
 export interface ExportPlan {
-  /** About what will be written; targets that have to be packed are not counted. */
+  /** Approximate size of the package in bytes, without the targets that have to be packed. */
   expectedBytes: number
-  /** Writes the package; `out` stays open, an empty file or anything else. Rejects with the signal's reason. */
+  /** Writes the package to `out`, which stays open: an empty file or any stream. Rejects with the signal's reason. */
   write(out: Writable | FileHandle, options: WriteOptions): Promise<Manifest>
 }
 
-/** As `GET /api/logs` lists it; the whole of it is in `outputs/`. */
+/** The size of an output in a record, like in `GET /api/logs`. `outputs/` has the whole output. */
 const listedOutputBytes = 4 * 1024
 /** Outputs up to this size are read at once; a larger one, which may still grow, is copied first. */
 const wholeOutputBytes = 4 * 1024 * 1024
-/** Text of records that is gathered before it is written. */
+/** Text of records is collected up to this length before it is written. */
 const batchLength = 256 * 1024
-/** Among all deployments there are no more than the store can hold. */
+/** No limit on the number of deployments. */
 const noLimit = Number.MAX_SAFE_INTEGER
 const fileMode = 0o100600
 
-/** What the store held at one moment. */
+/** The contents of the store at one moment. */
 interface Snapshot {
   settings: Record<string, string>
   projects: Project[]
@@ -84,18 +96,22 @@ interface Snapshot {
   variables: PackedVariable[]
   notificationTargets: NotificationTarget[]
   deployments: DeploymentRow[]
-  /** By project: the deployment whose archive is its artifact; null: its target is packed. */
+  /** For each project, the deployment whose archive is the project's artifact; null if the target is packed. */
   artifacts: Map<string, DeploymentRow | null>
 }
 
-/** Plans an export. Refuses: 404 for an unknown project. */
+/** Plans an export. Refuses an unknown project (404). */
 export function planExport(needs: TransferNeeds, request: ExportRequest): ExportPlan {
   const snapshot = readSnapshot(needs, request)
   const archives = [...snapshot.artifacts.values()]
   return {
     expectedBytes: archives.reduce((total, row) => total + (row?.archiveBytes ?? 0), 0),
     async write(out, { onProgress = () => {}, signal }) {
-      await needs.audit.record({ action: 'migration.export', actor: request.actor, detail: detailOf(snapshot, request) })
+      await needs.audit.record({
+        action: 'migration.export',
+        actor: request.actor,
+        detail: detailOf(snapshot, request)
+      })
       return closing(async defer => {
         const scratch = await openScratch(needs.home.tmp, needs.ids)
         defer(() => scratch.discard())
@@ -126,23 +142,28 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     categories: labels('category'),
     tags: labels('tag'),
     logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
-    variables: projects.flatMap(({ id }) => listVariables(store, id).map(({ value, ...variable }) => {
-      return { ...variable, value: variable.secret ? null : value }
-    })),
+    variables: projects.flatMap(({ id }) =>
+      listVariables(store, id).map(({ value, ...variable }) => {
+        return { ...variable, value: variable.secret ? null : value }
+      })
+    ),
     notificationTargets: request.projects === null ? listNotificationTargets(store) : [],
     deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
     artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])
   }
 }
 
-/** What is live, if its archive is kept; if nothing is known to be live, the newest success that has one. */
+/**
+ * Returns the live deployment, if its archive is kept. If no deployment is known to be live, returns the newest
+ * successful one that has an archive.
+ */
 function artifactOf(store: Reader, projectId: string): DeploymentRow | null {
   const live = liveDeployment(store, projectId)
   if (live !== undefined) return live.hasArtifact ? live : null
   return latestSuccessWithArchive(store, projectId) ?? null
 }
 
-/** What is queued or running would never end anywhere else. */
+/** Omits queued and running deployments, which would never end on another server. */
 function finishedDeployments(store: Reader, projectId: string): DeploymentRow[] {
   const rows = listDeployments(store, { projectId, limit: noLimit })
   return rows.filter(({ status }) => status === 'success' || status === 'failed')
@@ -153,7 +174,7 @@ function detailOf({ projects, deployments, artifacts }: Snapshot, request: Expor
   return `${scope}: ${projects.length} projects, ${deployments.length} deployments, ${artifacts.size} artifacts`
 }
 
-/** One package being written. */
+/** A package that is being written. */
 interface Writing {
   needs: TransferNeeds
   request: ExportRequest
@@ -168,17 +189,23 @@ interface Artifact {
   entry: ArtifactEntry
 }
 
-/** Second names for the archives, so that they stay while they are read; by project. */
+/** Creates second names for the archives, so that they stay while they are read. Returns them by project. */
 async function linkArchives({ needs, snapshot, scratch }: Writing): Promise<Map<string, Artifact>> {
   const archives = new Map<string, Artifact>()
   for (const [projectId, row] of snapshot.artifacts) {
     if (row === null) continue
     const kept = join(needs.home.deployments, `${row.id}.zip`)
     const second = scratch.file()
-    // Where the file system knows no links, the name it has must do.
-    const path = await link(kept, second).then(() => second, () => kept)
-    const bytes = await stat(path).then(({ size }) => size, () => null)
-    if (bytes === null) continue // gone, against what its record says: the target is packed
+    // If the file system does not support links, the original path is used.
+    const path = await link(kept, second).then(
+      () => second,
+      () => kept
+    )
+    const bytes = await stat(path).then(
+      ({ size }) => size,
+      () => null
+    )
+    if (bytes === null) continue // the archive is gone although its record names it: the target is packed
     const entry = { projectId, path: artifactPath(projectId), deployId: row.id, bytes, sha256: row.archiveSha256 }
     archives.set(projectId, { path, entry })
   }
@@ -201,9 +228,11 @@ function manifestOf({ needs, request, snapshot, atMs }: Writing): Manifest {
   }
 }
 
-/** The entries of the package, made as they are written; the manifest grows meanwhile. */
+/** Yields the entries of the package as they are created; the manifest is completed meanwhile. */
 async function* sourcesOf(
-  writing: Writing, archives: Map<string, Artifact>, manifest: Manifest
+  writing: Writing,
+  archives: Map<string, Artifact>,
+  manifest: Manifest
 ): AsyncGenerator<ZipSource> {
   const { request, snapshot, atMs } = writing
   const json = (name: string, value: unknown): ZipSource =>
@@ -229,8 +258,11 @@ async function* sourcesOf(
   yield json(packageFiles.manifest, manifest)
 }
 
-/** Record by record into a file: what a server knows of its deployments may be much. */
-async function deploymentsSource({ needs, snapshot, scratch, signal }: Writing, packed: Set<string>): Promise<ZipSource> {
+/** Writes the records to a file one by one, because they may be large in total. */
+async function deploymentsSource(
+  { needs, snapshot, scratch, signal }: Writing,
+  packed: Set<string>
+): Promise<ZipSource> {
   const path = scratch.file()
   const file = await open(path, 'wx', 0o600)
   try {
@@ -252,10 +284,12 @@ async function deploymentsSource({ needs, snapshot, scratch, signal }: Writing, 
   return fileSource(packageFiles.deployments, path)
 }
 
-/** The output, which a script in the background may still be writing to, as it is now; and what was deployed. */
+/**
+ * Yields the current output, which a script in the background may still be writing, and the manifest of the deployment.
+ */
 async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string): AsyncGenerator<ZipSource> {
   const output = join(needs.home.deployments, `${deployId}.log`)
-  const stats = await statOf(output)
+  const stats = await stat(output).catch(nullIfMissing)
   if (stats !== null && stats.size <= wholeOutputBytes) {
     yield entryOf(outputPath(deployId), { source: await readFile(output), mtimeMs: stats.mtimeMs })
   } else if (stats !== null) {
@@ -264,34 +298,45 @@ async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string)
     yield await fileSource(outputPath(deployId), copy)
   }
   const deployed = join(needs.home.deployments, `${deployId}.manifest`)
-  if ((await statOf(deployed)) !== null) yield await fileSource(deployedPath(deployId), deployed)
+  if ((await stat(deployed).catch(nullIfMissing)) !== null) yield await fileSource(deployedPath(deployId), deployed)
 }
 
-/** Of a project without an archive; null, with a note, where its target cannot be packed. */
+/** Packs the target of a project without an archive. Returns null and adds a note if the target cannot be packed. */
 async function packedTarget(
-  { request, scratch, signal }: Writing, project: Project, manifest: Manifest
+  { request, scratch, signal }: Writing,
+  project: Project,
+  manifest: Manifest
 ): Promise<Artifact | null> {
   const path = scratch.file()
   const { id, name, deployPath } = project
   const { ignore, ignoreBuiltin } = request
   const job = { target: deployPath, ignore, ignoreBuiltin }
-  const { bytes, note } = project.runAs === null
-    ? await packTarget({ ...job, signal }, sources => writeToFile(path, sources, signal))
-    : await packAs(project, path, job, signal)
+  const { bytes, note } =
+    project.runAs === null
+      ? await packTarget({ ...job, signal }, sources => writeToFile(path, sources, signal))
+      : await packAs(project, { path, job, signal })
   if (note !== null) manifest.notes.push(`"${name}" (${id}): ${note}`)
-  return bytes === 0 ? null : { path, entry: { projectId: id, path: artifactPath(id), deployId: null, bytes, sha256: null } }
+  return bytes === 0
+    ? null
+    : { path, entry: { projectId: id, path: artifactPath(id), deployId: null, bytes, sha256: null } }
 }
 
 const packHelper = new URL('./pack-helper.js', import.meta.url)
 
-/** Packs with the rights of a project's user into a file of svc's. A user that is gone is an outcome, too. */
-async function packAs(project: Project, path: string, job: PackJob, signal: AbortSignal | undefined): Promise<PackedTarget> {
+/** Packs with the rights of the project's user into a file that svc owns. A missing user is reported as a note. */
+async function packAs(
+  project: Project,
+  { path, job, signal }: { path: string; job: PackJob; signal: AbortSignal | undefined }
+): Promise<PackedTarget> {
   const rights = await findRights(project).catch((error: unknown) => {
     if (error instanceof Refusal) return error
     throw error
   })
   if (rights === null || rights instanceof Refusal) {
-    return { bytes: 0, note: `no archive is kept, and its target was left out: ${rights?.message ?? 'it has no user'}` }
+    return {
+      bytes: 0,
+      note: `no archive is kept, and its target was left out: ${rights?.message ?? 'the project has no user'}`
+    }
   }
   const zip = await open(path, 'wx', 0o600)
   try {
@@ -308,11 +353,4 @@ async function fileSource(name: string, path: string): Promise<ZipSource> {
 
 function entryOf(name: string, { source, mtimeMs }: Pick<ZipSource, 'source' | 'mtimeMs'>): ZipSource {
   return { path: packageRoot + name, kind: 'file', source, bytes: source.length, mode: fileMode, mtimeMs }
-}
-
-async function statOf(path: string): Promise<{ size: number; mtimeMs: number } | null> {
-  return stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
-    throw error
-  })
 }

@@ -1,61 +1,86 @@
 import { oneLine, unprintableIn } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 
-/** One record of a package's file, read field by field. A refusal names the file, the record's index and the field. */
+/** Reads one record of a package's file, field by field. A refusal names the file, the record's index and the field. */
 export interface FieldReader {
+  /** Returns whether the record has the field. */
   has(field: string): boolean
-  /** Absent, and without a fallback: refused. */
+  /** Reads a text. Refuses a missing field without a fallback. */
   text(field: string, options?: TextOptions): string
-  /** Absent or null: null. */
+  /** Reads a text; null if the field is missing or null. */
   nullableText(field: string, options?: TextOptions): string | null
+  /** Reads a boolean. */
   flag(field: string, fallback: boolean): boolean
+  /** Reads a boolean; null if the field is missing or null. */
   nullableFlag(field: string): boolean | null
+  /** Reads a whole number. */
   integer(field: string, fallback: number): number
-  /** `min` and `max`: both included; default: any. */
+  /** Reads a whole number; null if the field is missing or null. `min` and `max` are included in the range. */
   nullableInteger(field: string, range?: { min: number; max: number }): number | null
+  /** Reads one of these values. */
   choice<T extends string>(field: string, values: readonly T[], fallback?: T): T
-  /** An instant, as it is written. */
+  /** Reads an instant (ISO 8601) and returns it as it is written. */
   time(field: string, fallback?: string): string
+  /** Reads an instant; null if the field is missing or null. */
   nullableTime(field: string): string | null
+  /** Reads a list of texts; empty if the field is missing. */
   texts(field: string, options?: TextOptions): string[]
-  /** A list of objects, each read by `read`; absent: none. */
+  /** Reads a list of objects, each with `read`; empty if the field is missing. */
   list<T>(field: string, read: (item: FieldReader) => T): T[]
-  /** The value as it is, for a reader of its own. */
+  /** Returns the unchecked value of a field. */
   value(field: string): unknown
-  /** The refusal of a field for a reason that is its reader's. */
+  /** Returns the refusal of a field for the given reason. */
   refusal(field: string, reason: string): Error
 }
 
+/** The rules for a text. */
 export interface TextOptions {
   fallback?: string
-  /** What it must match, and how that is said. */
+  /** The pattern that the text must match. */
   pattern?: RegExp
+  /** A description of the required text for refusals. */
   wanted?: string
-  /** Text of one line: what is in the way of that is escaped in a name, and refused in what is used as it is. */
+  /**
+   * Requires text of one line: `escape` escapes other characters, for names; `refuse` refuses them, for values that are
+   * used as they are.
+   */
   oneLine?: 'escape' | 'refuse'
-  /** Why it cannot be taken, as the end of a sentence; null: it can. */
+  /** Returns why the text is refused, as the end of a sentence; null if it is valid. */
   faultOf?: (text: string) => string | null
 }
 
-/** Ids come into file names and addresses, so they are short words, whoever has written them. */
+/**
+ * The form of an id. Ids become part of file names and addresses, so they are short words, also in packages of other
+ * programs.
+ */
 export const idPattern = /^[A-Za-z0-9][\w-]{0,99}$/
+/** The description of `idPattern` in refusals. */
 export const idWanted = 'an id of letters, digits, "_" and "-"'
 
 const maxTextLength = 1024 * 1024
 const maxItems = 10_000
 
-/** The reader of a record; `place` names it in refusals: `projects.json[3]`. Refuses what is no object. */
+/**
+ * Returns a reader of a record. `place` names the record in refusals: `projects.json[3]`. Refuses anything but an
+ * object.
+ */
 export function readerOf(record: unknown, place: string): FieldReader {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) throw wrong(place, 'an object is needed')
   const given = record as Record<string, unknown>
   const valueOf = (field: string): unknown => (Object.hasOwn(given, field) ? given[field] : undefined)
   const at = (field: string): string => `${place}.${field}`
 
-  function checkedText(field: string, value: unknown, { pattern, wanted = 'a text', oneLine: line, faultOf }: TextOptions): string {
+  function checkedText(
+    field: string,
+    value: unknown,
+    { pattern, wanted = 'a string', oneLine: line, faultOf }: TextOptions
+  ): string {
     if (typeof value !== 'string') throw wrong(at(field), `${wanted} is needed`)
-    if (value.includes('\0') || value.length > maxTextLength) throw wrong(at(field), 'it is too long, or holds a NUL')
+    if (value.includes('\0') || value.length > maxTextLength)
+      throw wrong(at(field), 'it is too long or contains a NUL character')
     if (pattern !== undefined && !pattern.test(value)) throw wrong(at(field), `${wanted} is needed`)
-    if (line === 'refuse' && unprintableIn(value) !== null) throw wrong(at(field), 'one line of visible characters is needed')
+    if (line === 'refuse' && unprintableIn(value) !== null)
+      throw wrong(at(field), 'one line of visible characters is needed')
     const fault = faultOf?.(value) ?? null
     if (fault !== null) throw wrong(at(field), fault)
     return line === 'escape' ? oneLine(value) : value
@@ -63,7 +88,8 @@ export function readerOf(record: unknown, place: string): FieldReader {
 
   function checkedTime(field: string, value: unknown): string {
     const text = checkedText(field, value, { wanted: 'a time (ISO 8601)' })
-    if (!/^\d{4}-\d\d-\d\dT/.test(text) || Number.isNaN(Date.parse(text))) throw wrong(at(field), 'a time (ISO 8601) is needed')
+    if (!/^\d{4}-\d\d-\d\dT/.test(text) || Number.isNaN(Date.parse(text)))
+      throw wrong(at(field), 'a time (ISO 8601) is needed')
     return text
   }
 
@@ -82,7 +108,8 @@ export function readerOf(record: unknown, place: string): FieldReader {
   return {
     has: field => valueOf(field) !== undefined,
     text: (field, options = {}) => checkedText(field, valueOf(field) ?? options.fallback, options),
-    nullableText: (field, options = {}) => (valueOf(field) == null ? null : checkedText(field, valueOf(field), options)),
+    nullableText: (field, options = {}) =>
+      valueOf(field) == null ? null : checkedText(field, valueOf(field), options),
     flag,
     nullableFlag: field => (valueOf(field) == null ? null : flag(field, false)),
     integer,
@@ -111,7 +138,8 @@ export function readerOf(record: unknown, place: string): FieldReader {
 
   function listOf(field: string): unknown[] {
     const value = valueOf(field) ?? []
-    if (!Array.isArray(value) || value.length > maxItems) throw wrong(at(field), `a list of at most ${maxItems} is needed`)
+    if (!Array.isArray(value) || value.length > maxItems)
+      throw wrong(at(field), `a list of at most ${maxItems} items is needed`)
     return value
   }
 }

@@ -1,23 +1,25 @@
 /*
- * A package (package.ts) into the store and the data directory.
+ * Imports a package (package.ts) into the store and the data directory.
  *
- *   read       every record, checked, before anything is done with one
- *   plan       what would happen to each (plan.ts); refused when records clash
- *   unpack     outputs, manifests and artifacts into tmp/, checked
- *   place      the files of deployments under their names; what was there is kept aside
- *   write      one transaction: all records, or none, and then the files go back to what they were
- *   restore    artifacts over the targets of created and replaced projects, each all or nothing (deploy/extract.ts)
+ *   read       read and check every record before anything is changed
+ *   plan       decide what happens to each record (plan.ts); refuse conflicting records
+ *   unpack     unpack outputs, manifests and artifacts into tmp/, and check them
+ *   place      link or copy the files of deployments to their final names; keep the previous files aside
+ *   write      write all records in one transaction; if it fails, restore the previous files
+ *   restore    extract artifacts over the targets of created and replaced projects, each all or nothing
+ *              (install/unpack/extract.ts)
  *
- * A dry run ends after unpacking. After a crash between place and write the next start undoes place; one
- * after write is a complete import whose last artifacts are still to be deployed.
+ * A dry run ends after unpacking. After a crash between place and write, the next start undoes place. After a crash
+ * following write, the import is complete except for the artifacts that were not restored yet.
  */
-import { constants } from 'node:fs'
-import { copyFile, link, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openArchive } from '../archive/read.js'
 import { closing } from '../base/closing.js'
 import { fingerprintOf } from '../base/fingerprint.js'
+import { linkOrCopy } from '../base/link-or-copy.js'
 import { Refusal } from '../base/refusal.js'
+import { nullIfMissing } from '../base/system-error.js'
 import type { LabelKind } from '../model/label.js'
 import { maskedAddress } from '../model/notification-target.js'
 import type { ImportBrings, ImportResult, PartResult, Strategy } from '../model/transfer.js'
@@ -39,17 +41,21 @@ import type { GivenDeployment } from './records.js'
 import { openScratch } from './scratch.js'
 import type { Scratch } from './scratch.js'
 
+/** The options of an import. */
 export interface ImportRequest extends Asked {
   strategy: Strategy
-  /** Whether settings that decide who has access are taken, too (plan.ts). */
+  /** Whether settings that control access are imported, too (plan.ts). */
   accessSettings: boolean
   /** Whether artifacts are extracted over the targets. */
   restoreArtifacts: boolean
-  /** Finds out, and changes nothing. */
+  /** If true, nothing is changed. */
   dryRun: boolean
 }
 
-/** Refuses what read-package.ts, records.ts, plan.ts and archive/read.ts refuse, and a setting that cannot be meant. */
+/**
+ * Imports the package at `path`. Refuses like read-package.ts, records.ts, plan.ts and archive/read.ts; also an invalid
+ * setting.
+ */
 export async function importPackage(needs: TransferNeeds, path: string, request: ImportRequest): Promise<ImportResult> {
   return closing(async defer => {
     const given = await openPackage(path)
@@ -70,8 +76,15 @@ export async function importPackage(needs: TransferNeeds, path: string, request:
 
 type Planner = (db: Reader) => ImportPlan
 
-/** Reads all records; the plan is made twice, and the second time within the transaction. */
-async function planner(needs: TransferNeeds, given: Package, { strategy, accessSettings }: ImportRequest): Promise<Planner> {
+/**
+ * Reads all records and returns a function that makes the plan. The plan is made twice, the second time within the
+ * transaction.
+ */
+async function planner(
+  needs: TransferNeeds,
+  given: Package,
+  { strategy, accessSettings }: ImportRequest
+): Promise<Planner> {
   const now = new Date(needs.clock.now()).toISOString()
   const records = await readRecords(given, now)
   const known = new Set(Object.keys(needs.settings.all()))
@@ -83,14 +96,24 @@ async function planner(needs: TransferNeeds, given: Package, { strategy, accessS
   const { hasRunning } = needs.deployments
   const { logSources, allowSystemPaths } = needs
   const { directory: home } = needs.home
-  return db => planImport(db, { records, settings, strategy, withAccess: accessSettings, home, allowSystemPaths, hasRunning, logSources })
+  return db =>
+    planImport(db, {
+      records,
+      settings,
+      strategy,
+      withAccess: accessSettings,
+      home,
+      allowSystemPaths,
+      hasRunning,
+      logSources
+    })
 }
 
-/** What was unpacked into tmp/. */
+/** The files that were unpacked into tmp/. */
 interface Unpacked {
-  /** Of deployments that are created or replaced: the file, and its ending under the deployment's name. */
+  /** For each created or replaced deployment, by id: its files, each with the ending of its final name. */
   deployments: Map<string, Array<{ path: string; ending: string }>>
-  /** By project. */
+  /** The artifacts, by project. */
   artifacts: Map<string, { path: string; deployId: string | null }>
 }
 
@@ -119,9 +142,14 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
   return { deployments, artifacts: await unpackArtifacts(given, { plan, scratch, signal }, deployments) }
 }
 
-/** Those of projects that are created or replaced; the archive of a deployment that is, is kept as such. */
+/**
+ * Unpacks the artifacts of created and replaced projects. If such an artifact is the archive of a created or replaced
+ * deployment, it is also kept as that archive.
+ */
 async function unpackArtifacts(
-  given: Package, { plan, scratch, signal }: Unpacking, deployments: Unpacked['deployments']
+  given: Package,
+  { plan, scratch, signal }: Unpacking,
+  deployments: Unpacked['deployments']
 ): Promise<Unpacked['artifacts']> {
   const artifacts: Unpacked['artifacts'] = new Map()
   const projects = new Set(changed(plan.projects).map(({ id }) => id))
@@ -140,21 +168,24 @@ async function unpackArtifacts(
   return artifacts
 }
 
-/** As a deployment has it. */
+/** Maximum number of entries of an archive, as for a deployment. */
 const maxEntries = 200_000 // decisions §4
 
-/** A package whose artifact could not be deployed is broken: better said before anything is written. */
+/** Refuses an artifact that could not be deployed, before anything is written. */
 async function checkArchive(path: string, projectId: string): Promise<void> {
   try {
     ;(await openArchive(path, { maxEntries, maxExtractedBytes: Number.MAX_SAFE_INTEGER })).close()
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const field = artifactPath(projectId)
-    throw new Refusal(error.kind, error.code, `The package cannot be imported: ${field}: ${error.message}`, { field, cause: error })
+    throw new Refusal(error.kind, error.code, `The package cannot be imported: ${field}: ${error.message}`, {
+      field,
+      cause: error
+    })
   }
 }
 
-/** Where the package has only the text of an output, every line gets the time the deployment began. */
+/** Writes an output of which the package has only the text: every line gets the start time of the deployment. */
 async function writeOutput({ row, output }: GivenDeployment, scratch: Scratch): Promise<string> {
   const path = scratch.file()
   const at = new Date(row.startTime).toISOString()
@@ -175,7 +206,7 @@ async function write(needs: TransferNeeds, { plan, files, request, makePlan }: I
   try {
     await writeNoted(needs, { plan, files, request, makePlan })
   } finally {
-    // The files have their records, or are gone again.
+    // By now the files have their records, or were removed again.
     await note.settle()
   }
 }
@@ -184,7 +215,7 @@ async function writeNoted(needs: TransferNeeds, { plan, files, request, makePlan
   const placed = await placeFiles(needs, files)
   try {
     await needs.store.write(tx => {
-      // Somebody may have changed something while the package was unpacked.
+      // The records may have changed while the package was unpacked.
       if (outline(makePlan(tx)) !== outline(plan)) throw changedMeanwhile()
       apply(tx, plan, needs)
       const detail = `${request.strategy}: ${countsOf(plan)}`
@@ -198,19 +229,20 @@ async function writeNoted(needs: TransferNeeds, { plan, files, request, makePlan
 }
 
 /**
- * Puts files under the names of their deployments; what had the name is kept aside until it is known how it ends. The name
- * of what is aside says to which record it belongs: after a kill, a start puts it back if that is still the record
- * (deploy/asides.ts).
+ * Puts files under the final names of their deployments. Previous files are kept aside until the import has finished.
+ * The name of a file kept aside includes a fingerprint of its record: after a kill, the next start puts the file back
+ * if the record is still the same (deploy/asides.ts).
  */
 async function placeFiles(
-  { home, ids, store }: TransferNeeds, files: Unpacked
+  { home, ids, store }: TransferNeeds,
+  files: Unpacked
 ): Promise<{ putBack(): Promise<void>; forget(): Promise<void> }> {
   const done: Array<{ path: string; aside: string; wasThere: boolean }> = []
 
   async function place(id: string, ending: string, from: string | undefined): Promise<void> {
     const path = join(home.deployments, id + ending)
     const kept = join(home.tmp, `${ids.token()}.${fingerprintOf(findDeployment(store, id))}.${id}${ending}`)
-    const wasThere = await linkOrCopy(path, `${kept}.before`).then(() => true, isMissing)
+    const wasThere = (await linkOrCopy(path, `${kept}.before`).then(() => true, nullIfMissing)) !== null
     if (!wasThere && from === undefined) return
     const aside = wasThere ? `${kept}.before` : `${kept}.absent`
     if (!wasThere) await writeFile(aside, '', { flag: 'wx', mode: 0o600 })
@@ -228,7 +260,7 @@ async function placeFiles(
   }
 
   async function forget(): Promise<void> {
-    // What stays, a start removes: the import is done.
+    // The import is complete. The next start removes what could not be removed here.
     for (const { aside } of done) await rm(aside, { force: true }).catch(() => {})
   }
 
@@ -246,37 +278,27 @@ async function placeFiles(
   }
 }
 
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  await link(from, to).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'EEXIST') throw error
-    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-  })
-}
-
-function isMissing(error: NodeJS.ErrnoException): false {
-  if (error.code === 'ENOENT') return false
-  throw error
-}
-
 function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds): void {
   for (const { id, record } of changed(plan.settings)) writeSetting(tx, id, record)
   applyLabels(tx, 'category', plan.categories)
   applyLabels(tx, 'tag', plan.tags)
-  // Two projects may have exchanged a path or a token: each first gives up its own.
+  // Two projects may have exchanged a path or a token, so each first gets a temporary one.
   for (const { id } of replaced(plan.projects)) updateProject(tx, id, { deployPath: `?${id}`, token: `?${id}` })
   for (const { id, record } of replaced(plan.projects)) updateProject(tx, id, record)
-  // Lists are read newest first: of those of one moment, the last one written.
+  // Lists are read newest first; with equal times, the record written last comes first.
   for (const { record } of created(plan.projects).reverse()) insertProject(tx, record)
   for (const variable of plan.variables) putVariable(tx, { ...variable, value: variable.value ?? '' })
   for (const { record } of created(plan.logSources)) logSources?.insert(tx, record)
   for (const { record } of replaced(plan.logSources)) logSources?.replace(tx, record)
   for (const { record } of created(plan.notificationTargets)) insertNotificationTarget(tx, record)
   for (const { id, record } of replaced(plan.notificationTargets)) updateNotificationTarget(tx, id, record)
-  const byStart = changed(plan.deployments).reverse().sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
+  const byStart = changed(plan.deployments)
+    .reverse()
+    .sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
   for (const { action, id, record } of byStart) {
     if (action === 'create') insertDeployment(tx, record.row)
     else {
-      // What was put in place here stays so, in the same order, and an archive that the package does not have stays, too.
+      // The order of changes to the target stays. So does an archive that the package does not contain.
       const { placed, hasArtifact, archiveBytes, archiveSha256, ...row } = record.row
       updateDeployment(tx, id, hasArtifact ? { ...row, hasArtifact, archiveBytes, archiveSha256 } : row)
     }
@@ -285,7 +307,7 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds)
 
 function applyLabels(tx: Transaction, kind: LabelKind, labels: ImportPlan['tags']): void {
   for (const { record } of created(labels)) insertLabel(tx, kind, record)
-  for (const { id, record } of replaced(labels)) updateLabel(tx, kind, id, record)
+  for (const { id, record } of replaced(labels)) updateLabel(tx, kind, { ...record, id })
 }
 
 interface Restoring {
@@ -294,12 +316,18 @@ interface Restoring {
   request: ImportRequest
 }
 
-/** The records are written by now: what cannot be restored is told, and can be tried again. */
+/**
+ * Restores the artifacts. The records are already written, so a failure is reported in the result, and the user can
+ * retry.
+ */
 async function restore(needs: TransferNeeds, { files, result, request }: Restoring): Promise<void> {
   const { created, replaced, skipped, failed } = result.artifacts
   for (const list of [created, replaced]) {
     for (const projectId of [...list]) {
-      const { path: archivePath, deployId } = files.artifacts.get(projectId) as { path: string; deployId: string | null }
+      const { path: archivePath, deployId } = files.artifacts.get(projectId) as {
+        path: string
+        deployId: string | null
+      }
       try {
         await needs.deployments.restore({ projectId, archivePath, deployId, signal: request.signal })
       } catch (error) {
@@ -307,14 +335,22 @@ async function restore(needs: TransferNeeds, { files, result, request }: Restori
         skipped.push(projectId)
         failed.push({ id: projectId, error: (error as Error).message })
         const detail = `the artifact could not be restored: ${(error as Error).message}`
-        await needs.audit.record({ action: 'migration.import', actor: request.actor, projectId, target: projectId, detail, ok: false })
+        await needs.audit.record({
+          action: 'migration.import',
+          actor: request.actor,
+          projectId,
+          target: projectId,
+          detail,
+          ok: false
+        })
       }
     }
   }
 }
 
 function resultOf(
-  plan: ImportPlan, given: Package,
+  plan: ImportPlan,
+  given: Package,
   { strategy, dryRun, restoreArtifacts, isSecret }: ImportRequest & Pick<TransferNeeds['settings'], 'isSecret'>
 ): ImportResult {
   const artifacts: ImportResult['artifacts'] = { created: [], replaced: [], skipped: [], failed: [] }
@@ -344,13 +380,35 @@ function bringsOf(plan: ImportPlan, artifacts: PartResult, isSecret: (key: strin
   return {
     settings: changed(plan.settings).map(({ id: key, record }) => ({ key, value: isSecret(key) ? null : record })),
     projects: changed(plan.projects).map(({ record }) => {
-      const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs, scriptShell, scriptDirectory } = record
-      const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs, scriptShell, scriptDirectory }
-      const variables = plan.variables.filter(({ projectId }) => projectId === id).map(({ name, value }) => ({ name, value }))
-      return { id, name, deployPath, ...scripts, variables, hasArtifact: restored.has(id) }
+      const { id, name, deployPath } = record
+      return {
+        id,
+        name,
+        deployPath,
+        preDeployScript: record.preDeployScript,
+        postDeployScript: record.postDeployScript,
+        postDeployAsync: record.postDeployAsync,
+        allowClientScripts: record.allowClientScripts,
+        allowedEnv: record.allowedEnv,
+        runAs: record.runAs,
+        scriptShell: record.scriptShell,
+        scriptDirectory: record.scriptDirectory,
+        variables: plan.variables
+          .filter(({ projectId }) => projectId === id)
+          .map(({ name, value }) => ({ name, value })),
+        hasArtifact: restored.has(id)
+      }
     }),
-    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({ id, projectId, filePath })),
-    notificationTargets: changed(plan.notificationTargets).map(({ record: { id, name, url } }) => ({ id, name, address: maskedAddress(url) }))
+    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({
+      id,
+      projectId,
+      filePath
+    })),
+    notificationTargets: changed(plan.notificationTargets).map(({ record: { id, name, url } }) => ({
+      id,
+      name,
+      address: maskedAddress(url)
+    }))
   }
 }
 
@@ -374,18 +432,39 @@ function replaced<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
   return planned.filter(({ action }) => action === 'replace')
 }
 
-/** What two plans of the same package must have in common. */
-function outline({ settings, categories, tags, projects, logSources, variables, notificationTargets, deployments }: ImportPlan): string {
+/** Returns the parts that two plans of the same package must have in common. */
+function outline({
+  settings,
+  categories,
+  tags,
+  projects,
+  logSources,
+  variables,
+  notificationTargets,
+  deployments
+}: ImportPlan): string {
   const lists = [settings, categories, tags, projects, logSources, notificationTargets, deployments]
   return JSON.stringify([variables, ...lists.map(list => list.map(({ id, action }) => [id, action]))])
 }
 
 function countsOf(plan: ImportPlan): string {
   const { settings, projects, deployments } = plan
-  const all: Array<Planned<unknown>> = [...settings, ...plan.categories, ...plan.tags, ...projects, ...plan.logSources, ...plan.notificationTargets, ...deployments]
+  const all: Array<Planned<unknown>> = [
+    ...settings,
+    ...plan.categories,
+    ...plan.tags,
+    ...projects,
+    ...plan.logSources,
+    ...plan.notificationTargets,
+    ...deployments
+  ]
   return `${created(all).length} created, ${replaced(all).length} replaced, ${all.length - changed(all).length} skipped`
 }
 
 function changedMeanwhile(): Refusal {
-  return new Refusal('conflict', 'changed_meanwhile', 'The package was not imported: records changed meanwhile; try again')
+  return new Refusal(
+    'conflict',
+    'changed_meanwhile',
+    'The package was not imported: records changed during the import. Try again'
+  )
 }

@@ -4,49 +4,64 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import type { LogSourceRecord } from './package.js'
 
-/** The table of log sources, which is another room's. */
+/** The table of log sources, which belongs to another module. */
 export interface LogSourceTable {
+  /** Returns a project's log sources. */
   list(db: Reader, projectId: string): LogSourceRecord[]
+  /** Returns one log source by its id. */
   find(db: Reader, id: string): LogSourceRecord | undefined
+  /** Adds a log source. */
   insert(tx: Transaction, source: LogSourceRecord): void
-  /** Writes every field over the one with this id. */
+  /** Replaces every field of the log source with this id. */
   replace(tx: Transaction, source: LogSourceRecord): void
 }
 
-/** What export and import need of other rooms. */
+/** The parts of other modules that export and import use. */
 export interface TransferNeeds {
   store: Store
   home: { directory: string; deployments: string; tmp: string }
-  /** As `TargetRules` has it. */
+  /** The same as in `TargetRules`. */
   allowSystemPaths?: boolean | undefined
   clock: Clock
   ids: Ids
-  /** Of this program. */
+  /** The version of this program. */
   version: string
   audit: { within(tx: Transaction, event: AuditEvent): void; record(event: AuditEvent): Promise<void> }
   settings: {
-    /** Every setting that is known here, with its value. */
+    /** Returns every known setting with its value. */
     all(): Record<string, string>
-    /** Whether a setting's value is a secret. */
+    /** Returns whether a setting's value is a secret. */
     isSecret(key: string): boolean
-    /** The values as they would be kept; refuses one that cannot be meant, naming its key. */
+    /** Returns the values as they would be stored; refuses an invalid one, naming its key. */
     check(patch: Record<string, unknown>): Map<string, string>
-    /** After an import: what is in the store counts. */
+    /** Reloads the settings from the store after an import. */
     reload(): void
   }
   deployments: {
     hasRunning(projectId: string): boolean
-    /** Notes deployments whose files are made before their records: a kill in between must not leave the files. */
+    /**
+     * Notes deployments whose files are created before their records, so that a kill in between does not leave the
+     * files behind.
+     */
     note(deployIds: readonly string[]): Promise<{ settle(): Promise<void> }>
+    /** Reads the end of a deployment's output. */
     readOutput(deployId: string, options: { maxBytes: number }): Promise<{ text: string; truncated: boolean }>
-    /** Extracts over the project's target, in the project's turn; what is there and not in the archive stays. */
-    restore(request: { projectId: string; archivePath: string; deployId: string | null; signal: AbortSignal | undefined }): Promise<unknown>
+    /**
+     * Extracts an archive over the project's target when the project's queue allows it. Files that are not in the
+     * archive stay.
+     */
+    restore(request: {
+      projectId: string
+      archivePath: string
+      deployId: string | null
+      signal: AbortSignal | undefined
+    }): Promise<unknown>
   }
-  /** Absent where this program has none. */
+  /** Absent if this program does not support log sources. */
   logSources?: LogSourceTable
 }
 
-/** Whoever asks. */
+/** The caller of a transfer. */
 export interface Asked {
   actor: Actor
   signal?: AbortSignal | undefined

@@ -5,39 +5,44 @@ import { walkTree } from '../archive/walk.js'
 import { writeZip } from '../archive/write.js'
 import { Refusal } from '../base/refusal.js'
 import { withWriteStream } from '../base/write-stream.js'
-import { holdTargetAsync } from '../target/reach.js'
+import { holdTargetAsync } from '../install/reach.js'
 
+/** Which target is packed, and how. */
 export interface PackTargetOptions {
-  /** A project's deployPath. */
+  /** The deployPath of a project. */
   target: string
   ignore: string[]
   ignoreBuiltin: boolean
   signal?: AbortSignal | undefined
 }
 
-/** What came of it: nothing but a note where there is nothing that could be packed. */
+/** The result of packing. If nothing could be packed, `bytes` is 0 and `note` says why. */
 export interface PackedTarget {
   bytes: number
   note: string | null
 }
 
 /**
- * Packs what lies in a target, less what the ignore rules name; `write` writes the zip and returns its size. A target that cannot be packed (it is missing or empty,
- * a link leaves it, a file is unreadable) is an outcome: the other projects of an export must not suffer.
+ * Packs the files of a target, except for those that match the ignore rules. `write` writes the zip and returns its
+ * size. A target that cannot be packed (it is missing or empty, a link leaves it, a file is unreadable) gives a note
+ * instead of an error, so that the other projects of an export are still packed.
  */
 export async function packTarget(
-  { target, ignore, ignoreBuiltin, signal }: PackTargetOptions, write: (sources: ZipSource[]) => Promise<number>
+  { target, ignore, ignoreBuiltin, signal }: PackTargetOptions,
+  write: (sources: ZipSource[]) => Promise<number>
 ): Promise<PackedTarget> {
   const nothing = (why: string): PackedTarget => ({ bytes: 0, note: `no archive is kept, and ${why}` })
   const root = await realOf(target)
-  if (root === null) return nothing('its target is not there')
+  if (root === null) return nothing('its target does not exist')
   if (root instanceof Refusal) return nothing(`its target was left out: ${root.message}`)
   const rules = createIgnore({ builtin: ignoreBuiltin, project: [], cli: ignore })
   const sources: ZipSource[] = []
   const notes: string[] = []
   try {
     const warn = (sentence: string): void => void notes.push(sentence)
-    await walkTree('', { root, ignore: rules, globs: null, except: [], warn, mayBeExchanged: true, signal }, source => sources.push(source))
+    await walkTree('', { root, ignore: rules, globs: null, except: [], warn, mayBeExchanged: true, signal }, source =>
+      sources.push(source)
+    )
     if (sources.length === 0) return nothing('its target is empty')
     const zipBytes = await write(sources)
     return { bytes: zipBytes, note: notes.length === 0 ? null : notes.join('; ') }
@@ -48,7 +53,7 @@ export async function packTarget(
   }
 }
 
-/** The real path of a target; null: it is not there, or no directory. */
+/** Returns the real path of a target; null if it does not exist or is not a directory. */
 async function realOf(target: string): Promise<string | Refusal | null> {
   try {
     const held = await holdTargetAsync(target)
@@ -60,8 +65,14 @@ async function realOf(target: string): Promise<string | Refusal | null> {
   }
 }
 
-/** Writes the zip to a new file and returns its size; the file is closed when this settles, whatever happened. */
-export async function writeToFile(path: string, sources: ZipSource[], signal: AbortSignal | undefined): Promise<number> {
+/**
+ * Writes the zip to a new file and returns its size. The file is closed when the promise settles, even after an error.
+ */
+export async function writeToFile(
+  path: string,
+  sources: ZipSource[],
+  signal: AbortSignal | undefined
+): Promise<number> {
   return withWriteStream(path, { flags: 'wx', mode: 0o600 }, async out => {
     const { zipBytes } = await writeZip(sources, out, { signal })
     out.end()

@@ -1,31 +1,34 @@
 /*
- * The package of export and import (§2.14): a zip, all of it below `svc-export/`.
+ * The package of export and import (§2.14): a zip with all entries below `svc-export/`.
  *
  *   settings.json               key → value, of the settings that were ever set
- *   projects.json               list of projects as `GET /api/projects` answers them, tokens included
+ *   projects.json               list of projects as `GET /api/projects` returns them, including tokens
  *   deployments.json            list of finished deployments, newest first, each with the end of its output   (logs)
- *   artifacts/<projectId>.zip   what is to lie in the project's target                                    (artifacts)
- *   manifest.json               schemaVersion, timestamp, included, projectIds, artifacts; last: it says what came to be
+ *   artifacts/<projectId>.zip   the files for the project's target                                       (artifacts)
+ *   manifest.json               schemaVersion, timestamp, included, projectIds, artifacts; last, when all is known
  *
- * and, beside what §2.14 names, what a reader may pass over:
+ * In addition to §2.14, with contents that a reader may ignore:
  *
- *   categories.json, tags.json  the ones that the projects carry: a project's categoryId and tagIds are ids of these
- *   log-sources.json            of the projects
- *   variables.json              of the projects' scripts: {projectId, name, value, secret, updatedAt}; secrets without their value
- *   notification-targets.json   all of them, secrets included; not in a package of chosen projects
+ *   categories.json, tags.json  the labels that the projects' categoryId and tagIds refer to
+ *   log-sources.json            the log sources of the projects
+ *   variables.json              of scripts: {projectId, name, value, secret, updatedAt}; the value of a secret is null
+ *   notification-targets.json   all of them, including secrets; not in a package of selected projects
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
- *   manifests/<deployId>.manifest  what the deployment put in place                                          (logs)
+ *   manifests/<deployId>.manifest  the files that the deployment put in place                                (logs)
  *
- * An artifact is the archive of the project's newest success that still has one. Where none has, the target itself is
- * packed, without what the ignore rules name; the index then has no deployId. Read is also what others have written:
- * only `manifest.json` with its schemaVersion must be there, and of a record only what has no default.
+ * An artifact is the archive of the project's live deployment, or, if none is known, of its newest success that still
+ * has one. If there is no such archive, the target itself is packed, without the files that match the ignore rules; the
+ * index then has no deployId. Packages of other programs are accepted too: only `manifest.json` with its schemaVersion
+ * is required, and of a record only the fields without a default.
  */
 import type { DeploymentRow } from '../model/deployment.js'
 
-export const schemaVersion = 1 // §9
-/** What every path begins with. */
+/** The version of the format (§9). A newer package is refused. */
+export const schemaVersion = 1
+/** The prefix of every path in the zip. */
 export const packageRoot = 'svc-export/'
 
+/** The names of the JSON files. */
 export const packageFiles = {
   manifest: 'manifest.json',
   settings: 'settings.json',
@@ -38,26 +41,32 @@ export const packageFiles = {
   deployments: 'deployments.json'
 } as const
 
+/** The path of a project's artifact. */
 export const artifactPath = (projectId: string): string => `artifacts/${projectId}.zip`
+/** The path of a deployment's output. */
 export const outputPath = (deployId: string): string => `outputs/${deployId}.log`
+/** The path of a deployment's manifest. */
 export const deployedPath = (deployId: string): string => `manifests/${deployId}.manifest`
 
+/** A part of a package. */
 export type IncludedPart = 'settings' | 'projects' | 'deployments' | 'artifacts'
 
+/** An artifact in the index. */
 export interface ArtifactEntry {
   projectId: string
-  /** Below `svc-export/`. */
+  /** The path below `svc-export/`. */
   path: string
-  /** The deployment whose archive it is; null: it was packed from the target. */
+  /** The deployment whose archive it is; null if it was packed from the target. */
   deployId: string | null
   bytes: number
   sha256: string | null
 }
 
+/** The contents of manifest.json. */
 export interface Manifest {
   schemaVersion: number
   timestamp: string
-  /** Of the program that wrote it. */
+  /** The version of the program that wrote the package. */
   version: string
   included: IncludedPart[]
   projectIds: string[]
@@ -67,9 +76,9 @@ export interface Manifest {
   notes: string[]
 }
 
-/** A deployment as it stands in `deployments.json`: `hasArtifact` says whether its archive is in the package. */
+/** A deployment in `deployments.json`. `hasArtifact` says whether its archive is in the package. */
 export interface PackedDeployment extends DeploymentRow {
-  /** Its end, without times. */
+  /** The end of the output, without times. */
   output: string
   outputTruncated?: boolean
 }
@@ -83,7 +92,7 @@ export interface PackedVariable {
   updatedAt: string
 }
 
-/** What a project's log source is (§2.5); its table is another room's. */
+/** A project's log source (§2.5). Its table belongs to another module. */
 export interface LogSourceRecord {
   id: string
   projectId: string

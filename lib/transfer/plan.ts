@@ -1,9 +1,10 @@
 /*
- * What an import would do, record by record, found without changing anything: so that a dry run, and a refusal, come
- * from the same code as the import itself.
+ * Plans an import, record by record, without changing anything. A dry run and a refusal therefore come from the same
+ * code as the import itself.
  *
- * A record with a known id (a setting: key) is skipped, or under `overwrite` replaced (§4.13, import rule 1). A category
- * or tag whose name is taken by another id is that one: the imported projects carry it instead.
+ * A record whose id (for a setting, its key) already exists is skipped, or replaced under `overwrite` (§4.13, import
+ * rule 1). A category or tag whose name exists under another id is identified with that one: the imported projects get
+ * its id.
  */
 import { oneLine } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
@@ -18,42 +19,44 @@ import { findNotificationTarget } from '../store/tables/notification-targets.js'
 import { findProjectByToken, listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
 import { listVariables } from '../store/tables/variables.js'
-import { checkDeployPath } from '../target/guard.js'
-import { createTargetPlaces } from '../target/overlap.js'
+import { checkDeployPath } from '../install/guard.js'
+import { createTargetPlaces } from '../install/overlap.js'
 import type { LogSourceTable } from './needs.js'
 import { packageFiles } from './package.js'
 import type { LogSourceRecord, PackedVariable } from './package.js'
 import type { GivenDeployment, PackageRecords } from './records.js'
 
+/** The action for a record. */
 export type Action = 'create' | 'replace' | 'skip'
 
-/** One record, and what happens to it. */
+/** A record and what happens to it. */
 export interface Planned<T> {
   id: string
   action: Action
   record: T
 }
 
-/** The settings of a package: what may come, and what stays where it is. */
+/** The settings of a package: those that are imported, and those that are left out. */
 export interface SettingsPlan {
-  /** As they would be kept. */
+  /** The imported settings, with the values to store. */
   taken: Map<string, string>
-  /** Known here, and left out because they decide who has access. */
+  /** Known settings that are left out because they control access. */
   leftOut: string[]
   unknown: string[]
 }
 
+/** A planned import. */
 export interface ImportPlan {
   settings: Array<Planned<string>>
   categories: Array<Planned<Label>>
   tags: Array<Planned<Label>>
   projects: Array<Planned<Project>>
   logSources: Array<Planned<LogSourceRecord>>
-  /** Of projects that are created or replaced: what is to be written. Every other variable stays. */
+  /** Variables to write for created and replaced projects. Every other variable stays. */
   variables: PackedVariable[]
   notificationTargets: Array<Planned<NotificationTarget>>
   deployments: Array<Planned<GivenDeployment>>
-  /** Sentences on what was changed in a record, or passed over. */
+  /** Sentences on what was changed in a record, or ignored. */
   notes: string[]
 }
 
@@ -61,24 +64,27 @@ interface PlanNeeds {
   records: PackageRecords
   settings: SettingsPlan
   strategy: Strategy
-  /** Whether what decides who has access comes, too. */
+  /** Whether settings and targets that control access are imported, too. */
   withAccess: boolean
-  /** The data directory, which no target may touch. */
+  /** The data directory, which no target may overlap. */
   home: string
   allowSystemPaths: boolean | undefined
   hasRunning(projectId: string): boolean
   logSources?: LogSourceTable | undefined
 }
 
-/** Refuses: 400 for a path that may not be a target, or a reference to nothing; 409 for what clashes with a record here. */
+/**
+ * Plans an import. Refuses 400 for a path that cannot be a target, or a reference to a missing project; 409 for a
+ * conflict with an existing record.
+ */
 export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
   const { records, strategy } = needs
   const notes: string[] = []
   const known = strategy === 'overwrite' ? 'replace' : 'skip'
   const actionOf = (isKnown: boolean): Action => (isKnown ? known : 'create')
   const kept = readSettings(db)
-  const categories = planLabels(db, 'category', records.categories, known)
-  const tags = planLabels(db, 'tag', records.tags, known)
+  const categories = planLabels(db, { kind: 'category', labels: records.categories, known })
+  const tags = planLabels(db, { kind: 'tag', labels: records.tags, known })
   const existing = listProjects(db)
   const existingIds = new Set(existing.map(({ id }) => id))
   const projects = records.projects.map(project => {
@@ -87,24 +93,36 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
   })
   checkProjects(db, { needs, planned: projects, existing })
   const projectIds = new Set([...existingIds, ...projects.map(({ id }) => id)])
-  checkReferences(packageFiles.deployments, records.deployments.map(({ row }) => row), projectIds)
+  checkReferences(
+    packageFiles.deployments,
+    records.deployments.map(({ row }) => row),
+    projectIds
+  )
   checkReferences(packageFiles.variables, records.variables, projectIds)
   checkReferences(packageFiles.logSources, records.logSources, projectIds)
   notes.push(...notesOnSettings(needs.settings))
   if (!needs.withAccess && records.notificationTargets.length > 0) notes.push(targetsLeftOut)
   const { logSources } = needs
-  if (logSources === undefined && records.logSources.length > 0) notes.push('Log sources are not known here: they were passed over')
+  if (logSources === undefined && records.logSources.length > 0)
+    notes.push('Log sources were ignored: this server does not support them')
   return {
     settings: [
-      ...[...needs.settings.taken].map(([key, value]) => ({ id: key, action: actionOf(Object.hasOwn(kept, key)), record: value })),
+      ...[...needs.settings.taken].map(([key, value]) => ({
+        id: key,
+        action: actionOf(Object.hasOwn(kept, key)),
+        record: value
+      })),
       ...needs.settings.leftOut.map(key => ({ id: key, action: 'skip' as const, record: '' }))
     ],
     categories: categories.planned,
     tags: tags.planned,
     projects,
-    logSources: logSources === undefined ? [] : records.logSources.map(record => {
-      return { id: record.id, action: actionOf(logSources.find(db, record.id) !== undefined), record }
-    }),
+    logSources:
+      logSources === undefined
+        ? []
+        : records.logSources.map(record => {
+            return { id: record.id, action: actionOf(logSources.find(db, record.id) !== undefined), record }
+          }),
     variables: planVariables(db, { projects, variables: records.variables, notes }),
     notificationTargets: records.notificationTargets.map(record => {
       const isKnown = findNotificationTarget(db, record.id) !== undefined
@@ -116,16 +134,24 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
 }
 
 /**
- * Settings that a package may always bring. Every other one, also one that is added to svc later, decides who has access
- * (tokens, addresses, scripts of clients, where notifications go), and comes only when that is asked for.
+ * Settings that are always imported. Every other one, also one that is added to svc later, controls access (tokens,
+ * addresses, scripts of clients, targets of notifications) and is imported only on request.
  */
 const ordinarySettings = new Set([
-  'webhook_events', 'default_deploy_path', 'max_upload_size', 'max_extracted_size', 'keep_archives', 'script_timeout'
+  'webhook_events',
+  'default_deploy_path',
+  'max_upload_size',
+  'max_extracted_size',
+  'keep_archives',
+  'script_timeout'
 ])
 
-/** Divides a package's settings; what stays is not even checked. `known`: the keys that are settings here. */
+/**
+ * Divides a package's settings. Those left out are not even checked. `known` are the keys of this server's settings.
+ */
 export function divideSettings(
-  given: Readonly<Record<string, unknown>>, { known, withAccess }: { known: ReadonlySet<string>; withAccess: boolean }
+  given: Readonly<Record<string, unknown>>,
+  { known, withAccess }: { known: ReadonlySet<string>; withAccess: boolean }
 ): { wanted: Record<string, unknown>; leftOut: string[]; unknown: string[] } {
   const keys = Object.keys(given)
   const isWanted = (key: string): boolean => withAccess || ordinarySettings.has(key)
@@ -137,26 +163,27 @@ export function divideSettings(
 }
 
 const targetsLeftOut =
-  'The notification targets were left out: messages would go to their addresses. "svc import --with-access-settings" takes them (API: accessSettings=true)'
+  'The notification targets were left out, because messages would be sent to their addresses. Import them with "svc import --with-access-settings" (API: accessSettings=true)'
 
 function notesOnSettings({ leftOut, unknown }: SettingsPlan): string[] {
   const names = leftOut.map(key => `"${key}"`).join(', ')
-  const why = 'they decide who has access. "svc import --with-access-settings" takes them (API: accessSettings=true)'
+  const why = 'they control access. Import them with "svc import --with-access-settings" (API: accessSettings=true)'
   return [
     ...(leftOut.length === 0 ? [] : [`The settings ${names} were left out: ${why}`]),
-    ...unknown.map(key => `The setting "${oneLine(key)}" is not known here: it was passed over`)
+    ...unknown.map(key => `The setting "${oneLine(key)}" was ignored: it is unknown here`)
   ]
 }
 
 function planLabels(
-  db: Reader, kind: LabelKind, labels: Label[], known: 'replace' | 'skip'
+  db: Reader,
+  { kind, labels, known }: { kind: LabelKind; labels: Label[]; known: 'replace' | 'skip' }
 ): { planned: Array<Planned<Label>>; ids: Map<string, string> } {
   const ids = new Map<string, string>()
   const planned = labels.map((label): Planned<Label> => {
     const same = findLabel(db, kind, label.id)
     const named = findLabelByName(db, kind, label.name)
     if (same !== undefined && known === 'replace' && named !== undefined && named.id !== label.id) {
-      const sentence = `The ${kind} "${label.name}" (${label.id}) cannot be imported: "${named.id}" has that name here`
+      const sentence = `The ${kind} "${label.name}" (${label.id}) cannot be imported: "${named.id}" already has that name`
       throw new Refusal('conflict', 'name_taken', sentence)
     }
     const here = same ?? named
@@ -172,18 +199,27 @@ interface VariablesInQuestion {
   notes: string[]
 }
 
-/** A secret that is here keeps its value; one that is not is to be set, and a note says so. */
+/**
+ * Plans the variables. A secret that exists here keeps its value; any other secret has to be set, and a note says so.
+ */
 function planVariables(db: Reader, { projects, variables, notes }: VariablesInQuestion): PackedVariable[] {
-  return projects.filter(({ action }) => action !== 'skip').flatMap(({ id, record }) => {
-    const secrets = new Set(listVariables(db, id).filter(({ secret }) => secret).map(({ name }) => name))
-    const written = variables.filter(({ projectId, name }) => projectId === id && !secrets.has(name))
-    const needed = written.filter(({ secret }) => secret).map(({ name }) => name)
-    if (needed.length > 0) {
-      const why = 'a package never contains the value of a secret. Set them with "svc env set", or in the settings of the project'
-      notes.push(`"${record.name}" (${id}) needs the secrets ${needed.join(', ')}: ${why}`)
-    }
-    return written
-  })
+  return projects
+    .filter(({ action }) => action !== 'skip')
+    .flatMap(({ id, record }) => {
+      const secrets = new Set(
+        listVariables(db, id)
+          .filter(({ secret }) => secret)
+          .map(({ name }) => name)
+      )
+      const written = variables.filter(({ projectId, name }) => projectId === id && !secrets.has(name))
+      const needed = written.filter(({ secret }) => secret).map(({ name }) => name)
+      if (needed.length > 0) {
+        const why =
+          'a package never contains the value of a secret. Set them with "svc env set", or in the settings of the project'
+        notes.push(`"${record.name}" (${id}) needs the secrets ${needed.join(', ')}: ${why}`)
+      }
+      return written
+    })
 }
 
 interface References {
@@ -192,12 +228,14 @@ interface References {
   notes: string[]
 }
 
-/** The project with the labels it has here; one that is nowhere is taken from it, with a note. */
+/**
+ * Returns the project with the ids of its labels on this server. A label that does not exist is removed, with a note.
+ */
 function withReferences(db: Reader, project: Project, { categories, tags, notes }: References): Project {
   const here = (kind: LabelKind, map: Map<string, string>, id: string): string[] => {
     const found = map.get(id) ?? findLabel(db, kind, id)?.id
     if (found !== undefined) return [found]
-    notes.push(`"${project.name}" (${project.id}) loses the ${kind} "${id}": there is none, here or in the package`)
+    notes.push(`"${project.name}" (${project.id}) loses the ${kind} "${id}": it exists neither here nor in the package`)
     return []
   }
   return {
@@ -213,7 +251,7 @@ interface ProjectsInQuestion {
   existing: Project[]
 }
 
-/** Paths and tokens belong to one project; each clash is named, so that one look at the refusal is enough. */
+/** Paths and tokens belong to one project each. The refusal lists every conflict at once. */
 function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuestion): void {
   const replaced = new Set(planned.filter(({ action }) => action === 'replace').map(({ id }) => id))
   const byId = new Map(existing.map(project => [project.id, project]))
@@ -225,12 +263,14 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
     record.deployPath = checkedPath(record.deployPath, index, needs)
     const was = byId.get(id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
-      clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
+      clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot be changed`)
     }
     const other = taken.overlapping(record.deployPath)
     taken.add(record)
     if (other !== undefined) {
-      clashes.push(`"${record.name}" (${id}) would deploy to "${record.deployPath}", and "${other.name}" (${other.id}) deploys to "${other.deployPath}"`)
+      clashes.push(
+        `"${record.name}" (${id}) would deploy to "${record.deployPath}", but "${other.name}" (${other.id}) deploys to "${other.deployPath}"`
+      )
     }
     if (record.token === '') continue
     const holder = tokens.get(record.token) ?? findProjectByToken(db, record.token)?.id ?? id
@@ -238,7 +278,7 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
     tokens.set(record.token, id)
   }
   if (clashes.length === 0) return
-  const sentence = `The package cannot be imported, nothing was changed: ${clashes.join('; ')}. Change one of them, or export without it (--projects)`
+  const sentence = `The package cannot be imported: ${clashes.join('; ')}. Nothing was changed. Change one of the projects, or export without it (--projects)`
   throw new Refusal('conflict', 'clashing_projects', sentence, { field: packageFiles.projects })
 }
 
@@ -256,18 +296,23 @@ function checkReferences(file: string, records: ReadonlyArray<{ projectId: strin
   const index = records.findIndex(({ projectId }) => !projectIds.has(projectId))
   if (index === -1) return
   const field = `${file}[${index}].projectId`
-  throw invalid(field, `${field} cannot be imported: there is no project "${records[index]?.projectId}", here or in the package`)
+  throw invalid(
+    field,
+    `${field} cannot be imported: the project "${records[index]?.projectId}" exists neither here nor in the package`
+  )
 }
 
 function planDeployments(
-  db: Reader, deployments: GivenDeployment[], known: 'replace' | 'skip'
+  db: Reader,
+  deployments: GivenDeployment[],
+  known: 'replace' | 'skip'
 ): Array<Planned<GivenDeployment>> {
   return deployments.map(record => {
     const { id, projectId } = record.row
     const here = findDeployment(db, id)
     const isBusy = here?.status === 'queued' || here?.status === 'running'
     if (here !== undefined && known === 'replace' && (isBusy || here.projectId !== projectId)) {
-      const why = isBusy ? `it is ${here.status} here` : `here it belongs to the project "${here.projectId}"`
+      const why = isBusy ? `it is ${here.status}` : `it belongs to the project "${here.projectId}"`
       throw new Refusal('conflict', 'deployment_in_use', `The deployment "${id}" cannot be replaced: ${why}`)
     }
     return { id, action: here === undefined ? 'create' : known, record }

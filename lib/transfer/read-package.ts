@@ -8,39 +8,45 @@ import { Refusal } from '../base/refusal.js'
 import { artifactPath, packageFiles, packageRoot, schemaVersion } from './package.js'
 import type { ArtifactEntry } from './package.js'
 
-/** A package that is being read; its version is one that this program knows. */
+/** An open package, whose version this program supports. */
 export interface Package {
-  /** The parsed manifest, of which only `schemaVersion` was looked at. */
+  /** The parsed manifest, of which only `schemaVersion` was checked. */
   readonly manifest: Readonly<Record<string, unknown>>
-  /** The JSON of a small file; undefined if the package has no such file. Refuses what is not JSON. */
+  /** Returns the JSON of a small file; undefined if the package has no such file. Refuses what is not JSON. */
   json(name: string): Promise<unknown>
   /**
-   * Hands out the items of a file that is a list in JSON, one by one, with pauses; none if the package has no such file.
-   * Refuses what is not a list, or has more than `maxItems`. What `onItem` throws passes through.
+   * Calls `onItem` with the items of a file that is a JSON list, one by one, with pauses; not at all if the package has
+   * no such file. Refuses what is not a list, or has more than `maxItems`. Errors of `onItem` are passed on.
    */
   list(name: string, maxItems: number, onItem: (item: unknown, index: number) => void): Promise<void>
+  /** Returns whether the package has the file. */
   has(name: string): boolean
-  /** Projects that have an artifact, and of which deployment, where the index says so. */
+  /** Returns the projects that have an artifact, and its deployment and SHA-256 if the index contains them. */
   artifacts(): Array<Pick<ArtifactEntry, 'projectId' | 'deployId' | 'sha256'>>
-  /** Writes an entry to a new file, checked against its size, its CRC, and a SHA-256 (hex) where one is given. */
-  extract(name: string, path: string, options?: { sha256?: string | null; signal?: AbortSignal | undefined }): Promise<void>
+  /** Writes an entry to a new file and checks its size, its CRC, and its SHA-256 (hex) if one is given. */
+  extract(
+    name: string,
+    path: string,
+    options?: { sha256?: string | null; signal?: AbortSignal | undefined }
+  ): Promise<void>
+  /** Closes the file of the package. */
   close(): void
 }
 
-/** Each deployment may have two. */
+/** Maximum number of entries: up to two per deployment. */
 const maxEntries = 500_000
-/** Of a list of records. */
+/** Maximum size of a list of records. */
 const maxListBytes = 256 * 1024 * 1024
-/** What is parsed without a pause: a record, whose scripts and outputs make it long, or the manifest. */
+/** Limits of JSON that is parsed without a pause: a record, whose scripts and outputs make it long, or the manifest. */
 const ofRecord = { itemBytes: 8 * 1024 * 1024, itemValues: 50_000 }
 const ofWhole = { itemBytes: 16 * 1024 * 1024, itemValues: 250_000, items: 1 }
 
 /**
- * Opens a package. Refuses what archive/read.ts refuses, (`invalid`) not_a_package, broken_package, and (`conflict`)
- * newer_package for a schemaVersion above ours.
+ * Opens a package. Refuses like archive/read.ts, and (`invalid`) `not_a_package`, `broken_package`, and (`conflict`)
+ * `newer_package` for a schemaVersion above the supported one.
  */
 export async function openPackage(path: string): Promise<Package> {
-  // Nothing is unpacked as a whole, so what it all would come to is no matter.
+  // Entries are unpacked one by one, so the total uncompressed size does not matter.
   const archive = await openArchive(path, { maxEntries, maxExtractedBytes: Number.MAX_SAFE_INTEGER })
   const entries = new Map(
     archive.entries.filter(({ kind }) => kind === 'file').map(entry => [entry.path, entry] as const)
@@ -48,17 +54,21 @@ export async function openPackage(path: string): Promise<Package> {
   const reader = createEntryReader(archive)
   const find = (name: string): ArchiveEntry | undefined => entries.get(packageRoot + name)
 
-  /** `frame`: bytes before and after those of the file, which make a list of it. */
-  async function readList(
-    entry: ArchiveEntry, limits: JsonListLimits, onItem: (item: unknown, index: number) => void, frame = ''
-  ): Promise<void> {
+  interface ListReading {
+    limits: JsonListLimits
+    onItem(item: unknown, index: number): void
+    /** Two characters, put before and after the bytes of the file to make a list of them. */
+    frame?: '[]'
+  }
+
+  async function readList(entry: ArchiveEntry, { limits, onItem, frame }: ListReading): Promise<void> {
     const name = entry.path.slice(packageRoot.length)
-    if (entry.size > maxListBytes) throw broken(name, `it has ${entry.size} bytes, at most ${maxListBytes} are read`)
+    if (entry.size > maxListBytes) throw broken(name, `it has ${entry.size} bytes, at most ${maxListBytes} are allowed`)
     const items = createJsonListReader(onItem, limits)
     try {
-      items.push(Buffer.from(frame.slice(0, 1)))
+      if (frame !== undefined) items.push(Buffer.from(frame[0] as string))
       await reader.read(entry, piece => items.push(piece))
-      items.push(Buffer.from(frame.slice(1)))
+      if (frame !== undefined) items.push(Buffer.from(frame[1] as string))
       items.end()
     } catch (error) {
       throw error instanceof SyntaxError ? broken(name, `it cannot be read as JSON (${error.message})`, error) : error
@@ -68,13 +78,14 @@ export async function openPackage(path: string): Promise<Package> {
   async function json(name: string): Promise<unknown> {
     const entry = find(name)
     let value: unknown
-    if (entry !== undefined) await readList(entry, ofWhole, item => { value = item }, '[]')
+    const onItem = (item: unknown): void => void (value = item)
+    if (entry !== undefined) await readList(entry, { limits: ofWhole, onItem, frame: '[]' })
     return value
   }
 
   async function list(name: string, maxItems: number, onItem: (item: unknown, index: number) => void): Promise<void> {
     const entry = find(name)
-    if (entry !== undefined) await readList(entry, { ...ofRecord, items: maxItems }, onItem)
+    if (entry !== undefined) await readList(entry, { limits: { ...ofRecord, items: maxItems }, onItem })
   }
 
   try {
@@ -86,13 +97,15 @@ export async function openPackage(path: string): Promise<Package> {
       has: name => find(name) !== undefined,
       artifacts() {
         const prefix = packageRoot + artifactPath('').slice(0, -'.zip'.length)
-        const ids = [...entries.keys()].flatMap(name => (name.startsWith(prefix) && name.endsWith('.zip') ? [name.slice(prefix.length, -4)] : []))
+        const ids = [...entries.keys()].flatMap(name =>
+          name.startsWith(prefix) && name.endsWith('.zip') ? [name.slice(prefix.length, -4)] : []
+        )
         const index = indexOf(manifest)
         return ids.map(projectId => ({ projectId, ...readIndexed(index.get(projectId)) }))
       },
       async extract(name, to, { sha256 = null, signal } = {}) {
         const entry = find(name)
-        if (entry === undefined) throw broken(name, 'it is not there')
+        if (entry === undefined) throw broken(name, 'it is missing')
         const hash = sha256 === null ? null : createHash('sha256')
         const file = new OpenFile(to, 'wx', 0o600)
         try {
@@ -104,7 +117,8 @@ export async function openPackage(path: string): Promise<Package> {
         } finally {
           file.close()
         }
-        if (hash !== null && hash.digest('hex') !== sha256) throw broken(name, 'its SHA-256 is not the one the manifest gives')
+        if (hash !== null && hash.digest('hex') !== sha256)
+          throw broken(name, 'its SHA-256 differs from the one in the manifest')
       },
       close: () => archive.close()
     }
@@ -115,17 +129,20 @@ export async function openPackage(path: string): Promise<Package> {
 }
 
 function checkManifest(value: unknown): Record<string, unknown> {
-  const why = `it has no ${packageRoot}${packageFiles.manifest} with a schemaVersion`
+  const why = `it does not contain ${packageRoot}${packageFiles.manifest} with a schemaVersion`
   if (typeof value !== 'object' || value === null) throw notPackage(why)
   const manifest = value as Record<string, unknown>
   const version = manifest['schemaVersion']
   if (!Number.isSafeInteger(version) || (version as number) < 1) throw notPackage(why)
   if ((version as number) <= schemaVersion) return manifest
-  const sentence = `The package cannot be imported: its schemaVersion is ${String(version)}, this svc knows ${schemaVersion}; update svc first`
+  const sentence = `The package cannot be imported: its schemaVersion is ${String(version)}, but this svc supports at most ${schemaVersion}. Update svc first`
   throw new Refusal('conflict', 'newer_package', sentence, { field: 'manifest.schemaVersion' })
 }
 
-/** The index may be missing, or have been written by somebody else: what in it makes no sense is left out. */
+/**
+ * Returns the index of artifacts by project. The index may be missing or come from another program: invalid items are
+ * ignored.
+ */
 function indexOf(manifest: Record<string, unknown>): Map<unknown, unknown> {
   const items: unknown = manifest['artifacts']
   return new Map(Array.isArray(items) ? items.map(item => [(item as ArtifactEntry | null)?.projectId, item]) : [])
@@ -138,9 +155,16 @@ function readIndexed(item: unknown): Pick<ArtifactEntry, 'deployId' | 'sha256'> 
 }
 
 function notPackage(why: string): Refusal {
-  return new Refusal('invalid', 'not_a_package', `The file cannot be imported: it is not a package of svc export, ${why}`)
+  return new Refusal(
+    'invalid',
+    'not_a_package',
+    `The file cannot be imported: it is not a package of "svc export": ${why}`
+  )
 }
 
 function broken(name: string, why: string, cause?: unknown): Refusal {
-  return new Refusal('invalid', 'broken_package', `The package cannot be imported: ${name}: ${why}`, { field: name, cause })
+  return new Refusal('invalid', 'broken_package', `The package cannot be imported: ${name}: ${why}`, {
+    field: name,
+    cause
+  })
 }

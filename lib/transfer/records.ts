@@ -6,7 +6,13 @@ import { stepNames } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
-import { eventKeys, maskedAddress, maxNotificationTargets, notificationKinds, settingsTargetId } from '../model/notification-target.js'
+import {
+  eventKeys,
+  maskedAddress,
+  maxNotificationTargets,
+  notificationKinds,
+  settingsTargetId
+} from '../model/notification-target.js'
 import type { NotificationTarget } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
@@ -22,19 +28,19 @@ import { packageFiles } from './package.js'
 import type { LogSourceRecord, PackedVariable } from './package.js'
 import type { Package } from './read-package.js'
 
-/** A deployment, and the end of its output for where the package has no more of it. */
+/** A deployment, and the end of its output in case the package does not have the whole output. */
 export interface GivenDeployment {
   row: DeploymentRow
   output: string
 }
 
-/** Every record of a package, whole: what it left out has its default. */
+/** Every record of a package, complete: missing fields have their defaults. */
 export interface PackageRecords {
   /** Unchecked values by key. */
   settings: Record<string, unknown>
   categories: Label[]
   tags: Label[]
-  /** An empty token: it is to be given one. */
+  /** A project with an empty token gets a new one. */
   projects: Project[]
   logSources: LogSourceRecord[]
   variables: PackedVariable[]
@@ -43,23 +49,25 @@ export interface PackageRecords {
 }
 
 const id = { pattern: idPattern, wanted: idWanted }
-const filled = { pattern: /\S/, wanted: 'a text that is not empty' }
+const filled = { pattern: /\S/, wanted: 'a non-empty string' }
 const name = { ...filled, oneLine: 'escape' } as const
 const label = { fallback: '', oneLine: 'escape' } as const
 const path = { ...filled, oneLine: 'refuse' } as const
-/** Empty: it is to be given one. */
+/** Empty means that the project gets a new token. */
 const token = { fallback: '', faultOf: (given: string) => (given === '' ? null : tokenFault(given)) }
 const variable = { faultOf: faultOfVariable }
 const absolute = { ...path, faultOf: (given: string) => (isAbsolute(given) ? null : 'an absolute path is needed') }
 const stepStatuses = ['running', 'success', 'failed', 'skipped'] as const
 
-/** Records of a list: ten times what a large server has. They are planned and written without a pause. */
+/**
+ * Maximum number of records in a list: ten times those of a large server. They are planned and written without a pause.
+ */
 const maxRecords = 10_000
 const maxDeployments = 100_000
 
 /**
- * Reads the records, each by itself as it comes, so that unknown fields take no memory. `now` is the default of
- * times. Refuses what is broken, naming file, index and field, and an id that is there twice.
+ * Reads the records one by one, so that unknown fields take no memory. `now` is the default of times. Refuses an
+ * invalid record, naming file, index and field, and a duplicate id.
  */
 export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: string): Promise<PackageRecords> {
   const all = async <T>(file: string, read: (record: FieldReader) => T, limit = maxRecords): Promise<T[]> => {
@@ -75,7 +83,11 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
     projects: await all(packageFiles.projects, record => readProject(record, now)),
     logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
     variables: await all(packageFiles.variables, record => readVariable(record, now), maxRecords * 10),
-    notificationTargets: await all(packageFiles.notificationTargets, record => readTarget(record, now), maxNotificationTargets),
+    notificationTargets: await all(
+      packageFiles.notificationTargets,
+      record => readTarget(record, now),
+      maxNotificationTargets
+    ),
     deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
@@ -84,7 +96,10 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
   checkUnique(packageFiles.logSources, records.logSources)
   checkVariables(records.variables)
   checkUnique(packageFiles.notificationTargets, records.notificationTargets)
-  checkUnique(packageFiles.deployments, records.deployments.map(({ row }) => row))
+  checkUnique(
+    packageFiles.deployments,
+    records.deployments.map(({ row }) => row)
+  )
   return records
 }
 
@@ -92,7 +107,7 @@ function checkUnique(file: string, records: ReadonlyArray<{ id: string }>): void
   const seen = new Set<string>()
   for (const [index, record] of records.entries()) {
     const field = `${file}[${index}].id`
-    if (seen.has(record.id)) throw invalid(field, `${field} cannot be imported: "${record.id}" is there twice`)
+    if (seen.has(record.id)) throw invalid(field, `${field} cannot be imported: "${record.id}" occurs twice`)
     seen.add(record.id)
   }
 }
@@ -102,8 +117,9 @@ function checkVariables(variables: readonly PackedVariable[]): void {
   for (const [index, { projectId, name }] of variables.entries()) {
     const ofProject = names.get(projectId) ?? new Set()
     const field = `${packageFiles.variables}[${index}].name`
-    if (ofProject.has(name)) throw invalid(field, `${field} cannot be imported: "${name}" is there twice`)
-    if (ofProject.size === maxVariables) throw invalid(field, `${field} cannot be imported: a project has at most ${maxVariables} variables`)
+    if (ofProject.has(name)) throw invalid(field, `${field} cannot be imported: "${name}" occurs twice`)
+    if (ofProject.size === maxVariables)
+      throw invalid(field, `${field} cannot be imported: a project has at most ${maxVariables} variables`)
     names.set(projectId, ofProject.add(name))
   }
 }
@@ -163,7 +179,7 @@ function readProject(record: FieldReader, now: string): Project {
 function allowedEnvOf(record: FieldReader): string[] {
   const entries = [...new Set(record.texts('allowedEnv', variable))]
   if (entries.length <= maxAllowedEnv) return entries
-  throw record.refusal('allowedEnv', `a list of at most ${maxAllowedEnv} is needed`)
+  throw record.refusal('allowedEnv', `a list of at most ${maxAllowedEnv} items is needed`)
 }
 
 function faultOfVariable(entry: string): string | null {
@@ -191,7 +207,9 @@ function readVariable(record: FieldReader, now: string): PackedVariable {
   const value = { faultOf: (given: string) => withSubject('the value', variableValueFault(given, false)) }
   return {
     projectId: record.text('projectId', id),
-    name: record.text('name', { faultOf: given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given)) }),
+    name: record.text('name', {
+      faultOf: given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given))
+    }),
     value: secret ? null : record.text('value', value),
     secret,
     updatedAt: record.time('updatedAt', now)
@@ -206,7 +224,10 @@ function readTarget(record: FieldReader, now: string): NotificationTarget {
   const createdAt = record.time('createdAt', now)
   const events = record.texts('events')
   return {
-    id: record.text('id', { ...id, faultOf: given => (given === settingsTargetId ? 'this id is that of the settings' : null) }),
+    id: record.text('id', {
+      ...id,
+      faultOf: given => (given === settingsTargetId ? 'this id is reserved for the settings' : null)
+    }),
     name: record.text('name', name),
     kind: record.choice('kind', notificationKinds),
     url: record.text('url', { oneLine: 'refuse', faultOf: addressFault }),
@@ -220,7 +241,9 @@ function readTarget(record: FieldReader, now: string): NotificationTarget {
 }
 
 function addressFault(given: string): string | null {
-  return /^https?:\/\//i.test(given) && maskedAddress(given) !== '' ? null : 'an address with http:// or https:// is needed'
+  return /^https?:\/\//i.test(given) && maskedAddress(given) !== ''
+    ? null
+    : 'an address with http:// or https:// is needed'
 }
 
 function readDeployment(record: FieldReader): GivenDeployment {
@@ -244,7 +267,7 @@ function readDeployment(record: FieldReader): GivenDeployment {
     errorMessage: record.nullableText('errorMessage', label),
     actorIp: record.nullableText('actorIp', label),
     claimedIp: record.nullableText('claimedIp', label),
-    // What was in a target of another machine says nothing about the one here.
+    // The state of a target on another machine says nothing about the target here.
     placed: null,
     provenance: readClaim(record),
     steps: record.list('steps', readStep),

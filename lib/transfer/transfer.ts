@@ -5,17 +5,17 @@ import type { TransferNeeds } from './needs.js'
 import { inspectDatabase, judgeServerSide, lookAtPlaces } from './verify.js'
 import type { DatabaseState } from './verify.js'
 
-/** Export and import of everything svc knows (§2.14), and what `svc verify` asks of the database. */
+/** Export and import of all data (§2.14), and the database checks of `svc verify`. */
 export interface Transfer {
-  /** Plans a package. Refuses: 404 for an unknown project. */
+  /** Plans an export. Refuses an unknown project (404). */
   export(request: ExportRequest): Promise<ExportPlan>
-  /** Takes the package at `path`, all of it or nothing. Refuses what import.ts says. */
+  /** Imports the package at `path`, all of it or nothing. Refuses like import.ts. */
   import(path: string, request: ImportRequest): Promise<ImportResult>
-  /** What the database holds, and what is to be said of it and of the targets. */
+  /** Returns the state of the database, and the findings on it and on the targets. */
   inspect(): Promise<DatabaseState & { findings: Finding[] }>
 }
 
-/** Joins the room. What reads and writes zips is loaded when it is first needed: a start must not wait for it. */
+/** Creates the transfer. Modules that read and write zips are loaded on first use: a start must not wait for them. */
 export function createTransfer(needs: TransferNeeds): Transfer {
   return {
     async export(request) {

@@ -9,7 +9,7 @@ t.test('the audit log', async t => {
   const items = async (query = '') =>
     (await client.get(`/api/audit${query}`)).body.items as Array<Record<string, unknown>>
 
-  t.test('newest first, in the promised shape', async t => {
+  t.test('lists entries newest first, with the specified fields', async t => {
     const all = await items()
     t.same(
       all.map(({ action }) => action),
@@ -28,7 +28,7 @@ t.test('the audit log', async t => {
     })
   })
 
-  t.test('filtered and paged', async t => {
+  t.test('filters and pages', async t => {
     t.equal((await items('?action=project.create')).length, 2)
     t.equal((await items(`?projectId=${one.id}`)).length, 1)
     const [newest] = await items('?limit=1')

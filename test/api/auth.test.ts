@@ -16,13 +16,13 @@ t.test('login', async t => {
     t.match(body, { success: true, message: String })
   })
 
-  t.test('another token does not: 401', async t => {
+  t.test('another token is refused with 401', async t => {
     const { status, body } = await anonymous.post('/api/auth/login', { token: 'wrong' }, from('192.0.2.1'))
     t.equal(status, 401)
     t.match(body, { success: false, message: String, error: String, code: 'wrong_token' })
   })
 
-  t.test('what is no token is a 400 that names the field', async t => {
+  t.test('a value that is not a token is refused with 400 and the name of the field', async t => {
     for (const body of [{}, { token: 5 }, { token: null }]) {
       const reply = await anonymous.post('/api/auth/login', body, from('192.0.2.2'))
       t.equal(reply.status, 400)
@@ -58,7 +58,7 @@ t.test('lockout', async t => {
   const change = (oldToken: string, address: string) =>
     stage.client.post('/api/settings/token', { oldToken, newToken: 'another-token-12345678' }, from(address))
 
-  t.test('8 failures, login and token change together, lock the client', async t => {
+  t.test('8 failures of login and token change together lock out the client', async t => {
     for (let i = 0; i < 4; i++) t.equal((await login('wrong', '192.0.2.1')).status, 401)
     for (let i = 0; i < 4; i++) t.equal((await change('wrong', '192.0.2.1')).status, 401)
     for (const reply of [await login(token, '192.0.2.1'), await change(token, '192.0.2.1')]) {
@@ -68,14 +68,14 @@ t.test('lockout', async t => {
     }
   })
 
-  t.test('another client is not locked, the first is free after 5 minutes', async t => {
+  t.test('another client is not locked out, and the first one can try again after 5 minutes', async t => {
     t.equal((await login(token, '192.0.2.2')).status, 200)
     t.equal((await stage.as(null).post('/api/auth/login', { token }, { 'x-real-ip': '192.0.2.1' })).status, 429)
     clock.advance(5 * 60_000)
     t.equal((await login(token, '192.0.2.1')).status, 200)
   })
 
-  t.test('a client cannot escape by inventing the first entry', async t => {
+  t.test('a client cannot avoid the lockout by inventing the first entry of X-Forwarded-For', async t => {
     const statuses = []
     for (let i = 0; i < 9; i++) statuses.push((await login('wrong', `10.9.0.${i}, 198.51.100.7`)).status)
     t.same(statuses, [...Array(8).fill(401), 429])
@@ -83,20 +83,20 @@ t.test('lockout', async t => {
     t.equal((await login(token, '198.51.100.8')).status, 200)
   })
 
-  t.test('a success takes no failure back', async t => {
+  t.test('a successful login does not reset the count of failures', async t => {
     for (let i = 0; i < 7; i++) await login('wrong', '198.51.100.9')
     t.equal((await login(token, '198.51.100.9')).status, 200)
     t.equal((await login('wrong', '198.51.100.9')).status, 401)
     t.equal((await login(token, '198.51.100.9')).status, 429)
   })
 
-  t.test('40 right logins at once are no failures', async t => {
+  t.test('40 correct logins at once do not count as failures', async t => {
     const replies = await Promise.all(Array.from({ length: 40 }, () => login(token, '198.51.100.10')))
     t.same([...new Set(replies.map(({ status }) => status))], [200])
   })
 })
 
-t.test('no route is an unlimited oracle', async t => {
+t.test('no route allows unlimited guesses of a token', async t => {
   const stage = await startServer(t, { clock: setClock(Date.now()) })
   const { as, createProject } = stage
   const project = await createProject('shop')
@@ -117,8 +117,12 @@ t.test('no route is an unlimited oracle', async t => {
     const { items } = (await stage.client.get('/api/audit?action=auth.login_failed&limit=1')).body
     t.match(items[0], { ip: `192.0.2.${index}`, claimedIp: '10.0.0.0', ok: false }, `${what} is audited`)
   }
-  t.equal((await guess.get('/api/projects', from('192.0.2.77'))).status, 401, 'others are not locked')
-  t.equal((await as(null).get('/api/projects', from('192.0.2.0'))).status, 401, 'without a token nothing is tried')
+  t.equal((await guess.get('/api/projects', from('192.0.2.77'))).status, 401, 'others are not locked out')
+  t.equal(
+    (await as(null).get('/api/projects', from('192.0.2.0'))).status,
+    401,
+    'a request without a token is not an attempt'
+  )
 })
 
 t.test('a page in a browser cannot lock out the command line of its machine', async t => {
@@ -130,7 +134,7 @@ t.test('a page in a browser cannot lock out the command line of its machine', as
   t.equal((await client.get('/api/projects')).status, 200)
 })
 
-t.test('failures are summed up in the audit log, and do not displace it', async t => {
+t.test('the audit log sums up failures, so that they do not displace other entries', async t => {
   const clock = setClock(Date.now())
   const stage = await startServer(t, { clock })
   await stage.createProject('shop')
@@ -150,7 +154,7 @@ t.test('token change', async t => {
   t.equal(configOf(stage.home).adminToken, first)
   const change = (body: unknown) => stage.client.post('/api/settings/token', body)
 
-  t.test('needs the old one, and at least 8 characters', async t => {
+  t.test('needs the old token, and at least 8 characters for the new one', async t => {
     t.equal((await change({ oldToken: 'wrong', newToken: 'long-enough-token' })).status, 401)
     for (const body of [
       { oldToken: first, newToken: 'seven77' },
@@ -164,7 +168,7 @@ t.test('token change', async t => {
     t.match((await change({ newToken: 'long-enough-token' })).body, { field: 'oldToken' })
   })
 
-  t.test('the new one is valid at once, the old one no more', async t => {
+  t.test('the new token is valid immediately, and the old one is not', async t => {
     const { status, body } = await change({ oldToken: first, newToken: 'eight888' })
     t.equal(status, 200)
     t.match(body, { success: true, message: String })
@@ -173,13 +177,13 @@ t.test('token change', async t => {
     t.equal(configOf(stage.home).adminToken, 'eight888')
   })
 
-  t.test('a reset in the file is valid at once, too', async t => {
+  t.test('a reset in the file is valid immediately, too', async t => {
     writeFileSync(stage.home.configFile, JSON.stringify({ ...configOf(stage.home), adminToken: 'reset-by-hand' }))
     t.equal((await stage.as('eight888').get('/api/projects')).status, 401)
     t.equal((await stage.as('reset-by-hand').get('/api/projects')).status, 200)
   })
 
-  t.test('and after a restart', async t => {
+  t.test('the new token is still valid after a restart', async t => {
     await stage.restart()
     t.equal((await stage.as('reset-by-hand').get('/api/projects')).status, 200)
   })
@@ -193,11 +197,11 @@ t.test('tickets', async t => {
   const { status, body } = await client.post('/api/tickets', { purpose: 'download' })
   t.equal(status, 200)
   t.match(body, { success: true, ticket: /^[\w-]{43}$/, expiresAt: new Date(clock.now() + 30_000).toISOString() })
-  t.equal((await output(body.ticket)).status, 404, 'let in; there is no such deployment')
+  t.equal((await output(body.ticket)).status, 404, 'authorized, but the deployment does not exist')
   t.equal((await output(body.ticket)).status, 401, 'once')
 
   const terminal = await client.post('/api/tickets', { purpose: 'terminal' })
-  t.equal((await output(terminal.body.ticket)).status, 401, 'for its purpose only')
+  t.equal((await output(terminal.body.ticket)).status, 401, 'valid only for its purpose')
   const late = await client.post('/api/tickets', { purpose: 'download' })
   clock.advance(30_000)
   t.equal((await output(late.body.ticket)).status, 401, 'for 30 seconds')

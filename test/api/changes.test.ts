@@ -2,7 +2,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 import { signIn } from '../support/session.js'
 
-t.test('one request tells which topics have changed, or that none has', async t => {
+t.test('one request returns which topics have changed, or 304 if none has', async t => {
   const stage = await startServer(t)
   const ask = () => stage.client.get('/api/changes')
   let before = await ask()

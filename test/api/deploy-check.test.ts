@@ -1,8 +1,10 @@
 import t from 'tap'
 import { adminToken, startServer } from '../support/server.js'
 
-t.test('deploy/check says what the upload would be refused with, before anything is packed', async t => {
-  const stage = await startServer(t, { settings: { global_deploy_token: 'global-deploy-token', max_upload_size: '7', max_extracted_size: '11' } })
+t.test('deploy/check fails with the same errors as the upload', async t => {
+  const stage = await startServer(t, {
+    settings: { global_deploy_token: 'global-deploy-token', max_upload_size: '7', max_extracted_size: '11' }
+  })
   const [shop, forum] = [await stage.createProject('shop'), await stage.createProject('forum')]
   const check = (token: string, query: string) => stage.as(token).get(`/api/deploy/check?${query}`)
 
@@ -18,13 +20,26 @@ t.test('deploy/check says what the upload would be refused with, before anything
   }
   t.match(await check('a-wrong-token', `projectId=${shop.id}`), { status: 401 })
   t.match(await check(forum.token, `projectId=${shop.id}`), { status: 403, body: { code: 'other_project' } })
-  t.match(await check(forum.token, 'projectId=proj_unknown'), { status: 403, body: { code: 'other_project' } }, 'no token learns which ids exist')
-  t.match(await check('global-deploy-token', 'projectId=proj_unknown'), { status: 404, body: { code: 'no_such_project' } })
-  t.match(await check(adminToken, `projectId=${shop.id}`), { status: 403, body: { code: 'deploy_token_needed', error: /deploy token/ } })
+  t.match(
+    await check(forum.token, 'projectId=proj_unknown'),
+    { status: 403, body: { code: 'other_project' } },
+    'no token learns which ids exist'
+  )
+  t.match(await check('global-deploy-token', 'projectId=proj_unknown'), {
+    status: 404,
+    body: { code: 'no_such_project' }
+  })
+  t.match(await check(adminToken, `projectId=${shop.id}`), {
+    status: 403,
+    body: { code: 'deploy_token_needed', error: /deploy token/ }
+  })
   t.match(await check(shop.token, ''), { status: 400, body: { field: 'projectId' } })
 
   await stage.client.put('/api/settings', { allow_client_scripts: 'false' })
-  t.match(await check(shop.token, `projectId=${shop.id}&scripts=postDeploy`), { status: 403, body: { code: 'client_scripts_off', error: /postDeploy/ } })
+  t.match(await check(shop.token, `projectId=${shop.id}&scripts=postDeploy`), {
+    status: 403,
+    body: { code: 'client_scripts_off', error: /postDeploy/ }
+  })
   t.match(await check(shop.token, `projectId=${shop.id}`), { status: 200 }, 'without a script')
 
   await stage.client.put('/api/settings', { max_home_size: '1' })

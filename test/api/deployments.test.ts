@@ -22,7 +22,7 @@ t.test('deployments', async t => {
   const first = await push({ 'index.html': 'one', 'same.txt': 'same', 'old.txt': 'old' })
   const second = await push({ 'index.html': 'two', 'same.txt': 'same', 'new.txt': 'new' })
 
-  t.test('rollback puts back what an earlier one deployed, as a new record', async t => {
+  t.test('a rollback deploys the archive of an earlier deployment, with a new record', async t => {
     t.equal(page(), 'two')
     const { status, body } = await client.post(`/api/deployments/${first}/rollback`)
     t.equal(status, 200)
@@ -32,20 +32,20 @@ t.test('deployments', async t => {
     t.match(record, { triggerSource: 'rollback', rollbackOf: first, projectId: shop.id, message: null })
   })
 
-  t.test('with a message, as a stream', async t => {
+  t.test('a rollback takes a message and can be streamed', async t => {
     const reply = await client.post(
       `/api/deployments/${second}/rollback`,
-      { message: 'two was right' },
+      { message: 'the second value was correct' },
       { accept: 'application/x-ndjson' }
     )
     t.match(reply.headers['content-type'], /^application\/x-ndjson/)
     const events = eventsOf(reply)
     t.match(events.at(-1), { event: 'status', status: 'success', deployId: String })
-    t.equal((await client.get(`/api/logs/${events.at(-1).deployId}`)).body.message, 'two was right')
+    t.equal((await client.get(`/api/logs/${events.at(-1).deployId}`)).body.message, 'the second value was correct')
     t.equal(page(), 'two')
   })
 
-  t.test('one that fails says so', async t => {
+  t.test('a failed rollback reports the failure', async t => {
     await client.put(`/api/projects/${shop.id}`, { postDeployScript: 'exit 1' })
     const { status, body } = await client.post(`/api/deployments/${first}/rollback`)
     t.equal(status, 200)
@@ -53,7 +53,7 @@ t.test('deployments', async t => {
     await client.put(`/api/projects/${shop.id}`, { postDeployScript: '' })
   })
 
-  t.test('what cannot be rolled back', async t => {
+  t.test('refuses a rollback that is impossible', async t => {
     t.equal((await client.post('/api/deployments/dep_unknown/rollback')).status, 404)
     t.equal((await client.post(`/api/deployments/${first}/rollback`, { message: 5 })).status, 400)
     t.equal((await client.post(`/api/deployments/${first}/rollback`, { message: 'x'.repeat(501) })).status, 400)
@@ -65,7 +65,7 @@ t.test('deployments', async t => {
     await client.put('/api/settings', { allowed_ips: '' })
   })
 
-  t.test('the files of one, and what changed against another', async t => {
+  t.test('lists the files of a deployment and compares two deployments', async t => {
     const { body } = await client.get(`/api/deployments/${first}/files`)
     t.same(body.map(({ path }: { path: string }) => path).sort(), ['index.html', 'old.txt', 'same.txt'])
     t.match(body[0], { path: String, size: Number, mode: Number, sha256: /^[0-9a-f]{64}$/ })
@@ -79,19 +79,23 @@ t.test('deployments', async t => {
     t.equal((await as(blog.token).get(`/api/deployments/${first}/changes?against=${second}`)).status, 403)
   })
 
-  t.test('a list of files that a power cut tore is refused', async t => {
+  t.test('refuses a list of files that a power failure cut off', async t => {
     const path = join(stage.home.deployments, `${first}.manifest`)
     const whole = await readFile(path)
     for (const torn of [whole.subarray(0, 0), whole.subarray(0, whole.length - 9), Buffer.alloc(whole.length)]) {
       await writeFile(path, torn)
       for (const at of [`${first}/files`, `${first}/changes?against=${second}`, `${second}/changes?against=${first}`]) {
-        t.match(await client.get(`/api/deployments/${at}`), { status: 409, body: { code: 'torn_manifest' } }, `${torn.length}: ${at}`)
+        t.match(
+          await client.get(`/api/deployments/${at}`),
+          { status: 409, body: { code: 'torn_manifest' } },
+          `${torn.length}: ${at}`
+        )
       }
     }
     await writeFile(path, whole)
   })
 
-  t.test('the manual correction of a finished one', async t => {
+  t.test('corrects the status of a finished deployment', async t => {
     const { status, body } = await client.patch(`/api/deployments/${second}/status`, { status: 'failed' })
     t.equal(status, 200)
     t.match(body, { success: true, deployment: { id: second, status: 'failed', output: String } })
@@ -105,7 +109,7 @@ t.test('deployments', async t => {
     t.equal((await client.patch('/api/deployments/dep_unknown/status', { status: 'failed' })).status, 404)
   })
 
-  t.test('cancel stops a running one and a queued one', async t => {
+  t.test('cancel stops a running and a queued deployment', async t => {
     const slow = async () => {
       const form = formOf([
         ['projectId', shop.id],
@@ -118,15 +122,25 @@ t.test('deployments', async t => {
       })
     }
     const pushes = [slow(), slow()]
-    // In one list: of two that are asked for one after the other, one deployment may be in both.
+    // One list with both states: with two requests in succession, a deployment may be in both lists.
     const [queued, running] = await until(async () => {
-      const going = new Map(((await client.get('/api/logs?limit=2')).body as Array<{ id: string; status: string }>).map(({ id, status }) => [status, id]))
+      const going = new Map(
+        ((await client.get('/api/logs?limit=2')).body as Array<{ id: string; status: string }>).map(
+          ({ id, status }) => [status, id]
+        )
+      )
       return going.has('queued') && going.has('running') && [going.get('queued'), going.get('running')]
     })
     t.match(await client.patch(`/api/deployments/${running}/status`, { status: 'success' }), { status: 409 })
     const stranger = await stage.createProject('stranger')
-    t.match(await as(stranger.token).post(`/api/deployments/${queued}/cancel`), { status: 403, body: { code: 'other_project' } })
-    for (const [id, client] of [[queued, as(shop.token)], [running, stage.client]] as const) {
+    t.match(await as(stranger.token).post(`/api/deployments/${queued}/cancel`), {
+      status: 403,
+      body: { code: 'other_project' }
+    })
+    for (const [id, client] of [
+      [queued, as(shop.token)],
+      [running, stage.client]
+    ] as const) {
       t.match(await client.post(`/api/deployments/${id}/cancel`), {
         status: 200,
         body: { success: true, message: String, deployment: { id, status: 'failed' } }
@@ -134,12 +148,12 @@ t.test('deployments', async t => {
     }
     for (const reply of await Promise.all(pushes))
       t.match(eventsOf(reply).at(-1), { event: 'status', status: 'failed' })
-    t.equal((await client.post(`/api/deployments/${running}/cancel`)).status, 409, 'it is over')
+    t.equal((await client.post(`/api/deployments/${running}/cancel`)).status, 409, 'it has finished')
     t.equal((await client.post('/api/deployments/dep_unknown/cancel')).status, 404)
     t.notOk(existsSync(join(sites, 'shop/never.txt')))
   })
 
-  t.test('all of it is audited', async t => {
+  t.test('every action is in the audit log', async t => {
     const { items } = (await client.get(`/api/audit?projectId=${shop.id}&limit=500`)).body
     const actions = new Set(items.map((item: { action: string }) => item.action))
     for (const verb of ['rollback', 'mark_status', 'cancel']) {

@@ -18,13 +18,13 @@ import {
   switchText
 } from '../../lib/api/fields.js'
 
-t.test('a body that is no JSON object is refused', async t => {
+t.test('refuses a body that is not a JSON object', async t => {
   for (const body of [null, [], 'text', 7, true, undefined]) {
     t.throws(() => readFields(body, { name }), { kind: 'invalid', code: 'invalid_body' })
   }
 })
 
-t.test('fields are read, unknown ones ignored', async t => {
+t.test('reads fields and ignores unknown ones', async t => {
   const shape = {
     name,
     async: optional(flag),
@@ -42,19 +42,19 @@ t.test('fields are read, unknown ones ignored', async t => {
   for (const [body, expected] of cases) t.match(readFields(body, shape), expected as object)
 })
 
-t.test('what cannot be meant is refused, and the field is named', async t => {
+t.test('refuses an invalid value and names the field', async t => {
   const cases: Array<[Parameters<typeof readFields>[1], unknown, string, RegExp]> = [
     [{ name }, {}, 'name', /missing/],
     [{ name }, { name: '  ' }, 'name', /empty/],
-    [{ name }, { name: 5 }, 'name', /a number: a string is needed/],
+    [{ name }, { name: 5 }, 'name', /a number: expected a string/],
     [{ name }, { name: null }, 'name', /null/],
     [{ name }, { name: 'a\0b' }, 'name', /NUL/],
     [{ name }, { name: 'x'.repeat(201) }, 'name', /too long: 201 characters, at most 200/],
     [{ token: line({ min: 8 }) }, { token: 'short' }, 'token', /at least 8/],
-    [{ on: flag }, { on: 'true' }, 'on', /"true": true or false is needed/],
+    [{ on: flag }, { on: 'true' }, 'on', /"true": expected true or false/],
     [{ on: flag }, {}, 'on', /missing/],
     [{ order: integer(0, 9) }, { order: 1.5 }, 'order', /whole number/],
-    [{ order: integer(0, 9) }, { order: 10 }, 'order', /from 0 to 9/],
+    [{ order: integer(0, 9) }, { order: 10 }, 'order', /between 0 and 9/],
     [{ color: oneOf(['red', 'blue']) }, { color: 'green' }, 'color', /one of red, blue/],
     [{ color: oneOf(['red']) }, { color: {} }, 'color', /an object/],
     [{ ids: list(line(), { max: 2 }) }, { ids: 'a' }, 'ids', /a list/],
@@ -72,7 +72,7 @@ t.test('query parameters', async t => {
   const query = new URLSearchParams('limit=7&big=9999&zero=0&word=x&status=failed&empty=')
   const limits = { fallback: 100, max: 500 }
   t.equal(queryLimit(query, 'limit', limits), 7)
-  t.equal(queryLimit(query, 'big', limits), 500, 'more than there may be is as many as there may be')
+  t.equal(queryLimit(query, 'big', limits), 500, 'a value above the maximum becomes the maximum')
   t.equal(queryLimit(query, 'absent', limits), 100)
   t.equal(queryLimit(query, 'empty', limits), 100)
   t.throws(() => queryLimit(query, 'zero', limits), { code: 'invalid_field', field: 'zero' })
@@ -96,7 +96,7 @@ t.test('switches in text', async t => {
   t.throws(() => switchText('yes', 'postDeployAsync'), { code: 'invalid_field', field: 'postDeployAsync' })
 })
 
-t.test('a line is one, a text may have many', async t => {
+t.test('a line has no line break, a text may have many', async t => {
   t.equal(multiline()('a\n\tb', 'x'), 'a\n\tb')
   t.equal(line({ trim: true })(' Ünï 商店 😀\n', 'x'), 'Ünï 商店 😀')
   for (const bad of ['a\nb', 'a\tb', '\x1b[1m', '\u202e', '\ud800', '\u2028']) {
@@ -105,19 +105,23 @@ t.test('a line is one, a text may have many', async t => {
   t.throws(() => multiline()('\0', 'x'), { code: 'invalid_field', field: 'x' })
 })
 
-t.test('bounds are included', async t => {
+t.test('bounds are inclusive', async t => {
   for (const order of [2, 9]) t.strictSame(readFields({ order }, { order: integer(2, 9) }), { order })
-  t.throws(() => readFields({ order: 1 }, { order: integer(2, 9) }), { code: 'invalid_field', message: /from 2 to 9/ })
+  t.throws(() => readFields({ order: 1 }, { order: integer(2, 9) }), {
+    code: 'invalid_field',
+    message: /between 2 and 9/
+  })
 })
 
 t.test('a byte offset', async t => {
   const read = (text: string): number | undefined => queryOffset(new URLSearchParams(text), 'at')
   t.strictSame(['', 'at=', 'at=0', 'at=123456789012345'].map(read), [undefined, undefined, 0, 123456789012345])
-  for (const text of ['at=-1', 'at=1.5', 'at=x', 'at=1234567890123456']) t.throws(() => read(text), { code: 'invalid_field', message: /a byte offset is needed/ })
+  for (const text of ['at=-1', 'at=1.5', 'at=x', 'at=1234567890123456'])
+    t.throws(() => read(text), { code: 'invalid_field', message: /expected a byte offset/ })
 })
 
 t.test('a path has no control characters', async t => {
   const read = (path: string): string | undefined => queryPath(new URLSearchParams({ path }), 'path')
   t.strictSame(['', 'a b/\u00e9'].map(read), [undefined, 'a b/\u00e9'])
-  t.throws(() => read('a\nb'), { code: 'invalid_field', message: /cannot hold control characters/ })
+  t.throws(() => read('a\nb'), { code: 'invalid_field', message: /must not contain control characters/ })
 })

@@ -23,7 +23,7 @@ t.test('what lies in a target', async t => {
   const download = (path: string) => client.get(`/api/projects/${project.id}/download?path=${encodeURIComponent(path)}`)
   const preview = (path: string) => client.get(`/api/projects/${project.id}/file?path=${encodeURIComponent(path)}`)
 
-  t.test('a listing', async t => {
+  t.test('lists a directory', async t => {
     const { status, body } = await list()
     t.equal(status, 200)
     t.match(
@@ -49,13 +49,13 @@ t.test('what lies in a target', async t => {
     t.same((await list('')).body, body)
   })
 
-  t.test('previews', async t => {
+  t.test('previews a file', async t => {
     t.match((await preview('index.html')).body, { type: 'text', content: '<h1>hello</h1>', language: 'html' })
     t.match((await preview('image.png')).body, { type: 'binary', size: 8, message: String })
     t.match((await preview('big.txt')).body, { type: 'binary', size: 1024 * 1024 + 1, message: String }, 'above 1 MB')
   })
 
-  t.test('downloads: the bytes, in part too, as a file to keep', async t => {
+  t.test('downloads a file or a part of it, as an attachment', async t => {
     const address = `/api/projects/${project.id}/download`
     const whole = await client.get(`${address}?path=image.png`)
     t.equal(whole.status, 200)
@@ -71,15 +71,23 @@ t.test('what lies in a target', async t => {
     t.match([head.status, head.text, head.headers['content-length']], [200, '', '1048577'])
     const { ticket } = (await client.post('/api/tickets', { purpose: 'download' })).body
     t.equal((await as(null).get(`${address}?path=index.html&ticket=${ticket}`)).text, '<h1>hello</h1>')
-    t.equal((await as(null).get(`${address}?path=index.html&ticket=${ticket}`)).status, 401, 'a ticket is good once')
+    t.equal((await as(null).get(`${address}?path=index.html&ticket=${ticket}`)).status, 401, 'a ticket is valid once')
     t.match(await client.get(address), { status: 400, body: { field: 'path' } })
-    t.equal((await client.get(`${address}?path=css`)).status, 400, 'a directory is no file')
+    t.equal((await client.get(`${address}?path=css`)).status, 400, 'a directory is not a file')
     t.equal((await client.get(`${address}?path=nothing`)).status, 404)
   })
 
-  t.test('what may hold secrets is listed, and not shown', async t => {
+  t.test('lists files that may contain secrets, but does not show them', async t => {
     mkdirSync(join(root, '.ssh'))
-    for (const name of ['.env', '.env.production', 'site.key', 'tls.pem', '.npmrc', '.ssh/authorized_keys', '.bash_history']) {
+    for (const name of [
+      '.env',
+      '.env.production',
+      'site.key',
+      'tls.pem',
+      '.npmrc',
+      '.ssh/authorized_keys',
+      '.bash_history'
+    ]) {
       writeFileSync(join(root, name), 'hunter2')
       for (const reply of [await preview(name), await download(name)]) {
         t.match(reply, { status: 403, body: { code: 'denied_path', field: 'path' } }, name)
@@ -95,7 +103,7 @@ t.test('what lies in a target', async t => {
     t.ok((await list()).body.some((entry: { name: string }) => entry.name === '.env'))
   })
 
-  t.test('never outside the target', async t => {
+  t.test('never leaves the target', async t => {
     for (const path of [
       '..',
       '../shop-secret',
@@ -114,7 +122,7 @@ t.test('what lies in a target', async t => {
     }
   })
 
-  t.test('what is not there', async t => {
+  t.test('answers 404 for missing files', async t => {
     t.equal((await list('nothing')).status, 404)
     t.equal((await preview('nothing.txt')).status, 404)
     t.ok([400, 404].includes((await preview('css')).status), 'a directory has no preview')

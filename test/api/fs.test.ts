@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startServer } from '../support/server.js'
 
-t.test('the server\'s directories', async t => {
+t.test("the server's directories", async t => {
   const { client, sites, home } = await startServer(t)
   writeFileSync(join(sites, 'a.txt'), '')
   writeFileSync(join(sites, '.env'), '')
@@ -13,9 +13,16 @@ t.test('the server\'s directories', async t => {
   const both = await list(sites)
   t.equal(both.status, 200)
   t.match(both.body, { path: sites, exists: true, isDir: true, truncated: false })
-  t.same(both.body.entries.map(({ name }: { name: string }) => name), ['a.txt'], 'denied places are left out')
+  t.same(
+    both.body.entries.map(({ name }: { name: string }) => name),
+    ['a.txt'],
+    'denied places are left out'
+  )
   t.same((await list(sites, '&include=dirs')).body.entries, [])
-  t.match((await list(home.directory)).body.entries.map(({ name }: { name: string }) => name), ['deployments', 'tmp'])
+  t.match(
+    (await list(home.directory)).body.entries.map(({ name }: { name: string }) => name),
+    ['deployments', 'tmp']
+  )
 
   t.match(await list('relative'), { status: 400, body: { field: 'path' } })
   t.match(await client.get('/api/fs/list'), { status: 400, body: { field: 'path' } })

@@ -1,10 +1,10 @@
 import t from 'tap'
 import { healthHandlers } from '../../lib/api/health.js'
 import type { HealthDetail } from '../../lib/model/health.js'
-import type { Health } from '../../lib/system/health.js'
+import type { Health } from '../../lib/machine/health.js'
 import { startServer } from '../support/server.js'
 
-t.test('health of a server that is well', async t => {
+t.test('a healthy server answers 200', async t => {
   const { client, as, home } = await startServer(t)
   const { status, body } = await as(null).get('/api/health')
   t.equal(status, 200)
@@ -28,7 +28,7 @@ t.test('health of a server that is well', async t => {
   t.equal(detail.status, detail.body.disk.percentUsed >= 95 ? 503 : 200)
 })
 
-t.test('the same shape with 503 when it is not', async t => {
+t.test('an unhealthy server answers 503 with the same fields', async t => {
   const handlers = (isWell: boolean) =>
     healthHandlers({
       health: {

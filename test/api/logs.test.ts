@@ -27,13 +27,13 @@ t.test('records', async t => {
   ])
   const idsOf = (reply: { body: Array<{ id: string }> }) => reply.body.map(({ id }) => id)
 
-  t.test('the list: newest first, filtered, paged', async t => {
+  t.test('lists records newest first, filtered and paged', async t => {
     const all = await client.get('/api/logs')
     t.same(idsOf(all), [long, failed, first])
     t.equal(all.headers['x-total-count'], '3')
     const ofShop = await client.get(`/api/logs?projectId=${shop.id}&limit=1`)
     t.same(idsOf(ofShop), [failed])
-    t.equal(ofShop.headers['x-total-count'], '2', 'counts what the filter lets through, not the page')
+    t.equal(ofShop.headers['x-total-count'], '2', 'counts all matching records, not the page')
     t.same(idsOf(await client.get(`/api/logs?projectId=${shop.id}&before=${failed}`)), [first])
     t.same(idsOf(await client.get('/api/logs?status=failed')), [failed])
     t.same(idsOf(await client.get('/api/logs?status=running')), [])
@@ -45,13 +45,13 @@ t.test('records', async t => {
     t.equal((await client.get('/api/logs?before=dep_unknown')).status, 404)
   })
 
-  t.test('the list carries the last 4 KiB of each output', async t => {
+  t.test('the list contains the last 4 KiB of each output', async t => {
     const [record] = (await client.get('/api/logs?limit=1')).body
     t.ok(Buffer.byteLength(record.output) <= 4096)
     t.match(record.output, /line 30000 of/)
   })
 
-  t.test('the record, with its whole output up to 1 MiB', async t => {
+  t.test('a record contains up to 1 MiB of its output', async t => {
     const { status, body } = await client.get(`/api/logs/${first}`)
     t.equal(status, 200)
     t.match(body, {
@@ -90,7 +90,7 @@ t.test('records', async t => {
     t.equal((await client.get(`/api/logs/${first}?timestamps=maybe`)).status, 400)
   })
 
-  t.test('/output streams all of it as text', async t => {
+  t.test('/output streams the whole output as text', async t => {
     const whole = await client.get(`/api/logs/${long}/output`)
     t.match(whole.headers['content-type'], /^text\/plain/)
     t.match(whole.text, /line 1 of/)
@@ -104,7 +104,7 @@ t.test('records', async t => {
     t.match(downloaded.headers['content-disposition'], `${first}.log`)
   })
 
-  t.test('/output in parts: the end, what is before it, what comes after', async t => {
+  t.test('/output returns parts: the end, the part before it and the part after it', async t => {
     const whole = (await client.get(`/api/logs/${long}/output`)).text
     const windowOf = async (query: string) => {
       const { status, text, headers } = await client.get(`/api/logs/${long}/output?${query}`)
@@ -122,14 +122,14 @@ t.test('records', async t => {
     for (const query of ['from=-1', 'before=x', 'bytes=0']) t.equal((await windowOf(query)).status, 400, query)
   })
 
-  t.test('output=end: the record with as little of its output as the list has', async t => {
+  t.test('output=end returns the record with the last 4 KiB of its output', async t => {
     const { body } = await client.get(`/api/logs/${long}?output=end`)
     t.ok(Buffer.byteLength(body.output) <= 4096)
     t.match(body, { id: long, outputTruncated: true, steps: Array })
     t.equal((await client.get(`/api/logs/${long}?output=none`)).status, 400)
   })
 
-  t.test('the stream of a finished one: every line, then the status, then its end', async t => {
+  t.test('the stream of a finished deployment sends every line, then the status, then ends', async t => {
     const reply = await client.get(`/api/logs/${failed}/stream`)
     t.match(reply.headers, {
       'content-type': /^text\/event-stream/,
@@ -152,7 +152,7 @@ t.test('records', async t => {
     )
   })
 
-  t.test('Last-Event-ID resumes behind that line', async t => {
+  t.test('Last-Event-ID continues after that line', async t => {
     const events = sentEventsOf((await client.get(`/api/logs/${failed}/stream`)).text)
     const { id } = events[1] as { id: string }
     const rest = sentEventsOf((await client.get(`/api/logs/${failed}/stream`, { 'last-event-id': id })).text)
@@ -177,7 +177,7 @@ t.test('records', async t => {
     t.equal((await reader.get(`/api/logs?before=${long}`)).status, 403)
   })
 
-  t.test('a running one is listed and can be watched live', async t => {
+  t.test('a running deployment is listed and can be followed', async t => {
     const { contentType, body } = formOf([
       ['projectId', blog.id],
       ['file', file],
@@ -202,18 +202,38 @@ t.test('records', async t => {
   })
 })
 
-t.test('a stream of events tells of an end that is not recorded yet, and how it ended all the same', async t => {
-  const row = { id: 'dep_a', projectId: 'proj_a', status: 'success', duration: '1.00s', endTime: '2030-01-01T00:00:00.000Z' } as DeploymentRow
-  const never = (): never => { throw new Error('not asked') }
+t.test('a stream reports a result that is not recorded yet', async t => {
+  const row = {
+    id: 'dep_a',
+    projectId: 'proj_a',
+    status: 'success',
+    duration: '1.00s',
+    endTime: '2030-01-01T00:00:00.000Z'
+  } as DeploymentRow
+  const never = (): never => {
+    throw new Error('not asked')
+  }
   const handlers = logHandlers({
     records: { find: () => row, row: () => row, complete: never, listed: never, bare: never },
-    deployer: { async *follow() {}, unrecorded: () => 'the end is not recorded yet', outputStream: never, outputWindow: never },
+    deployer: {
+      async *follow() {},
+      unrecorded: () => 'the end is not recorded yet',
+      outputStream: never,
+      outputWindow: never
+    },
     deployments: { list: never, count: never }
   })
   const request = { params: { deployId: 'dep_a' }, headers: {}, query: new URLSearchParams() } as unknown as ApiRequest
   const reply = handlers.stream(request)
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   const written: string[] = []
-  await reply.run({ signal: new AbortController().signal, write: async chunk => void written.push(String(chunk)), sendHead: () => {} })
-  t.match(written.join(''), /event: log\ndata: {"data":"→ the end is not recorded yet","at":"2030-01-01T00:00:00\.000Z"}\n\nevent: status\ndata: {"status":"success","duration":"1\.00s"}\n\n$/)
+  await reply.run({
+    signal: new AbortController().signal,
+    write: async chunk => void written.push(String(chunk)),
+    sendHead: () => {}
+  })
+  t.match(
+    written.join(''),
+    /event: log\ndata: {"data":"→ the end is not recorded yet","at":"2030-01-01T00:00:00\.000Z"}\n\nevent: status\ndata: {"status":"success","duration":"1\.00s"}\n\n$/
+  )
 })

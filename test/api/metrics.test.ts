@@ -8,8 +8,10 @@ import { zipOf } from '../support/zip.js'
 
 const promtool = process.env['PROMTOOL'] ?? 'promtool'
 const hasPromtool = spawnSync(promtool, ['--version']).status === 0
-// Debian's own packages are for its own Python.
-const python = ['python3', '/usr/bin/python3'].find(program => spawnSync(program, ['-c', 'import prometheus_client']).status === 0)
+// The packages of Debian only work with the Python of Debian.
+const python = ['python3', '/usr/bin/python3'].find(
+  program => spawnSync(program, ['-c', 'import prometheus_client']).status === 0
+)
 
 t.test('metrics', async t => {
   const stage = await startServer(t, { base: '/tools/svc', settings: { metrics_token: 'the-metrics-token' } })
@@ -25,7 +27,7 @@ t.test('metrics', async t => {
   const push = (fields: Array<[string, string]> = []) =>
     stage.as(shop.token).upload([['projectId', shop.id], ...fields, ['file', { filename: 'a.zip', bytes }]])
 
-  await t.test('below the prefix, for the admin token and its own, which opens nothing else', async t => {
+  await t.test('are below the prefix, for the admin token and the metrics token, which opens nothing else', async t => {
     const reply = await scraper.get('/metrics')
     t.equal(reply.status, 200)
     t.equal(reply.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
@@ -39,7 +41,7 @@ t.test('metrics', async t => {
     t.equal((await scraper.send('POST', '/metrics')).status, 405)
   })
 
-  await t.test('what happens is counted', async t => {
+  await t.test('count events', async t => {
     const before = await scrape()
     t.equal(value(before, 'svc_deployments_total', { project: shop.id, status: 'success' }), 0)
     const { deployId } = eventsOf(await push()).at(-1)
@@ -58,41 +60,60 @@ t.test('metrics', async t => {
     t.equal(value(after, 'svc_projects'), 1)
     t.equal(value(after, 'svc_store_healthy'), 1)
     t.ok((value(after, 'svc_store_commits_total') ?? 0) > (value(before, 'svc_store_commits_total') ?? 0))
-    const durations = after.get('svc_deployment_duration_seconds')?.samples.filter(({ name }) => name.endsWith('_count'))
-    t.same(durations?.map(({ labels, value }) => [labels['status'], value]), [['success', 1], ['failed', 1]])
+    const durations = after
+      .get('svc_deployment_duration_seconds')
+      ?.samples.filter(({ name }) => name.endsWith('_count'))
+    t.same(
+      durations?.map(({ labels, value }) => [labels['status'], value]),
+      [
+        ['success', 1],
+        ['failed', 1]
+      ]
+    )
     t.match(after.get('svc_build_info')?.samples, [{ labels: { version: String, runtime: 'node' }, value: 1 }])
     const startedAt = value(after, 'svc_start_time_seconds') ?? 0
     t.ok(Math.abs(Date.now() / 1000 - startedAt) < 600)
     await client.delete(`/api/projects/${shop.id}`)
     const removed = await scrape()
-    t.equal(value(removed, 'svc_deployments_total', { project: shop.id, status: 'success' }), 1, 'a counter does not fall')
+    t.equal(
+      value(removed, 'svc_deployments_total', { project: shop.id, status: 'success' }),
+      1,
+      'a counter does not fall'
+    )
     t.equal(value(removed, 'svc_projects'), 0)
   })
 
-  await t.test('promtool finds nothing to say', { skip: !hasPromtool && 'there is no promtool here (PROMTOOL names it)' }, async t => {
+  await t.test('pass promtool', { skip: !hasPromtool && 'there is no promtool here (PROMTOOL names it)' }, async t => {
     const { text } = await scraper.get('/metrics')
     const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], { input: text })
     t.same([status, `${stdout}`, `${stderr}`], [0, '', ''])
   })
 
-  await t.test('the parser of prometheus_client reads it', { skip: python === undefined && 'there is no prometheus_client here' }, async t => {
-    const { text } = await scraper.get('/metrics')
-    const program = `
+  await t.test(
+    'can be read by prometheus_client',
+    { skip: python === undefined && 'there is no prometheus_client here' },
+    async t => {
+      const { text } = await scraper.get('/metrics')
+      const program = `
 import sys
 from prometheus_client.parser import text_string_to_metric_families as parse
 for family in parse(sys.stdin.read()):
     assert family.documentation and family.type in ('counter', 'gauge', 'histogram', 'summary'), family
     print(family.name, len(family.samples))
 `
-    const { status, stdout, stderr } = spawnSync(python as string, ['-c', program], { input: text })
-    t.equal(status, 0, `${stderr}`)
-    t.equal(`${stdout}`.trim().split('\n').length, parseMetrics(text).size)
-  })
+      const { status, stdout, stderr } = spawnSync(python as string, ['-c', program], { input: text })
+      t.equal(status, 0, `${stderr}`)
+      t.equal(`${stdout}`.trim().split('\n').length, parseMetrics(text).size)
+    }
+  )
 
-  await t.test('without the setting only the admin token opens it', async t => {
+  await t.test('need the admin token if the setting is empty', async t => {
     await client.put('/api/settings', { metrics_token: '' })
     t.equal((await scraper.get('/metrics')).status, 401)
     t.equal((await client.get('/metrics')).status, 200)
-    t.match(await client.put('/api/settings', { metrics_token: 'short' }), { status: 400, body: { field: 'metrics_token' } })
+    t.match(await client.put('/api/settings', { metrics_token: 'short' }), {
+      status: 400,
+      body: { field: 'metrics_token' }
+    })
   })
 })

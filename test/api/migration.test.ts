@@ -12,7 +12,12 @@ import { openStream } from '../support/sse.js'
 import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
 
-async function deploy({ as }: Stage, project: Project, files: Record<string, string>, fields: Record<string, string> = {}) {
+async function deploy(
+  { as }: Stage,
+  project: Project,
+  files: Record<string, string>,
+  fields: Record<string, string> = {}
+) {
   const given = Object.entries({ projectId: project.id, ...fields })
   const reply = await as(project.token).upload([...given, ['file', { filename: 'a.zip', bytes: await zipOf(files) }]])
   return reply.headers['x-svc-deploy-id'] as string
@@ -26,12 +31,20 @@ async function exported({ client }: Stage, query = ''): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-function imported({ client }: Stage, bytes: Uint8Array, query = '', headers: Record<string, string> = {}): Promise<ClientReply> {
+function imported(
+  { client }: Stage,
+  bytes: Uint8Array,
+  query = '',
+  headers: Record<string, string> = {}
+): Promise<ClientReply> {
   const { contentType, body } = formOf([['file', { filename: 'package.zip', bytes }]])
-  return client.send('POST', `/api/migration/import${query}`, { headers: { 'content-type': contentType, ...headers }, body })
+  return client.send('POST', `/api/migration/import${query}`, {
+    headers: { 'content-type': contentType, ...headers },
+    body
+  })
 }
 
-/** Pages that need not be the same elsewhere, each with the reason. */
+/** Pages whose answers may differ on another server, each with the reason. */
 const ofTheMachine: Record<string, string> = {
   '/api/health': 'of the process',
   '/api/openapi.json': 'of the program',
@@ -62,16 +75,18 @@ const ofTheMachine: Record<string, string> = {
   '/api/log-sources/:sourceId/download': 'bytes of files that are on both machines'
 }
 
-/** Of an event stream: how far a search has come is told only where it takes long. */
+/** Removes comments from an event stream: progress is only sent by slow searches. */
 function withoutProgress(text: string): string {
   return text.replace(/^:progress .*\n+/gm, '')
 }
 
-/** Every page of the API that tells of what was carried, by its route. */
+/** Returns every page of the API that shows imported records, by its route. */
 async function pagesOf({ client, server }: Stage): Promise<Record<string, Record<string, unknown>>> {
   const pages: Record<string, Record<string, unknown>> = {}
-  const routes = apiRoutes(server.services.api).filter(({ method }) => method === 'GET').map(({ path }) => path)
-  /** `ids` in turn for the parameters of the route. */
+  const routes = apiRoutes(server.services.api)
+    .filter(({ method }) => method === 'GET')
+    .map(({ path }) => path)
+  /** The parameters of the route, in order. */
   const take = async (route: string, ids: string[] = [], query = ''): Promise<any> => {
     if (!routes.includes(route)) throw new Error(`There is no route ${route}`)
     const path = ids.reduce((path, id) => path.replace(/:\w+/, id), route) + query
@@ -80,12 +95,20 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     return body
   }
   const projects = (await take('/api/projects')) as Project[]
-  for (const route of ['/api/categories', '/api/tags', '/api/settings', '/api/notification-targets', '/api/log-sources']) await take(route)
-  // Its findings are of the machine: whether a target is there.
+  for (const route of [
+    '/api/categories',
+    '/api/tags',
+    '/api/settings',
+    '/api/notification-targets',
+    '/api/log-sources'
+  ])
+    await take(route)
+  // Its findings depend on the machine, for example whether a target exists.
   delete (await take('/api/migration/verify')).findings
   const types = 'projects,deployments,log-sources,settings'
   for (const query of ['shop', 'First', 'app.log', 'keep']) await take('/api/search', [], `?q=${query}&types=${types}`)
-  for (const route of ['/api/stats/heatmap', '/api/stats/success-rate', '/api/stats/durations']) await take(route, [], '?days=7')
+  for (const route of ['/api/stats/heatmap', '/api/stats/success-rate', '/api/stats/durations'])
+    await take(route, [], '?days=7')
   for (const { id } of projects) {
     await take('/api/projects/:id', [id])
     await take('/api/projects/:id/variables', [id])
@@ -94,11 +117,15 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     await take('/api/projects/:id/pm2', [id])
     await take('/api/stats/durations', [], `?projectId=${id}`)
     await take('/api/logs', [], `?projectId=${id}`)
-    for (const { name, isDir } of (await take('/api/projects/:id/files', [id])) as Array<{ name: string; isDir: boolean }>) {
+    for (const { name, isDir } of (await take('/api/projects/:id/files', [id])) as Array<{
+      name: string
+      isDir: boolean
+    }>) {
       if (isDir) await take('/api/projects/:id/files', [id], `?path=${name}`)
       else await take('/api/projects/:id/file', [id], `?path=${name}`)
     }
-    for (const source of ((await take('/api/projects/:id/log-sources', [id])) as { items: Array<{ id: string }> }).items) {
+    for (const source of ((await take('/api/projects/:id/log-sources', [id])) as { items: Array<{ id: string }> })
+      .items) {
       await take('/api/log-sources/:sourceId/meta', [source.id])
       await take('/api/log-sources/:sourceId/range', [source.id])
       await take('/api/log-sources/:sourceId/search', [source.id], '?q=line')
@@ -120,19 +147,24 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
   const { projectCount, deploymentCount, successCount, failedCount, successRate } = await take('/api/settings/status')
   pages['/api/settings/status'] = { counts: { projectCount, deploymentCount, successCount, failedCount, successRate } }
   const missing = routes.filter(route => !(route in pages) && !(route in ofTheMachine))
-  if (missing.length > 0) throw new Error(`Nobody compares ${missing.join(', ')}`)
+  if (missing.length > 0) throw new Error(`These routes are not compared: ${missing.join(', ')}`)
   return pages
 }
 
-/** Of archives only that of what is live is carried, what changed a target is of one machine, and directories are made anew. */
+/**
+ * Removes differences: a package contains only live archives, `placed` belongs to one machine, directories have new
+ * times.
+ */
 function withoutArchives(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value, (key, field) => {
-    if (key === 'hasArtifact' || key === 'placed') return undefined
-    return field?.isDir === true ? { ...field, mtime: null } : field
-  }))
+  return JSON.parse(
+    JSON.stringify(value, (key, field) => {
+      if (key === 'hasArtifact' || key === 'placed') return undefined
+      return field?.isDir === true ? { ...field, mtime: null } : field
+    })
+  )
 }
 
-/** Goes on like any other, but no midnight comes between two looks at the figures of a day. */
+/** A running clock that avoids midnight, so that two requests see the same day. */
 const clock = (() => {
   const noonMs = new Date().setUTCHours(12, 0, 0, 0)
   return { now: () => noonMs + performance.now() }
@@ -140,23 +172,46 @@ const clock = (() => {
 
 async function furnish(stage: Stage) {
   const { client } = stage
-  await client.post('/api/notification-targets', { name: 'Team', url: 'https://hooks.example/a-secret-path', secret: 'a-signing-secret' })
-  await client.put('/api/settings', { keep_archives: '5', global_deploy_token: 'a-global-token', webhook_secret: 'hush-hush' })
+  await client.post('/api/notification-targets', {
+    name: 'Team',
+    url: 'https://hooks.example/a-secret-path',
+    secret: 'a-signing-secret'
+  })
+  await client.put('/api/settings', {
+    keep_archives: '5',
+    global_deploy_token: 'a-global-token',
+    webhook_secret: 'hush-hush'
+  })
   const { category } = (await client.post('/api/categories', { name: 'Shops', color: 'pink', sortOrder: 3 })).body
   const tags = []
   for (const name of ['live', 'PHP']) tags.push((await client.post('/api/tags', { name })).body.tag.id)
   const shop = await stage.createProject('shop', {
-    description: 'Äpfel & Birnen', categoryId: category.id, tagIds: tags, pm2AppName: 'shop', postDeployScript: 'echo done; echo späth'
+    description: 'Äpfel & Birnen',
+    categoryId: category.id,
+    tagIds: tags,
+    pm2AppName: 'shop',
+    postDeployScript: 'echo done; echo späth'
   })
   const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
   const idle = await stage.createProject('idle', {
-    maxDiskMb: 300, scriptShell: 'bash', scriptDirectory: 'apps/web', scriptTimeoutSeconds: 90, umask: '027'
+    maxDiskMb: 300,
+    scriptShell: 'bash',
+    scriptDirectory: 'apps/web',
+    scriptTimeoutSeconds: 90,
+    umask: '027'
   })
-  // What becomes of secrets is in variables-moved.test.ts.
-  await client.put(`/api/projects/${shop.id}/variables`, { variables: [{ name: 'PORT', value: '80' }, { name: 'TEXT', value: 'a\nb' }] })
+  // variables-moved.test.ts tests secrets.
+  await client.put(`/api/projects/${shop.id}/variables`, {
+    variables: [
+      { name: 'PORT', value: '80' },
+      { name: 'TEXT', value: 'a\nb' }
+    ]
+  })
   const log = join(stage.sites, '../app.log')
   writeFileSync(log, 'first line\nsecond line\n')
-  await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access', kind: 'ansi' }] })
+  await client.post(`/api/projects/${shop.id}/log-sources`, {
+    items: [{ filePath: log, label: 'Access', kind: 'ansi' }]
+  })
   const first = await deploy(stage, shop, { 'index.html': 'one', 'a/b.txt': 'b' }, { message: 'First' })
   const second = await deploy(stage, shop, { 'index.html': 'two', 'new.txt': 'n' }, { message: 'Second' })
   await client.post(`/api/deployments/${first}/rollback`)
@@ -164,17 +219,17 @@ async function furnish(stage: Stage) {
   return { shop, blog, idle, first, second, failed, category, tags }
 }
 
-t.test('what is exported and imported into an empty data directory', async t => {
+t.test('an import into an empty data directory', async t => {
   const source = await startServer(t, { clock })
   const { shop, blog, first } = await furnish(source)
-  // Of the deployment that was rolled back from: not in the archive of the newest success.
+  // A file of the deployment before the rollback. The archive of the newest success does not contain it.
   rmSync(join(shop.deployPath, 'new.txt'))
   const before = await pagesOf(source)
   const bytes = await exported(source)
   const index = readFileSync(join(shop.deployPath, 'index.html'), 'utf8')
   for (const name of readdirSync(source.sites)) rmSync(join(source.sites, name), { recursive: true })
 
-  await t.test('is the same on every page of the API, and in the targets', async t => {
+  await t.test('gives the same answers on every page of the API, and the same targets', async t => {
     const target = await startServer(t, { clock })
     const { status, body } = await imported(target, bytes, '?accessSettings=1')
     t.equal(status, 200)
@@ -184,26 +239,34 @@ t.test('what is exported and imported into an empty data directory', async t => 
     t.strictSame(body.settings.created.sort(), ['global_deploy_token', 'keep_archives', 'webhook_secret'])
     t.match(body.notificationTargets, { created: [/^ntf_/], replaced: [], skipped: [] })
     t.match(body.brings.notificationTargets, [{ name: 'Team', address: 'https://hooks.example/…' }])
-    t.match((await target.client.get('/api/notification-targets')).body.items[1], { name: 'Team', kind: 'generic', hasSecret: true })
+    t.match((await target.client.get('/api/notification-targets')).body.items[1], {
+      name: 'Team',
+      kind: 'generic',
+      hasSecret: true
+    })
     t.strictSame(body.artifacts, { created: [shop.id], replaced: [], skipped: [], failed: [] })
     const after = await pagesOf(target)
     t.strictSame(withoutArchives(after), withoutArchives(before))
     t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), index)
-    t.strictSame(readdirSync(shop.deployPath), ['a', 'index.html'], 'what the archive holds')
-    t.strictSame(readdirSync(target.home.tmp), [], 'nothing is left behind')
+    t.strictSame(readdirSync(shop.deployPath), ['a', 'index.html'], 'the files of the archive')
+    t.strictSame(readdirSync(target.home.tmp), [], 'no files are left')
 
-    await t.test('and goes on: a token opens, an archive is rolled back to, a restart finds it all', async t => {
+    await t.test('keeps working: tokens are valid, a rollback succeeds, and a restart loses nothing', async t => {
       const [newest] = (await target.client.get(`/api/logs?projectId=${shop.id}`)).body
       t.equal(newest.hasArtifact, true, 'the newest success has its archive')
       t.equal((await target.client.post(`/api/deployments/${newest.id}/rollback`)).body.status, 'success')
-      t.equal((await target.client.post(`/api/deployments/${first}/rollback`)).status, 409, 'an older one was not carried')
+      t.equal(
+        (await target.client.post(`/api/deployments/${first}/rollback`)).status,
+        409,
+        'an older one was not carried'
+      )
       await deploy(target, blog, { 'x.txt': 'x' })
       t.equal(readFileSync(join(blog.deployPath, 'x.txt'), 'utf8'), 'x')
       await target.restart()
       t.equal((await target.client.get('/api/logs')).body.length, 6)
     })
 
-    await t.test('once more changes nothing', async t => {
+    await t.test('changes nothing the second time', async t => {
       const again = (await imported(target, bytes)).body
       t.match(again, { projects: { created: [], replaced: [] }, deployments: { created: [] }, tags: { created: [] } })
       t.strictSame(again.artifacts.skipped, [shop.id])
@@ -211,7 +274,7 @@ t.test('what is exported and imported into an empty data directory', async t => 
     })
   })
 
-  await t.test('may be a dry run, which says the same and writes nothing', async t => {
+  await t.test('reports the same in a dry run, and writes nothing', async t => {
     const target = await startServer(t)
     const { body } = await imported(target, bytes, '?dryRun=1')
     t.match(body, { success: true, dryRun: true })
@@ -222,12 +285,16 @@ t.test('what is exported and imported into an empty data directory', async t => 
     t.strictSame(readdirSync(target.home.tmp), [])
   })
 
-  await t.test('leaves targets alone without restoreArtifacts, and keeps the archive all the same', async t => {
+  await t.test('does not touch targets without restoreArtifacts, but keeps the archive', async t => {
     const target = await startServer(t)
     rmSync(shop.deployPath, { recursive: true, force: true })
     const { body } = await imported(target, bytes, '?restoreArtifacts=0')
-    t.strictSame(body.settings, { created: ['keep_archives'], replaced: [], skipped: ['global_deploy_token', 'webhook_secret'] })
-    t.match(body.notes, [/"global_deploy_token", "webhook_secret" were left out: they decide who has access/])
+    t.strictSame(body.settings, {
+      created: ['keep_archives'],
+      replaced: [],
+      skipped: ['global_deploy_token', 'webhook_secret']
+    })
+    t.match(body.notes, [/"global_deploy_token", "webhook_secret" were left out: they control access/])
     t.match((await target.client.get('/api/settings')).body, { webhook_secret: '', global_deploy_token: '' })
     t.match(body.notificationTargets, { created: [], skipped: [/^ntf_/] })
     t.match(body.notes.join(), /notification targets were left out/)
@@ -238,39 +305,42 @@ t.test('what is exported and imported into an empty data directory', async t => 
   })
 })
 
-t.test('the export lets one choose', async t => {
+t.test('the export can be limited', async t => {
   const stage = await startServer(t)
   const { shop, blog, tags } = await furnish(stage)
 
-  /** What an import into nothing would create. */
+  /** Returns what an import into an empty server would create. */
   async function wouldBe(t: Parameters<typeof startServer>[0], query: string) {
     const other = await startServer(t)
     const { body } = await imported(other, await exported(stage, query), '?dryRun=1')
     return body
   }
 
-  await t.test('projects: with the labels they carry', async t => {
+  await t.test('exports only the given projects, with their labels', async t => {
     const body = await wouldBe(t, `?projects=${blog.id}`)
     t.strictSame(body.projects.created, [blog.id])
     t.strictSame(body.tags.created, [tags[0]])
     t.strictSame(body.categories.created, [])
     t.equal(body.deployments.created.length, 1)
   })
-  await t.test('logs and artifacts', async t => {
+  await t.test('exports neither records nor archives if both are excluded', async t => {
     const body = await wouldBe(t, '?logs=false&artifacts=0')
     t.equal(body.projects.created.length, 3)
     t.strictSame(body.deployments.created, [])
     t.strictSame(body.artifacts.created, [])
   })
-  await t.test('the newest of each project', async t => {
+  await t.test('exports the newest deployments of each project', async t => {
     const body = await wouldBe(t, '?recent=1')
     const newest = (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body[0].id
     t.equal(body.deployments.created.length, 2)
     t.ok(body.deployments.created.includes(newest))
   })
   await t.test('an unknown project is 404, a wrong number 400', async t => {
-    t.match((await stage.client.get('/api/migration/export?projects=proj_unknown')), { status: 404, body: { code: 'not_found' } })
-    t.match((await stage.client.get('/api/migration/export?recent=few')), { status: 400, body: { field: 'recent' } })
+    t.match(await stage.client.get('/api/migration/export?projects=proj_unknown'), {
+      status: 404,
+      body: { code: 'not_found' }
+    })
+    t.match(await stage.client.get('/api/migration/export?recent=few'), { status: 400, body: { field: 'recent' } })
   })
   await t.test('a link with a ticket downloads it', async t => {
     const { ticket } = (await stage.client.post('/api/tickets', { purpose: 'download' })).body
@@ -278,7 +348,7 @@ t.test('the export lets one choose', async t => {
     t.equal(reply.status, 200)
     t.match(reply.headers['content-disposition'], /^attachment; filename="svc-export-[\dT-]+\.zip"$/)
   })
-  await t.test('a caller who goes away leaves nothing behind', async t => {
+  await t.test('a client that disconnects leaves no files', async t => {
     const reply = await stage.client.open('GET', '/api/migration/export')
     reply.destroy()
     await once(reply, 'close')
@@ -289,49 +359,135 @@ t.test('the export lets one choose', async t => {
     await imported(stage, await exported(stage))
     const { items } = (await stage.client.get('/api/audit?limit=500')).body
     t.match(items.filter(({ action }: { action: string }) => action.startsWith('migration.'))[0], {
-      action: 'migration.import', actor: 'admin', detail: /^skip-existing: 0 created, 0 replaced, \d+ skipped$/, ok: true
+      action: 'migration.import',
+      actor: 'admin',
+      detail: /^skip-existing: 0 created, 0 replaced, \d+ skipped$/,
+      ok: true
     })
     t.ok(items.some(({ action }: { action: string }) => action === 'migration.export'))
     for (const secret of [shop.token, 'a-global-token', 'hush-hush']) t.notOk(JSON.stringify(items).includes(secret))
   })
 })
 
-t.test('an import that cannot be', async t => {
+t.test('an import is refused', async t => {
   const stage = await startServer(t)
   const taken = await stage.createProject('taken')
   const manifest = JSON.stringify({ schemaVersion: 1 })
   const packed = (files: Record<string, unknown>) => {
-    const entries = Object.entries(files).map(([name, value]) => [`svc-export/${name}`, typeof value === 'string' ? value : JSON.stringify(value)])
+    const entries = Object.entries(files).map(([name, value]) => [
+      `svc-export/${name}`,
+      typeof value === 'string' ? value : JSON.stringify(value)
+    ])
     return zipOf({ 'svc-export/manifest.json': manifest, ...Object.fromEntries(entries) })
   }
   const project = { id: 'proj_a', name: 'A', deployPath: join(stage.sites, 'a') }
   const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00Z' }
 
   const refused: Array<[what: string, files: Record<string, unknown>, status: number, match: object]> = [
-    ['has a newer schemaVersion', { 'manifest.json': { schemaVersion: 2 } }, 409, { code: 'newer_package', error: /schemaVersion is 2, this svc knows 1/ }],
+    [
+      'has a newer schemaVersion',
+      { 'manifest.json': { schemaVersion: 2 } },
+      409,
+      { code: 'newer_package', error: /schemaVersion is 2, but this svc supports at most 1/ }
+    ],
     ['has no schemaVersion', { 'manifest.json': {} }, 400, { code: 'not_a_package' }],
     ['holds no JSON', { 'projects.json': '[{' }, 400, { code: 'broken_package', field: 'projects.json' }],
     ['is no list', { 'projects.json': {} }, 400, { field: 'projects.json' }],
-    ['has a project without a name', { 'projects.json': [project, { ...project, id: 'proj_b', name: undefined }] }, 400, { field: 'projects.json[1].name' }],
-    ['has a field of a wrong type', { 'projects.json': [{ ...project, postDeployAsync: 'yes' }] }, 400, { field: 'projects.json[0].postDeployAsync' }],
-    ['has a limit below nothing', { 'projects.json': [{ ...project, maxDiskMb: -1 }] }, 400, { field: 'projects.json[0].maxDiskMb' }],
-    ['has an id that is a path', { 'projects.json': [project], 'deployments.json': [{ ...deployment, id: '../../config' }] }, 400, { field: 'deployments.json[0].id' }],
+    [
+      'has a project without a name',
+      { 'projects.json': [project, { ...project, id: 'proj_b', name: undefined }] },
+      400,
+      { field: 'projects.json[1].name' }
+    ],
+    [
+      'has a field of a wrong type',
+      { 'projects.json': [{ ...project, postDeployAsync: 'yes' }] },
+      400,
+      { field: 'projects.json[0].postDeployAsync' }
+    ],
+    [
+      'has a limit below nothing',
+      { 'projects.json': [{ ...project, maxDiskMb: -1 }] },
+      400,
+      { field: 'projects.json[0].maxDiskMb' }
+    ],
+    [
+      'has an id that is a path',
+      { 'projects.json': [project], 'deployments.json': [{ ...deployment, id: '../../config' }] },
+      400,
+      { field: 'deployments.json[0].id' }
+    ],
     ['has an id twice', { 'projects.json': [project, project] }, 400, { field: 'projects.json[1].id' }],
-    ['has a broken step', { 'projects.json': [project], 'deployments.json': [{ ...deployment, steps: [{ name: 'dance' }] }] }, 400, { field: 'deployments.json[0].steps[0].name' }],
-    ['has a deployment of nobody', { 'projects.json': [project], 'deployments.json': [{ ...deployment, projectId: 'proj_x' }] }, 400, { field: 'deployments.json[0].projectId' }],
-    ['has a running deployment', { 'projects.json': [project], 'deployments.json': [{ ...deployment, status: 'running' }] }, 400, { field: 'deployments.json[0].status' }],
-    ['has a setting that cannot be meant', { 'settings.json': { keep_archives: 'many' } }, 400, { field: 'keep_archives' }],
-    ['deploys to a place that may not be a target', { 'projects.json': [{ ...project, deployPath: '/etc' }] }, 400, { field: 'projects.json[0].deployPath' }],
-    ['deploys into the data directory', { 'projects.json': [{ ...project, deployPath: stage.home.tmp }] }, 400, { field: 'projects.json[0].deployPath' }],
-    ['deploys where another project does', { 'projects.json': [{ ...project, deployPath: join(taken.deployPath, 'below') }] }, 409, { code: 'clashing_projects', error: /"A" \(proj_a\).*"taken" \(proj_/ }],
-    ['has two projects in one place', { 'projects.json': [project, { ...project, id: 'proj_b', name: 'B' }] }, 409, { error: /"B" \(proj_b\).*"A" \(proj_a\)/ }],
-    ['has the token of another project', { 'projects.json': [{ ...project, token: taken.token }] }, 409, { code: 'clashing_projects' }],
-    ['has an artifact that is no zip', { 'projects.json': [project], 'artifacts/proj_a.zip': 'no zip' }, 400, { field: 'artifacts/proj_a.zip' }],
-    ['has an artifact of another SHA-256', {
-      'manifest.json': { schemaVersion: 1, artifacts: [{ projectId: 'proj_a', sha256: 'a'.repeat(64) }] },
-      'projects.json': [project],
-      'artifacts/proj_a.zip': 'other'
-    }, 400, { code: 'broken_package' }]
+    [
+      'has a broken step',
+      { 'projects.json': [project], 'deployments.json': [{ ...deployment, steps: [{ name: 'dance' }] }] },
+      400,
+      { field: 'deployments.json[0].steps[0].name' }
+    ],
+    [
+      'has a deployment of nobody',
+      { 'projects.json': [project], 'deployments.json': [{ ...deployment, projectId: 'proj_x' }] },
+      400,
+      { field: 'deployments.json[0].projectId' }
+    ],
+    [
+      'has a running deployment',
+      { 'projects.json': [project], 'deployments.json': [{ ...deployment, status: 'running' }] },
+      400,
+      { field: 'deployments.json[0].status' }
+    ],
+    [
+      'has a setting that cannot be meant',
+      { 'settings.json': { keep_archives: 'many' } },
+      400,
+      { field: 'keep_archives' }
+    ],
+    [
+      'deploys to a place that may not be a target',
+      { 'projects.json': [{ ...project, deployPath: '/etc' }] },
+      400,
+      { field: 'projects.json[0].deployPath' }
+    ],
+    [
+      'deploys into the data directory',
+      { 'projects.json': [{ ...project, deployPath: stage.home.tmp }] },
+      400,
+      { field: 'projects.json[0].deployPath' }
+    ],
+    [
+      'deploys where another project does',
+      { 'projects.json': [{ ...project, deployPath: join(taken.deployPath, 'below') }] },
+      409,
+      { code: 'clashing_projects', error: /"A" \(proj_a\).*"taken" \(proj_/ }
+    ],
+    [
+      'has two projects in one place',
+      { 'projects.json': [project, { ...project, id: 'proj_b', name: 'B' }] },
+      409,
+      { error: /"B" \(proj_b\).*"A" \(proj_a\)/ }
+    ],
+    [
+      'has the token of another project',
+      { 'projects.json': [{ ...project, token: taken.token }] },
+      409,
+      { code: 'clashing_projects' }
+    ],
+    [
+      'has an artifact that is no zip',
+      { 'projects.json': [project], 'artifacts/proj_a.zip': 'no zip' },
+      400,
+      { field: 'artifacts/proj_a.zip' }
+    ],
+    [
+      'has an artifact of another SHA-256',
+      {
+        'manifest.json': { schemaVersion: 1, artifacts: [{ projectId: 'proj_a', sha256: 'a'.repeat(64) }] },
+        'projects.json': [project],
+        'artifacts/proj_a.zip': 'other'
+      },
+      400,
+      { code: 'broken_package' }
+    ]
   ]
   for (const [what, files, status, match] of refused) {
     await t.test(`because it ${what}`, async t => {
@@ -350,7 +506,7 @@ t.test('an import that cannot be', async t => {
   t.match(await imported(stage, whole, '?strategy=replace'), { status: 400, body: { field: 'strategy' } })
 })
 
-t.test('a package of a hand-made or older tool: what it leaves out has its default', async t => {
+t.test('fields that a package omits get their defaults', async t => {
   const stage = await startServer(t)
   const deployPath = join(stage.sites, 'old')
   mkdirSync(deployPath)
@@ -358,20 +514,43 @@ t.test('a package of a hand-made or older tool: what it leaves out has its defau
   const bytes = await zipOf({
     'svc-export/manifest.json': JSON.stringify({ schemaVersion: 1, timestamp: '2025-01-01T00:00:00Z' }),
     'svc-export/settings.json': JSON.stringify({ max_upload_size: '77', colour_of_door: 'green' }),
-    'svc-export/projects.json': JSON.stringify([{ id: 'proj_1', name: 'Old', deployPath, tagIds: ['tag_gone'], categoryId: 'cat_gone' }]),
+    'svc-export/projects.json': JSON.stringify([
+      { id: 'proj_1', name: 'Old', deployPath, tagIds: ['tag_gone'], categoryId: 'cat_gone' }
+    ]),
     'svc-export/deployments.json': JSON.stringify([
-      { id: 'dep_1', projectId: 'proj_1', status: 'success', startTime: '2025-01-01T00:00:00.000Z', output: 'one\ntwo\n' }
+      {
+        id: 'dep_1',
+        projectId: 'proj_1',
+        status: 'success',
+        startTime: '2025-01-01T00:00:00.000Z',
+        output: 'one\ntwo\n'
+      }
     ]),
     'svc-export/artifacts/proj_1.zip': await zipOf({ 'index.html': 'hello' })
   })
   const { status, body } = await imported(stage, bytes)
   t.equal(status, 200)
-  t.equal(body.notes.length, 3, 'an unknown setting, category and tag are passed over, and said')
+  t.equal(body.notes.length, 3, 'an unknown setting, category and tag are skipped with a note')
   const project = (await stage.client.get('/api/projects/proj_1')).body as Project
-  t.match(project, { name: 'Old', env: 'production', tagIds: [], categoryId: null, postDeployAsync: false, status: 'success' })
+  t.match(project, {
+    name: 'Old',
+    env: 'production',
+    tagIds: [],
+    categoryId: null,
+    postDeployAsync: false,
+    status: 'success'
+  })
   t.ok(project.token.length > 20, 'it gets a token')
-  t.match((await stage.client.get('/api/logs/dep_1')).body, { output: 'one\ntwo\n', projectName: 'Old', triggerSource: 'cli', hasArtifact: false })
-  t.equal((await stage.client.get('/api/logs/dep_1/output?timestamps=1')).text, '2025-01-01T00:00:00.000Z one\n2025-01-01T00:00:00.000Z two\n')
+  t.match((await stage.client.get('/api/logs/dep_1')).body, {
+    output: 'one\ntwo\n',
+    projectName: 'Old',
+    triggerSource: 'cli',
+    hasArtifact: false
+  })
+  t.equal(
+    (await stage.client.get('/api/logs/dep_1/output?timestamps=1')).text,
+    '2025-01-01T00:00:00.000Z one\n2025-01-01T00:00:00.000Z two\n'
+  )
   t.equal((await stage.client.get('/api/settings')).body.max_upload_size, '77')
   t.strictSame(readdirSync(deployPath).sort(), ['extra.txt', 'index.html'], 'extraction deletes nothing')
   await deploy(stage, project, { 'index.html': 'new' })
@@ -384,18 +563,18 @@ t.test('overwrite', async t => {
   const bytes = await exported(stage)
   const before = await pagesOf(stage)
 
-  await t.test('needs the header, and is refused without it before the body is read', async t => {
+  await t.test('is refused without the header, before the body is read', async t => {
     t.match(await imported(stage, bytes, '?strategy=overwrite'), { status: 400, body: { code: 'confirmation_needed' } })
     t.match(await imported(stage, bytes, '?strategy=overwrite', { 'x-confirm-overwrite': 'maybe' }), { status: 400 })
   })
 
-  await t.test('puts every record back as it was, and leaves what is not in the package', async t => {
+  await t.test('restores every record, and keeps records that are not in the package', async t => {
     await stage.client.put(`/api/projects/${shop.id}`, { name: 'Changed', tagIds: [], categoryId: null })
     await stage.client.post(`/api/projects/${shop.id}/token`)
     await stage.client.put(`/api/categories/${category.id}`, { name: 'Stores' })
     await stage.client.put('/api/settings', { keep_archives: '9' })
     await stage.client.patch(`/api/deployments/${first}/status`, { status: 'failed' })
-    // Two that have exchanged their places: neither may be in the other's way.
+    // Two projects that have exchanged their targets must not block each other.
     await stage.client.put(`/api/projects/${blog.id}`, { deployPath: join(stage.sites, 'other') })
     await stage.client.put(`/api/projects/${idle.id}`, { deployPath: blog.deployPath })
     await stage.client.put(`/api/projects/${blog.id}`, { deployPath: idle.deployPath })
@@ -413,29 +592,30 @@ t.test('overwrite', async t => {
   })
 })
 
-t.test('a target without an archive is packed as it lies there, less what is ignored', async t => {
+t.test('a target without an archive is packed without ignored files', async t => {
   const stage = await startServer(t)
   const project = await stage.createProject('found')
   mkdirSync(join(project.deployPath, 'node_modules'), { recursive: true })
-  for (const name of ['index.html', 'debug.log', 'secret.key', 'node_modules/x.js']) writeFileSync(join(project.deployPath, name), name)
+  for (const name of ['index.html', 'debug.log', 'secret.key', 'node_modules/x.js'])
+    writeFileSync(join(project.deployPath, name), name)
   const bytes = await exported(stage, '?ignore=*.key')
   const all = await exported(stage, '?ignoreBuiltin=false')
   rmSync(project.deployPath, { recursive: true })
-  await t.test('by the built-in rules and those given', async t => {
+  await t.test('by builtin and given patterns', async t => {
     await imported(await startServer(t), bytes)
     t.strictSame(readdirSync(project.deployPath), ['index.html'])
   })
-  await t.test('or as a whole', async t => {
+  await t.test('or without builtin patterns', async t => {
     await imported(await startServer(t), all)
     t.strictSame(readdirSync(project.deployPath).sort(), ['debug.log', 'index.html', 'node_modules', 'secret.key'])
   })
 })
 
-t.test('labels of the same name are the same, whatever their ids', async t => {
+t.test('labels with the same name are merged, whatever their ids', async t => {
   const source = await startServer(t)
   const { shop } = await furnish(source)
   const bytes = await exported(source, `?projects=${shop.id}&artifacts=0`)
-  await t.test('so the project carries those that are here', async t => {
+  await t.test('the project gets the existing labels', async t => {
     const target = await startServer(t)
     const { category } = (await target.client.post('/api/categories', { name: 'shops' })).body
     const { tag } = (await target.client.post('/api/tags', { name: 'php' })).body
@@ -448,47 +628,62 @@ t.test('labels of the same name are the same, whatever their ids', async t => {
   })
 })
 
-t.test('verify: what the database holds, and a sentence for each thing that was looked at', async t => {
+t.test('verify returns the content of the database and a finding for each check', async t => {
   const { client, createProject } = await startServer(t)
   const { id } = await createProject('shop')
   const { status, body } = await client.get('/api/migration/verify')
   t.equal(status, 200)
   t.match(body, { missingTables: [], deploymentCount: 0, orphans: [] })
   t.match(body.findings, [
-    { check: 'database', level: 'ok' }, { check: 'deployments', level: 'ok' },
+    { check: 'database', level: 'ok' },
+    { check: 'deployments', level: 'ok' },
     { check: 'deployPath', level: 'warning', id, next: /first deployment/ }
   ])
 })
 
-t.test('a package has what is live, also if its deployment has failed, and what is restored is live there', async t => {
+t.test('a package contains the live files even if their deployment failed', async t => {
   const stage = await startServer(t, { clock })
   const shop = await stage.createProject('shop')
   const push = async (text: string, postDeploy: string): Promise<string> => {
     const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }
-    const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['postDeploy', postDeploy], ['file', file]])
+    const reply = await stage.as(shop.token).upload([
+      ['projectId', shop.id],
+      ['postDeploy', postDeploy],
+      ['file', file]
+    ])
     return reply.headers['x-svc-deploy-id'] as string
   }
   const good = await push('good', 'true')
   const live = await push('live', 'exit 1')
   const bytes = await exported(stage)
 
-  /** What a new server has of it. */
+  /** Imports the package into a new server. */
   async function importedRows(t: Test, bytes: Buffer): Promise<unknown[]> {
     const target = await startServer(t, { clock })
     writeFileSync(join(shop.deployPath, 'index.html'), 'gone')
     await imported(target, bytes, '?accessSettings=1')
-    const rows = (await target.client.get('/api/logs')).body as Array<{ id: string; hasArtifact: boolean; placed: number | null }>
+    const rows = (await target.client.get('/api/logs')).body as Array<{
+      id: string
+      hasArtifact: boolean
+      placed: number | null
+    }>
     return rows.map(({ id, hasArtifact, placed }) => [id, hasArtifact, placed])
   }
-  await t.test('its archive', async t => {
-    t.strictSame(await importedRows(t, bytes), [[live, true, 1], [good, false, null]])
+  await t.test('restores the archive', async t => {
+    t.strictSame(await importedRows(t, bytes), [
+      [live, true, 1],
+      [good, false, null]
+    ])
     t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live')
   })
-  await t.test('or, if that is gone, the target itself', async t => {
+  await t.test('restores the target if the archive is gone', async t => {
     writeFileSync(join(shop.deployPath, 'index.html'), 'live, and changed')
     rmSync(join(stage.home.deployments, `${live}.zip`))
     const packed = await exported(stage)
-    t.strictSame(await importedRows(t, packed), [[live, false, null], [good, false, null]])
+    t.strictSame(await importedRows(t, packed), [
+      [live, false, null],
+      [good, false, null]
+    ])
     t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live, and changed')
   })
 })

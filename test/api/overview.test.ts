@@ -14,23 +14,33 @@ t.test('GET /api/overview', async t => {
   const { client } = stage
   const read = async (query = '') => (await client.get(`/api/overview${query}`)).body
 
-  t.test('an empty server: nothing is missing, nothing is counted', async t => {
+  t.test('an empty server has all fields, and zero counts', async t => {
     t.match(await read(), {
-      status: { projectCount: 0, deploymentCount: 0 }, health: { status: 'ok' }, runningCount: 0, queuedCount: 0,
-      broken: { total: 0, items: [] }, deployments: [], pinned: [], newestProject: null, days: null
+      status: { projectCount: 0, deploymentCount: 0 },
+      health: { status: 'ok' },
+      runningCount: 0,
+      queuedCount: 0,
+      broken: { total: 0, items: [] },
+      deployments: [],
+      pinned: [],
+      newestProject: null,
+      days: null
     })
   })
 
-  t.test('before the first deployment: the project it may go to', async t => {
+  t.test('contains the newest project before the first deployment', async t => {
     const project = await stage.createProject('shop')
     t.match(await read(), { newestProject: { id: project.id, token: project.token }, status: { projectCount: 1 } })
   })
 
-  t.test('after it: the deployment, pinned projects, and the days where they are asked for', async t => {
+  t.test('contains deployments, pinned projects and, on request, days', async t => {
     const [project] = (await client.get('/api/projects')).body
     await client.put(`/api/projects/${project.id}/pin`, { pinned: true })
     const bytes = await zipOf({ 'index.html': 'one' })
-    await stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    await stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
     const overview = await read('?days=7')
     t.match(overview, {
       deployments: [{ projectId: project.id, status: 'success' }],
@@ -38,13 +48,13 @@ t.test('GET /api/overview', async t => {
       newestProject: null,
       days: { today: /^\d{4}-\d\d-\d\d$/, items: [{ success: 1, failed: 0 }] }
     })
-    t.notMatch(JSON.stringify(overview), project.token, 'no secret that nobody needs')
+    t.notMatch(JSON.stringify(overview), project.token, 'contains no deploy token')
   })
 
   t.match(await client.get('/api/overview?days=x'), { status: 400, body: { field: 'days' } })
 })
 
-t.test('what is broken now, by what happened to each project', async t => {
+t.test('a project is broken or not, depending on its history', async t => {
   const stage = await startServer(t)
   const { client } = stage
   const bytes = await zipOf({ 'index.html': 'one' })
@@ -56,7 +66,10 @@ t.test('what is broken now, by what happened to each project', async t => {
 
   const deploy = async (project: Project, fields: Partial<Project>): Promise<string> => {
     await client.put(`/api/projects/${project.id}`, { ...none, ...fields })
-    const { headers } = await stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    const { headers } = await stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
     const id = String(headers['x-svc-deploy-id'])
     const ended = async (): Promise<boolean> => {
       const { steps } = (await client.get(`/api/logs/${id}`)).body as { steps: DeploymentStep[] }
@@ -67,7 +80,7 @@ t.test('what is broken now, by what happened to each project', async t => {
   }
 
   interface Expected {
-    /** The deployments of a history by their place; null: not broken. */
+    /** Positions of deployments in the history, or null if the project is not broken. */
     failed: number | null
     since?: number
     lastGood?: number | null
@@ -89,20 +102,31 @@ t.test('what is broken now, by what happened to each project', async t => {
     const ids: string[] = []
     for (const fields of history) ids.push(await deploy(project, fields))
     const read = (await client.get(`/api/projects/${project.id}/overview`)).body as ProjectOverview
-    const idOf = (n: number | null | undefined): string | null => (n === null || n === undefined ? null : (ids[n] as string))
+    const idOf = (n: number | null | undefined): string | null =>
+      n === null || n === undefined ? null : (ids[n] as string)
     t.equal(read.live?.id ?? null, idOf(live), `${name}: what is live`)
     t.equal(read.deploymentCount, history.length)
-    t.same(read.deployments.map(({ id }) => id), [...ids].reverse())
+    t.same(
+      read.deployments.map(({ id }) => id),
+      [...ids].reverse()
+    )
     const overview = (await client.get('/api/overview')).body as Overview
     const listed = overview.broken.items.find(({ projectId }) => projectId === project.id) ?? null
     t.same(listed, read.broken, `${name}: both say the same`)
     if (failed === null) t.equal(read.broken, null, name)
     else {
       expectedOrder.push(project.id)
-      t.match(read.broken, {
-        projectName: project.name, projectEnv: 'production', goingId: null, isLastGoodLive,
-        failed: { id: idOf(failed), status: history[failed] === inBackground ? 'success' : 'failed' }
-      }, name)
+      t.match(
+        read.broken,
+        {
+          projectName: project.name,
+          projectEnv: 'production',
+          goingId: null,
+          isLastGoodLive,
+          failed: { id: idOf(failed), status: history[failed] === inBackground ? 'success' : 'failed' }
+        },
+        name
+      )
       t.equal(read.broken?.lastGood?.id ?? null, idOf(lastGood))
       t.equal(read.broken?.since, read.deployments.find(({ id }) => id === idOf(since))?.startTime)
       t.equal(read.broken?.failed.backgroundFailed, history[failed] === inBackground ? true : undefined)
@@ -110,10 +134,16 @@ t.test('what is broken now, by what happened to each project', async t => {
   }
   const { broken } = (await client.get('/api/overview')).body as Overview
   t.equal(broken.total, expectedOrder.length)
-  t.same(broken.items.map(({ projectId }) => projectId), expectedOrder, 'oldest first')
+  t.same(
+    broken.items.map(({ projectId }) => projectId),
+    expectedOrder,
+    'oldest first'
+  )
 
-  await t.test('a roll-back mends, and names the upload it put in place', async t => {
-    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'after-the-files') as [Project]
+  await t.test('a rollback repairs the project, and liveSource is the upload', async t => {
+    const [project] = (await client.get('/api/projects')).body.filter(
+      ({ name }: Project) => name === 'after-the-files'
+    ) as [Project]
     await client.put(`/api/projects/${project.id}`, none)
     const path = `/api/projects/${project.id}/overview`
     const before = (await client.get(path)).body as ProjectOverview
@@ -122,12 +152,18 @@ t.test('what is broken now, by what happened to each project', async t => {
     const once = (await client.get(path)).body as ProjectOverview
     t.match(once, { broken: null, live: { triggerSource: 'rollback', status: 'success' }, liveSource: { id: source } })
     await client.post(`/api/deployments/${once.live?.id}/rollback`)
-    t.match((await client.get(path)).body, { live: { rollbackOf: once.live?.id }, liveSource: { id: source } }, 'through another roll-back')
+    t.match(
+      (await client.get(path)).body,
+      { live: { rollbackOf: once.live?.id }, liveSource: { id: source } },
+      'through another roll-back'
+    )
     t.equal(before.liveSource, null)
   })
 
-  await t.test('a correction mends and breaks', async t => {
-    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'never-good') as [Project]
+  await t.test('a corrected status repairs or breaks the project', async t => {
+    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'never-good') as [
+      Project
+    ]
     const read = async (): Promise<ProjectOverview> => (await client.get(`/api/projects/${project.id}/overview`)).body
     const id = (await read()).deployments[0]?.id
     await client.patch(`/api/deployments/${id}/status`, { status: 'success' })
@@ -136,10 +172,15 @@ t.test('what is broken now, by what happened to each project', async t => {
     t.equal((await read()).broken?.failed.id, id)
   })
 
-  await t.test('while a later one goes on, it is still broken, and that one is named', async t => {
-    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'before-the-files') as [Project]
+  await t.test('the project stays broken during the next deployment, which is named', async t => {
+    const [project] = (await client.get('/api/projects')).body.filter(
+      ({ name }: Project) => name === 'before-the-files'
+    ) as [Project]
     await client.put(`/api/projects/${project.id}`, { ...none, preDeployScript: 'mkfifo ../go; cat ../go' })
-    const going = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    const going = stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
     const read = async (): Promise<ProjectOverview> => (await client.get(`/api/projects/${project.id}/overview`)).body
     await until(async () => (await read()).broken?.goingId != null && existsSync(join(stage.sites, 'go')))
     t.match((await read()).broken, { goingId: (await read()).deployments[0]?.id, failed: { status: 'failed' } })

@@ -4,11 +4,19 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startServer } from '../support/server.js'
 
-/** The real pm2 is met in test/cli/pm2.test.ts. */
+/** Uses a stand-in for pm2. test/cli/pm2.test.ts uses the real one. */
 t.test('PM2 over the API', async t => {
   const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
   t.teardown(() => rmSync(bin, { recursive: true }))
-  const list = [{ name: 'shop', pm_id: 1, pid: 2, monit: { memory: 3, cpu: 4 }, pm2_env: { status: 'online', exec_mode: 'fork_mode' } }]
+  const list = [
+    {
+      name: 'shop',
+      pm_id: 1,
+      pid: 2,
+      monit: { memory: 3, cpu: 4 },
+      pm2_env: { status: 'online', exec_mode: 'fork_mode' }
+    }
+  ]
   writeFileSync(join(bin, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(list)}'\n`)
   chmodSync(join(bin, 'pm2'), 0o755)
   const { client, createProject } = await startServer(t, { environment: { PATH: `${bin}:${process.env['PATH']}` } })
@@ -19,7 +27,15 @@ t.test('PM2 over the API', async t => {
 
   t.same((await client.get('/api/pm2/available')).body, { available: true })
   t.same((await client.get('/api/pm2/apps')).body, { apps: [{ name: 'shop', pmId: 1, status: 'online' }] })
-  t.match(await binding('shop'), { bound: true, found: true, name: 'shop', pid: 2, memoryBytes: 3, cpuPercent: 4, instances: 1 })
+  t.match(await binding('shop'), {
+    bound: true,
+    found: true,
+    name: 'shop',
+    pid: 2,
+    memoryBytes: 3,
+    cpuPercent: 4,
+    instances: 1
+  })
   t.same(await binding('gone'), { bound: true, found: false, name: 'gone' })
   t.match(await binding(null), { bound: false, message: String })
   t.equal((await client.get('/api/projects/proj_unknown/pm2')).status, 404)

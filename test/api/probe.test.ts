@@ -3,7 +3,7 @@ import { probeRow } from '../../lib/api/probe.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { HealthReport } from '../../lib/model/health.js'
 
-t.test('§4.8: the word that a probe gets: 200, or the same shape with 503', async t => {
+t.test('§4.8: health answers 200, or 503 with the same fields', async t => {
   const cases: Array<[HealthReport['status'], number]> = [
     ['ok', 200],
     ['starting', 503],

@@ -10,7 +10,7 @@ t.test('projects', async t => {
   const { client, sites } = stage
   const path = (name: string) => join(sites, name)
 
-  t.test('create answers the whole record', async t => {
+  t.test('create returns the whole record', async t => {
     const { status, body } = await client.post('/api/projects', {
       name: ' Shop ',
       deployPath: `${path('shop')}/`,
@@ -41,7 +41,7 @@ t.test('projects', async t => {
     t.same((await client.get(`/api/projects/${body.project.id}`)).body, body.project)
   })
 
-  t.test('what cannot be created names its field', async t => {
+  t.test('refuses an invalid project and names the field', async t => {
     const ok = { name: 'x', deployPath: path('x') }
     const cases: Array<[object, string]> = [
       [{}, 'name'],
@@ -82,7 +82,7 @@ t.test('projects', async t => {
     }
   })
 
-  t.test('two projects neither share a target nor contain the other: 409', async t => {
+  t.test('refuses a target that is, contains or is inside the target of another project with 409', async t => {
     for (const deployPath of [path('shop'), path('shop/below'), sites]) {
       const reply = await client.post('/api/projects', { name: 'other', deployPath })
       t.equal(reply.status, 409, deployPath)
@@ -91,7 +91,7 @@ t.test('projects', async t => {
     t.equal((await client.post('/api/projects', { name: 'beside', deployPath: path('shop-old') })).status, 200)
   })
 
-  t.test('update changes what is given, and nothing else', async t => {
+  t.test('an update changes only the given fields', async t => {
     const project = await stage.createProject('blog', { description: 'first' })
     const address = `/api/projects/${project.id}`
     const changes = {
@@ -113,7 +113,11 @@ t.test('projects', async t => {
     t.match(unbound.body.project, { pm2AppName: null, maxDiskMb: null, allowClientScripts: null, name: 'Blog' })
     t.equal((await client.put(address, {})).status, 200)
     for (const maxDiskMb of [0, -1, 1.5, '10', 1e12]) {
-      t.match(await client.put(address, { maxDiskMb }), { status: 400, body: { field: 'maxDiskMb' } }, String(maxDiskMb))
+      t.match(
+        await client.put(address, { maxDiskMb }),
+        { status: 400, body: { field: 'maxDiskMb' } },
+        String(maxDiskMb)
+      )
     }
     t.equal((await client.put(address, { deployPath: path('shop') })).status, 409)
     t.equal((await client.put(address, { deployPath: path('blog-2') })).status, 200, 'its own path is not taken')
@@ -121,7 +125,7 @@ t.test('projects', async t => {
     t.match((await client.get(address)).body, { name: 'Blog', deployPath: path('blog-2') })
   })
 
-  t.test('unknown ids are 404', async t => {
+  t.test('answers 404 for unknown ids', async t => {
     t.match(await client.get('/api/projects/proj_unknown'), {
       status: 404,
       body: { success: false, code: 'not_found' }
@@ -134,7 +138,7 @@ t.test('projects', async t => {
     t.equal((await client.get('/api/projects/..%2f..%2fetc')).status, 404)
   })
 
-  t.test('a new token voids the old one', async t => {
+  t.test('a new token replaces the old one', async t => {
     const project = await stage.createProject('tokens')
     const { status, body } = await client.post(`/api/projects/${project.id}/token`)
     t.equal(status, 200)
@@ -151,7 +155,7 @@ t.test('projects', async t => {
     t.equal((await client.put(`/api/projects/${project.id}/pin`, { pinned: 'yes' })).status, 400)
   })
 
-  t.test('changes are audited, without tokens', async t => {
+  t.test('every change is in the audit log, without tokens', async t => {
     const { body, text } = await client.get('/api/audit?limit=500')
     const actions = new Set(body.items.map((item: { action: string }) => item.action))
     for (const action of ['project.create', 'project.update', 'project.regenerate_token'])
@@ -170,7 +174,7 @@ t.test('labels of projects', async t => {
   const three = await createProject('three')
   const idsOf = (reply: { body: Array<{ id: string }> }) => reply.body.map(({ id }) => id)
 
-  t.test('the list is newest first; tagIds are all needed', async t => {
+  t.test('lists projects newest first; a project must have all tagIds', async t => {
     t.same(idsOf(await client.get('/api/projects')), [three.id, two.id, one.id])
     t.same(idsOf(await client.get(`/api/projects?tagIds=${red}`)), [two.id, one.id])
     t.same(idsOf(await client.get(`/api/projects?tagIds=${red},${blue}`)), [two.id])
@@ -179,7 +183,7 @@ t.test('labels of projects', async t => {
     t.same(idsOf(await client.get('/api/projects?tagIds=')), [three.id, two.id, one.id])
   })
 
-  t.test('tagIds replace all; duplicates count once', async t => {
+  t.test('tagIds replace all tags, without duplicates', async t => {
     const { body } = await client.put(`/api/projects/${one.id}`, { tagIds: [blue, blue] })
     t.same(body.project.tagIds, [blue])
     t.same((await client.put(`/api/projects/${one.id}`, { tagIds: [] })).body.project.tagIds, [])
@@ -224,17 +228,17 @@ t.test('deleting a project', async t => {
   const slow = await createProject('slow', { postDeployScript: 'sleep 30' })
   const open = await as(slow.token).open('POST', '/api/deploy/upload', await slowUpload(slow.id))
 
-  t.test('takes its records and their files, and leaves the target', async t => {
+  t.test('deletes its records and their files, but not the target', async t => {
     const { existsSync, readdirSync } = await import('node:fs')
     t.ok(readdirSync(home.deployments).some(name => name.startsWith(deployId)))
     t.match((await client.delete(`/api/projects/${project.id}`)).body, { success: true, message: String })
     t.equal((await client.get(`/api/logs/${deployId}`)).status, 404)
     t.notOk(readdirSync(home.deployments).some(name => name.startsWith(deployId)))
     t.ok(existsSync(join(sites, 'shop/index.html')))
-    t.equal((await as(project.token).get('/api/logs')).status, 401, 'its token is void')
+    t.equal((await as(project.token).get('/api/logs')).status, 401, 'its token is not valid')
   })
 
-  t.test('is refused while a deployment runs; so is another deployPath', async t => {
+  t.test('is refused while a deployment runs, and so is a change of the deployPath', async t => {
     const refused = await client.delete(`/api/projects/${slow.id}`)
     t.equal(refused.status, 409)
     t.match(refused.body, { code: 'deployment_running' })
@@ -255,7 +259,7 @@ t.test('deleting a project', async t => {
   }
 })
 
-t.test('recent scripts are those of the last success that ran any', async t => {
+t.test('recent scripts are those of the last successful deployment that ran scripts', async t => {
   const { client, createProject, as, sites } = await startServer(t)
   mkdirSync(join(sites, 'shop'))
   writeFileSync(join(sites, 'shop/old.txt'), 'old')
@@ -271,7 +275,7 @@ t.test('recent scripts are those of the last success that ran any', async t => {
   t.same((await client.get(address)).body, { deployId, preDeployScript: '', postDeployScript: 'echo done' })
 })
 
-t.test('system paths are open where the operator of the server says so', async t => {
+t.test('system paths are allowed if the operator of the server allows them', async t => {
   const { client } = await startServer(t, { allowSystemPaths: true })
   const made = await client.post('/api/projects', { name: 'jobs', deployPath: '/etc/cron.d/svc-test' })
   t.equal(made.status, 200)

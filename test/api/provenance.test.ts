@@ -6,13 +6,20 @@ import { zipOf } from '../support/zip.js'
 
 const commit = '0123456789abcdef0123456789abcdef01234567'
 const claim = {
-  source: 'cli', commit, branch: 'feature/prices', tag: 'v2', author: 'Ada', subject: 'Lower the prices', dirty: false,
-  repository: 'https://ci:hunter2@git.test/team/shop.git', by: null,
+  source: 'cli',
+  commit,
+  branch: 'feature/prices',
+  tag: 'v2',
+  author: 'Ada',
+  subject: 'Lower the prices',
+  dirty: false,
+  repository: 'https://ci:hunter2@git.test/team/shop.git',
+  by: null,
   ci: { system: 'Woodpecker', run: '7', url: 'https://ci.test/7', actor: 'ada' }
 }
 const kept = { ...claim, repository: 'https://git.test/team/shop.git' }
 
-t.test('where a deployment comes from is claimed, kept, filtered and linked', async t => {
+t.test('provenance is sent, stored, filtered and linked', async t => {
   const stage = await startServer(t)
   const { client, as, home } = stage
   const shop = await stage.createProject('shop')
@@ -29,16 +36,19 @@ t.test('where a deployment comes from is claimed, kept, filtered and linked', as
   const blank = idOf(await push(' '))
   const main = idOf(await push(JSON.stringify({ branch: 'main', commit: 'f'.repeat(40) }), other))
 
-  await t.test('the record, for everybody who may see it', async t => {
+  await t.test('the record contains it for every caller with access', async t => {
     t.strictSame((await client.get(`/api/logs/${first}`)).body.provenance, kept)
     t.strictSame((await as(shop.token).get(`/api/logs/${first}?output=end`)).body.provenance, kept)
     t.equal((await client.get(`/api/logs/${plain}`)).body.provenance, null)
     t.equal((await client.get(`/api/logs/${blank}`)).body.provenance, null)
     await stage.restart()
-    t.strictSame((await client.get('/api/logs?output=none')).body.map((row: { provenance: unknown }) => row.provenance !== null), [true, false, false, true])
+    t.strictSame(
+      (await client.get('/api/logs?output=none')).body.map((row: { provenance: unknown }) => row.provenance !== null),
+      [true, false, false, true]
+    )
   })
 
-  await t.test('lists by branch and by commit', async t => {
+  await t.test('lists can be filtered by branch and by commit', async t => {
     const cases: Array<[query: string, ids: string[]]> = [
       ['branch=feature/prices', [first]],
       ['branch=feature', []],
@@ -57,7 +67,11 @@ t.test('where a deployment comes from is claimed, kept, filtered and linked', as
     ]
     for (const [query, ids] of cases) {
       const { body, headers } = await client.get(`/api/logs?output=none&${query}`)
-      t.strictSame(body.map(({ id }: { id: string }) => id), ids, query)
+      t.strictSame(
+        body.map(({ id }: { id: string }) => id),
+        ids,
+        query
+      )
       t.equal(headers['x-total-count'], String(ids.length), query)
     }
     for (const digits of ['012', 'xyz1', '%', "0123'", '0'.repeat(65)]) {
@@ -66,16 +80,16 @@ t.test('where a deployment comes from is claimed, kept, filtered and linked', as
     }
   })
 
-  await t.test('a rollback has the provenance of the deployment it goes back to', async t => {
+  await t.test('a rollback has the provenance of its source', async t => {
     const { body } = await client.post(`/api/deployments/${first}/rollback`, { message: 'Prices were wrong' })
     const record = (await client.get(`/api/logs/${body.deployId}`)).body
     t.strictSame(record.provenance, kept)
     t.match(record, { rollbackOf: first, message: 'Prices were wrong' })
   })
 
-  await t.test('what cannot be read is refused, names its field, and leaves no file', async t => {
+  await t.test('refuses an invalid value with the name of its field, and keeps no file', async t => {
     const cases: Array<[string, string, RegExp]> = [
-      ['{', 'provenance', /not JSON/],
+      ['{', 'provenance', /not valid JSON/],
       ['"main"', 'provenance', /"provenance" must be an object/],
       ['[]', 'provenance', /must be an object/],
       ['{"branch": 5}', 'provenance.branch', /"provenance.branch" must be a string or null/],
@@ -88,11 +102,19 @@ t.test('where a deployment comes from is claimed, kept, filtered and linked', as
       t.match(await push(given), { status: 400, body: { field, error } }, given.slice(0, 60))
     }
     t.same(readdirSync(home.tmp), [])
-    t.match(eventsOf(await push(`{"filler": "${'x'.repeat(16_000)}"}`)).at(-1), { status: 'success' }, 'unknown keys are ignored')
+    t.match(
+      eventsOf(await push(`{"filler": "${'x'.repeat(16_000)}"}`)).at(-1),
+      { status: 'success' },
+      'unknown keys are ignored'
+    )
   })
 
-  await t.test('commit_url: the page of a commit', async t => {
-    t.equal((await client.get(`/api/logs/${first}`)).body.commitUrl, undefined, 'nobody has said where git.test shows commits')
+  await t.test('commit_url decides the URL of a commit', async t => {
+    t.equal(
+      (await client.get(`/api/logs/${first}`)).body.commitUrl,
+      undefined,
+      'nobody has said where git.test shows commits'
+    )
     await client.put('/api/settings', { commit_url: 'https://git.test/{repository}/c/{commit}' })
     const address = `https://git.test/team/shop/c/${commit}`
     t.equal((await client.get(`/api/logs/${first}`)).body.commitUrl, address)

@@ -3,7 +3,13 @@ import { checkOwn, createRecords } from '../../lib/api/records.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 
-const row = { id: 'dep_a', projectId: 'proj_a', provenance: null as unknown, steps: [] as unknown, scripts: [] as unknown } as DeploymentRow
+const row = {
+  id: 'dep_a',
+  projectId: 'proj_a',
+  provenance: null as unknown,
+  steps: [] as unknown,
+  scripts: [] as unknown
+} as DeploymentRow
 const requestBy = (role: string, projectId: string | null) => ({ actor: { role, projectId } }) as ApiRequest
 
 const settings = { text: () => 'https://git.test/{repository}?at={commit}' }
@@ -18,7 +24,7 @@ const records = createRecords({
   }
 })
 
-t.test('who may see a record', async t => {
+t.test('a project token only finds records of its project', async t => {
   t.equal(records.find(requestBy('admin', null), 'dep_a'), row)
   t.equal(records.find(requestBy('project', 'proj_a'), 'dep_a'), row)
   t.throws(() => records.find(requestBy('project', 'proj_b'), 'dep_a'), { kind: 'forbidden', code: 'other_project' })
@@ -26,14 +32,16 @@ t.test('who may see a record', async t => {
   t.throws(() => checkOwn(requestBy('project', null), 'proj_a'), { kind: 'forbidden', code: 'other_project' })
 })
 
-t.test('how much of the output it carries', async t => {
+t.test('a record contains the end of its output', async t => {
   t.same(await records.complete(row), { ...row, output: `${1024 * 1024} false` })
   t.same(await records.complete(row, { timestamps: true }), { ...row, output: `${1024 * 1024} true` })
   t.same(await records.listed(row), { ...row, output: '4096 false', outputTruncated: true })
   t.same(records.bare(row), row)
 })
 
-t.test('the page of its commit', async t => {
+t.test('a record contains the URL of its commit', async t => {
   const provenance = { commit: 'a'.repeat(40), repository: 'git.test:team/shop.git' }
-  t.match(records.bare({ ...row, provenance } as DeploymentRow), { commitUrl: `https://git.test/team/shop?at=${'a'.repeat(40)}` })
+  t.match(records.bare({ ...row, provenance } as DeploymentRow), {
+    commitUrl: `https://git.test/team/shop?at=${'a'.repeat(40)}`
+  })
 })

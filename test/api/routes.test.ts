@@ -1,9 +1,12 @@
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
-import { publicBody } from '../../lib/http/route.js'
+import { publicBody } from '../../lib/http/core/route.js'
 import { startServer } from '../support/server.js'
 
-/** The API as it is promised; access.test.ts asks each row with every credential. A row that comes or goes must come or go here, too: this list is read by people. */
+/**
+ * All routes of the API, as a list for people. Add and remove routes here, too. access.test.ts tests their
+ * authorization.
+ */
 const promised = `
 GET /api/health public
 GET /api/health/detail admin
@@ -103,12 +106,12 @@ GET /api/openapi.json public
 t.test('the routes', async t => {
   const stage = await startServer(t)
 
-  t.test('the table is the one that is promised', async t => {
+  t.test('the table contains exactly the listed routes', async t => {
     const routes = apiRoutes(stage.server.services.api)
     t.equal(routes.map(({ method, path, auth }) => `${method} ${path} ${auth}`).join('\n'), promised.trim())
   })
 
-  t.test('a refusal says why, before anybody looks at the body', async t => {
+  t.test('a refusal is sent before the body is read', async t => {
     const project = await stage.createProject('shop')
     const refusals = [
       { token: null, status: 401, code: 'unauthorized' },
@@ -116,11 +119,14 @@ t.test('the routes', async t => {
       { token: project.token, status: 403, code: 'forbidden' }
     ]
     for (const { token, status, code } of refusals) {
-      t.match(await stage.as(token).send('POST', '/api/projects', { body: '{' }), { status, body: { success: false, error: String, code } })
+      t.match(await stage.as(token).send('POST', '/api/projects', { body: '{' }), {
+        status,
+        body: { success: false, error: String, code }
+      })
     }
   })
 
-  t.test('what anybody may send is small and soon over', async t => {
+  t.test('public routes accept only small bodies, for a short time', async t => {
     const open = apiRoutes(stage.server.services.api).filter(({ auth }) => auth === 'public')
     for (const { path, body = publicBody } of open) t.ok(body.maxBytes <= 8192 && body.totalMs <= 20_000, path)
     const large = { headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token: 'x'.repeat(9000) }) }
@@ -129,12 +135,12 @@ t.test('the routes', async t => {
     }
   })
 
-  t.test('HEAD is authorised like GET', async t => {
+  t.test('HEAD is authorized like GET', async t => {
     t.equal((await stage.as(null).send('HEAD', '/api/projects')).status, 401)
     t.equal((await stage.client.send('HEAD', '/api/projects')).status, 200)
   })
 
-  t.test('what is not in the table is 404, another method 405', async t => {
+  t.test('answers 404 for an unknown path and 405 for an unknown method', async t => {
     t.equal((await stage.as(null).get('/api/nothing')).status, 404)
     t.equal((await stage.client.get('/api/projects/a/b/c')).status, 404)
     const reply = await stage.client.send('PATCH', '/api/projects')

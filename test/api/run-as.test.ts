@@ -1,9 +1,21 @@
 /*
- * Projects with users of their own, on a real server that runs as root: two projects, two users, and everything that one
- * may try on the other and on svc.
+ * Projects that run as different users, on a real server that runs as root: two projects, two users, and every attack
+ * of one user on the other and on svc.
  */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -22,7 +34,7 @@ interface Owner {
   project: Project
 }
 
-/** A project in a directory that its user alone may enter. */
+/** A project in a directory that only its user can enter. */
 async function ownedProject(stage: Stage, top: string, name: string): Promise<Owner> {
   const user = await findIdentity(name)
   const directory = join(top, name)
@@ -32,11 +44,20 @@ async function ownedProject(stage: Stage, top: string, name: string): Promise<Ow
   return { user, directory, project }
 }
 
-async function push(stage: Stage, { project }: Owner, files: Record<string, string>, fields: Record<string, string> = {}) {
+async function push(
+  stage: Stage,
+  { project }: Owner,
+  files: Record<string, string>,
+  fields: Record<string, string> = {}
+) {
   const { contentType, body } = formOf([
-    ['projectId', project.id], ['file', { filename: 'a.zip', bytes: await zipOf(files) }], ...Object.entries(fields)
+    ['projectId', project.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf(files) }],
+    ...Object.entries(fields)
   ])
-  const reply = await stage.as(project.token).send('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
+  const reply = await stage
+    .as(project.token)
+    .send('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
   const events = eventsOf(reply) as Array<{ event: string; data?: string; status?: string; deployId?: string }>
   return { last: events.at(-1), lines: events.flatMap(({ data }) => data ?? []) }
 }
@@ -49,41 +70,62 @@ t.test('projects with users of their own', options, async t => {
   const one = await ownedProject(stage, top, 'nobody')
   const other = await ownedProject(stage, top, 'daemon')
 
-  t.test('who may be named, and what is refused', async t => {
+  t.test('refuses users that must not be used', async t => {
     const cases: Array<[fields: object, field: string, why: RegExp]> = [
       [{ runAs: 'root' }, 'runAs', /rights of root/],
-      [{ runAs: 'no-such-user-here' }, 'runAs', /does not know/],
-      [{ runAs: '-x' }, 'runAs', /not the name of a user/],
+      [{ runAs: 'no-such-user-here' }, 'runAs', /no such user/],
+      [{ runAs: '-x' }, 'runAs', /not a valid user name/],
       [{ runAs: 7 }, 'runAs', /string/],
       [{ umask: '9' }, 'umask', /three octal digits/]
     ]
     for (const [fields, field, why] of cases) {
       const { status, body } = await stage.client.put(`/api/projects/${one.project.id}`, fields)
-      t.match({ status, body }, { status: 400, body: { code: 'invalid_field', error: why } }, `${field}: ${JSON.stringify(fields)}`)
+      t.match(
+        { status, body },
+        { status: 400, body: { code: 'invalid_field', error: why } },
+        `${field}: ${JSON.stringify(fields)}`
+      )
     }
     t.match((await stage.client.get(`/api/projects/${one.project.id}`)).body, { runAs: 'nobody', umask: '027' })
     const plain = await stage.createProject('plain')
-    t.match((await stage.client.put(`/api/projects/${plain.id}`, { runAs: '', umask: '' })).body, { project: { runAs: null, umask: null } })
+    t.match((await stage.client.put(`/api/projects/${plain.id}`, { runAs: '', umask: '' })).body, {
+      project: { runAs: null, umask: null }
+    })
   })
 
-  t.test('secrets reach the scripts of the user, and no list of processes', async t => {
+  t.test('secrets reach the scripts of the user, but not the list of processes', async t => {
     const variables = [{ name: 'PASSWORD', value: 'correct-horse-battery', secret: true }]
     t.equal((await stage.client.put(`/api/projects/${one.project.id}/variables`, { variables })).status, 200)
-    const postDeploy = '[ ${#PASSWORD} = 21 ] && echo "it is $PASSWORD"; cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "[c]orrect-horse"'
+    const postDeploy =
+      '[ ${#PASSWORD} = 21 ] && echo "it is $PASSWORD"; cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "[c]orrect-horse"'
     const { lines } = await push(stage, one, { 'index.html': 'x' }, { postDeploy })
     t.ok(lines.includes('it is ***'), lines.join('\n'))
-    t.ok(lines.includes('0'), 'no command line has it')
+    t.ok(lines.includes('0'), 'no command line contains it')
     await stage.client.put(`/api/projects/${one.project.id}/variables`, { variables: [] })
   })
 
-  t.test('scripts and files have the rights of the user, and the umask of the project', async t => {
-    const script = 'id -un; id -Gn; umask; pwd; echo "home $HOME secret ${ROOTS_SECRET:-none}"; grep NoNewPrivs /proc/self/status; cat "$SVC_CHANGES"; touch by-script'
+  t.test('scripts and files have the permissions of the user and the umask of the project', async t => {
+    const script =
+      'id -un; id -Gn; umask; pwd; echo "home $HOME secret ${ROOTS_SECRET:-none}"; grep NoNewPrivs /proc/self/status; cat "$SVC_CHANGES"; touch by-script'
     const groups = spawnSync('id', ['-Gn', 'nobody'], { encoding: 'utf8' }).stdout.trim()
-    const { last, lines } = await push(stage, one, { 'index.html': 'one', 'sub/page.html': 'two' }, { preDeploy: 'id -un', postDeploy: script })
+    const { last, lines } = await push(
+      stage,
+      one,
+      { 'index.html': 'one', 'sub/page.html': 'two' },
+      { preDeploy: 'id -un', postDeploy: script }
+    )
     t.match(last, { event: 'status', status: 'success' })
     const said = lines.filter(line => !line.startsWith('→'))
-    t.match(said.join('\n'), `nobody\nnobody\n${groups}\n0027\n${one.directory}\nhome ${one.user.home} secret none\nNoNewPrivs:\t1\nindex.html\nsub/page.html`)
-    for (const [name, mode] of [['index.html', 0o640], ['sub', 0o750], ['sub/page.html', 0o640], ['by-script', 0o640]] as const) {
+    t.match(
+      said.join('\n'),
+      `nobody\nnobody\n${groups}\n0027\n${one.directory}\nhome ${one.user.home} secret none\nNoNewPrivs:\t1\nindex.html\nsub/page.html`
+    )
+    for (const [name, mode] of [
+      ['index.html', 0o640],
+      ['sub', 0o750],
+      ['sub/page.html', 0o640],
+      ['by-script', 0o640]
+    ] as const) {
       const stats = statSync(join(one.directory, name))
       t.strictSame([stats.uid, stats.gid, stats.mode & 0o777], [one.user.uid, one.user.gid, mode], name)
     }
@@ -91,31 +133,54 @@ t.test('projects with users of their own', options, async t => {
     await until(() => !existsSync(list), { what: 'the list of changes goes with the end of the deployment' })
   })
 
-  t.test('neither can read, write or signal anything of the other, or of svc', async t => {
-    await push(stage, other, { 'secret.txt': 'of the other' }, { postDeploy: 'sleep 60 >/dev/null 2>&1 & echo $! > pid' })
+  t.test('no user can read, write or signal anything of the other or of svc', async t => {
+    await push(
+      stage,
+      other,
+      { 'secret.txt': 'of the other' },
+      { postDeploy: 'sleep 60 >/dev/null 2>&1 & echo $! > pid' }
+    )
     const pid = readFileSync(join(other.directory, 'pid'), 'utf8').trim()
     t.teardown(() => spawnSync('kill', [pid]))
     const { home } = stage
     const tries = [
-      `cat ${other.directory}/secret.txt`, `ls ${other.directory}`, `cd ${other.directory}`, `touch ${other.directory}/planted`,
-      `rm -rf ${other.directory}`, `kill ${pid}`, `cat /proc/${pid}/environ`, `ls /proc/${pid}/fd`,
-      `cat ${home.configFile}`, `ls ${home.directory}`, `touch ${home.directory}/.env.local`, `ls ${home.deployments}`,
-      `kill -9 ${process.pid}`, `cat /proc/${process.pid}/environ`, `ls /proc/${process.pid}/fd`, `cat /etc/shadow`
+      `cat ${other.directory}/secret.txt`,
+      `ls ${other.directory}`,
+      `cd ${other.directory}`,
+      `touch ${other.directory}/planted`,
+      `rm -rf ${other.directory}`,
+      `kill ${pid}`,
+      `cat /proc/${pid}/environ`,
+      `ls /proc/${pid}/fd`,
+      `cat ${home.configFile}`,
+      `ls ${home.directory}`,
+      `touch ${home.directory}/.env.local`,
+      `ls ${home.deployments}`,
+      `kill -9 ${process.pid}`,
+      `cat /proc/${process.pid}/environ`,
+      `ls /proc/${process.pid}/fd`,
+      `cat /etc/shadow`
     ]
-    const script = tries.map(command => `if (${command}) >/dev/null 2>&1; then echo 'could: ${command}'; else echo refused; fi`).join('\n')
+    const script = tries
+      .map(command => `if (${command}) >/dev/null 2>&1; then echo 'could: ${command}'; else echo refused; fi`)
+      .join('\n')
     const { last, lines } = await push(stage, one, { 'index.html': 'three' }, { postDeploy: script })
     t.match(last, { status: 'success' })
-    t.strictSame(lines.filter(line => line.startsWith('could')), [])
+    t.strictSame(
+      lines.filter(line => line.startsWith('could')),
+      []
+    )
     t.equal(lines.filter(line => line === 'refused').length, tries.length)
     t.strictSame(readdirSync(other.directory).sort(), ['pid', 'secret.txt'])
-    t.equal(spawnSync('kill', ['-0', pid]).status, 0, 'the process of the other runs on')
+    t.equal(spawnSync('kill', ['-0', pid]).status, 0, 'the process of the other user still runs')
   })
 
-  t.test('links of one lead the server nowhere', async t => {
+  t.test('links of one user do not give access to files of another', async t => {
     symlinkSync(join(other.directory, 'secret.txt'), join(one.directory, 'file-link'))
     symlinkSync(other.directory, join(one.directory, 'folder-link'))
     symlinkSync(stage.home.directory, join(one.directory, 'home-link'))
-    const ask = (path: string) => stage.client.get(`/api/projects/${one.project.id}/file?path=${encodeURIComponent(path)}`)
+    const ask = (path: string) =>
+      stage.client.get(`/api/projects/${one.project.id}/file?path=${encodeURIComponent(path)}`)
     for (const path of ['file-link', 'folder-link/secret.txt', 'home-link/svc.db']) {
       const { status, text } = await ask(path)
       t.ok(status === 403 || status === 404, `${path}: ${status}`)
@@ -127,14 +192,22 @@ t.test('projects with users of their own', options, async t => {
     for (const name of ['file-link', 'folder-link', 'home-link']) rmSync(join(one.directory, name))
   })
 
-  t.test('svc shows, measures, packs and rolls back what the user alone may read', async t => {
+  t.test('svc shows, measures, packs and rolls back files that only the user can read', async t => {
     const { id } = one.project
     writeFileSync(join(one.directory, 'own.txt'), 'made by hand', { mode: 0o600 })
     chownSync(join(one.directory, 'own.txt'), one.user.uid, one.user.gid)
     const { body: entries } = await stage.client.get(`/api/projects/${id}/files`)
-    t.match(entries.map(({ name }: { name: string }) => name), ['sub', 'by-script', 'index.html', 'own.txt'])
-    t.match((await stage.client.get(`/api/projects/${id}/file?path=own.txt`)).body, { type: 'text', content: 'made by hand' })
-    const part = await stage.client.send('GET', `/api/projects/${id}/download?path=own.txt`, { headers: { range: 'bytes=5-6' } })
+    t.match(
+      entries.map(({ name }: { name: string }) => name),
+      ['sub', 'by-script', 'index.html', 'own.txt']
+    )
+    t.match((await stage.client.get(`/api/projects/${id}/file?path=own.txt`)).body, {
+      type: 'text',
+      content: 'made by hand'
+    })
+    const part = await stage.client.send('GET', `/api/projects/${id}/download?path=own.txt`, {
+      headers: { range: 'bytes=5-6' }
+    })
     t.match(part, { status: 206, text: 'by' })
     const { body: storage } = await stage.client.get('/api/storage')
     const usage = storage.projects.find(({ projectId }: { projectId: string }) => projectId === id)
@@ -148,7 +221,7 @@ t.test('projects with users of their own', options, async t => {
     t.equal(statSync(join(one.directory, 'index.html')).uid, one.user.uid)
   })
 
-  t.test('a target without an archive is packed with the rights of the user', async t => {
+  t.test('a target without an archive is packed with the permissions of the user', async t => {
     const directory = join(top, 'packed')
     mkdirSync(directory, { mode: 0o700 })
     writeFileSync(join(directory, 'kept.txt'), 'kept', { mode: 0o600 })
@@ -159,21 +232,21 @@ t.test('projects with users of their own', options, async t => {
     t.match(reply.text, `artifacts/${project.id}.zip`)
   })
 
-  t.test('a target that the user may not make, or write in, is refused in a sentence', async t => {
+  t.test('refuses a target that the user cannot create or write', async t => {
     const closed = await stage.createProject('closed', { deployPath: join(top, 'of-root', 'site'), runAs: 'nobody' })
     const { last, lines } = await push(stage, { ...one, project: closed }, { a: 'a' })
     t.match(last, { status: 'failed' })
-    t.match(lines.join('\n'), /The target cannot be made/)
+    t.match(lines.join('\n'), /Cannot create the target/)
     t.notOk(existsSync(join(top, 'of-root')))
   })
 
-  t.test('a cancel ends the script of the user, and all that it started', async t => {
+  t.test('a cancel ends the script of the user and all its processes', async t => {
     const pushing = push(stage, one, { 'index.html': 'x' }, { preDeploy: 'sleep 600 & echo $! > cancelled; wait' })
     const file = join(one.directory, 'cancelled')
     await until(() => existsSync(file) && readFileSync(file, 'utf8') !== '')
     const { body: running } = await stage.client.get(`/api/logs?projectId=${one.project.id}&status=running`)
     t.equal((await stage.client.post(`/api/deployments/${running[0].id}/cancel`)).status, 200)
     t.match((await pushing).last, { status: 'failed' })
-    t.notOk(existsSync(`/proc/${readFileSync(file, 'utf8').trim()}/cwd`), 'its child is gone')
+    t.notOk(existsSync(`/proc/${readFileSync(file, 'utf8').trim()}/cwd`), 'its child process has ended')
   })
 })

@@ -1,23 +1,31 @@
 import t from 'tap'
 import { runReply } from '../../lib/api/run-reply.js'
-import { storedLine } from '../../lib/deploy/stored-output.js'
-import type { StoredBlock } from '../../lib/deploy/stored-output.js'
+import { storedLine } from '../../lib/deploy/output/stored-output.js'
+import type { StoredBlock } from '../../lib/deploy/output/stored-output.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { startServer } from '../support/http-server.js'
 
-t.test('lines as they come, then how it ended', async t => {
+t.test('sends lines while they arrive, then the result', async t => {
   async function* follow(): AsyncIterable<StoredBlock> {
     for (const text of ['one', 'two "quoted"']) {
       yield { bytes: Buffer.from(storedLine('2030-01-01T00:00:00.000Z', text)), offset: 0 }
     }
   }
   const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
-  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, 'https://deploy.example.org/deployments/dep_a')
+  const reply = runReply(
+    { deployId: 'dep_a', finished: Promise.resolve(row) },
+    { follow, unrecorded: () => null },
+    'https://deploy.example.org/deployments/dep_a'
+  )
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   t.same(reply.headers['x-svc-deploy-url'], 'https://deploy.example.org/deployments/dep_a')
   const written: string[] = []
   const { signal } = new AbortController()
-  await reply.run({ signal, write: async chunk => void written.push(String(chunk)), sendHead: () => void written.push('head ') })
+  await reply.run({
+    signal,
+    write: async chunk => void written.push(String(chunk)),
+    sendHead: () => void written.push('head ')
+  })
   t.equal(
     written.join(''),
     [
@@ -29,42 +37,58 @@ t.test('lines as they come, then how it ended', async t => {
   )
 })
 
-t.test('an output that cannot be read changes neither the head nor how it ended', async t => {
+t.test('an unreadable output changes neither the headers nor the result', async t => {
   const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
   const follow = (): AsyncIterable<StoredBlock> => ({
     [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('EIO: i/o error, read\nforged')) })
   })
-  const { url } = await startServer(t, [{
-    method: 'GET', path: '/run', auth: 'public',
-    handle: () => runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
-  }])
+  const { url } = await startServer(t, [
+    {
+      method: 'GET',
+      path: '/run',
+      auth: 'public',
+      handle: () =>
+        runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
+    }
+  ])
   const answer = await fetch(`${url}/run`)
   t.equal(answer.status, 200)
   t.equal(answer.headers.get('x-svc-deploy-id'), 'dep_a')
-  t.strictSame((await answer.text()).trim().split('\n').map(line => JSON.parse(line)), [
-    { event: 'log', data: '✗ the output cannot be read: EIO: i/o error, read\\nforged' },
-    { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' }
-  ])
+  t.strictSame(
+    (await answer.text())
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line)),
+    [
+      { event: 'log', data: '✗ Cannot read the output: EIO: i/o error, read\\nforged' },
+      { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' }
+    ]
+  )
 })
 
-t.test('the head comes before the first line', async t => {
+t.test('sends the headers before the first line', async t => {
   let begin: () => void = () => {}
   const begun = new Promise<void>(resolve => (begin = resolve))
   async function* follow(): AsyncIterable<StoredBlock> {
     await begun
   }
   const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
-  const { url } = await startServer(t, [{
-    method: 'GET', path: '/run', auth: 'public',
-    handle: () => runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
-  }])
+  const { url } = await startServer(t, [
+    {
+      method: 'GET',
+      path: '/run',
+      auth: 'public',
+      handle: () =>
+        runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
+    }
+  ])
   const answer = await fetch(`${url}/run`)
   t.equal(answer.headers.get('x-svc-deploy-id'), 'dep_a')
   begin()
   t.match(await answer.text(), /"status":"success"/)
 })
 
-t.test('an end that is not recorded yet is told, and how it ended all the same', async t => {
+t.test('reports that the result is not recorded yet, and the result', async t => {
   async function* follow(): AsyncIterable<StoredBlock> {}
   const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
   const deployer = { follow, unrecorded: (id: string) => `the end of ${id} is not recorded yet` }

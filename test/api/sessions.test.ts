@@ -6,9 +6,9 @@ import { startServer, adminToken } from '../support/server.js'
 import { eventsOf } from '../support/client.js'
 import { signIn } from '../support/session.js'
 import { zipOf } from '../support/zip.js'
-import { serve } from '../../lib/main/serve.js'
+import { serve } from '../../lib/server/serve.js'
 
-t.test('a sign-in with a session: cookie, header, list, sign-out', async t => {
+t.test('a login with a session: cookie, header, list and logout', async t => {
   const stage = await startServer(t, { base: '/deploy' })
   const nobody = stage.as(null)
   const plain = await nobody.post('/api/auth/login', { token: adminToken })
@@ -17,22 +17,55 @@ t.test('a sign-in with a session: cookie, header, list, sign-out', async t => {
   const wrong = await nobody.post('/api/auth/login', { token: 'wrong', session: true })
   t.match(wrong, { status: 401, body: { code: 'wrong_token' } })
   t.equal(wrong.headers['set-cookie'], undefined)
-  t.match(await nobody.post('/api/auth/login', { token: adminToken, session: 'yes' }), { status: 400, body: { field: 'session' } })
+  t.match(await nobody.post('/api/auth/login', { token: adminToken, session: 'yes' }), {
+    status: 400,
+    body: { field: 'session' }
+  })
 
   const one = await signIn(nobody)
   t.match(one.setCookie, /; Path=\/deploy\/; Max-Age=604800; HttpOnly; SameSite=Strict$/)
   const { cookie } = one
-  t.match((await nobody.get('/api/auth/session', { cookie })).body, { role: 'admin', name: 'admin', id: one.id, csrf: one.csrf, expiresAt: one.expiresAt })
-  t.match((await stage.client.get('/api/auth/session')).body, { role: 'admin', name: 'admin', id: null, csrf: null, expiresAt: null })
+  t.match((await nobody.get('/api/auth/session', { cookie })).body, {
+    role: 'admin',
+    name: 'admin',
+    id: one.id,
+    csrf: one.csrf,
+    expiresAt: one.expiresAt
+  })
+  t.match((await stage.client.get('/api/auth/session')).body, {
+    role: 'admin',
+    name: 'admin',
+    id: null,
+    csrf: null,
+    expiresAt: null
+  })
   t.equal((await nobody.get('/api/auth/session')).status, 401)
 
   const other = await signIn(nobody, { remember: false, headers: { 'user-agent': 'Other/1' } })
   const { body } = await nobody.get('/api/sessions', { cookie })
-  t.match(body.sessions.find((each: { id: string }) => each.id === one.id), { current: true, remember: true, ip: '127.0.0.1' })
-  t.match(body.sessions.find((each: { id: string }) => each.id === other.id), { current: false, remember: false, userAgent: 'Other/1' })
-  t.same(Object.keys(body.sessions[0]).sort(), ['createdAt', 'current', 'expiresAt', 'id', 'ip', 'lastUsedAt', 'remember', 'userAgent'])
+  t.match(
+    body.sessions.find((each: { id: string }) => each.id === one.id),
+    { current: true, remember: true, ip: '127.0.0.1' }
+  )
+  t.match(
+    body.sessions.find((each: { id: string }) => each.id === other.id),
+    { current: false, remember: false, userAgent: 'Other/1' }
+  )
+  t.same(Object.keys(body.sessions[0]).sort(), [
+    'createdAt',
+    'current',
+    'expiresAt',
+    'id',
+    'ip',
+    'lastUsedAt',
+    'remember',
+    'userAgent'
+  ])
 
-  t.match(await nobody.send('DELETE', `/api/sessions/${other.id}`, { headers: { cookie } }), { status: 403, body: { code: 'wrong_csrf' } })
+  t.match(await nobody.send('DELETE', `/api/sessions/${other.id}`, { headers: { cookie } }), {
+    status: 403,
+    body: { code: 'wrong_csrf' }
+  })
   t.equal((await nobody.send('DELETE', `/api/sessions/${other.id}`, { headers: one.headers })).status, 200)
   t.equal((await nobody.get('/api/projects', { cookie: other.cookie })).status, 401)
   t.equal((await nobody.send('DELETE', `/api/sessions/${other.id}`, { headers: one.headers })).status, 404)
@@ -41,7 +74,7 @@ t.test('a sign-in with a session: cookie, header, list, sign-out', async t => {
   t.equal(out.status, 200)
   t.match(out.headers['set-cookie']?.[0], /=; Path=\/deploy\/; Max-Age=0;/)
   t.match(await nobody.get('/api/projects', { cookie }), { status: 401, body: { code: 'unauthorized' } })
-  t.equal((await stage.client.delete('/api/auth/session')).status, 200, 'a bearer has nothing to end')
+  t.equal((await stage.client.delete('/api/auth/session')).status, 200, 'a bearer token has no session to end')
   const { body: audit } = await stage.client.get('/api/audit')
   const actions = audit.items.map(({ action, target }: { action: string; target: string }) => [action, target])
   t.ok(actions.some(([action, target]: string[]) => action === 'auth.logout' && target === one.id))
@@ -49,40 +82,52 @@ t.test('a sign-in with a session: cookie, header, list, sign-out', async t => {
   for (const secret of [one.csrf, cookie.split('=')[1] as string]) t.notMatch(JSON.stringify(audit), secret)
 })
 
-t.test('a session survives a restart, and uploads without the token of the project', async t => {
+t.test('a session survives a restart, and can upload without the token of the project', async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('shop')
   const { headers, cookie } = await signIn(stage.as(null))
   await stage.restart()
-  const form = async (): Promise<Parameters<typeof stage.client.upload>[0]> =>
-    [['projectId', shop.id], ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]]
+  const form = async (): Promise<Parameters<typeof stage.client.upload>[0]> => [
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
+  ]
   t.match(await stage.as(null).upload(await form(), { cookie }), { status: 403, body: { code: 'wrong_csrf' } })
-  t.equal((await stage.client.upload(await form())).status, 401, 'the admin token itself still may not')
+  t.equal((await stage.client.upload(await form())).status, 401, 'the admin token is still refused')
   const reply = await stage.as(null).upload(await form(), headers)
   t.match(eventsOf(reply).at(-1), { event: 'status', status: 'success' })
   const { deployId } = eventsOf(reply).at(-1)
   t.match((await stage.client.get(`/api/logs/${deployId}`)).body, { projectId: shop.id, status: 'success' })
   t.equal((await stage.as(null).get(`/api/logs/${deployId}/output`, { cookie })).status, 200, 'a download')
-  const unknown = await stage.as(null).upload([['projectId', 'proj_unknown'], ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]], headers)
+  const unknown = await stage.as(null).upload(
+    [
+      ['projectId', 'proj_unknown'],
+      ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
+    ],
+    headers
+  )
   t.equal(unknown.status, 404)
 })
 
-t.test('the cookie is secure where a trusted proxy says that the connection is', async t => {
+t.test('the cookie is secure if a trusted proxy reports a secure connection', async t => {
   const stage = await startServer(t, { settings: { trusted_proxies: '127.0.0.1' } })
   const behind = { 'x-forwarded-for': '192.0.2.7', 'x-forwarded-proto': 'https' }
   const { setCookie, cookie } = await signIn(stage.as(null), { headers: behind })
   t.match(setCookie, /^__Secure-svc_session_.*; Secure$/)
   t.equal((await stage.as(null).get('/api/projects', { cookie, ...behind })).status, 200)
   await stage.client.put('/api/settings', { trusted_proxies: '192.0.2.250' })
-  t.notMatch((await signIn(stage.as(null), { headers: behind })).setCookie, /Secure/, 'nobody else is believed')
+  t.notMatch((await signIn(stage.as(null), { headers: behind })).setCookie, /Secure/, 'other addresses are not trusted')
 })
 
-t.test('two servers on one host have cookies of their own', async t => {
+t.test('two servers on one host have different cookies', async t => {
   const one = await startServer(t)
   const directory = join(one.sites, 'other')
   const { locateHome } = await import('../../lib/config/home.js')
   const other = await serve({
-    home: locateHome({ SVC_HOME: directory }, one.sites), port: 0, cwd: one.sites, environment: one.environment, report: { info() {}, warn() {} }
+    home: locateHome({ SVC_HOME: directory }, one.sites),
+    port: 0,
+    cwd: one.sites,
+    environment: one.environment,
+    report: { info() {}, warn() {} }
   })
   t.teardown(() => other.stop({ wait: false }))
   const { createClient } = await import('../support/client.js')
@@ -95,7 +140,7 @@ t.test('two servers on one host have cookies of their own', async t => {
   t.equal((await atOther.get('/api/auth/session', { cookie: first.cookie })).status, 401)
 })
 
-t.test('a revoked session loses its stream at once', async t => {
+t.test('a stream of a revoked session ends immediately', async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('shop', { postDeployScript: 'sleep 600' })
   const { headers, cookie, id } = await signIn(stage.as(null))
@@ -106,14 +151,17 @@ t.test('a revoked session loses its stream at once', async t => {
   const broken = new Promise(resolve => stream.once('close', resolve).on('error', () => {}))
   t.equal((await stage.as(null).send('DELETE', `/api/sessions/${id}`, { headers })).status, 200)
   await broken
-  t.equal(stream.complete, false, 'cut, not ended')
+  t.equal(stream.complete, false, 'cut off, not ended')
   await stage.client.post(`/api/deployments/${deployId}/cancel`)
   ;(await upload).resume()
 })
 
 async function formFor(projectId: string) {
   const { formOf } = await import('../support/client.js')
-  const { contentType, body } = formOf([['projectId', projectId], ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]])
+  const { contentType, body } = formOf([
+    ['projectId', projectId],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
+  ])
   return { headers: { 'content-type': contentType, accept: 'application/x-ndjson' }, body }
 }
 
@@ -123,7 +171,12 @@ function shake(url: string, headers: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), '127.0.0.1', () => {
       const lines = Object.entries({
-        host, upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', ...headers
+        host,
+        upgrade: 'websocket',
+        connection: 'Upgrade',
+        'sec-websocket-version': '13',
+        'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+        ...headers
       }).map(([name, value]) => `${name}: ${value}`)
       socket.write(`GET /api/terminal/ws?cols=80&rows=24 HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
     })
@@ -135,18 +188,22 @@ function shake(url: string, headers: Record<string, string>): Promise<string> {
   })
 }
 
-t.test('a page of another origin opens no terminal with the cookie', async t => {
+t.test('a page of another origin cannot open a terminal with the cookie', async t => {
   const stage = await startServer(t)
   const { cookie } = await signIn(stage.as(null))
   const { origin, port } = new URL(stage.url)
   t.match(await shake(stage.url, { cookie, origin: 'https://evil.example' }), ' 403 ')
-  t.match(await shake(stage.url, { cookie, origin: `http://127.0.0.1:${Number(port) + 1}` }), ' 403 ', 'another port is the same site')
+  t.match(
+    await shake(stage.url, { cookie, origin: `http://127.0.0.1:${Number(port) + 1}` }),
+    ' 403 ',
+    'another port is the same site'
+  )
   t.match(await shake(stage.url, { cookie, origin, 'sec-fetch-site': 'same-site' }), ' 403 ')
   t.match(await shake(stage.url, { origin }), ' 401 ')
   t.match(await shake(stage.url, { cookie, origin }), / (101|501) /)
 })
 
-t.test('sessions do not travel in a backup, and a token in the file ends them', async t => {
+t.test('a backup contains no sessions, and a token in the file ends them', async t => {
   const stage = await startServer(t)
   const { cookie } = await signIn(stage.as(null))
   const { listOthers } = await import('../../lib/backup/contents.js')

@@ -1,12 +1,12 @@
 import t from 'tap'
-import { settingRows } from '../../lib/system/settings.js'
+import { settingRows } from '../../lib/settings/settings.js'
 import { startServer } from '../support/server.js'
 
 t.test('settings', async t => {
   const { client, restart } = await startServer(t)
   const read = async () => (await client.get('/api/settings')).body as Record<string, string>
 
-  t.test('every key is answered, defaults included', async t => {
+  t.test('returns every key, including defaults', async t => {
     const all = await read()
     t.same(Object.keys(all).sort(), settingRows.map(({ key }) => key).sort())
     t.match(all, {
@@ -18,16 +18,19 @@ t.test('settings', async t => {
     for (const value of Object.values(all)) t.type(value, 'string')
   })
 
-  t.test('the schema says of every key what a form needs, and nothing of its value', async t => {
+  t.test('the schema describes every key without its value', async t => {
     await client.put('/api/settings', { webhook_secret: 'a-secret-of-mine' })
     const { settings } = (await client.get('/api/settings/schema')).body
-    t.same(settings.map(({ key }: { key: string }) => key), settingRows.map(({ key }) => key))
+    t.same(
+      settings.map(({ key }: { key: string }) => key),
+      settingRows.map(({ key }) => key)
+    )
     t.match(settings, [{ key: 'webhook_url', type: 'text', unit: null, default: '', help: /\w/ }])
     t.notMatch(JSON.stringify(settings), 'a-secret-of-mine')
     await client.put('/api/settings', { webhook_secret: '' })
   })
 
-  t.test('what is written is kept, over a restart too', async t => {
+  t.test('changes survive a restart', async t => {
     const patch = {
       webhook_url: 'https://hooks.example/a',
       max_upload_size: ' 20 ',
@@ -42,14 +45,14 @@ t.test('settings', async t => {
     t.match(await read(), kept)
   })
 
-  t.test('no limit of the data directory: 0, or empty', async t => {
+  t.test('0 or an empty value removes the limit of the data directory', async t => {
     await client.put('/api/settings', { max_home_size: '5000' })
     t.match(await read(), { max_home_size: '5000' })
     await client.put('/api/settings', { max_home_size: '' })
     t.match(await read(), { max_home_size: '0' })
   })
 
-  t.test('one wrong value: a 400 that names it, and nothing is applied', async t => {
+  t.test('one invalid value is refused with 400 and its name, and nothing is changed', async t => {
     const before = await read()
     const cases: Array<[Record<string, unknown>, string]> = [
       [{ max_upload_size: 'big' }, 'max_upload_size'],
@@ -71,9 +74,9 @@ t.test('settings', async t => {
       t.match(reply, { status: 400, body: { success: false, message: String, field } }, field)
     }
     for (const [key, sentence] of [
-      ['webhookUrl', 'There is no setting "webhookUrl": did you mean "webhook_url"?'],
-      ['keep_archive', 'There is no setting "keep_archive": did you mean "keep_archives"?'],
-      ['colour', 'There is no setting "colour". GET /api/settings lists all']
+      ['webhookUrl', 'Unknown setting "webhookUrl". Did you mean "webhook_url"?'],
+      ['keep_archive', 'Unknown setting "keep_archive". Did you mean "keep_archives"?'],
+      ['colour', 'Unknown setting "colour". GET /api/settings lists all settings']
     ] as const) {
       const reply = await client.put('/api/settings', { script_timeout: '60', [key]: '5' })
       t.match(reply, { status: 400, body: { error: sentence, code: 'unknown_setting', field: key } })
@@ -83,7 +86,7 @@ t.test('settings', async t => {
     t.same(await read(), before)
   })
 
-  t.test('a list of allowed_ips that shuts out its maker is refused', async t => {
+  t.test('refuses allowed_ips without the address of the client', async t => {
     const refused = await client.put('/api/settings', { allowed_ips: '192.0.2.0/24' })
     t.match(refused, { status: 400, body: { code: 'shuts_out_yourself', field: 'allowed_ips' } })
     t.equal((await client.put('/api/settings', { allowed_ips: '192.0.2.0/24, 127.0.0.0/8' })).status, 200)
@@ -91,7 +94,7 @@ t.test('settings', async t => {
     t.equal((await client.put('/api/settings', { allowed_ips: '' })).status, 200)
   })
 
-  t.test('trusted_proxies count at once', async t => {
+  t.test('trusted_proxies apply immediately', async t => {
     const asked = () =>
       client.post(
         '/api/settings/token',
@@ -107,7 +110,7 @@ t.test('settings', async t => {
     t.equal(await ip(), '127.0.0.1')
   })
 
-  t.test('changes are audited by key, never with a value', async t => {
+  t.test('the audit log contains changed keys, never values', async t => {
     await client.put('/api/settings', { global_deploy_token: 'a-deploy-token', webhook_secret: 'a-webhook-secret' })
     const { body, text } = await client.get('/api/audit?action=settings.update&limit=500')
     const keys = body.items.map((item: { target: string }) => item.target)

@@ -1,4 +1,4 @@
-/* Targets that were apart when their projects were made, and have become one, or one inside the other, by a link. */
+/* Targets that were separate when their projects were created. A link has since made them equal or nested. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,8 +8,9 @@ import { formOf } from '../support/client.js'
 import { startServer, type Stage } from '../support/server.js'
 import { openStream, type LiveStream } from '../support/sse.js'
 import { zipOf } from '../support/zip.js'
+import { repetitions } from '../support/thorough.js'
 
-/** Says that it is there, and goes on when somebody opens `sites/go`. */
+/** A script that reports its start, and continues when `sites/go` is opened. */
 const untilReleased = 'mkfifo ../go; echo is here; cat ../go'
 
 interface Watched {
@@ -23,14 +24,19 @@ async function push(stage: Stage, project: Project, files: Record<string, string
     ['postDeploy', postDeploy],
     ['file', { filename: 'a.zip', bytes: await zipOf(files) }]
   ])
-  const reply = await stage.as(project.token).open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
+  const reply = await stage
+    .as(project.token)
+    .open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
   reply.resume()
   if (reply.statusCode !== 200) throw new Error(`The upload was refused: ${reply.statusCode}`)
   const id = reply.headers['x-svc-deploy-id'] as string
   return { id, stream: await openStream(stage.client, `/api/logs/${id}/stream`) }
 }
 
-const line = (pattern: RegExp) => ({ event, data }: { event: string; data: any }) => event === 'log' && pattern.test(data.data)
+const line =
+  (pattern: RegExp) =>
+  ({ event, data }: { event: string; data: any }) =>
+    event === 'log' && pattern.test(data.data)
 
 async function statusOf({ stream }: Watched): Promise<string> {
   return (await stream.next('status')).data.status
@@ -40,7 +46,7 @@ async function release(path: string): Promise<void> {
   await (await open(path, 'w')).close()
 }
 
-/** `sites/b` becomes a link to a place within `sites/a`. */
+/** Replaces `sites/b` by a link to a directory in `sites/a`. */
 function leadInto(stage: Stage, place: string): void {
   rmSync(join(stage.sites, 'b'), { recursive: true, force: true })
   mkdirSync(join(stage.sites, place), { recursive: true })
@@ -56,8 +62,8 @@ for (const place of ['a', 'a/deep/inside']) {
     const fromA = await push(stage, a, { 'who.txt': 'a', 'deep/inside/who.txt': 'a' }, untilReleased)
     await fromA.stream.next(line(/^is here$/))
     const fromB = await push(stage, b, { 'who.txt': 'b' })
-    const waiting = await fromB.stream.next(line(/waits for/))
-    t.equal(waiting.data.data, `→ this deployment waits for ${fromA.id}, which works in the same directory: ${stage.sites}/a`)
+    const waiting = await fromB.stream.next(line(/waiting for/))
+    t.equal(waiting.data.data, `→ waiting for deployment ${fromA.id}, which uses the same directory: ${stage.sites}/a`)
     t.equal(readFileSync(join(stage.sites, place, 'who.txt'), 'utf8'), 'a')
     t.equal((await stage.client.get(`/api/logs/${fromB.id}`)).body.status, 'running')
     await release(join(stage.sites, 'go'))
@@ -67,44 +73,55 @@ for (const place of ['a', 'a/deep/inside']) {
   })
 }
 
-t.test('two that extract many files into one place never undo each other', async t => {
+t.test('two deployments with many files in the same target never undo each other', async t => {
   const stage = await startServer(t)
   const [a, b] = [await stage.createProject('a'), await stage.createProject('b')]
   leadInto(stage, 'a')
-  const files = (of: string) => Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`d${i % 10}/f${i}`, of]))
+  const count = repetitions(800, 3000)
+  const files = (of: string) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`d${i % 10}/f${i}`, of]))
   const zips = { a: files('a'), b: files('b') }
-  const runs = await Promise.all([push(stage, a, zips.a), push(stage, b, zips.b), push(stage, a, zips.a), push(stage, b, zips.b)])
+  const runs = await Promise.all([
+    push(stage, a, zips.a),
+    push(stage, b, zips.b),
+    push(stage, a, zips.a),
+    push(stage, b, zips.b)
+  ])
   t.same(await Promise.all(runs.map(statusOf)), ['success', 'success', 'success', 'success'])
-  const names = readdirSync(join(stage.sites, 'a'), { recursive: true, withFileTypes: true }).filter(each => each.isFile())
+  const names = readdirSync(join(stage.sites, 'a'), { recursive: true, withFileTypes: true }).filter(each =>
+    each.isFile()
+  )
   const contents = new Set(names.map(each => readFileSync(join(each.parentPath, each.name), 'utf8')))
-  t.equal(names.length, 3000)
-  t.equal(contents.size, 1, 'all is of one deployment')
+  t.equal(names.length, count)
+  t.equal(contents.size, 1, 'all files are of one deployment')
 })
 
-t.test('a link that leads elsewhere since the script before the extraction', async t => {
+t.test('follows a link that the pre-deploy script changed, and waits for the other project', async t => {
   const stage = await startServer(t)
-  const [a, b] = [await stage.createProject('a'), await stage.createProject('b', { preDeployScript: 'ln -sfn "$PWD/../a" ../b' })]
+  const [a, b] = [
+    await stage.createProject('a'),
+    await stage.createProject('b', { preDeployScript: 'ln -sfn "$PWD/../a" ../b' })
+  ]
   mkdirSync(join(stage.sites, 'other'))
   rmSync(join(stage.sites, 'b'), { recursive: true, force: true })
   symlinkSync(join(stage.sites, 'other'), join(stage.sites, 'b'))
   const fromA = await push(stage, a, { 'who.txt': 'a' }, untilReleased)
   await fromA.stream.next(line(/^is here$/))
   const fromB = await push(stage, b, { 'who.txt': 'b' })
-  await fromB.stream.next(line(/waits for/))
+  await fromB.stream.next(line(/waiting for/))
   await release(join(stage.sites, 'go'))
   t.same([await statusOf(fromA), await statusOf(fromB)], ['success', 'success'])
   t.equal(readFileSync(join(stage.sites, 'a/who.txt'), 'utf8'), 'b')
   t.notOk(existsSync(join(stage.sites, 'other/who.txt')))
 })
 
-t.test('one that waits can be cancelled, and holds up nobody', async t => {
+t.test('a queued deployment can be cancelled, and delays no other', async t => {
   const stage = await startServer(t)
   const [a, b] = [await stage.createProject('a'), await stage.createProject('b')]
   leadInto(stage, 'a')
   const fromA = await push(stage, a, { 'who.txt': 'a' }, untilReleased)
   await fromA.stream.next(line(/^is here$/))
   const fromB = await push(stage, b, { 'who.txt': 'b' })
-  await fromB.stream.next(line(/waits for/))
+  await fromB.stream.next(line(/waiting for/))
   t.equal((await stage.client.post(`/api/deployments/${fromB.id}/cancel`)).status, 200)
   t.equal(await statusOf(fromB), 'failed')
   await release(join(stage.sites, 'go'))

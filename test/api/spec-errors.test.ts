@@ -8,9 +8,9 @@ import { apiRoutes } from '../../lib/api/routes.js'
 import type { ApiNeeds } from '../../lib/api/routes.js'
 import type { Caller } from '../../lib/auth/bearer.js'
 import type { DiskFigures } from '../../lib/model/machine.js'
-import { createHealth } from '../../lib/system/health.js'
-import { createProbe, type Probe } from '../../lib/system/probe.js'
-import { findPm2 } from '../../lib/system/pm2-program.js'
+import { createHealth } from '../../lib/machine/health.js'
+import { createProbe, type Probe } from '../../lib/machine/probe.js'
+import { findPm2 } from '../../lib/pm2/pm2-program.js'
 import { eventsOf, formOf } from '../support/client.js'
 import type { FormFields, SendOptions } from '../support/client.js'
 import { startServer as startHttp } from '../support/http-server.js'
@@ -24,7 +24,7 @@ import type { Ended } from '../support/svc.js'
 import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
 
-/** Section 7 of the specification, row by row. Every one must be asserted below. */
+/** The rows of section 7 of the specification. Each needs a test below. */
 const conditions = [
   'project id unknown',
   'deployment id unknown',
@@ -45,7 +45,12 @@ const conditions = [
 type Condition = (typeof conditions)[number]
 const asserted = new Set<Condition>()
 
-function section7(condition: Condition, what: string, options: { skip?: string | false }, run: (t: Test) => Promise<void>): void {
+function section7(
+  condition: Condition,
+  what: string,
+  options: { skip?: string | false },
+  run: (t: Test) => Promise<void>
+): void {
   asserted.add(condition)
   void t.test(`§7: ${condition}: ${what}`, options, run)
 }
@@ -56,15 +61,15 @@ interface Answer {
   body: unknown
 }
 
-/** What the server answers. */
+/** Errors that the server answers. */
 interface Row {
   condition: Condition
-  /** Where a condition has several rows. */
+  /** Distinguishes several rows with the same condition. */
   what?: string
   status: number
   body: object
   headers?: Record<string, RegExp>
-  /** What to do first, and then to ask for. */
+  /** Prepares the condition, then sends the request. */
   ask(stage: Stage, t: Test): Promise<Answer>
 }
 
@@ -72,8 +77,18 @@ const refused = { success: false, error: String, code: String }
 const wrong = 'wrong-token-0123456789'
 
 const rows: Row[] = [
-  { condition: 'project id unknown', status: 404, body: refused, ask: ({ client }) => client.get('/api/projects/proj_unknown') },
-  { condition: 'deployment id unknown', status: 404, body: refused, ask: ({ client }) => client.get('/api/logs/dep_unknown') },
+  {
+    condition: 'project id unknown',
+    status: 404,
+    body: refused,
+    ask: ({ client }) => client.get('/api/projects/proj_unknown')
+  },
+  {
+    condition: 'deployment id unknown',
+    status: 404,
+    body: refused,
+    ask: ({ client }) => client.get('/api/logs/dep_unknown')
+  },
   {
     condition: 'webhook-test without webhook_url',
     status: 400,
@@ -108,7 +123,9 @@ const rows: Row[] = [
     condition: 'webhook delivery failure',
     what: 'one retry, an audit entry with the host only',
     status: 200,
-    body: { items: [{ action: 'webhook.send', ok: false, target: /^127\.0\.0\.1:\d+$/, detail: /answered 500, 2 attempts/ }] },
+    body: {
+      items: [{ action: 'webhook.send', ok: false, target: /^127\.0\.0\.1:\d+$/, detail: /answered 500, 2 attempts/ }]
+    },
     async ask(stage, t) {
       await pushWithFailingWebhook(stage, t)
       return auditOf(stage, 'webhook.send')
@@ -150,10 +167,10 @@ const rows: Row[] = [
     condition: 'search or tail stream fault',
     what: 'search',
     status: 200,
-    body: [{ event: 'error', data: { message: /app\.log" cannot be shown: it is no complete gzip file/ } }],
+    body: [{ event: 'error', data: { message: /Cannot show ".*app\.log": the gzip file is incomplete/ } }],
     headers: { 'content-type': /^text\/event-stream/ },
     async ask(stage) {
-      // A compressed log that ends in the middle can be opened, but not read.
+      // A truncated compressed log can be opened, but not read.
       const { source } = await addLog(stage, gzipSync('line\n'.repeat(10_000)).subarray(0, 60))
       const stream = await openStream(stage.client, `${source}/search?q=line`)
       await stream.ended
@@ -164,13 +181,13 @@ const rows: Row[] = [
     condition: 'search or tail stream fault',
     what: 'tail',
     status: 200,
-    body: [{ event: 'snapshot' }, { event: 'error', data: { message: /may not be read: / } }],
+    body: [{ event: 'snapshot' }, { event: 'error', data: { message: /Cannot read "/ } }],
     headers: { 'content-type': /^text\/event-stream/ },
     async ask(stage) {
       const { source, path } = await addLog(stage, 'line\n')
       const stream = await openStream(stage.client, `${source}/stream`)
       await stream.next('snapshot')
-      // Turned while it is followed, to where nobody may look.
+      // The link is changed to a denied path while the file is followed.
       symlinkSync(stage.home.database, `${path}.link`)
       renameSync(`${path}.link`, path)
       await stream.next('error', 20_000)
@@ -183,7 +200,8 @@ const rows: Row[] = [
     what: 'the API wants its header',
     status: 400,
     body: { ...refused, code: 'confirmation_needed' },
-    ask: async ({ client }) => client.send('POST', '/api/migration/import?strategy=overwrite', await packageForm({ schemaVersion: 1 }))
+    ask: async ({ client }) =>
+      client.send('POST', '/api/migration/import?strategy=overwrite', await packageForm({ schemaVersion: 1 }))
   },
   {
     condition: 'package schemaVersion above supported',
@@ -203,11 +221,11 @@ for (const { condition, what, status, body, headers = {}, ask } of rows) {
   })
 }
 
-/** What a command does. */
+/** Errors of commands. */
 interface CommandRow {
   condition: Condition
   skip?: string | false
-  /** What the sentence of the refusal says. */
+  /** The message of the refusal. */
   stderr: RegExp
   run(stage: Stage, t: Test): Promise<Ended>
 }
@@ -221,7 +239,7 @@ const commandRows: CommandRow[] = [
   },
   {
     condition: 'rollback without --yes, no terminal',
-    stderr: /give --yes/,
+    stderr: /[Uu]se --yes/,
     async run(stage) {
       const deployId = await push(stage)
       const env = { SVC_SERVER_URL: stage.url, SVC_TOKEN: adminToken }
@@ -232,12 +250,12 @@ const commandRows: CommandRow[] = [
   },
   {
     condition: 'overwrite import without confirmation',
-    stderr: /give --yes/,
+    stderr: /[Uu]se --yes/,
     run: stage => importPackage(stage, 1, '--strategy', 'overwrite')
   },
   {
     condition: 'package schemaVersion above supported',
-    stderr: /its schemaVersion is 2, this svc knows 1/,
+    stderr: /its schemaVersion is 2, but this svc supports at most 1/,
     run: stage => importPackage(stage, 2)
   }
 ]
@@ -248,11 +266,13 @@ for (const { condition, skip = false, stderr, run } of commandRows) {
   })
 }
 
-/** The id of a deployment to a new project, over. */
+/** Returns the id of a finished deployment of a new project. */
 async function push(stage: Stage, ...fields: FormFields): Promise<string> {
   const project = await stage.createProject('shop')
   const bytes = await zipOf({ 'index.html': 'hello' })
-  return eventsOf(await stage.as(project.token).upload([['projectId', project.id], ...fields, ['file', { filename: 'a.zip', bytes }]])).at(-1).deployId
+  return eventsOf(
+    await stage.as(project.token).upload([['projectId', project.id], ...fields, ['file', { filename: 'a.zip', bytes }]])
+  ).at(-1).deployId
 }
 
 async function pushWithFailingWebhook(stage: Stage, t: Test): Promise<string> {
@@ -262,7 +282,7 @@ async function pushWithFailingWebhook(stage: Stage, t: Test): Promise<string> {
   return push(stage)
 }
 
-/** The answer of the audit log, once it has such an entry. */
+/** Waits for such an entry, and returns the audit log. */
 function auditOf({ client }: Stage, action: string): Promise<Answer> {
   return until(async () => {
     const reply = await client.get(`/api/audit?action=${action}`)
@@ -298,21 +318,29 @@ section7('path without the configured prefix', '404', {}, async t => {
   }
 })
 
-/** The routes of health over a socket, on a store and a disk that can be made to fail. */
+/** Serves the health routes with a store and a disk that can fail. */
 async function startHealth(t: Test) {
   const { store, clock, directory } = await openStage(t)
   const world = { dbOk: true, percentUsed: 50 as number | null, home: directory }
   const disk = (): DiskFigures => ({ freeBytes: 1, totalBytes: 2, percentUsed: world.percentUsed })
   const watched = { ...store, state: () => ({ ...store.state(), ok: world.dbOk }) }
   const facts = { store: watched, clock, version: '1', startedAtMs: clock.now(), hasToken: () => true }
-  const [here, gone] = [directory, `${directory}/gone`].map(home => createProbe({ ...facts, directory: home })) as [Probe, Probe]
+  const [here, gone] = [directory, `${directory}/gone`].map(home => createProbe({ ...facts, directory: home })) as [
+    Probe,
+    Probe
+  ]
   const probe = (): Probe => (world.home === directory ? here : gone)
   const health = createHealth({
     store: watched,
     clock,
     version: '1',
     probe: { report: () => probe().report(), isWritable: () => probe().isWritable() },
-    home: { get directory() { return world.home }, tmp: directory },
+    home: {
+      get directory() {
+        return world.home
+      },
+      tmp: directory
+    },
     diskOf: async () => disk()
   })
   const stage = await startServer(t)
@@ -355,10 +383,16 @@ section7('detailed health when unhealthy', '503 in the same shape, and so the pr
 section7('detailed health when unhealthy', 'the real data directory, gone', {}, async t => {
   const { client, home } = await startServer(t)
   await rm(home.directory, { recursive: true })
-  t.match(await client.get('/api/health/detail'), { status: 503, body: { kiteHome: { writable: false, tmpWritable: false } } })
+  t.match(await client.get('/api/health/detail'), {
+    status: 503,
+    body: { kiteHome: { writable: false, tmpWritable: false } }
+  })
   t.match(await client.get('/api/health'), { status: 503, body: { status: 'unhealthy' } })
 })
 
-t.test('every row of §7 is asserted', async t => {
-  t.same(conditions.filter(condition => !asserted.has(condition)), [])
+t.test('every row of §7 has a test', async t => {
+  t.same(
+    conditions.filter(condition => !asserted.has(condition)),
+    []
+  )
 })

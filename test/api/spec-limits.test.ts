@@ -17,7 +17,7 @@ import { standIn } from '../support/stand-in.js'
 import { svc } from '../support/svc.js'
 import { zipOf } from '../support/zip.js'
 
-/** Section 8 of the specification, row by row. Every one must be asserted below. */
+/** The rows of section 8 of the specification. Each needs a test below. */
 const limits = [
   'file preview size',
   'log source batch',
@@ -37,13 +37,13 @@ const limits = [
   'upload size'
 ] as const
 
-/** Each limit at its value and beyond it. */
+/** Tests of each limit at its value and beyond it. */
 interface Row {
   limit: (typeof limits)[number]
-  /** Rows that wait for real seconds run side by side. */
+  /** Rows that wait for real seconds run in parallel. */
   takesSeconds?: true
   options?(t: Test): StageOptions
-  /** What is asked in turn, and the answer each must have. */
+  /** Requests in order, with the expected answers. */
   asks(stage: Stage, clock: SetClock, t: Test): AsyncGenerator<[what: string, actual: unknown, expected: unknown]>
 }
 
@@ -55,7 +55,10 @@ const rows: Row[] = [
     async *asks({ client, createProject, sites }) {
       const { id } = await createProject('shop')
       mkdirSync(join(sites, 'shop'), { recursive: true })
-      for (const [name, bytes] of [['at', mebibyte], ['over', mebibyte + 1]] as const) {
+      for (const [name, bytes] of [
+        ['at', mebibyte],
+        ['over', mebibyte + 1]
+      ] as const) {
         writeFileSync(join(sites, 'shop', `${name}.txt`), 'x'.repeat(bytes))
       }
       const preview = async (name: string) => (await client.get(`/api/projects/${id}/file?path=${name}.txt`)).body
@@ -123,7 +126,7 @@ const rows: Row[] = [
       appendFileSync(path, 'three\nfour\n')
       const batch = await stream.next('lines', 20_000)
       yield ['those after it, together', batch.data, { lines: ['three', 'four'] }]
-      // Timers of Node may be a millisecond early.
+      // Timers of Node may fire a millisecond early.
       yield ['and 500 ms later', batch.atMs - fromMs >= 499, true]
 
       yield ['sends no sign of life before 15 s', stream.comments.includes(':keep-alive'), false]
@@ -132,16 +135,16 @@ const rows: Row[] = [
       yield ['sends :keep-alive then', stream.comments.at(-1), ':keep-alive']
       stream.close()
 
-      // Whose directory is not there cannot be watched: only the poll sees it come.
+      // A missing directory cannot be watched, so only polling finds the file.
       const later = join(stage.sites, 'later', 'app.log')
       const other = await openStream(stage.client, `${await addLog(stage, null, later)}/stream`)
       await other.next('error', 20_000)
-      // The first looks of the watcher and of the stream; each is one call, and they take turns with these.
+      // The first checks of the watcher and of the stream: one call each, alternating with these.
       for (let looks = 0; looks < 50; looks++) await stat(stage.sites)
       mkdirSync(join(stage.sites, 'later'))
       writeFileSync(later, 'here\n')
       await stage.client.get('/api/health')
-      yield ['nothing tells of it', other.events.length, 1]
+      yield ['nothing is sent before the poll', other.events.length, 1]
       yield ['one poll for all', poll.count(), 1]
       poll.pass()
       yield ['after 1.5 s', (await other.next('snapshot', 20_000)).data.lines, ['here']]
@@ -226,11 +229,12 @@ const rows: Row[] = [
   {
     limit: 'new admin token',
     async *asks({ client, as, server }) {
-      const change = (oldToken: string, newToken: string) => as(oldToken).post('/api/settings/token', { oldToken, newToken })
+      const change = (oldToken: string, newToken: string) =>
+        as(oldToken).post('/api/settings/token', { oldToken, newToken })
       const token = server.adminToken.current()
       yield ['7', (await change(token, '1234567')).status, 400]
       yield ['8', (await change(token, '12345678')).status, 200]
-      yield ['the old one is over', (await client.get('/api/projects')).status, 401]
+      yield ['the old token is not valid', (await client.get('/api/projects')).status, 401]
     }
   },
   {
@@ -243,10 +247,14 @@ const rows: Row[] = [
         return told.warn.find(line => line.includes('token is weak'))?.replace(/.*weak: /, '') ?? 'none'
       }
       yield ['24 characters, 8 of them distinct', await warning('abcdefg1abcdefg1abcdefg1'), 'none']
-      yield ['23', await warning('abcdefg1abcdefg1abcdefg'), 'it has 23 characters of at least 24']
-      yield ['7 distinct', await warning('abcdef1abcdef1abcdef1abc'), 'it has 7 different characters of at least 8']
-      yield ['no digit', await warning('abcdefghabcdefghabcdefgh'), 'it has no digit']
-      yield ['no letter', await warning('123456781234567812345678'), 'it has no letter']
+      yield ['23', await warning('abcdefg1abcdefg1abcdefg'), 'it has 23 characters; at least 24 are required']
+      yield [
+        '7 distinct',
+        await warning('abcdef1abcdef1abcdef1abc'),
+        'it has 7 different characters; at least 8 are required'
+      ]
+      yield ['no digit', await warning('abcdefghabcdefghabcdefgh'), 'it contains no digit']
+      yield ['no letter', await warning('123456781234567812345678'), 'it contains no letter']
     }
   },
   {
@@ -266,8 +274,15 @@ const rows: Row[] = [
     async *asks({ sites }, _clock, t) {
       const home = join(sites, 'home')
       const list = JSON.stringify([{ name: 'svc-server', pm_id: 0, pm2_env: { status: 'online' } }])
-      const bin = standIn(t, 'pm2', `case $1 in jlist) echo '${list}' ;; start) echo 'svc listens on http://127.0.0.1/' >> '${home}/pm2/out.log' ;; esac`)
-      const { code } = await svc(['serve', '--pm2'], { cwd: sites, env: { SVC_HOME: home, PATH: `${bin}:${process.env['PATH']}` } })
+      const bin = standIn(
+        t,
+        'pm2',
+        `case $1 in jlist) echo '${list}' ;; start) echo 'svc listens on http://127.0.0.1/' >> '${home}/pm2/out.log' ;; esac`
+      )
+      const { code } = await svc(['serve', '--pm2'], {
+        cwd: sites,
+        env: { SVC_HOME: home, PATH: `${bin}:${process.env['PATH']}` }
+      })
       yield ['it started', code, 0]
       const { apps } = createRequire(import.meta.url)(join(home, 'pm2/ecosystem.config.cjs'))
       yield ['restarts', apps[0].max_restarts, 5]
@@ -296,7 +311,12 @@ const rows: Row[] = [
       await client.put('/api/settings', { max_upload_size: '1' })
       const upload = async (contentBytes: number) => {
         const file = { filename: 'a.zip', bytes: await zipOf({ 'a.bin': randomBytes(contentBytes) }) }
-        return (await as(project.token).upload([['projectId', project.id], ['file', file]])).status
+        return (
+          await as(project.token).upload([
+            ['projectId', project.id],
+            ['file', file]
+          ])
+        ).status
       }
       yield ['almost 1 MB', await upload(mebibyte - 4096), 200]
       yield ['more', await upload(mebibyte + 64 * 1024), 413]
@@ -308,11 +328,16 @@ const rows: Row[] = [
 
 async function check(t: Test, { asks, options = () => ({}) }: Row): Promise<void> {
   const clock = setClock(Date.now())
-  for await (const [what, actual, expected] of asks(await startServer(t, { clock, ...options(t) }), clock, t)) t.same(actual, expected, what)
+  for await (const [what, actual, expected] of asks(await startServer(t, { clock, ...options(t) }), clock, t))
+    t.same(actual, expected, what)
 }
 
-/** The address of a log source of a new project. */
-async function addLog({ client, createProject, sites }: Stage, text: string | null, path = join(sites, 'app.log')): Promise<string> {
+/** Returns the URL of a log source of a new project. */
+async function addLog(
+  { client, createProject, sites }: Stage,
+  text: string | null,
+  path = join(sites, 'app.log')
+): Promise<string> {
   if (text !== null) writeFileSync(path, text)
   const { id } = await createProject(`project-${existsSync(path)}`)
   const { body } = await client.post(`/api/projects/${id}/log-sources`, { items: [{ filePath: path }] })
@@ -325,7 +350,7 @@ async function searched({ client }: Stage, path: string) {
   return stream.events
 }
 
-/** A project `proj_many` with so many deployments, by way of a package. */
+/** Imports a project `proj_many` with this number of deployments. */
 async function importDeployments({ client, sites }: Stage, count: number): Promise<void> {
   const records = Array.from({ length: count }, (_, n) => {
     return { id: `dep_${n}`, projectId: 'proj_many', status: 'success', startTime: new Date(n * 1000).toISOString() }
@@ -336,18 +361,34 @@ async function importDeployments({ client, sites }: Stage, count: number): Promi
     'svc-export/deployments.json': JSON.stringify(records)
   })
   const { contentType, body } = formOf([['file', { filename: 'package.zip', bytes }]])
-  const { status, text } = await client.send('POST', '/api/migration/import', { headers: { 'content-type': contentType }, body })
+  const { status, text } = await client.send('POST', '/api/migration/import', {
+    headers: { 'content-type': contentType },
+    body
+  })
   if (status !== 200) throw new Error(text)
 }
 
 void t.test('§8', { jobs: 2 }, async t => {
   const run = (title: string, chosen: Row[], jobs: number): void => {
-    void t.test(title, { jobs }, async t => { for (const row of chosen) void t.test(row.limit, t => check(t, row)) })
+    void t.test(title, { jobs }, async t => {
+      for (const row of chosen) void t.test(row.limit, t => check(t, row))
+    })
   }
-  run('what takes its seconds, side by side', rows.filter(({ takesSeconds }) => takesSeconds), rows.length)
-  run('the others, one after the other', rows.filter(({ takesSeconds }) => !takesSeconds), 1)
+  run(
+    'what takes its seconds, side by side',
+    rows.filter(({ takesSeconds }) => takesSeconds),
+    rows.length
+  )
+  run(
+    'the others, one after the other',
+    rows.filter(({ takesSeconds }) => !takesSeconds),
+    1
+  )
 })
 
-t.test('every row of §8 is asserted', async t => {
-  t.same(rows.map(({ limit }) => limit), limits)
+t.test('every row of §8 has a test', async t => {
+  t.same(
+    rows.map(({ limit }) => limit),
+    limits
+  )
 })

@@ -11,14 +11,17 @@ t.test('storage', async t => {
   const shop = await stage.createProject('shop')
   const bytes = await zipOf({ 'index.html': 'hello' })
   const push = async () => {
-    const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
+    const reply = await stage.as(shop.token).upload([
+      ['projectId', shop.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
     return eventsOf(reply).at(-1).deployId as string
   }
   const ids = [await push(), await push(), await push()]
   const rollback = await client.post(`/api/deployments/${ids[2]}/rollback`)
   const archives = () => readdirSync(stage.home.deployments).filter(name => name.endsWith('.zip')).length
 
-  t.test('what it takes: the archive of a rollback is another name of the same file', async t => {
+  t.test('counts the archive of a rollback once, because it is the same file', async t => {
     const { status, body } = await client.get('/api/storage')
     t.equal(status, 200)
     t.match(body, {
@@ -29,7 +32,7 @@ t.test('storage', async t => {
     t.ok(body.totals.database > 0 && body.totals.logs > 0 && body.projects[0].logBytes > 0)
   })
 
-  t.test('cleaning: first dry, then for good', async t => {
+  t.test('cleaning: a dry run, then the removal', async t => {
     const stale = join(stage.home.tmp, `${'a'.repeat(43)}.zip`)
     writeFileSync(stale, 'left behind')
     utimesSync(stale, 1_000_000_000, 1_000_000_000)
@@ -46,24 +49,30 @@ t.test('storage', async t => {
       freedBytes: 2 * bytes.length + 11
     })
     t.equal(archives(), 4)
-    t.same((await client.post('/api/storage/clean')).body.removed.archives, [], 'the setting keeps ten')
+    t.same((await client.post('/api/storage/clean')).body.removed.archives, [], 'the setting keeps ten archives')
     const { body } = await client.post('/api/storage/clean', { keep: 2, projectId: shop.id })
     t.equal(body.removed.archives.length, 2)
     t.equal(archives(), 2)
     t.equal((await client.get(`/api/logs/${ids[0]}`)).body.hasArtifact, false)
-    t.equal((await client.get(`/api/logs/${rollback.body.deployId}`)).body.hasArtifact, true, 'what is live stays')
+    t.equal(
+      (await client.get(`/api/logs/${rollback.body.deployId}`)).body.hasArtifact,
+      true,
+      'the live archive is kept'
+    )
     t.equal((await client.get('/api/audit?action=storage.clean')).body.items.length, 2)
   })
 
-  t.test('files without a record: listed, and removed only when asked to', async t => {
+  t.test('files without a record are listed, and only removed on request', async t => {
     const name = `dep_${'a'.repeat(16)}.zip`
     const stray = join(stage.home.deployments, name)
     writeFileSync(stray, 'of a lost database')
-    t.same((await client.post('/api/storage/clean')).body.unrecordedLeft, [], 'it may have a record in a moment')
+    t.same((await client.post('/api/storage/clean')).body.unrecordedLeft, [], 'it may still get a record')
     utimesSync(stray, 1_000_000_000, 1_000_000_000)
     const listed = { unrecordedLeft: [{ name, bytes: 18 }], removed: { unrecordedFiles: [] } }
     t.match((await client.post('/api/storage/clean')).body, listed)
-    t.match((await client.post('/api/storage/clean', { projectId: shop.id, unrecorded: true })).body, { unrecordedLeft: [] })
+    t.match((await client.post('/api/storage/clean', { projectId: shop.id, unrecorded: true })).body, {
+      unrecordedLeft: []
+    })
     t.ok(existsSync(stray), 'one project: its archives only')
     const asked = { removed: { unrecordedFiles: [{ name, bytes: 18 }] }, unrecordedLeft: [], freedBytes: 18 }
     t.match((await client.post('/api/storage/clean', { dryRun: true, unrecorded: true })).body, asked)
@@ -72,7 +81,7 @@ t.test('storage', async t => {
     t.notOk(existsSync(stray))
   })
 
-  t.test('what cannot be meant', async t => {
+  t.test('refuses invalid values', async t => {
     for (const [body, status] of [
       [{ dryRun: 'yes' }, 400],
       [{ unrecorded: 1 }, 400],
@@ -81,6 +90,7 @@ t.test('storage', async t => {
       [{ projectId: 7 }, 400],
       [{ projectId: 'proj_unknown' }, 404],
       [[], 400]
-    ] as const) t.equal((await client.post('/api/storage/clean', body)).status, status, JSON.stringify(body))
+    ] as const)
+      t.equal((await client.post('/api/storage/clean', body)).status, status, JSON.stringify(body))
   })
 })

@@ -3,7 +3,12 @@ import { setClock } from '../support/clock.js'
 import { startServer } from '../support/server.js'
 
 const report = {
-  event: 'svc.push.start', ts: '2030-01-01T00:00:00.000Z', svcVersion: '1.2.3', instanceId: 'instance-1', os: 'linux', arch: 'x64'
+  event: 'svc.push.start',
+  ts: '2030-01-01T00:00:00.000Z',
+  svcVersion: '1.2.3',
+  instanceId: 'instance-1',
+  os: 'linux',
+  arch: 'x64'
 }
 
 t.test('a server collects the reports of its fleet', async t => {
@@ -12,9 +17,11 @@ t.test('a server collects the reports of its fleet', async t => {
   const anybody = stage.as(null)
   const overview = async (query = '') => (await anybody.get(`/api/public/telemetry/overview${query}`)).body
 
-  t.test('a report counts, over a restart too', async t => {
+  t.test('a report is counted, and survives a restart', async t => {
     t.match(await anybody.post('/api/public/telemetry/report', report), {
-      status: 200, body: { success: true }, headers: { 'access-control-allow-origin': '*' }
+      status: 200,
+      body: { success: true },
+      headers: { 'access-control-allow-origin': '*' }
     })
     await anybody.post('/api/public/telemetry/report', { ...report, event: 'svc.serve.startup', secret: 'ignored' })
     const expected = {
@@ -35,7 +42,7 @@ t.test('a server collects the reports of its fleet', async t => {
     t.equal((await anybody.get('/api/public/telemetry/overview?days=x')).status, 400)
   })
 
-  t.test('a browser may, from any page', async t => {
+  t.test('pages of any origin may call both routes', async t => {
     for (const path of ['report', 'overview']) {
       const { status, headers } = await anybody.send('OPTIONS', `/api/public/telemetry/${path}`, {
         headers: { origin: 'https://page.test', 'access-control-request-method': 'POST' }
@@ -47,7 +54,7 @@ t.test('a server collects the reports of its fleet', async t => {
     t.equal((await anybody.send('OPTIONS', '/api/projects')).status, 405)
   })
 
-  t.test('what is no report is refused, naming the field', async t => {
+  t.test('refuses an invalid report and names the field', async t => {
     const cases: Array<[patch: Record<string, unknown>, field: string]> = [
       [{ event: 'svc.else' }, 'event'],
       [{ event: undefined }, 'event'],
@@ -59,7 +66,11 @@ t.test('a server collects the reports of its fleet', async t => {
       [{ arch: null }, 'arch']
     ]
     for (const [patch, field] of cases) {
-      t.match(await anybody.post('/api/public/telemetry/report', { ...report, ...patch }), { status: 400, body: { field } }, field)
+      t.match(
+        await anybody.post('/api/public/telemetry/report', { ...report, ...patch }),
+        { status: 400, body: { field } },
+        field
+      )
     }
     t.match(await anybody.post('/api/public/telemetry/report'), { status: 400 })
     const large = { ...report, more: 'x'.repeat(1024) }
@@ -67,7 +78,7 @@ t.test('a server collects the reports of its fleet', async t => {
     t.equal((await overview('?days=1')).totals.instances, 1)
   })
 
-  t.test('one address is not everybody', async t => {
+  t.test('one address cannot use up the limit of others', async t => {
     clock.advance(60_000)
     const statuses: number[] = []
     for (let i = 0; i < 32; i++) statuses.push((await anybody.post('/api/public/telemetry/report', report)).status)
@@ -77,7 +88,8 @@ t.test('a server collects the reports of its fleet', async t => {
     t.match(refused.headers['retry-after'], /^\d+$/)
     const elsewhere = { 'x-forwarded-for': '192.0.2.7' }
     t.equal((await anybody.post('/api/public/telemetry/report', report, elsewhere)).status, 200)
-    const status = async (address: string) => (await anybody.post('/api/public/telemetry/report', report, { 'x-forwarded-for': address })).status
+    const status = async (address: string) =>
+      (await anybody.post('/api/public/telemetry/report', report, { 'x-forwarded-for': address })).status
     const ofOneNetwork: number[] = []
     for (let i = 0; i < 31; i++) ofOneNetwork.push(await status(`2001:db8:1:2::${i}`))
     t.same(ofOneNetwork, [...Array(30).fill(200), 429], 'the /64 of an IPv6 address is one')

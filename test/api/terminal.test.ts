@@ -10,7 +10,13 @@ import { breakOff } from '../support/websocket.js'
 import { connectTerminal, noPty as skip, openTerminal, refusalOf, ticketOf } from '../support/web-terminal.js'
 import { until } from '../support/until.js'
 
-const environment = { SHELL: '/bin/bash', HOME: '/', PS1: '$ ', SVC_SECRET: 'a secret of ours', ADMIN_TOKEN: adminToken }
+const environment = {
+  SHELL: '/bin/bash',
+  HOME: '/',
+  PS1: '$ ',
+  SVC_SECRET: 'a secret of ours',
+  ADMIN_TOKEN: adminToken
+}
 
 async function entries({ client }: Stage, action: string): Promise<AuditEntry[]> {
   return ((await client.get(`/api/audit?action=${action}`)).body as { items: AuditEntry[] }).items
@@ -24,10 +30,18 @@ t.test('a shell in the browser', { skip }, async t => {
   const stage = await startServer(t, { environment })
   t.same((await stage.client.get('/api/terminal/available')).body, { available: true })
 
-  await t.test('what is typed is run, on a terminal of the size that was asked for', async t => {
+  await t.test('runs input on a terminal of the requested size', async t => {
     const terminal = await openTerminal(stage, { query: { cols: '132', rows: '43' } })
     t.match(terminal.ready, {
-      type: 'ready', sessionId: /^term_/, pid: Number, shell: '/bin/bash', cwd: '/', projectId: null, cols: 132, rows: 43, offset: 0
+      type: 'ready',
+      sessionId: /^term_/,
+      pid: Number,
+      shell: '/bin/bash',
+      cwd: '/',
+      projectId: null,
+      cols: 132,
+      rows: 43,
+      offset: 0
     })
     terminal.type('stty size; echo "$TERM $COLORTERM"\n')
     await terminal.sees(/43 132\r\nxterm-256color truecolor\r\n/)
@@ -46,7 +60,7 @@ t.test('a shell in the browser', { skip }, async t => {
     t.equal(await terminal.closed(), 1000)
   })
 
-  await t.test('Ctrl-C ends what floods the screen', async t => {
+  await t.test('Ctrl-C ends a command that floods the screen', async t => {
     const terminal = await openTerminal(stage)
     terminal.type('yes\n')
     await until(() => terminal.position() >= 3 * 1024 * 1024)
@@ -69,7 +83,7 @@ t.test('a shell in the browser', { skip }, async t => {
     t.match(again, { reason: 'session_not_found', code: 'close 4404' })
   })
 
-  await t.test('… but not one that says 1001, as a page does that is loaded again: its shell waits for the next', async t => {
+  await t.test('a close frame with 1001, as from a reloaded page, keeps the shell for the next connection', async t => {
     const terminal = await openTerminal(stage)
     terminal.type('x=kept; echo en""d\n')
     await terminal.sees(/end\r\n/)
@@ -84,7 +98,7 @@ t.test('a shell in the browser', { skip }, async t => {
     await again.closed()
   })
 
-  await t.test('frames that are no text are refused, and so is what is too large', async t => {
+  await t.test('refuses binary frames and frames that are too large', async t => {
     const binary = await openTerminal(stage)
     binary.raw.write(frame({ opcode: 2, payload: 'ls' }))
     t.equal(await binary.closed(), 1003)
@@ -93,7 +107,7 @@ t.test('a shell in the browser', { skip }, async t => {
     t.equal(await large.closed(), 1009)
   })
 
-  await t.test('with a project it starts in its target, where there is one', async t => {
+  await t.test('starts in the target of the project if the target exists', async t => {
     const project = await stage.createProject('shop')
     const early = await openTerminal(stage, { query: { projectId: project.id } })
     t.match(early.ready, { cwd: '/', projectId: project.id })
@@ -102,32 +116,42 @@ t.test('a shell in the browser', { skip }, async t => {
     t.match(terminal.ready, { cwd: project.deployPath, projectId: project.id })
     terminal.type('pwd; echo en""d\n')
     await terminal.sees(new RegExp(`${project.deployPath}\r\nend`))
-    t.match((await entries(stage, 'terminal.open'))[0], { projectId: project.id, target: terminal.ready.sessionId, actor: 'admin', ip: '127.0.0.1', ok: true })
+    t.match((await entries(stage, 'terminal.open'))[0], {
+      projectId: project.id,
+      target: terminal.ready.sessionId,
+      actor: 'admin',
+      ip: '127.0.0.1',
+      ok: true
+    })
     for (const one of [early, terminal]) one.raw.close()
     const unknown = await connectTerminal(stage, { query: { projectId: 'proj_unknown' } })
     t.equal(unknown.status, 404)
   })
 
-  await t.test('opening and closing are audited', async t => {
+  await t.test('opening and closing are in the audit log', async t => {
     const terminal = await openTerminal(stage)
     terminal.raw.close()
     await terminal.closed()
-    const closed = async () => (await entries(stage, 'terminal.close')).find(({ target }) => target === terminal.ready.sessionId)
-    await until(async () => await closed() !== undefined)
+    const closed = async () =>
+      (await entries(stage, 'terminal.close')).find(({ target }) => target === terminal.ready.sessionId)
+    await until(async () => (await closed()) !== undefined)
     t.match(await closed(), { actor: 'admin', ip: '127.0.0.1', detail: 'closed by its user' })
     t.notMatch(JSON.stringify((await stage.client.get('/api/audit?limit=500')).body), adminToken)
   })
 })
 
-t.test('a connection that breaks is continued without a lost or doubled byte', { skip }, async t => {
+t.test('a broken connection is continued without lost or repeated bytes', { skip }, async t => {
   const stage = await startServer(t, { environment })
   const directory = t.testdir({})
   const script = join(directory, 'print.sh')
-  // About 1 MB, in bursts, with characters of every length: much of it while nobody is connected.
-  writeFileSync(script, 'i=0; while [ $i -lt 100 ]; do seq -f "%.0f é€😀" $((i * 1000 + 1)) $((i * 1000 + 1000)); sleep 0.004; i=$((i + 1)); done; echo done; read end\n')
+  // About 1 MB in bursts, with characters of every length. Much of it is written while no client is connected.
+  writeFileSync(
+    script,
+    'i=0; while [ $i -lt 100 ]; do seq -f "%.0f é€😀" $((i * 1000 + 1)) $((i * 1000 + 1000)); sleep 0.004; i=$((i + 1)); done; echo done; read end\n'
+  )
   let terminal = await openTerminal(stage)
   const { sessionId } = terminal.ready
-  terminal.type('stty -echo; PS1=; clear; sh ' + script + '\n')
+  terminal.type(`stty -echo; PS1=; clear; sh ${script}\n`)
   let received = Buffer.alloc(0)
   const keep = (text: string, offset: number): void => {
     t.ok(offset <= received.length, `it goes on at ${offset} of ${received.length}`)
@@ -144,7 +168,7 @@ t.test('a connection that breaks is continued without a lost or doubled byte', {
     if (!wasLast) await breakOff(terminal.raw)
     keep(terminal.drawn(), terminal.ready.offset)
     if (wasLast) break
-    // One time from the last ack, one time from what was received.
+    // Alternates between the last ack and the number of received bytes.
     const query: Record<string, string> = round % 2 === 0 ? { sessionId } : { sessionId, from: String(received.length) }
     const before = received.length
     terminal = await openTerminal(stage, { query })
@@ -154,12 +178,16 @@ t.test('a connection that breaks is continued without a lost or doubled byte', {
   const lines = received.toString('utf8').split('\r\n')
   const numbers = lines.filter(line => line.endsWith(' é€😀')).map(line => /(\d+) é€😀$/.exec(line)?.[1])
   t.equal(numbers.length, 100_000)
-  t.equal(numbers.findIndex((number, i) => Number(number) !== i + 1), -1, 'every line, in order')
+  t.equal(
+    numbers.findIndex((number, i) => Number(number) !== i + 1),
+    -1,
+    'every line, in order'
+  )
   const { offset } = (await openTerminal(stage, { query: { sessionId, from: '0' } })).ready
-  t.ok(offset > 0 && received.length - offset >= 256 * 1024, 'a page that has lost its screen gets what is kept')
+  t.ok(offset > 0 && received.length - offset >= 256 * 1024, 'a page that lost its screen gets the kept output')
 })
 
-t.test('a large file can be interrupted, and costs no more memory than the window', { skip }, async t => {
+t.test('output of a large file can be interrupted, and needs no more memory than the window', { skip }, async t => {
   const stage = await startServer(t, { environment })
   const file = join(t.testdir({}), 'large.txt')
   writeFileSync(file, Buffer.alloc(50 * 1024 * 1024, `${'x'.repeat(79)}\n`))
@@ -179,7 +207,7 @@ t.test('a large file can be interrupted, and costs no more memory than the windo
   t.ok(terminal.position() < 3 * 1024 * 1024, `${terminal.position()} of 50 MB came in all`)
 })
 
-t.test('who may open one', { skip }, async t => {
+t.test('only allowed callers can open a terminal', { skip }, async t => {
   const stage = await startServer(t, { environment })
   const { client, url } = stage
   const refused = async (options: Parameters<typeof connectTerminal>[1]): Promise<[number, string]> => {
@@ -189,12 +217,16 @@ t.test('who may open one', { skip }, async t => {
 
   t.same(await refused({ ticket: '' }), [401, 'unauthorized'], 'no ticket')
   t.same(await refused({ ticket: 'guessed' }), [401, 'unauthorized'])
-  t.same(await refused({ ticket: adminToken }), [401, 'unauthorized'], 'the token itself is never taken from an address')
+  t.same(
+    await refused({ ticket: adminToken }),
+    [401, 'unauthorized'],
+    'the token itself is never taken from an address'
+  )
   const download = (await client.post('/api/tickets', { purpose: 'download' })).body as { ticket: string }
-  t.same(await refused({ ticket: download.ticket }), [401, 'unauthorized'], 'a ticket for something else')
+  t.same(await refused({ ticket: download.ticket }), [401, 'unauthorized'], 'a ticket with another purpose')
   const ticket = await ticketOf(stage)
   const used = await openTerminal(stage, { ticket })
-  t.same(await refused({ ticket }), [401, 'unauthorized'], 'a ticket that was used')
+  t.same(await refused({ ticket }), [401, 'unauthorized'], 'a used ticket')
   used.raw.close()
 
   t.same(await refused({ headers: { origin: 'https://evil.test' } }), [403, 'foreign_origin'])
@@ -204,12 +236,18 @@ t.test('who may open one', { skip }, async t => {
   const behind = await openTerminal(stage, { headers: proxied })
   behind.raw.close()
   await client.put('/api/settings', { trusted_proxies: '192.0.2.1' })
-  t.same(await refused({ headers: proxied }), [403, 'foreign_origin'], 'a stranger is not a proxy')
+  t.same(await refused({ headers: proxied }), [403, 'foreign_origin'], 'an unknown address is not a proxy')
 
-  const program = await openTerminal(stage, { ticket: '', headers: { 'sec-websocket-protocol': `svc-admin-token, ${adminToken}` } })
+  const program = await openTerminal(stage, {
+    ticket: '',
+    headers: { 'sec-websocket-protocol': `svc-admin-token, ${adminToken}` }
+  })
   t.equal(program.raw.headers['sec-websocket-protocol'], 'svc-admin-token')
   program.raw.close()
-  t.same(await refused({ ticket: '', headers: { 'sec-websocket-protocol': 'svc-admin-token, wrong' } }), [401, 'unauthorized'])
+  t.same(await refused({ ticket: '', headers: { 'sec-websocket-protocol': 'svc-admin-token, wrong' } }), [
+    401,
+    'unauthorized'
+  ])
   t.same(await refused({ ticket: '', headers: { 'sec-websocket-protocol': adminToken } }), [401, 'unauthorized'])
   const header = await openTerminal(stage, { ticket: '', headers: { authorization: `Bearer ${adminToken}` } })
   header.raw.close()
@@ -222,7 +260,11 @@ t.test('who may open one', { skip }, async t => {
 
   const open = await openTerminal(stage)
   await client.put('/api/settings', { terminal_enabled: 'false' })
-  t.match((await client.get('/api/terminal/available')).body, { available: false, reason: /terminal_enabled/, code: 'terminal_disabled' })
+  t.match((await client.get('/api/terminal/available')).body, {
+    available: false,
+    reason: /terminal_enabled/,
+    code: 'terminal_disabled'
+  })
   t.same(await refused({}), [403, 'terminal_disabled'])
   open.type('echo\n')
   t.equal(await open.closed(), 4403)
@@ -236,7 +278,7 @@ t.test('who may open one', { skip }, async t => {
   allowed.raw.close()
 })
 
-t.test('ten at a time', { skip }, async t => {
+t.test('allows ten terminals at a time', { skip }, async t => {
   const stage = await startServer(t, { environment: { ...environment, SHELL: '/bin/sh' } })
   const terminals = []
   for (let i = 0; i < 10; i++) terminals.push(await openTerminal(stage))
@@ -247,7 +289,7 @@ t.test('ten at a time', { skip }, async t => {
   t.equal(another.ready.offset, 0)
 })
 
-t.test('under a prefix; the server that stops says so and leaves no shell', { skip }, async t => {
+t.test('works below a prefix; a server that stops reports it and leaves no shell', { skip }, async t => {
   const stage = await startServer(t, { environment, base: '/tools/svc' })
   const terminal = await openTerminal(stage)
   const lost = await openTerminal(stage)
@@ -255,12 +297,15 @@ t.test('under a prefix; the server that stops says so and leaves no shell', { sk
   await stage.server.stop({ wait: true })
   t.match(await terminal.hears(), { type: 'error', reason: 'stopping' })
   t.equal(await terminal.closed(), 1001)
-  t.same([terminal, lost].map(({ ready }) => isRunning(ready.pid)), [false, false])
+  t.same(
+    [terminal, lost].map(({ ready }) => isRunning(ready.pid)),
+    [false, false]
+  )
   await stage.restart()
   t.equal((await entries(stage, 'terminal.close')).length, 2)
 })
 
-t.test('serve --no-terminal wins', async t => {
+t.test('serve --no-terminal overrides the setting', async t => {
   const stage = await startServer(t, { environment, terminal: false, settings: { terminal_enabled: 'true' } })
   t.match((await stage.client.get('/api/terminal/available')).body, { available: false, reason: /--no-terminal/ })
   const refused = await connectTerminal(stage)
@@ -268,8 +313,9 @@ t.test('serve --no-terminal wins', async t => {
   t.match(await bodyOf(refused), { code: 'terminal_disabled', error: /--no-terminal/ })
 })
 
-t.test('the words on the wire are those of the type the panel compiles against', async t => {
-  const readme = readFileSync(new URL('../../../lib/README.md', import.meta.url), 'utf8')
+t.test('docs/streams.md lists the message types of the code', async t => {
+  const documented = readFileSync(new URL('../../../docs/streams.md', import.meta.url), 'utf8')
   const model = readFileSync(new URL('../../../lib/model/terminal.ts', import.meta.url), 'utf8')
-  for (const [, type] of model.matchAll(/type: '(\w+)'/g)) t.match(readme, new RegExp(`\\| (client|server) \\| \`${type}\` \\|`), String(type))
+  for (const [, type] of model.matchAll(/type: '(\w+)'/g))
+    t.match(documented, new RegExp(`\\| (client|server) \\| \`${type}\` \\|`), String(type))
 })

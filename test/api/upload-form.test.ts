@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import t from 'tap'
 import { readUploadForm } from '../../lib/api/upload-form.js'
 import type { ApiRequest } from '../../lib/api/route.js'
-import type { Received } from '../../lib/deploy/deployer.js'
+import type { Received } from '../../lib/deploy/intake.js'
 import { formOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
 
@@ -17,7 +17,7 @@ function requestOf(fields: FormFields): ApiRequest {
   } as unknown as ApiRequest
 }
 
-/** Takes the bytes of files, and counts those that were given up again. */
+/** Receives files, and counts those that were deleted again. */
 function taker() {
   const taken = { texts: [] as string[], discarded: 0 }
   const receive = async (bytes: Readable): Promise<Received> => {
@@ -29,7 +29,7 @@ function taker() {
   return { taken, receive }
 }
 
-t.test('fields and file, in any order', async t => {
+t.test('reads fields and file in any order', async t => {
   const fields: FormFields = [
     ['projectId', 'proj_a'],
     ['file', file],
@@ -58,7 +58,7 @@ t.test('fields and file, in any order', async t => {
   }
 })
 
-t.test('whatever is refused, the file is given up once', async t => {
+t.test('deletes the file exactly once after any error', async t => {
   const cases: Array<[FormFields, string, number]> = [
     [
       [

@@ -19,7 +19,7 @@ t.test('upload', async t => {
   const own = (more: FormFields = []): FormFields => [['projectId', shop.id], ['file', file], ...more]
   const nothingIsLeft = () => readdirSync(home.tmp).length === 0
 
-  t.test('streams the log, ends with the status, and puts the files in place', async t => {
+  t.test('streams the output, ends with the status, and installs the files', async t => {
     const reply = await push(own())
     t.equal(reply.status, 200)
     t.match(reply.headers, {
@@ -57,7 +57,7 @@ t.test('upload', async t => {
     t.ok(status.some(({ data }) => data === `late field: ${shop.id}`))
   })
 
-  t.test('every field arrives', async t => {
+  t.test('every field is used', async t => {
     const events = eventsOf(
       await push(
         own([
@@ -80,13 +80,13 @@ t.test('upload', async t => {
     ])
   })
 
-  t.test('a script that fails fails the deployment, in a 200 that says so', async t => {
+  t.test('a failed script fails the deployment; the response is 200 with that status', async t => {
     const reply = await push(own([['postDeploy', 'exit 3']]))
     t.equal(reply.status, 200)
     t.match(eventsOf(reply).at(-1), { event: 'status', status: 'failed', deployId: String })
   })
 
-  t.test('whose token opens what', async t => {
+  t.test('accepts only tokens with access to the project', async t => {
     const projectId = (id: string): FormFields => [
       ['projectId', id],
       ['file', file]
@@ -113,7 +113,7 @@ t.test('upload', async t => {
     t.ok(nothingIsLeft())
   })
 
-  t.test('what is wrong with a form is said, and nothing remains', async t => {
+  t.test('refuses an invalid form and keeps no file', async t => {
     const before = (await client.get('/api/logs')).headers['x-total-count']
     const cases: Array<[string, FormFields, number, string]> = [
       ['no file', [['projectId', shop.id]], 400, 'file'],
@@ -162,10 +162,10 @@ t.test('upload', async t => {
       t.match(reply.body, { success: false, error: String, code: String, field }, what)
     }
     t.ok(nothingIsLeft())
-    t.equal((await client.get('/api/logs')).headers['x-total-count'], before, 'none of them is recorded')
+    t.equal((await client.get('/api/logs')).headers['x-total-count'], before, 'none of them has a record')
   })
 
-  t.test('content types and boundaries', async t => {
+  t.test('refuses other content types and invalid boundaries', async t => {
     const { contentType, body } = formOf(own())
     const send = (type: string | undefined, bytes: Uint8Array) =>
       pusher.send('POST', '/api/deploy/upload', {
@@ -180,7 +180,7 @@ t.test('upload', async t => {
     t.ok(nothingIsLeft())
   })
 
-  t.test('too large: by Content-Length before a byte is read, and by count', async t => {
+  t.test('refuses a large upload by Content-Length before reading, and by its real size', async t => {
     const big = { filename: 'big.zip', bytes: Buffer.alloc(2 * 1024 * 1024 + 1) }
     const byCount = await push([
       ['projectId', shop.id],
@@ -205,7 +205,7 @@ t.test('upload', async t => {
     t.ok(nothingIsLeft())
   })
 
-  t.test('a client that goes before the end of its upload leaves nothing', async t => {
+  t.test('a client that disconnects during its upload leaves no file', async t => {
     const { contentType, body } = formOf(own())
     const before = (await client.get('/api/logs')).headers['x-total-count']
     for (const at of [1, 100, 200, 300, body.length - 60, body.length - 1])
@@ -214,7 +214,7 @@ t.test('upload', async t => {
     t.equal((await client.get('/api/logs')).headers['x-total-count'], before)
   })
 
-  t.test('a client that goes after the end does not stop the deployment', async () => {
+  t.test('a client that disconnects after its upload does not stop the deployment', async () => {
     const { contentType, body } = formOf(own([['postDeploy', 'sleep 0.4; echo done > finished.txt']]))
     const reply = await pusher.open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
     await new Promise(resolve => reply.once('data', resolve))
@@ -222,7 +222,7 @@ t.test('upload', async t => {
     await until(() => existsSync(join(sites, 'shop/finished.txt')))
   })
 
-  t.test('client scripts can be turned off: 403 before anything runs', async t => {
+  t.test('refuses client scripts with 403 if they are disabled', async t => {
     await client.put(`/api/projects/${shop.id}`, { allowClientScripts: false })
     t.match(await push(own([['postDeploy', 'echo no']])), { status: 403, body: { code: 'client_scripts_off' } })
     t.equal((await push(own())).status, 200)
@@ -233,7 +233,7 @@ t.test('upload', async t => {
     t.ok(nothingIsLeft())
   })
 
-  t.test('allowed_ips is looked at before the body', async t => {
+  t.test('allowed_ips is checked before the body is read', async t => {
     await client.put('/api/settings', { allowed_ips: '127.0.0.1,10.0.0.0/8' })
     t.equal((await push(own())).status, 200)
     const reply = await pusher.upload(own(), { 'x-forwarded-for': '192.0.2.1' })
@@ -241,14 +241,14 @@ t.test('upload', async t => {
     await client.put('/api/settings', { allowed_ips: '' })
   })
 
-  t.test('uploads are audited', async t => {
+  t.test('uploads are in the audit log', async t => {
     const { items } = (await client.get('/api/audit?limit=500')).body
     t.ok(items.some((item: { actor: string }) => item.actor === `project:${shop.id}`))
     t.ok(items.some((item: { actor: string }) => item.actor === 'global-deploy'))
   })
 })
 
-/** Sends a request's head and the first bytes of its body, then breaks the connection. */
+/** Sends the headers and the first bytes of the body, then closes the connection. */
 async function cutOff(url: string, token: string, contentType: string, body: Buffer, at: number): Promise<void> {
   const { port } = new URL(url)
   await new Promise<void>((resolve, reject) => {

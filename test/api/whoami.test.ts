@@ -1,12 +1,19 @@
 import t from 'tap'
 import { adminToken, startServer } from '../support/server.js'
 
-t.test('whoami tells the holder of a token what it is for, and nobody a secret', async t => {
+t.test('whoami returns the role and project of a token, and no secret', async t => {
   const stage = await startServer(t, { settings: { global_deploy_token: 'global-deploy-token' } })
   const shop = await stage.createProject('shop', { env: 'staging' })
   const cases: Array<[token: string, expected: object]> = [
     [adminToken, { role: 'admin', name: 'admin', project: null }],
-    [shop.token, { role: 'project', name: `project:${shop.id}`, project: { id: shop.id, name: 'shop', env: 'staging', status: 'idle', lastDeployAt: null } }],
+    [
+      shop.token,
+      {
+        role: 'project',
+        name: `project:${shop.id}`,
+        project: { id: shop.id, name: 'shop', env: 'staging', status: 'idle', lastDeployAt: null }
+      }
+    ],
     ['global-deploy-token', { role: 'global', name: 'global-deploy', project: null }]
   ]
   for (const [token, expected] of cases) {
@@ -17,7 +24,7 @@ t.test('whoami tells the holder of a token what it is for, and nobody a secret',
   }
 })
 
-t.test('whoami counts a wrong token as a failure, like every check of a token', async t => {
+t.test('a wrong token counts as a failure', async t => {
   const stage = await startServer(t)
   const from = { 'x-forwarded-for': '192.0.2.7' }
   for (let attempt = 0; attempt < 8; attempt++) {

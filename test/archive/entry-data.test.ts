@@ -11,7 +11,7 @@ import { makeZip, type EntryPlan } from '../support/make-zip.js'
 const directory = t.testdir()
 let count = 0
 
-/** The contents of every entry, read in one way or the other; or the code of the refusal. */
+/** Returns the contents of every entry, read in one of the two ways, or the code of the refusal. */
 async function contents(entries: EntryPlan[], how: 'whole' | 'pieces'): Promise<string[] | string> {
   const path = join(directory, `${count++}.zip`)
   writeFileSync(path, makeZip(entries))
@@ -39,7 +39,7 @@ const text = 'hello '.repeat(1000)
 const deflated = deflateRawSync(text)
 
 for (const how of ['whole', 'pieces'] as const) {
-  t.test(`entries read ${how === 'whole' ? 'whole' : 'in pieces'}`, async t => {
+  t.test(`reads entries ${how === 'whole' ? 'whole' : 'in pieces'}`, async t => {
     const cases: Array<[entry: EntryPlan, expected: string[] | string, what: string]> = [
       [{ name: 'a', data: text }, [text], 'stored'],
       [{ name: 'a', data: text, method: 8 }, [text], 'deflated'],
@@ -60,12 +60,19 @@ for (const how of ['whole', 'pieces'] as const) {
   })
 }
 
-t.test('many neighbours come out of one window', async t => {
-  const entries = Array.from({ length: 500 }, (_, i) => ({ name: `f${i}`, data: `${i} `.repeat(i * 3), method: i % 2 * 8 }))
-  t.strictSame(await contents(entries, 'whole'), entries.map(({ data }) => data))
+t.test('reads many neighbouring entries from one window', async t => {
+  const entries = Array.from({ length: 500 }, (_, i) => ({
+    name: `f${i}`,
+    data: `${i} `.repeat(i * 3),
+    method: (i % 2) * 8
+  }))
+  t.strictSame(
+    await contents(entries, 'whole'),
+    entries.map(({ data }) => data)
+  )
 })
 
-t.test('a stored entry at the limit for reading whole', async t => {
+t.test('reads a stored entry at the size limit for reading whole', async t => {
   const data = 'x'.repeat(maxWholeBytes)
   t.equal((await contents([{ name: 'a', data }], 'whole'))[0]?.length, maxWholeBytes)
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createIgnore, rootVerdict, type IgnoreRules } from '../../lib/archive/ignore.js'
 
-/** The paths of a tree that are left, walked as a packer walks it; a directory has a slash at its end. */
+/** The paths of a tree that remain, walked as a packer walks it; a directory has a slash at its end. */
 function left(rules: Partial<IgnoreRules>, paths: string[]): string[] {
   const ignore = createIgnore({ builtin: false, project: [], cli: [], ...rules })
   return paths.filter(path => {
@@ -16,9 +16,25 @@ function left(rules: Partial<IgnoreRules>, paths: string[]): string[] {
   })
 }
 
-t.test('the built-in rules', t => {
-  const out = ['.git/HEAD', 'node_modules/a/b.js', '.next/x', '.nuxt/x', '.turbo/x', '.cache/x', '.vite/x', 'coverage/lcov/x',
-    '.DS_Store', 'a/.DS_Store', 'npm.log', 'a/b.log', '.env', '.env.local', 'a/.env.production', '.deploy-archive.zip']
+t.test('applies the built-in rules', t => {
+  const out = [
+    '.git/HEAD',
+    'node_modules/a/b.js',
+    '.next/x',
+    '.nuxt/x',
+    '.turbo/x',
+    '.cache/x',
+    '.vite/x',
+    'coverage/lcov/x',
+    '.DS_Store',
+    'a/.DS_Store',
+    'npm.log',
+    'a/b.log',
+    '.env',
+    '.env.local',
+    'a/.env.production',
+    '.deploy-archive.zip'
+  ]
   const kept = ['.gitignore', '.htaccess', 'a/node_modules/b.js', 'a.log.txt', 'environment', 'a/.next/x', 'log']
   t.strictSame(left({ builtin: true }, [...out, ...kept]), kept)
   t.strictSame(left({ builtin: false }, [...out, ...kept]), [...out, ...kept])
@@ -29,7 +45,7 @@ t.test('the built-in rules', t => {
   t.end()
 })
 
-t.test('rules of one’s own', t => {
+t.test('applies the rules of a project', t => {
   const tree = ['a.js', 'a.map', 'src/a.map', 'src/b/c.ts', 'b/src/x', 'tmp', 'x/tmp/y', 'docs/a.md', 'x/docs/a.md']
   const table: Array<[rules: string[], left: string[]]> = [
     [[], tree],
@@ -41,14 +57,17 @@ t.test('rules of one’s own', t => {
     [['docs/**'], ['a.js', 'a.map', 'src/a.map', 'src/b/c.ts', 'b/src/x', 'tmp', 'x/tmp/y', 'x/docs/a.md']],
     [['**/docs/**'], ['a.js', 'a.map', 'src/a.map', 'src/b/c.ts', 'b/src/x', 'tmp', 'x/tmp/y']],
     [['./a.js', '# src', ''], tree.slice(1)],
-    [['*', '!src', '!src/**'], ['src/a.map', 'src/b/c.ts']],
+    [
+      ['*', '!src', '!src/**'],
+      ['src/a.map', 'src/b/c.ts']
+    ],
     [['*.map', '!src/a.map'], tree.filter(path => path !== 'a.map')]
   ]
   for (const [project, expected] of table) t.strictSame(left({ project }, tree), expected, project.join(' '))
   t.end()
 })
 
-t.test('--ignore is over the project’s, and that over the built-in', t => {
+t.test('--ignore overrides the rules of the project, which override the built-in ones', t => {
   const table: Array<[rules: Partial<IgnoreRules>, left: string[]]> = [
     [{ project: ['!.env.production'] }, ['.env.production']],
     [{ project: ['!.env*'], cli: ['.env'] }, ['.env.production']],
@@ -66,6 +85,10 @@ t.test('--ignore is over the project’s, and that over the built-in', t => {
     const kept = left({ builtin: true, ...rules }, tree).filter(path => path !== 'node_modules/a/.env')
     t.strictSame(kept, expected, JSON.stringify(rules))
   }
-  t.strictSame(left({ builtin: true, project: ['!.env'] }, tree), ['.env'], 'a bare name does not reach into a directory that is left out')
+  t.strictSame(
+    left({ builtin: true, project: ['!.env'] }, tree),
+    ['.env'],
+    'a bare name does not reach into a directory that is left out'
+  )
   t.end()
 })

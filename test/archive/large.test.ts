@@ -8,18 +8,21 @@ import { crc32 } from '../../lib/base/crc32.js'
 
 const text = Buffer.from('const deployed = server.value(function () { return release })\n')
 
-/** Packs here what a thread would, last first: no piece needs another. */
+/** Packs in this thread what another thread would pack, in reverse order: no piece depends on another. */
 function createThreads(): SegmentThreads & { run(): void } {
   const waiting: Array<() => void> = []
   return {
     count: 1,
-    pack: task => new Promise(resolve => void waiting.push(() => resolve(task.kind === 'piece' ? packPiece(task) : new Uint8Array()))),
+    pack: task =>
+      new Promise(
+        resolve => void waiting.push(() => resolve(task.kind === 'piece' ? packPiece(task) : new Uint8Array()))
+      ),
     run: () => waiting.reverse().forEach(pack => pack()),
     async close() {}
   }
 }
 
-t.test('pieces that are packed apart are one deflation, or what was given', async t => {
+t.test('pieces that are packed separately form one deflation, or the unchanged contents', async t => {
   const table: Array<[what: string, contents: Buffer, path: string]> = [
     ['a piece and a byte', Buffer.alloc(1024 * 1024 + 1, text), 'a.js'],
     ['whole pieces', Buffer.alloc(2 * 1024 * 1024, text), 'a.js'],
@@ -37,16 +40,28 @@ t.test('pieces that are packed apart are one deflation, or what was given', asyn
     if (!entry) throw new Error('the last part has the entry')
     const bytes = packed.subarray(30 + path.length + 9)
     t.ok((path === 'a.js' ? inflateRawSync(bytes) : bytes).equals(contents), what)
-    t.equal(parts.reduce((sum, part) => sum + part.bytes, 0), contents.length, 'all is told')
+    t.equal(
+      parts.reduce((sum, part) => sum + part.bytes, 0),
+      contents.length,
+      'all is told'
+    )
     const { descriptor, end } = endLarge(entry, packed.length, 1e9)
-    t.strictSame([4, 8, 12].map(at => descriptor.readUInt32LE(at)), [crc32(contents), bytes.length, contents.length])
+    t.strictSame(
+      [4, 8, 12].map(at => descriptor.readUInt32LE(at)),
+      [crc32(contents), bytes.length, contents.length]
+    )
     t.equal(end.readUInt32LE(0), 0x02014b50)
   }
 })
 
-t.test('what stands before a piece makes it smaller', async t => {
+t.test('the bytes before a piece make it smaller', async t => {
   const noise = randomBytes(20_000)
-  const task = (dictionary: Uint8Array): PieceTask => ({ kind: 'piece', bytes: new Uint8Array(Buffer.concat([noise, Buffer.alloc(100)])).subarray(0, noise.length), dictionary, level: 6 })
+  const task = (dictionary: Uint8Array): PieceTask => ({
+    kind: 'piece',
+    bytes: new Uint8Array(Buffer.concat([noise, Buffer.alloc(100)])).subarray(0, noise.length),
+    dictionary,
+    level: 6
+  })
   t.ok(packPiece(task(new Uint8Array())).length > 20_000)
   t.ok(packPiece(task(noise)).length < 500)
 })

@@ -54,34 +54,71 @@ const everywhere: Array<[name: string, expected: string, what: string]> = [
   ['\ufeffindex.html', 'invisible_character_in_name', 'a byte order mark'],
   ['in\u00addex.html', 'invisible_character_in_name', 'a soft hyphen'],
   ['in\u2060dex.html', 'invisible_character_in_name', 'a word joiner'],
-  ['\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645', 'accepted: "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"', 'Persian, which is spelt with a non-joiner'],
-  ['\ud83d\udc68\u200d\ud83d\udcbb.png', 'accepted: "\ud83d\udc68\u200d\ud83d\udcbb.png"', 'an emoji that is joined of two'],
+  [
+    '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645',
+    'accepted: "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"',
+    'Persian, which is spelt with a non-joiner'
+  ],
+  [
+    '\ud83d\udc68\u200d\ud83d\udcbb.png',
+    'accepted: "\ud83d\udc68\u200d\ud83d\udcbb.png"',
+    'an emoji that is joined of two'
+  ],
   ['a\ufffd', 'undecodable_name', 'what is left of invalid UTF-8'],
   ['a\ud800b', 'undecodable_name', 'half a surrogate pair'],
   ['x'.repeat(256), 'name_too_long', 'a segment too long'],
   ['é'.repeat(128), 'name_too_long', 'a segment too long in bytes only'],
-  ['abc/'.repeat(800) + 'x', 'name_too_long', 'a path too long'],
+  [`${'abc/'.repeat(800)}x`, 'name_too_long', 'a path too long'],
   ['.svc-staging-dep_x/files/a', 'reserved_name', "svc's own directory"]
 ]
 
-t.test('names are read or refused', async t => {
-  for (const [name, expected, what] of everywhere) t.equal(codeOf(() => readName(name, { windows: false })), expected, what)
+t.test('reads or refuses names', async t => {
+  for (const [name, expected, what] of everywhere)
+    t.equal(
+      codeOf(() => readName(name, { windows: false })),
+      expected,
+      what
+    )
 })
 
-t.test('names that only Windows cannot hold', async t => {
-  for (const name of ['CON', 'nul.txt', 'a/COM1', 'lpt9.log', 'a:b/c'.slice(1), 'x?', 'a|b', 'dot.', 'space ', 'a./b']) {
-    t.equal(codeOf(() => readName(name, { windows: true })), 'reserved_name', name)
+t.test('refuses names that are invalid only on Windows', async t => {
+  for (const name of [
+    'CON',
+    'nul.txt',
+    'a/COM1',
+    'lpt9.log',
+    'a:b/c'.slice(1),
+    'x?',
+    'a|b',
+    'dot.',
+    'space ',
+    'a./b'
+  ]) {
+    t.equal(
+      codeOf(() => readName(name, { windows: true })),
+      'reserved_name',
+      name
+    )
   }
-  t.equal(codeOf(() => readName('CON', { windows: false })), 'accepted: "CON"')
-  t.equal(codeOf(() => readName('console.log', { windows: true })), 'accepted: "console.log"')
-  t.equal(codeOf(() => readName('./a', { windows: true })), 'accepted: "a"')
+  t.equal(
+    codeOf(() => readName('CON', { windows: false })),
+    'accepted: "CON"'
+  )
+  t.equal(
+    codeOf(() => readName('console.log', { windows: true })),
+    'accepted: "console.log"'
+  )
+  t.equal(
+    codeOf(() => readName('./a', { windows: true })),
+    'accepted: "a"'
+  )
 })
 
 const file = (path: string): NamedEntry => ({ path, kind: 'file' })
 const directory = (path: string): NamedEntry => ({ path, kind: 'directory' })
 const link = (path: string): NamedEntry => ({ path, kind: 'symlink' })
 
-t.test('names are checked against each other', async t => {
+t.test('checks names against each other', async t => {
   const none = { letterCase: false, normalForm: false }
   const all = { letterCase: true, normalForm: true }
   const cases: Array<[entries: NamedEntry[], folds: typeof none, expected: string, what: string]> = [
@@ -99,28 +136,55 @@ t.test('names are checked against each other', async t => {
     [[file('a/x'), file('A/y')], all, 'duplicate_entry', 'directories by case'],
     [[file('\u00e9'), file('e\u0301')], none, 'accepted: undefined', 'two forms of é where both can be'],
     [[file('\u00e9'), file('e\u0301')], all, 'duplicate_entry', 'two forms of é where they fold'],
-    [[file('\u00e9'), file('e\u0301')], { letterCase: true, normalForm: false }, 'accepted: undefined', 'only case folds']
+    [
+      [file('\u00e9'), file('e\u0301')],
+      { letterCase: true, normalForm: false },
+      'accepted: undefined',
+      'only case folds'
+    ]
   ]
   for (const [entries, folds, expected, what] of cases) {
-    t.equal(codeOf(() => checkNames(entries, { windows: false, folds: () => folds })), expected, what)
+    t.equal(
+      codeOf(() => checkNames(entries, { windows: false, folds: () => folds })),
+      expected,
+      what
+    )
   }
 })
 
-t.test('entries that stand for far more directories than files are refused', async t => {
+t.test('refuses entries that imply far more directories than files', async t => {
   const rules = { windows: false, folds: () => ({ letterCase: false, normalForm: false }) }
-  const many = Array.from({ length: 100 }, (_, index) => file(`${'d/'.repeat(1000)}`.replace('d', `d${index}`) + 'f'))
-  t.equal(codeOf(() => checkNames(many, rules)), 'too_many_directories')
+  const many = Array.from({ length: 100 }, (_, index) => file(`${`${'d/'.repeat(1000)}`.replace('d', `d${index}`)}f`))
+  t.equal(
+    codeOf(() => checkNames(many, rules)),
+    'too_many_directories'
+  )
   const deep = Array.from({ length: 2 }, (_, index) => file(`${index}/${'d/'.repeat(1400)}f`))
-  t.equal(codeOf(() => checkNames(deep, rules)), 'accepted: undefined', 'a few may be deep')
-  const ordinary = Array.from({ length: 20_000 }, (_, index) => file(`module-${index}/src/main/java/com/example/App.java`))
-  t.equal(codeOf(() => checkNames(ordinary, rules)), 'accepted: undefined', 'six directories for each file')
+  t.equal(
+    codeOf(() => checkNames(deep, rules)),
+    'accepted: undefined',
+    'a few may be deep'
+  )
+  const ordinary = Array.from({ length: 20_000 }, (_, index) =>
+    file(`module-${index}/src/main/java/com/example/App.java`)
+  )
+  t.equal(
+    codeOf(() => checkNames(ordinary, rules)),
+    'accepted: undefined',
+    'six directories for each file'
+  )
 })
 
-t.test('the file system is only asked where the answer decides', async () => {
-  checkNames([file('a'), file('b')], { windows: false, folds: () => { throw new Error('asked') } })
+t.test('checks the file system only if the result matters', async () => {
+  checkNames([file('a'), file('b')], {
+    windows: false,
+    folds: () => {
+      throw new Error('asked')
+    }
+  })
 })
 
-t.test('a hostile name is shown short and harmless', async t => {
+t.test('quotes a hostile name short and harmless', async t => {
   t.equal(quoteName('a\u202egpj.exe'), '"a\ufffdgpj.exe"')
   t.equal(quoteName('a\u200b\u2028\u009b\ud800'), '"a\ufffd\ufffd\ufffd\ufffd"')
   t.ok(quoteName('x'.repeat(5000)).length < 250)

@@ -3,15 +3,22 @@ import t from 'tap'
 import { packSegment } from '../../lib/archive/segment.js'
 import type { ZipSource } from '../../lib/archive/source.js'
 
-const source = (path: string, more: Partial<ZipSource> = {}): ZipSource =>
-  ({ path, kind: 'file', source: Buffer.from('x'.repeat(100)), bytes: 100, mode: 0o755, mtimeMs: 0, ...more })
+const source = (path: string, more: Partial<ZipSource> = {}): ZipSource => ({
+  path,
+  kind: 'file',
+  source: Buffer.from('x'.repeat(100)),
+  bytes: 100,
+  mode: 0o755,
+  mtimeMs: 0,
+  ...more
+})
 
-t.test('a segment is a zip', async t => {
+t.test('packs a segment as a zip', async t => {
   const zip = await packSegment([source('a.js'), source('d', { kind: 'directory' })], 6)
   t.equal(zip.readUInt32LE(0), 0x04034b50)
 })
 
-t.test('a file that is not what it was is refused by name', async t => {
+t.test('refuses a changed file by its name', async t => {
   const directory = t.testdir({ a: 'x' })
   const file = (name: string, bytes: number): ZipSource => source(name, { source: join(directory, name), bytes })
   await t.rejects(packSegment([file('a', 2)], 6), { code: 'file_changed', field: 'a' })

@@ -20,7 +20,7 @@ async function into(source: ZipSource): Promise<string> {
   return room.toString('utf8', 0, source.bytes)
 }
 
-t.test('the bytes of a file, of memory, and the first ones of a file that grows', async t => {
+t.test('reads a file, memory, and the first bytes of a growing file', async t => {
   const path = join(t.testdir({ a: '0123456789' }), 'a')
   for (const source of [file(path), file(Buffer.from('0123456789'))]) {
     t.equal(readWhole(source).toString(), '0123456789')
@@ -33,7 +33,7 @@ t.test('the bytes of a file, of memory, and the first ones of a file that grows'
   t.strictSame(await inBlocks(growing), ['0123', '4'])
 })
 
-t.test('who listens is told each piece', async t => {
+t.test('passes each piece to the listener', async t => {
   const heard: string[] = []
   const onRead = (piece: Uint8Array): void => void heard.push(Buffer.from(piece).toString())
   await inBlocks(file(Buffer.from('0123456789'), { onRead }))
@@ -41,7 +41,7 @@ t.test('who listens is told each piece', async t => {
   t.strictSame(heard, ['0123', '4567', '89', 'abc'])
 })
 
-t.test('what is no longer what it was is refused, however it is read', async t => {
+t.test('refuses a changed file, however it is read', async t => {
   const directory = t.testdir({ a: '', d: {} })
   writeFileSync(join(directory, 'a'), '0123456789')
   const table: Array<[source: ZipSource, code: string]> = [

@@ -5,13 +5,13 @@ function file(path: string, more: Partial<ZipSource> = {}): ZipSource {
   return { path, kind: 'file', source: `/root/${path}`, bytes: 1000, mode: 0o4755, mtimeMs: 0, ...more }
 }
 
-t.test('the mode of an entry: its type, and permission bits alone', async t => {
+t.test('the mode of an entry contains its type and permission bits only', async t => {
   t.equal(unixMode(file('a.js')), 0o100755)
   t.equal(unixMode(file('d', { kind: 'directory', mode: 0o41777 })), 0o040777)
   t.equal(unixMode(file('l', { kind: 'symlink', mode: 0 })), 0o120777)
 })
 
-t.test('deflated: what may get smaller', async t => {
+t.test('deflates only sources that may get smaller', async t => {
   const table: Array<[source: ZipSource, expected: boolean]> = [
     [file('a.js'), true],
     [file('png'), true],
@@ -23,7 +23,7 @@ t.test('deflated: what may get smaller', async t => {
   for (const [source, expected] of table) t.equal(isWorthDeflating(source), expected, source.path)
 })
 
-t.test('names that no two readers agree on are refused', async t => {
+t.test('refuses ambiguous names', async t => {
   for (const path of ['a\\b', '/a', 'a/', '../a', 'a/../b', '', 'C:x', 'a\0b', 'a\ufffd', 'x'.repeat(70_000)]) {
     t.throws(() => checkSourceName(file(path)), { code: 'name_not_packable' }, path.slice(0, 10))
   }

@@ -13,9 +13,14 @@ import type { ZipSource } from '../../lib/archive/source.js'
 import { writeZip, type WriteZipOptions } from '../../lib/archive/write.js'
 import { packsWhatGrows } from './growing.js'
 import { until } from '../support/until.js'
+import { isThorough } from '../support/thorough.js'
 
 const run = promisify(execFile)
-const has = (program: string, flag: string): Promise<boolean> => run(program, [flag]).then(() => true, () => false)
+const has = (program: string, flag: string): Promise<boolean> =>
+  run(program, [flag]).then(
+    () => true,
+    () => false
+  )
 const noUnzip = (await has('unzip', '-v')) ? false : 'unzip is not on this machine'
 const no7z = !(await has('7z', 'i'))
 const noPython = (await has('python3', '-V')) ? false : 'python3 is not on this machine'
@@ -62,7 +67,7 @@ async function collect(sources: Iterable<ZipSource>, options?: WriteZipOptions):
   return Buffer.concat(chunks)
 }
 
-/** Compresses by about half. */
+/** Can be compressed by about half. */
 function halfRandom(length: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(length)
   let state = seed
@@ -73,7 +78,7 @@ function halfRandom(length: number, seed = 1): Buffer {
   return bytes
 }
 
-t.test('what was packed comes out of unzip: bytes, modes, times, links, empty directories', { skip: noUnzip || noModes }, async t => {
+t.test('unzip restores bytes, modes, times, links and empty directories', { skip: noUnzip || noModes }, async t => {
   const directory = t.testdir({ in: { 'run.sh': '#!/bin/sh\n', 'a.txt': 'a'.repeat(10_000) }, out: {} })
   await chmod(join(directory, 'in/run.sh'), 0o755)
   await utimes(join(directory, 'in/a.txt'), 1_700_000_000, 1_700_000_000)
@@ -82,20 +87,27 @@ t.test('what was packed comes out of unzip: bytes, modes, times, links, empty di
   await writeFile(join(directory, 'in/large.mp4'), large)
   const zip = join(directory, 'x.zip')
   const progress: number[] = []
-  const written = await zipTo(zip, [
-    await fileSource('run.sh', join(directory, 'in/run.sh')),
-    await fileSource('d/a.txt', join(directory, 'in/a.txt')),
-    bytesSource('ünï ☃/leer', ''),
-    directorySource('empty'),
-    { path: 'link', kind: 'symlink', source: 'd/a.txt', bytes: 0, mode: 0o777, mtimeMs },
-    await fileSource('large.bin', join(directory, 'in/large.bin')),
-    await fileSource('large.mp4', join(directory, 'in/large.mp4')),
-    bytesSource('last', 'x')
-  ], { onProgress: ({ bytes }) => progress.push(bytes) })
+  const written = await zipTo(
+    zip,
+    [
+      await fileSource('run.sh', join(directory, 'in/run.sh')),
+      await fileSource('d/a.txt', join(directory, 'in/a.txt')),
+      bytesSource('ünï ☃/leer', ''),
+      directorySource('empty'),
+      { path: 'link', kind: 'symlink', source: 'd/a.txt', bytes: 0, mode: 0o777, mtimeMs },
+      await fileSource('large.bin', join(directory, 'in/large.bin')),
+      await fileSource('large.mp4', join(directory, 'in/large.mp4')),
+      bytesSource('last', 'x')
+    ],
+    { onProgress: ({ bytes }) => progress.push(bytes) }
+  )
   t.equal(written.entries, 8)
   t.equal(written.zipBytes, (await stat(zip)).size)
   t.equal(progress.at(-1), written.bytes)
-  t.strictSame(progress, [...progress].sort((a, b) => a - b))
+  t.strictSame(
+    progress,
+    [...progress].sort((a, b) => a - b)
+  )
 
   const out = join(directory, 'out')
   await run('unzip', ['-q', zip, '-d', out], { env: { ...process.env, LC_ALL: 'C.UTF-8' } })
@@ -110,7 +122,7 @@ t.test('what was packed comes out of unzip: bytes, modes, times, links, empty di
   t.ok(large.equals(await readFile(join(out, 'large.mp4'))))
 })
 
-t.test('Python reads it: order, methods, CRCs', { skip: noPython }, async t => {
+t.test('Python can read order, methods and CRCs', { skip: noPython }, async t => {
   const directory = t.testdir({})
   const zip = join(directory, 'x.zip')
   const file = join(directory, 'big.js')
@@ -123,15 +135,21 @@ t.test('Python reads it: order, methods, CRCs', { skip: noPython }, async t => {
     await fileSource('big.js', file),
     bytesSource('zero', '')
   ])
-  const program = 'import zipfile,sys,json; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; ' +
+  const program =
+    'import zipfile,sys,json; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; ' +
     'print(json.dumps([[i.filename,i.compress_type,i.file_size] for i in z.infolist()]))'
   const { stdout } = await run('python3', ['-c', program, zip])
   t.strictSame(JSON.parse(stdout), [
-    ['b.txt', 8, 1000], ['a.PNG', 0, 1000], ['random', 0, 512], ['ä', 0, 1], ['big.js', 8, 17 * 1024 * 1024], ['zero', 0, 0]
+    ['b.txt', 8, 1000],
+    ['a.PNG', 0, 1000],
+    ['random', 0, 512],
+    ['ä', 0, 1],
+    ['big.js', 8, 17 * 1024 * 1024],
+    ['zero', 0, 0]
   ])
 })
 
-t.test('our own reader takes it: kinds, modes, times to the second', async t => {
+t.test('our own reader finds kinds, modes, and times to the second', async t => {
   const directory = t.testdir({})
   const zip = join(directory, 'x.zip')
   const odd = mtimeMs + 1000
@@ -154,14 +172,14 @@ t.test('our own reader takes it: kinds, modes, times to the second', async t => 
   ])
 })
 
-t.test('an empty zip', { skip: noPython }, async t => {
+t.test('writes an empty zip', { skip: noPython }, async t => {
   const zip = join(t.testdir({}), 'x.zip')
   await zipTo(zip, [])
   const count = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print(len(z.infolist()))'
   t.equal((await run('python3', ['-c', count, zip])).stdout.trim(), '0')
 })
 
-t.test('the same sources give the same bytes, whatever finishes first', async t => {
+t.test('writes the same bytes for the same sources, whatever finishes first', async t => {
   const sources = Array.from({ length: 600 }, (_, i) => bytesSource(`f${i}`, halfRandom((i * 7919) % 30_000, i)))
   const [first, second] = [await collect(sources), await collect(sources)]
   t.ok(first.equals(second))
@@ -169,60 +187,88 @@ t.test('the same sources give the same bytes, whatever finishes first', async t 
   t.ok(stored.length > sources.reduce((sum, { bytes }) => sum + bytes, 0), 'level 0 stores')
 })
 
-t.test('a large file comes in pieces that are one entry, for every reader, also as zip64 has it', { skip: noUnzip || noPython }, async t => {
-  const directory = t.testdir({})
-  const sizes = [1024 * 1024 + 1, 2 * 1024 * 1024, 2_500_000, 8 * 1024 * 1024 + 1]
-  const large = halfRandom(8 * 1024 * 1024 + 1)
-  const sources = sizes.flatMap(bytes => ['js', 'mp4'].map(type => bytesSource(`${bytes}.${type}`, large.subarray(0, bytes))))
-  const small = Array.from({ length: 300 }, (_, i) => bytesSource(`small/${i}`, halfRandom(i)))
-  const all = [...sources, ...small, ...sources.slice(0, 2).map(source => ({ ...source, path: `again/${source.path}` }))]
-  const program = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; ' +
-    'print(len(z.infolist()), sum(i.file_size for i in z.infolist()))'
-  const bytes = all.reduce((sum, { bytes }) => sum + bytes, 0)
-  for (const zip64FromBytes of [undefined, 0, 2_000_000]) {
-    const zip = join(directory, 'x.zip')
-    await zipTo(zip, all, zip64FromBytes === undefined ? {} : { zip64FromBytes })
-    t.equal((await run('python3', ['-c', program, zip])).stdout, `${all.length} ${bytes}\n`, `zip64 from ${zip64FromBytes}`)
-    await run('unzip', ['-tq', zip])
-    if (!no7z) await run('7z', ['t', zip])
-    const archive = await openArchive(zip, { maxEntries: 1000, maxExtractedBytes: 1e9 })
-    const reader = createEntryReader(archive)
-    for (const [index, entry] of archive.entries.entries()) {
-      const hash = createHash('sha256')
-      await reader.readPieces(entry, piece => void hash.update(piece))
-      const expected = createHash('sha256').update(all[index]?.source as Uint8Array).digest('hex')
-      if (hash.digest('hex') !== expected) t.fail(entry.path)
+t.test(
+  'writes a large file in pieces as one entry for every reader, also with zip64',
+  { skip: noUnzip || noPython },
+  async t => {
+    const directory = t.testdir({})
+    const sizes = [1024 * 1024 + 1, 2 * 1024 * 1024, 2_500_000, 8 * 1024 * 1024 + 1]
+    const large = halfRandom(8 * 1024 * 1024 + 1)
+    const sources = sizes.flatMap(bytes =>
+      ['js', 'mp4'].map(type => bytesSource(`${bytes}.${type}`, large.subarray(0, bytes)))
+    )
+    const small = Array.from({ length: 300 }, (_, i) => bytesSource(`small/${i}`, halfRandom(i)))
+    const all = [
+      ...sources,
+      ...small,
+      ...sources.slice(0, 2).map(source => ({ ...source, path: `again/${source.path}` }))
+    ]
+    const program =
+      'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; ' +
+      'print(len(z.infolist()), sum(i.file_size for i in z.infolist()))'
+    const bytes = all.reduce((sum, { bytes }) => sum + bytes, 0)
+    for (const zip64FromBytes of isThorough ? [undefined, 0, 2_000_000] : [2_000_000]) {
+      const zip = join(directory, 'x.zip')
+      await zipTo(zip, all, zip64FromBytes === undefined ? {} : { zip64FromBytes })
+      t.equal(
+        (await run('python3', ['-c', program, zip])).stdout,
+        `${all.length} ${bytes}\n`,
+        `zip64 from ${zip64FromBytes}`
+      )
+      await run('unzip', ['-tq', zip])
+      if (!no7z) await run('7z', ['t', zip])
+      const archive = await openArchive(zip, { maxEntries: 1000, maxExtractedBytes: 1e9 })
+      const reader = createEntryReader(archive)
+      for (const [index, entry] of archive.entries.entries()) {
+        const hash = createHash('sha256')
+        await reader.readPieces(entry, piece => void hash.update(piece))
+        const expected = createHash('sha256')
+          .update(all[index]?.source as Uint8Array)
+          .digest('hex')
+        if (hash.digest('hex') !== expected) t.fail(entry.path)
+      }
+      archive.close()
     }
-    archive.close()
   }
-})
+)
 
-t.test('of a stored file of some megabytes the header tells all, for readers that see no directory', async t => {
+t.test('writes complete headers of stored files of some megabytes, for readers without the directory', async t => {
   const large = halfRandom(2 * 1024 * 1024)
   const zip = await collect([bytesSource('a.mp4', large), bytesSource('b.js', large)])
   t.equal(zip.readUInt16LE(6) & 0x0008, 0)
   t.equal(zip.readUInt32LE(22), large.length)
 })
 
-t.test('threads pack the first bytes of files that grow, too', { skip: noPython }, async t => {
+t.test('threads pack the first bytes of growing files', { skip: noPython }, async t => {
   const directory = t.testdir({ 'grown.log': 'line\n'.repeat(2000) })
   const grown = await fileSource('', join(directory, 'grown.log'))
-  // More than a segment holds: one alone is packed without a thread.
-  const sources = Array.from({ length: 600 }, (_, i) => ({ ...grown, path: `${i}.log`, bytes: 500 + i, isGrowing: true }))
+  // More than fits in a segment: a single segment is packed without a thread.
+  const sources = Array.from({ length: 600 }, (_, i) => ({
+    ...grown,
+    path: `${i}.log`,
+    bytes: 500 + i,
+    isGrowing: true
+  }))
   await zipTo(join(directory, 'x.zip'), sources)
-  const program = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print(z.testzip(), sum(i.file_size for i in z.infolist()))'
+  const program =
+    'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print(z.testzip(), sum(i.file_size for i in z.infolist()))'
   t.equal((await run('python3', ['-c', program, join(directory, 'x.zip')])).stdout, `None ${600 * 500 + 599 * 300}\n`)
 })
 
-t.test('files that vanish, change or are closed to us are refused by name', async t => {
+t.test('refuses missing, changed and unreadable files by name', async t => {
   const directory = t.testdir({ a: 'x'.repeat(100), directory: {} })
   const small = await fileSource('a', join(directory, 'a'))
   const path = join(directory, 'large')
   await writeFile(path, Buffer.alloc(17 * 1024 * 1024))
   for (const good of [small, await fileSource('large', path)]) {
     const table: Array<[what: string, wrong: Partial<ZipSource>, code: string, sentence: RegExp]> = [
-      ['gone', { source: join(directory, 'none') }, 'file_vanished', /could not be packed: it vanished while/],
-      ['a directory now', { source: join(directory, 'directory') }, 'file_changed', /it changed while it was packed; try/],
+      ['gone', { source: join(directory, 'none') }, 'file_vanished', /^Cannot pack ".*": it was removed while/],
+      [
+        'a directory now',
+        { source: join(directory, 'directory') },
+        'file_changed',
+        /it changed while it was packed\. Try/
+      ],
       ['shorter', { bytes: good.bytes + 1 }, 'file_changed', /it changed/],
       ['longer', { bytes: good.bytes - 1 }, 'file_changed', /it changed/]
     ]
@@ -235,12 +281,12 @@ t.test('files that vanish, change or are closed to us are refused by name', asyn
     for (const name of ['a', 'large']) {
       const closed = await fileSource(name, join(directory, name))
       await chmod(join(directory, name), 0)
-      await t.rejects(collect([closed]), { code: 'file_unreadable', message: /this user may not read it/ })
+      await t.rejects(collect([closed]), { code: 'file_unreadable', message: /permission denied/ })
     }
   })
 })
 
-t.test('a pipe in the place of a file does not hold it up', { skip: noModes }, async t => {
+t.test('does not block on a pipe in the place of a file', { skip: noModes }, async t => {
   const pipe = join(t.testdir({}), 'p')
   await run('mkfifo', [pipe])
   for (const bytes of [100, 17 * 1024 * 1024]) {
@@ -248,7 +294,7 @@ t.test('a pipe in the place of a file does not hold it up', { skip: noModes }, a
   }
 })
 
-t.test('files that were being read are closed when it ends early', { skip: noOpenFiles }, async t => {
+t.test('closes open files when it ends early', { skip: noOpenFiles }, async t => {
   const directory = t.testdir({})
   const path = join(directory, 'large')
   await writeFile(path, halfRandom(17 * 1024 * 1024))
@@ -262,7 +308,7 @@ t.test('files that were being read are closed when it ends early', { skip: noOpe
   await until(() => open() === 0)
 })
 
-t.test('aborted: before it starts, between batches, while the output is full', async t => {
+t.test('can be aborted before it starts, between batches, and while the output is full', async t => {
   const reason = new Error('enough')
   const sources = (): ZipSource[] => Array.from({ length: 400 }, (_, i) => bytesSource(`f${i}`, halfRandom(50_000, i)))
   await t.rejects(collect(sources(), { signal: AbortSignal.abort(reason) }), reason)
@@ -273,7 +319,7 @@ t.test('aborted: before it starts, between batches, while the output is full', a
   await t.rejects(writeZip(sources(), new PassThrough(), { signal: full.signal }), reason)
 })
 
-t.test('a failing output ends it with that error, and a closed one with a sentence', async t => {
+t.test('rejects with the error of a failing output, and with a message for a closed one', async t => {
   const sources = Array.from({ length: 100 }, (_, i) => bytesSource(`f${i}`, halfRandom(50_000, i)))
   const full = new Error('no space')
   const failing = new Writable({ write: (_chunk, _encoding, done) => void setImmediate(done, full) })
@@ -282,7 +328,7 @@ t.test('a failing output ends it with that error, and a closed one with a senten
   await t.rejects(writeZip(sources, closing), /closed before the zip was complete/)
 })
 
-t.test('an error of the sources travels', async t => {
+t.test('rejects with the error of the sources', async t => {
   const wrong = new Error('wrong')
   async function* sources(): AsyncIterable<ZipSource> {
     yield bytesSource('a', 'x')
@@ -291,7 +337,7 @@ t.test('an error of the sources travels', async t => {
   await t.rejects(writeZip(sources(), new PassThrough()), wrong)
 })
 
-t.test('a slow output holds everything back', async t => {
+t.test('a slow output slows down everything', async t => {
   let asked = 0
   async function* sources(): AsyncIterable<ZipSource> {
     for (; asked < 200; asked++) yield bytesSource(`f${asked}`, Buffer.alloc(1024 * 1024))
@@ -305,7 +351,7 @@ t.test('a slow output holds everything back', async t => {
   await t.rejects(done, /end/)
 })
 
-t.test('a directory is made for the path of each', { skip: noUnzip }, async t => {
+t.test('creates a directory for each path', { skip: noUnzip }, async t => {
   const directory = t.testdir({})
   const zip = join(directory, 'x.zip')
   await mkdir(join(directory, 'out'))
@@ -314,4 +360,6 @@ t.test('a directory is made for the path of each', { skip: noUnzip }, async t =>
   t.equal(await readFile(join(directory, 'out/a/b/c/d.txt'), 'utf8'), 'x')
 })
 
-t.test('a file that grows is its first bytes, what was read is told, and the last entry may tell of it', t => packsWhatGrows(t, zipTo))
+t.test('packs the first bytes of a growing file, passes on the bytes read, and writes the last entry', t =>
+  packsWhatGrows(t, zipTo)
+)

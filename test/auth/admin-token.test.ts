@@ -16,11 +16,11 @@ function homeIn(directory: string, config?: object) {
   return home
 }
 
-t.test('the strength policy', async t => {
+t.test('applies the strength policy', async t => {
   const cases: Array<[string, RegExp | null]> = [
     [strong, null],
     ['a1b2c3d4e5f6g7h8i9j0k1l2', null],
-    ['short1', /6 characters of at least 24/],
+    ['short1', /6 characters; at least 24 are required/],
     ['onlylettersonlylettersonly', /no digit/],
     ['123456789012345678901234', /no letter/],
     ['a1a1a1a1a1a1a1a1a1a1a1a1a1', /2 different/]
@@ -29,14 +29,14 @@ t.test('the strength policy', async t => {
   for (let i = 0; i < 100; i++) t.equal(weaknessOf(strongToken(randomIds)), null)
 })
 
-t.test('new tokens', async t => {
+t.test('checks new tokens', async t => {
   t.doesNotThrow(() => checkNewToken('12345678', 'newToken'))
   for (const token of ['1234567', '', 'with a space', 'ümlaute-und-mehr', 'x'.repeat(2000)]) {
     t.throws(() => checkNewToken(token, 'newToken'), { kind: 'invalid', code: 'invalid_field', field: 'newToken' })
   }
 })
 
-t.test('the first start generates one and keeps it, for its owner only, beside what was there', async t => {
+t.test('the first start generates a token and keeps other settings', async t => {
   const home = homeIn(t.testdir(), { serverUrl: 'http://one.example' })
   const admin = await openAdminToken({ home, ids: randomIds })
   const config = JSON.parse(readFileSync(home.configFile, 'utf8'))
@@ -47,23 +47,23 @@ t.test('the first start generates one and keeps it, for its owner only, beside w
   t.equal(admin.verify(config.adminToken), true)
   t.equal(admin.verify(`${config.adminToken}x`), false)
   t.equal(admin.verify(''), false)
-  t.equal((await openAdminToken({ home, ids: randomIds })).current(), config.adminToken, 'the next start takes it')
+  t.equal((await openAdminToken({ home, ids: randomIds })).current(), config.adminToken, 'the next start uses it')
 })
 
-t.test('a file that others may read is closed to them', async t => {
+t.test("removes other users' access to the file", async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   await openAdminToken({ home, ids: randomIds })
   t.equal(statSync(home.configFile).mode & 0o777, 0o600)
 })
 
-t.test('a change of the file counts at once, however it is made', async t => {
+t.test('a change of the file applies at once, however it is made', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const admin = await openAdminToken({ home, ids: randomIds })
   for (let i = 0; i < 20; i++) {
     const token = randomBytes(16).toString('hex')
     writeFileSync(home.configFile, JSON.stringify({ adminToken: token }))
     await nextTurn()
-    t.equal(admin.current(), token, 'written in place, same size, same moment')
+    t.equal(admin.current(), token, 'written in place with the same size at the same time')
   }
   writeFileSync(`${home.configFile}.new`, JSON.stringify({ adminToken: 'renamed-over-it' }))
   renameSync(`${home.configFile}.new`, home.configFile)
@@ -71,7 +71,7 @@ t.test('a change of the file counts at once, however it is made', async t => {
   t.equal(admin.current(), 'renamed-over-it')
 })
 
-t.test('a settled file that changes', async t => {
+t.test('notices a change of an old file', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const past = new Date(Date.now() - 60_000)
   utimesSync(home.configFile, past, past)
@@ -79,10 +79,10 @@ t.test('a settled file that changes', async t => {
   writeFileSync(home.configFile, JSON.stringify({ adminToken: 'x'.repeat(strong.length) }))
   utimesSync(home.configFile, past, past)
   await nextTurn()
-  t.equal(admin.current(), 'x'.repeat(strong.length), 'an old time of change does not hide one')
+  t.equal(admin.current(), 'x'.repeat(strong.length), 'an old modification time does not hide a change')
 })
 
-t.test('a file that is gone or half-written leaves the last token valid', async t => {
+t.test('a missing or incomplete file leaves the last token valid', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const admin = await openAdminToken({ home, ids: randomIds })
   for (const broken of ['', '{"adminTok', '[]', 'null', '{"adminToken": 5}', '{"adminToken": ""}']) {
@@ -95,7 +95,7 @@ t.test('a file that is gone or half-written leaves the last token valid', async 
   t.equal(admin.current(), strong)
 })
 
-t.test('ADMIN_TOKEN overrides at start, until the file gets another one', async t => {
+t.test('ADMIN_TOKEN overrides the file until the file gets another token', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const admin = await openAdminToken({ home, ids: randomIds, override: 'from-the-environment' })
   t.equal(admin.current(), 'from-the-environment')
@@ -105,28 +105,28 @@ t.test('ADMIN_TOKEN overrides at start, until the file gets another one', async 
   t.equal(admin.verify('from-the-environment'), false)
 })
 
-t.test('ADMIN_TOKEN alone: nothing is generated', async t => {
+t.test('generates nothing if there is an ADMIN_TOKEN', async t => {
   const home = homeIn(t.testdir())
   const admin = await openAdminToken({ home, ids: randomIds, override: 'from-the-environment' })
   t.equal(admin.current(), 'from-the-environment')
   t.throws(() => readFileSync(home.configFile))
 })
 
-t.test('a change is checked', async t => {
+t.test('checks a change', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const admin = await openAdminToken({ home, ids: randomIds })
   await t.rejects(admin.change('short'), { kind: 'invalid', code: 'invalid_field', field: 'newToken' })
   t.equal(admin.current(), strong)
 })
 
-t.test('a broken config.json is refused, and not overwritten', async t => {
+t.test('refuses a broken config.json and does not overwrite it', async t => {
   const home = homeIn(t.testdir())
   writeFileSync(home.configFile, '{"serverUrl": ')
   await t.rejects(openAdminToken({ home, ids: randomIds }), { code: 'broken_config' })
   t.equal(readFileSync(home.configFile, 'utf8'), '{"serverUrl": ')
 })
 
-t.test('an override that is read again: another one counts, the same one does not come back, none means the file', async t => {
+t.test('a reloaded override applies if it differs, and without one the file applies', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const admin = await openAdminToken({ home, ids: randomIds, override: 'first-override' })
   await admin.override('second-override')
@@ -134,14 +134,14 @@ t.test('an override that is read again: another one counts, the same one does no
   await admin.change('kept-by-a-reset')
   t.equal(admin.current(), 'kept-by-a-reset')
   await admin.override('second-override')
-  t.equal(admin.current(), 'kept-by-a-reset', 'who reset it meant it')
+  t.equal(admin.current(), 'kept-by-a-reset', 'the reset is deliberate')
   await admin.override('third-override')
   t.equal(admin.current(), 'third-override')
   await admin.override(undefined)
   t.equal(admin.current(), 'kept-by-a-reset')
 })
 
-t.test('where an override is taken away and the file has none, one is generated', async t => {
+t.test('generates a token if the override is removed and the file contains no token', async t => {
   const home = homeIn(t.testdir())
   const admin = await openAdminToken({ home, ids: randomIds, override: 'an-override' })
   await admin.override(undefined)
@@ -149,7 +149,7 @@ t.test('where an override is taken away and the file has none, one is generated'
   t.equal(JSON.parse(readFileSync(home.configFile, 'utf8')).adminToken, admin.current())
 })
 
-t.test('a token that is in force is no failure, whatever fails after it', async t => {
+t.test('a change succeeds once the file contains the token, whatever fails later', async t => {
   const home = homeIn(t.testdir(), { adminToken: strong })
   const admin = await openAdminToken({ home, ids: randomIds })
   const rm = promises.rm
@@ -158,7 +158,7 @@ t.test('a token that is in force is no failure, whatever fails after it', async 
     promises.rm = rm
     syncBuiltinESMExports()
   })
-  // The lock, which is let go once the file has the new token.
+  // The lock, which is released after the file has the new token.
   promises.rm = async (path, options) => {
     await rm(path, options)
     failed++

@@ -14,7 +14,7 @@ const cases: Array<[allowed: string[], address: string, isAllowed: boolean]> = [
   [['10.0.0.0/8'], 'not an address', false]
 ]
 
-t.test('who is on the list may', async t => {
+t.test('allows the addresses of the list', async t => {
   for (const [allowed, address, isAllowed] of cases) {
     const check = () => createAllowList({ allowed: () => allowed }).check(address)
     if (isAllowed) t.doesNotThrow(check, `${address} in ${allowed}`)
@@ -22,7 +22,7 @@ t.test('who is on the list may', async t => {
   }
 })
 
-t.test('a list that shuts out its maker is refused', async t => {
+t.test('refuses a list without the address of the client that sets it', async t => {
   for (const [allowed, address, isAllowed] of cases) {
     const check = () => checkKeepsIn(allowed, address)
     if (isAllowed) t.doesNotThrow(check)

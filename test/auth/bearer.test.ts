@@ -7,10 +7,17 @@ import { setClock } from '../support/clock.js'
 
 const address = '203.0.113.9'
 
-/** One session, whose cookie is `good`; a cookie `old` is of one that has ended. */
+/** One session with the cookie `good`. The cookie `old` belongs to a session that has ended. */
 const sessions = {
   find: ({ cookie }: Credentials['headers']) =>
-    cookie === 'good' ? { id: 'ses_1', expiresAt: '2026-12-01T00:00:00.000Z', csrf: () => 'the-csrf', ended: () => new AbortController().signal } : null,
+    cookie === 'good'
+      ? {
+          id: 'ses_1',
+          expiresAt: '2026-12-01T00:00:00.000Z',
+          csrf: () => 'the-csrf',
+          ended: () => new AbortController().signal
+        }
+      : null,
   hasCookie: ({ cookie }: Credentials['headers']) => cookie !== undefined
 }
 
@@ -30,7 +37,7 @@ function bearerWith({ allowed = true, global = 'global-token' } = {}) {
       }
     }
   })
-  // Nothing has failed so often that it would wait.
+  // There are too few failures to delay a check.
   return { authorise: (auth: Auth, given: Credentials) => bearer.authorise(auth, given) as Caller }
 }
 
@@ -38,10 +45,15 @@ function credentials(authorization?: string, { search = '', local = false } = {}
   const client = local
     ? { address: 'local', witnessed: 'local', viaProxy: false, local: true }
     : { address, witnessed: address, viaProxy: false, local: false }
-  return { method: 'GET', headers: authorization === undefined ? {} : { authorization }, query: new URLSearchParams(search), client }
+  return {
+    method: 'GET',
+    headers: authorization === undefined ? {} : { authorization },
+    query: new URLSearchParams(search),
+    client
+  }
 }
 
-t.test('who a token is, by what the route admits', async t => {
+t.test('identifies the holder of a token by the rule of the route', async t => {
   const cases: Array<[Auth, string | undefined, Role | 401 | 403]> = [
     ['public', undefined, 'anonymous'],
     ['public', 'Bearer admin-token', 'anonymous'],
@@ -79,7 +91,7 @@ t.test('who a token is, by what the route admits', async t => {
   }
 })
 
-t.test('callers are named as the audit log names them', async t => {
+t.test('names callers as the audit log does', async t => {
   const bearer = bearerWith()
   t.match(bearer.authorise('admin', credentials('Bearer admin-token')), { name: 'admin', ip: address })
   t.match(bearer.authorise('upload', credentials('Bearer shop-token')), {
@@ -90,7 +102,7 @@ t.test('callers are named as the audit log names them', async t => {
   t.match(bearer.authorise('public', credentials()), { name: 'anonymous', ip: address })
 })
 
-t.test('no global token: none is accepted, least of all the empty one', async t => {
+t.test('accepts no global token if none is set, not even an empty one', async t => {
   t.throws(() => bearerWith({ global: '' }).authorise('upload', credentials('Bearer ')), {
     kind: 'unauthorized',
     code: 'unauthorized'
@@ -101,7 +113,7 @@ t.test('no global token: none is accepted, least of all the empty one', async t 
   })
 })
 
-t.test('tickets open what is marked for them, and nothing else', async t => {
+t.test('accepts tickets only for routes with their purpose', async t => {
   const bearer = bearerWith()
   t.equal(bearer.authorise('download', credentials(undefined, { search: 'ticket=good-download' })).role, 'admin')
   t.equal(bearer.authorise('terminal', credentials(undefined, { search: 'ticket=good-terminal' })).role, 'admin')
@@ -120,11 +132,11 @@ t.test('tickets open what is marked for them, and nothing else', async t => {
   t.throws(
     () => bearer.authorise('download', both),
     { kind: 'unauthorized', code: 'unauthorized' },
-    'a header counts before a ticket'
+    'the header takes precedence over a ticket'
   )
 })
 
-t.test('the local operator needs no token, and deploys through the command line like everybody', async t => {
+t.test('the local operator needs no token, except for uploads', async t => {
   const bearer = bearerWith()
   t.match(bearer.authorise('admin', credentials(undefined, { local: true })), {
     role: 'local',
@@ -139,7 +151,7 @@ t.test('the local operator needs no token, and deploys through the command line 
   t.throws(() => bearer.authorise('local', credentials('Bearer admin-token')), { kind: 'forbidden', code: 'forbidden' })
 })
 
-t.test('deploying, rolling back and the terminal are for allowed addresses', async t => {
+t.test('requires an allowed address for deployments, rollbacks and the terminal', async t => {
   const bearer = bearerWith({ allowed: false })
   const notAllowed = { kind: 'forbidden', code: 'address_not_allowed' }
   t.throws(() => bearer.authorise('upload', credentials('Bearer shop-token')), notAllowed)
@@ -148,13 +160,13 @@ t.test('deploying, rolling back and the terminal are for allowed addresses', asy
   t.throws(
     () => bearer.authorise('upload', credentials('Bearer wrong')),
     { kind: 'unauthorized', code: 'unauthorized' },
-    'the token comes first'
+    'the token is checked first'
   )
   t.equal(bearer.authorise('admin', credentials('Bearer admin-token')).role, 'admin')
   t.equal(bearer.authorise('operate', credentials(undefined, { local: true })).role, 'local')
 })
 
-t.test('the witnessed address decides and is recorded, with the claimed one beside it', async t => {
+t.test('uses the witnessed address, and records the claimed one with it', async t => {
   const checked: string[] = []
   const bearer = createBearer({
     sessions,
@@ -168,24 +180,32 @@ t.test('the witnessed address decides and is recorded, with the claimed one besi
   })
   const { headers, query } = credentials('Bearer admin-token')
   const client = { address: '10.0.0.1', witnessed: '203.0.113.9', viaProxy: true, local: false }
-  t.match(await bearer.authorise('operate', { method: 'GET', headers, query, client }), { ip: '203.0.113.9', claimedIp: '10.0.0.1' })
+  t.match(await bearer.authorise('operate', { method: 'GET', headers, query, client }), {
+    ip: '203.0.113.9',
+    claimedIp: '10.0.0.1'
+  })
   t.match(await bearer.authorise('operate', credentials('Bearer admin-token')), { ip: address, claimedIp: null })
   t.same(checked, ['203.0.113.9', address])
 })
 
-t.test('every wrong secret counts, what is not tried does not', async t => {
+t.test('counts every wrong secret, but no untried one', async t => {
   const cases: Array<[what: string, auth: Auth, given: Credentials, isCounted: boolean]> = [
     ['an unknown token', 'admin', credentials('Bearer wrong'), true],
     ['an unknown deploy token', 'upload', credentials('Bearer wrong'), true],
     ['the admin token for an upload', 'upload', credentials('Bearer admin-token'), true],
     ['a wrong ticket', 'download', credentials(undefined, { search: 'ticket=wrong' }), true],
     ['a ticket of another purpose', 'terminal', credentials(undefined, { search: 'ticket=good-download' }), true],
-    ['a wrong subprotocol token', 'terminal', { ...credentials(), headers: { 'sec-websocket-protocol': 'svc-admin-token, wrong' } }, true],
+    [
+      'a wrong subprotocol token',
+      'terminal',
+      { ...credentials(), headers: { 'sec-websocket-protocol': 'svc-admin-token, wrong' } },
+      true
+    ],
     ['no token', 'admin', credentials(), false],
     ['no bearer', 'admin', credentials('Basic YWRtaW4='), false],
     ['a known token of another kind', 'admin', credentials('Bearer shop-token'), false],
-    ['a wrong token where none is needed', 'public', credentials('Bearer wrong'), false],
-    ['a wrong token where none opens', 'local', credentials('Bearer wrong'), false]
+    ['a wrong token for a public route', 'public', credentials('Bearer wrong'), false],
+    ['a wrong token for a local route', 'local', credentials('Bearer wrong'), false]
   ]
   for (const [what, auth, given, isCounted] of cases) {
     const bearer = bearerWith()
@@ -201,9 +221,12 @@ t.test('every wrong secret counts, what is not tried does not', async t => {
   }
 })
 
-t.test('a session cookie opens what the admin token does, and uploads', async t => {
-  const withCookie = (cookie: string, headers: Credentials['headers'] = {}, method: Credentials['method'] = 'GET'): Credentials =>
-    ({ ...credentials(), method, headers: { cookie, ...headers } })
+t.test('a session cookie gives the rights of the admin token, and allows uploads', async t => {
+  const withCookie = (
+    cookie: string,
+    headers: Credentials['headers'] = {},
+    method: Credentials['method'] = 'GET'
+  ): Credentials => ({ ...credentials(), method, headers: { cookie, ...headers } })
   const csrf = { 'x-svc-csrf': 'the-csrf' }
   const cases: Array<[what: string, Auth, Credentials, Role | string]> = [
     ['reading', 'admin', withCookie('good'), 'admin'],
@@ -219,10 +242,25 @@ t.test('a session cookie opens what the admin token does, and uploads', async t 
     ['a page of the same origin', 'admin', withCookie('good', { 'sec-fetch-site': 'same-origin' }), 'admin'],
     ['the address bar', 'admin', withCookie('good', { 'sec-fetch-site': 'none' }), 'admin'],
     ['a page of another port', 'admin', withCookie('good', { 'sec-fetch-site': 'same-site' }), 'foreign_origin'],
-    ['a page of another site', 'admin', withCookie('good', { 'sec-fetch-site': 'cross-site', ...csrf }, 'POST'), 'foreign_origin'],
+    [
+      'a page of another site',
+      'admin',
+      withCookie('good', { 'sec-fetch-site': 'cross-site', ...csrf }, 'POST'),
+      'foreign_origin'
+    ],
     ['a session that has ended', 'admin', withCookie('old'), 'unauthorized'],
-    ['a bearer beside it counts first', 'upload', withCookie('good', { authorization: 'Bearer shop-token' }, 'POST'), 'project'],
-    ['a wrong bearer beside it', 'admin', withCookie('good', { authorization: 'Bearer wrong' }), 'unauthorized'],
+    [
+      'a bearer token takes precedence',
+      'upload',
+      withCookie('good', { authorization: 'Bearer shop-token' }, 'POST'),
+      'project'
+    ],
+    [
+      'a wrong bearer token with the cookie',
+      'admin',
+      withCookie('good', { authorization: 'Bearer wrong' }),
+      'unauthorized'
+    ],
     ["a proxy's own Basic beside it", 'admin', withCookie('good', { authorization: 'Basic YWRtaW4=' }), 'admin']
   ]
   for (const [what, auth, given, expected] of cases) {
@@ -234,7 +272,10 @@ t.test('a session cookie opens what the admin token does, and uploads', async t 
     }
     t.equal(answer, expected, what)
   }
-  t.throws(() => bearerWith({ allowed: false }).authorise('upload', withCookie('good', csrf, 'POST')), { code: 'address_not_allowed' })
+  t.throws(() => bearerWith({ allowed: false }).authorise('upload', withCookie('good', csrf, 'POST')), {
+    code: 'address_not_allowed'
+  })
   const bearer = bearerWith()
-  for (let n = 0; n < 20; n++) t.throws(() => bearer.authorise('admin', withCookie('old')), { message: /has ended/ }, 'never locked out')
+  for (let n = 0; n < 20; n++)
+    t.throws(() => bearer.authorise('admin', withCookie('old')), { message: /has ended/ }, 'it never locks the address')
 })

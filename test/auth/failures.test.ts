@@ -12,30 +12,53 @@ async function aLog(t: Parameters<typeof openStage>[0], keep?: number) {
   const onError = (error: unknown): void => {
     throw error
   }
-  const failures = createFailures({ store: counting, clock, ids: randomIds, onError, ...(keep === undefined ? {} : { keep }) })
+  const failures = createFailures({
+    store: counting,
+    clock,
+    ids: randomIds,
+    onError,
+    ...(keep === undefined ? {} : { keep })
+  })
   const note = (witnessed: string, failure: Failure, address = witnessed) =>
     failures.note({ witnessed, address, viaProxy: witnessed !== address, local: false }, failure)
-  return { note, flush: failures.flush, clock, audit, entries: () => listAudit(store, { limit: 500_000 }), writes: () => writes }
+  return {
+    note,
+    flush: failures.flush,
+    clock,
+    audit,
+    entries: () => listAudit(store, { limit: 500_000 }),
+    writes: () => writes
+  }
 }
 
-t.test('the first failure of an address in a minute is an entry at once, further ones are counted in it', async t => {
+t.test('writes the first failure of a minute at once and counts the others', async t => {
   const { note, flush, entries, writes } = await aLog(t)
   note('192.0.2.1', 'wrong', '10.0.0.1')
   t.match(entries(), [
-    { action: 'auth.login_failed', actor: 'anonymous', ok: false, ip: '192.0.2.1', claimedIp: '10.0.0.1', failures: 1, detail: '1 failed attempt' }
+    {
+      action: 'auth.login_failed',
+      actor: 'anonymous',
+      ok: false,
+      ip: '192.0.2.1',
+      claimedIp: '10.0.0.1',
+      failures: 1,
+      detail: '1 failed attempt'
+    }
   ])
   for (let i = 0; i < 6; i++) note('192.0.2.1', 'wrong')
   await flush()
   t.match(entries(), [{ failures: 7, detail: '7 failed attempts' }])
   note('192.0.2.1', 'locked')
-  t.match(entries(), [{ failures: 8, detail: '8 failed attempts, the address is locked' }], 'a lock is told at once')
+  t.match(entries(), [{ failures: 8, detail: '8 failed attempts, the address is locked' }], 'a lock is written at once')
   for (let i = 0; i < 100_000; i++) note('192.0.2.1', 'refused')
-  t.equal(writes(), 3, 'a fast guesser writes nothing')
+  t.equal(writes(), 3, 'a fast guesser causes no writes')
   await flush()
-  t.match(entries(), [{ failures: 100_008, detail: '8 failed attempts, 100000 refused without a check, the address is locked' }])
+  t.match(entries(), [
+    { failures: 100_008, detail: '8 failed attempts, 100000 refused without a check, the address is locked' }
+  ])
 })
 
-t.test('each minute and each network has its own', async t => {
+t.test('writes one entry per minute and network', async t => {
   const { note, flush, clock, entries } = await aLog(t)
   note('192.0.2.1', 'wrong')
   note('192.0.2.1', 'wrong')
@@ -51,7 +74,7 @@ t.test('each minute and each network has its own', async t => {
   ])
 })
 
-t.test('more than a thousand networks in a minute share one entry', async t => {
+t.test('networks over a thousand in a minute share one entry', async t => {
   const { note, flush, entries } = await aLog(t)
   for (let i = 0; i < 1500; i++) note(`10.0.${i >> 8}.${i & 255}`, 'wrong')
   await flush()
@@ -59,7 +82,7 @@ t.test('more than a thousand networks in a minute share one entry', async t => {
   t.match(entries()[0], { ip: null, failures: 500, detail: '500 failed attempts, from other addresses' })
 })
 
-t.test('they are bounded by themselves, and displace no other entry', async t => {
+t.test('limits its entries without removing others', async t => {
   const { note, flush, clock, audit, entries } = await aLog(t, 50)
   await audit.record({ action: 'project.create', actor: { name: 'admin', ip: null } })
   for (let i = 0; i < 1000; i++) {

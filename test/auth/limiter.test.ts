@@ -7,9 +7,13 @@ const minuteMs = 60_000
 const wrong = () => null
 const right = () => 'right'
 
-/** A request as the limiter sees it; `claimed` is what the first entry of X-Forwarded-For says. */
+/** A request as seen by the limiter. `claimed` is the first entry of X-Forwarded-For. */
 function from(witnessed: string, { headers = {}, search = '', claimed = witnessed } = {}): Origin {
-  return { headers, query: new URLSearchParams(search), client: { address: claimed, witnessed, viaProxy: claimed !== witnessed, local: false } }
+  return {
+    headers,
+    query: new URLSearchParams(search),
+    client: { address: claimed, witnessed, viaProxy: claimed !== witnessed, local: false }
+  }
 }
 
 function aLimiter() {
@@ -26,11 +30,15 @@ function aLimiter() {
 
 const lockedOut = { kind: 'too_many', code: 'locked_out' }
 
-t.test('8 failures in 10 minutes lock an address for 5 minutes; the eighth is still answered', async t => {
+t.test('8 failures in 10 minutes lock an address for 5 minutes', async t => {
   const { attempt, clock, told } = aLimiter()
   for (let i = 1; i <= 8; i++) t.equal(attempt(from('192.0.2.1'), wrong), null)
-  t.throws(() => attempt(from('192.0.2.1'), right), { ...lockedOut, retryAfterSeconds: 300 }, 'also with the right token')
-  t.equal(attempt(from('192.0.2.2'), right), 'right', 'others are not')
+  t.throws(
+    () => attempt(from('192.0.2.1'), right),
+    { ...lockedOut, retryAfterSeconds: 300 },
+    'even with the right token'
+  )
+  t.equal(attempt(from('192.0.2.2'), right), 'right', 'other addresses are not locked')
   t.same(told, [...Array(7).fill('wrong'), 'locked', 'refused'])
 
   clock.advance(4 * minuteMs)
@@ -47,7 +55,7 @@ t.test('failures older than 10 minutes do not count', async t => {
   t.equal(attempt(from('192.0.2.1'), right), 'right')
 })
 
-t.test('a success takes nothing back: 7 failures, a success, 1 failure lock', async t => {
+t.test('a success does not reset the count of failures', async t => {
   const { attempt } = aLimiter()
   for (let i = 0; i < 7; i++) attempt(from('192.0.2.1'), wrong)
   t.equal(attempt(from('192.0.2.1'), right), 'right')
@@ -55,20 +63,20 @@ t.test('a success takes nothing back: 7 failures, a success, 1 failure lock', as
   t.throws(() => attempt(from('192.0.2.1'), right), lockedOut)
 })
 
-t.test('right tokens are never failures, however many come at once', async t => {
+t.test('right tokens are never failures, however many arrive at once', async t => {
   const { attempt, told } = aLimiter()
   const answers = await Promise.all(Array.from({ length: 40 }, async () => attempt(from('192.0.2.1'), right)))
   t.same(new Set(answers), new Set(['right']))
   t.same(told, [])
 })
 
-t.test('invented first entries do not help', async t => {
+t.test('invented X-Forwarded-For entries have no effect', async t => {
   const { attempt } = aLimiter()
   for (let i = 1; i <= 8; i++) t.equal(attempt(from('192.0.2.9', { claimed: `10.0.0.${i}` }), wrong), null)
   t.throws(() => attempt(from('192.0.2.9', { claimed: '10.0.0.9' }), right), lockedOut)
 })
 
-t.test('IPv6 is counted by /64, IPv4 by address', async t => {
+t.test('counts IPv6 by /64 and IPv4 by address', async t => {
   const cases: Array<[first: string, second: string, isSame: boolean]> = [
     ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', true],
     ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
@@ -83,7 +91,7 @@ t.test('IPv6 is counted by /64, IPv4 by address', async t => {
   }
 })
 
-t.test('what a page makes a browser send does not lock out programs at the same address', async t => {
+t.test('requests caused by a web page do not lock out programs at the same address', async t => {
   const ways: Array<[what: string, origin: Origin]> = [
     ['an Origin', from('127.0.0.1', { headers: { host: '127.0.0.1:5431', origin: 'https://evil.test' } })],
     ['fetch metadata', from('127.0.0.1', { headers: { host: '127.0.0.1:5431', 'sec-fetch-site': 'cross-site' } })],
@@ -102,57 +110,69 @@ t.test('what a page makes a browser send does not lock out programs at the same 
 
 t.test('the operator at the local socket is exempt', async t => {
   const { attempt, told } = aLimiter()
-  const local: Origin = { headers: {}, query: new URLSearchParams(), client: { address: 'local', witnessed: 'local', viaProxy: false, local: true } }
+  const local: Origin = {
+    headers: {},
+    query: new URLSearchParams(),
+    client: { address: 'local', witnessed: 'local', viaProxy: false, local: true }
+  }
   for (let i = 0; i < 20; i++) t.equal(attempt(local, wrong), null)
   t.equal(attempt(local, right), 'right')
   t.same(told, [])
 })
 
-/** 200 failures of as many addresses. */
+/** Causes 200 failures from 200 addresses. */
 function brake(attempt: ReturnType<typeof aLimiter>['attempt']): void {
   for (let i = 0; i < 200; i++) void attempt(from(`10.1.${i}.1`), wrong)
 }
 
-t.test('after 200 failures of everybody, failures are answered one after the other', async t => {
+t.test('answers failures one by one after 200 failures in total', async t => {
   const { attempt, waits } = aLimiter()
   brake(attempt)
-  t.same(waits, [], 'not before')
+  t.same(waits, [], 'no delay before that')
   const answers = await Promise.all([1, 2, 3, 4].map(i => attempt(from(`10.2.0.${i}`), wrong)))
   t.same(answers, [null, null, null, null])
   t.same(waits, [1000, 2000, 3000, 4000])
 })
 
-t.test('the right token of an address without failures is not delayed', async t => {
+t.test('does not delay the right token of an address without failures', async t => {
   const { attempt, waits } = aLimiter()
   brake(attempt)
   t.equal(attempt(from('10.2.0.1'), right), 'right')
   t.same(waits, [])
 })
 
-t.test('an address that has failed waits before its token is looked at, one attempt at a time', async t => {
+t.test('an address with a failure waits before its token is checked', async t => {
   const { attempt, waits } = aLimiter()
   brake(attempt)
   let checks = 0
   const check = () => (checks++, 'right')
   const first = attempt(from('10.1.0.1'), check)
   t.equal(checks, 0)
-  t.throws(() => attempt(from('10.1.0.1'), check), { kind: 'too_many', code: 'too_many_failures', retryAfterSeconds: 1 })
+  t.throws(() => attempt(from('10.1.0.1'), check), {
+    kind: 'too_many',
+    code: 'too_many_failures',
+    retryAfterSeconds: 1
+  })
   t.equal(await first, 'right')
   t.equal(checks, 1)
   t.same(waits, [1000])
 })
 
-t.test('those who wait for a check are few: the rest is refused unseen', async t => {
+t.test('limits the waiting checks and refuses the rest without a check', async t => {
   const { attempt, waits, told } = aLimiter()
   brake(attempt)
-  const outcomes = await Promise.all(Array.from({ length: 40 }, async (_, i) => attempt(from(`10.1.${i}.1`), right)).map(one => one.catch(({ code }) => code)))
+  const outcomes = await Promise.all(
+    Array.from({ length: 40 }, async (_, i) => attempt(from(`10.1.${i}.1`), right)).map(one =>
+      one.catch(({ code }) => code)
+    )
+  )
   t.equal(outcomes.filter(outcome => outcome === 'right').length, 30)
   t.equal(outcomes.filter(outcome => outcome === 'too_many_failures').length, 10)
   t.equal(waits.at(-1), 30_000)
   t.equal(told.filter(failure => failure === 'refused').length, 10)
 })
 
-t.test('inventing an address for each guess gives a thousand at once, then one a second', async t => {
+t.test('allows invented addresses a thousand guesses, then one per second', async t => {
   const { attempt, clock } = aLimiter()
   t.equal(attempt(from('192.0.2.1'), right), 'right')
   brake(attempt)
@@ -161,8 +181,8 @@ t.test('inventing an address for each guess gives a thousand at once, then one a
   for (let n = 1; n <= 1000; n++) void guess(n)
   t.equal(checks, 1000)
   t.throws(() => guess(1001), { code: 'too_many_failures' })
-  t.equal(checks, 1000, 'not looked at')
-  t.equal(attempt(from('192.0.2.1'), right), 'right', 'an address that was right before is not delayed')
+  t.equal(checks, 1000, 'no token is checked')
+  t.equal(attempt(from('192.0.2.1'), right), 'right', 'an address with an earlier right token is not delayed')
   clock.advance(10_000)
   for (let n = 1001; n <= 1100; n++) {
     try {
@@ -172,7 +192,7 @@ t.test('inventing an address for each guess gives a thousand at once, then one a
   t.equal(checks, 1010)
 })
 
-t.test('the brake ends with the failures', async t => {
+t.test('the delay ends when the failures are old', async t => {
   const { attempt, clock, waits } = aLimiter()
   brake(attempt)
   clock.advance(10 * minuteMs)

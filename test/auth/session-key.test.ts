@@ -1,9 +1,16 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { csrfOf, digestOf, instanceName, openSessionKey, sessionKeyName, tokenMarkOf } from '../../lib/auth/session-key.js'
+import {
+  csrfOf,
+  digestOf,
+  instanceName,
+  openSessionKey,
+  sessionKeyName,
+  tokenMarkOf
+} from '../../lib/auth/session-key.js'
 
-t.test('a key is made once, for its owner only, and found again', async t => {
+t.test('creates a key once, readable only by its owner', async t => {
   const directory = t.testdir()
   const key = openSessionKey({ directory })
   t.equal(key.current(), null)
@@ -15,11 +22,11 @@ t.test('a key is made once, for its owner only, and found again', async t => {
   t.equal(statSync(file).mode & 0o777, 0o600)
   chmodSync(file, 0o644)
   t.same(openSessionKey({ directory }).current(), one)
-  t.equal(statSync(file).mode & 0o777, 0o600, 'what others may do with it is taken away')
+  t.equal(statSync(file).mode & 0o777, 0o600, "other users' access is removed")
   t.not(readFileSync(file, 'utf8').length, 0)
 })
 
-t.test('a broken file is replaced by the next session', async t => {
+t.test('replaces a broken file at the next session', async t => {
   const directory = t.testdir()
   writeFileSync(join(directory, sessionKeyName), 'short')
   const key = openSessionKey({ directory })
@@ -27,7 +34,7 @@ t.test('a broken file is replaced by the next session', async t => {
   t.equal((await key.ensure(async () => {})).length, 32)
 })
 
-t.test('digests depend on the key and on what they are of', async t => {
+t.test('digests depend on the key and on the value', async t => {
   const [a, b] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   const digests = [digestOf(a, 'x'), digestOf(a, 'y'), digestOf(b, 'x'), tokenMarkOf(a, 'x'), csrfOf('x'), csrfOf('y')]
   t.equal(new Set(digests).size, digests.length)

@@ -1,10 +1,10 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { openSessionKey } from '../../lib/auth/session-key.js'
-import { createSessions } from '../../lib/auth/sessions.js'
+import { Sessions } from '../../lib/auth/sessions.js'
 import { randomIds } from '../../lib/base/ids.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { listSessions } from '../../lib/store/tables/sessions.js'
 import { setClock } from '../support/clock.js'
 import { until } from '../support/until.js'
@@ -19,10 +19,16 @@ async function stageOf(t: Test) {
   t.teardown(() => store.close())
   const events: AuditEvent[] = []
   const state = { token: 'the-admin-token' }
-  const make = (base = '') => createSessions({
-    store, clock, ids: randomIds, key: openSessionKey({ directory }), admin: { current: () => state.token }, base,
-    audit: { within: (_, event) => void events.push(event) }
-  })
+  const make = (base = '') =>
+    new Sessions({
+      store,
+      clock,
+      ids: randomIds,
+      key: openSessionKey({ directory }),
+      admin: { current: () => state.token },
+      base,
+      audit: { within: (_, event) => void events.push(event) }
+    })
   const sessions = make()
   const begin = async (remember = true, of = sessions) => {
     const begun = await of.begin({ headers: { 'user-agent': 'Browser\u202e 1' }, isSecure: false, actor }, { remember })
@@ -31,39 +37,55 @@ async function stageOf(t: Test) {
   return { directory, clock, store, events, state, make, sessions, begin }
 }
 
-t.test('a session is found by its cookie, and by nothing else', async t => {
+t.test('finds a session only by its cookie', async t => {
   const { sessions, begin, store, events, make } = await stageOf(t)
-  t.equal(sessions.find({ cookie: 'svc_session=x' }), null, 'before there is any')
+  t.equal(sessions.find({ cookie: 'svc_session=x' }), null, 'before the first session')
   const one = await begin()
   t.match(sessions.find(one.headers), { id: one.id, expiresAt: one.expiresAt })
   t.equal(sessions.find(one.headers)?.csrf(), one.csrf)
   const [name, secret] = one.headers.cookie.split('=') as [string, string]
   t.match(name, /^svc_session_[0-9a-f]{8}$/)
   t.match(one.cookie, /; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/)
-  for (const cookie of [`${name}=${secret.slice(1)}`, `${name}=${'A'.repeat(43)}`, `svc_session=${secret}`, `${name}=`, name]) {
+  for (const cookie of [
+    `${name}=${secret.slice(1)}`,
+    `${name}=${'A'.repeat(43)}`,
+    `svc_session=${secret}`,
+    `${name}=`,
+    name
+  ]) {
     t.equal(sessions.find({ cookie }), null, cookie.slice(0, 30))
   }
-  t.match(sessions.find({ cookie: `${name}=${'A'.repeat(43)}; ${one.headers.cookie}` }), { id: one.id }, 'one that somebody else has set is passed over')
+  t.match(
+    sessions.find({ cookie: `${name}=${'A'.repeat(43)}; ${one.headers.cookie}` }),
+    { id: one.id },
+    'a cookie set by somebody else is ignored'
+  )
   t.match(make().find(one.headers), { id: one.id }, 'a restart changes nothing')
   const kept = JSON.stringify(store.all('SELECT * FROM sessions'))
   t.notMatch(kept, secret, 'only the digest is stored')
   t.notMatch(kept, 'the-admin-token')
   t.notMatch(JSON.stringify(events), secret)
-  t.match(events, [{ action: 'auth.login', actor: { name: 'admin', ip: '192.0.2.1' }, target: one.id, detail: 'session' }])
+  t.match(events, [
+    { action: 'auth.login', actor: { name: 'admin', ip: '192.0.2.1' }, target: one.id, detail: 'session' }
+  ])
   t.match(sessions.list(), [{ id: one.id, ip: '192.0.2.1', userAgent: 'Browser\\u202e 1', remember: true }])
   t.notOk('digest' in (sessions.list()[0] as object) || 'tokenMark' in (sessions.list()[0] as object))
 })
 
-t.test('the cookie is for the prefix and, over TLS, for TLS only', async t => {
+t.test('limits the cookie to the prefix and, over TLS, to TLS', async t => {
   const { make } = await stageOf(t)
   const sessions = make('/a')
   const begun = await sessions.begin({ headers: {}, isSecure: true, actor }, { remember: false })
-  t.match(begun.cookie, /^__Secure-svc_session_[0-9a-f]{8}=[\w-]{43}; Path=\/a\/; HttpOnly; SameSite=Strict; Secure$/, 'ends with the browser')
+  t.match(
+    begun.cookie,
+    /^__Secure-svc_session_[0-9a-f]{8}=[\w-]{43}; Path=\/a\/; HttpOnly; SameSite=Strict; Secure$/,
+    'it ends with the browser'
+  )
   t.match(sessions.find({ cookie: begun.cookie.slice(0, begun.cookie.indexOf(';')) }), { id: begun.id })
   t.match(sessions.removal(true), /=; Path=\/a\/; Max-Age=0;/)
 })
 
-t.test('sessions end without use, and at their limit', async t => {
+t.test('ends sessions without use and at their maximum lifetime', async t => {
   const { clock, sessions, begin, store } = await stageOf(t)
   const [idle, passing, remembered] = [await begin(), await begin(false), await begin()]
   clock.advance(12 * hourMs - 1)
@@ -77,7 +99,7 @@ t.test('sessions end without use, and at their limit', async t => {
   clock.advance(6 * hourMs - 1)
   t.ok(sessions.find(passing.headers))
   clock.advance(1)
-  t.equal(sessions.find(passing.headers), null, '24 hours, used or not')
+  t.equal(sessions.find(passing.headers), null, '24 hours, even if it is used')
   for (let days = 1; days < 7; days++) {
     t.ok(sessions.find(remembered.headers), `day ${days}`)
     clock.advance(11 * hourMs)
@@ -86,12 +108,12 @@ t.test('sessions end without use, and at their limit', async t => {
     t.ok(sessions.find(remembered.headers))
     clock.advance(2 * hourMs)
   }
-  t.equal(sessions.find(remembered.headers), null, '7 days, used or not')
+  t.equal(sessions.find(remembered.headers), null, '7 days, even if it is used')
   await begin()
-  t.equal(listSessions(store).length, 1, 'what has ended is removed')
+  t.equal(listSessions(store).length, 1, 'ended sessions are removed')
 })
 
-t.test('the last use is written at most once a minute', async t => {
+t.test('writes the last use at most once a minute', async t => {
   const { clock, sessions, begin, store } = await stageOf(t)
   const { headers } = await begin()
   const before = store.sequence()
@@ -107,27 +129,27 @@ t.test('the last use is written at most once a minute', async t => {
   t.equal(sessions.list()[0]?.lastUsedAt, new Date(clock.now()).toISOString())
 })
 
-t.test('a clock that was wrong: a session of the far future is none', async t => {
+t.test('rejects a session from the far future', async t => {
   const { clock, sessions, begin } = await stageOf(t)
   const { headers } = await begin()
   clock.advance(-hourMs)
-  t.ok(sessions.find(headers), 'set back a little')
+  t.ok(sessions.find(headers), 'a clock set back a little')
   clock.advance(-30 * 24 * hourMs)
   t.equal(sessions.find(headers), null)
 })
 
-t.test('another admin token ends every session but the one that changed it', async t => {
+t.test('a new admin token ends every session except the one that changed it', async t => {
   const { sessions, begin, state, make, store } = await stageOf(t)
   const [own, other] = [await begin(), await begin()]
   const life = sessions.find(other.headers)?.ended()
   await sessions.withNewToken(own.headers, async () => {
     state.token = 'the-second-token'
-    t.ok(sessions.find(own.headers), 'also in between')
+    t.ok(sessions.find(own.headers), 'even during the change')
     t.equal(sessions.find(other.headers), null)
   })
   t.match(sessions.find(own.headers), { id: own.id })
   t.equal(sessions.find(own.headers)?.csrf(), own.csrf)
-  t.equal(life?.aborted, true, 'streams of the others end')
+  t.equal(life?.aborted, true, 'streams of other sessions end')
   t.equal(listSessions(store).length, 1)
   state.token = 'a-token-written-into-the-file'
   t.equal(sessions.find(own.headers), null)
@@ -139,15 +161,20 @@ t.test('another admin token ends every session but the one that changed it', asy
   t.same(listSessions(store), [])
 })
 
-t.test('a change of the token that fails ends nothing', async t => {
+t.test('a failed change of the token ends no session', async t => {
   const { sessions, begin } = await stageOf(t)
   const [own, other] = [await begin(), await begin()]
-  await t.rejects(sessions.withNewToken(own.headers, async () => { throw new Error('full') }), { message: 'full' })
+  await t.rejects(
+    sessions.withNewToken(own.headers, async () => {
+      throw new Error('full')
+    }),
+    { message: 'full' }
+  )
   t.ok(sessions.find(own.headers))
   t.ok(sessions.find(other.headers))
 })
 
-t.test('signing out and revoking', async t => {
+t.test('ends sessions by signing out and revoking', async t => {
   const { sessions, begin, events } = await stageOf(t)
   const [one, other] = [await begin(), await begin()]
   const life = sessions.find(one.headers)?.ended()
@@ -156,10 +183,13 @@ t.test('signing out and revoking', async t => {
   t.equal(sessions.find(one.headers), null)
   await sessions.end(other.id, { actor, own: false })
   await t.rejects(sessions.end(other.id, { actor, own: false }), { message: /ession/ })
-  t.match(events.slice(2), [{ action: 'auth.logout', target: one.id }, { action: 'session.revoke', target: other.id }])
+  t.match(events.slice(2), [
+    { action: 'auth.logout', target: one.id },
+    { action: 'session.revoke', target: other.id }
+  ])
 })
 
-t.test('signing in again replaces the session of the browser', async t => {
+t.test('a second login replaces the session of the browser', async t => {
   const { sessions, begin } = await stageOf(t)
   const one = await begin()
   await sessions.begin({ headers: one.headers, isSecure: false, actor }, { remember: true })
@@ -167,7 +197,7 @@ t.test('signing in again replaces the session of the browser', async t => {
   t.equal(sessions.list().length, 1)
 })
 
-t.test('at most 100 sessions: the least recently used one goes', async t => {
+t.test('ends the least recently used session above 100', async t => {
   const { clock, sessions, begin } = await stageOf(t)
   const first = await begin()
   const second = await begin()
@@ -184,11 +214,16 @@ t.test('at most 100 sessions: the least recently used one goes', async t => {
   t.equal(sessions.list().length, 100)
 })
 
-t.test('rows of another key (a restored database) are void, and go with the first session', async t => {
+t.test('ignores sessions of another key and removes them at the first login', async t => {
   const { store, begin, clock, state } = await stageOf(t)
   const { headers } = await begin()
-  const elsewhere = createSessions({
-    store, clock, ids: randomIds, key: openSessionKey({ directory: t.testdir({ other: {} }) }), admin: { current: () => state.token }, base: '',
+  const elsewhere = new Sessions({
+    store,
+    clock,
+    ids: randomIds,
+    key: openSessionKey({ directory: t.testdir({ other: {} }) }),
+    admin: { current: () => state.token },
+    base: '',
     audit: { within() {} }
   })
   t.equal(elsewhere.find(headers), null)

@@ -3,7 +3,7 @@ import { createTickets } from '../../lib/auth/tickets.js'
 import { randomIds } from '../../lib/base/ids.js'
 import { setClock } from '../support/clock.js'
 
-t.test('a ticket is good once, for its purpose, for 30 seconds', async t => {
+t.test('a ticket is valid once, for its purpose, for 30 seconds', async t => {
   const clock = setClock()
   const tickets = createTickets({ clock, ids: randomIds })
   const { ticket, expiresAt } = tickets.issue('download')
@@ -13,7 +13,7 @@ t.test('a ticket is good once, for its purpose, for 30 seconds', async t => {
 
   const other = tickets.issue('download').ticket
   t.equal(tickets.redeem(other, 'terminal'), false, 'another purpose')
-  t.equal(tickets.redeem(other, 'download'), false, 'and used up by that')
+  t.equal(tickets.redeem(other, 'download'), false, 'the wrong purpose also uses it up')
 
   const late = tickets.issue('terminal').ticket
   clock.advance(30_000)
@@ -21,7 +21,7 @@ t.test('a ticket is good once, for its purpose, for 30 seconds', async t => {
   t.equal(tickets.redeem('', 'terminal'), false)
 })
 
-t.test('unused tickets are limited; expired ones make room', async t => {
+t.test('limits unused tickets and drops expired ones', async t => {
   const clock = setClock()
   const tickets = createTickets({ clock, ids: randomIds })
   for (let i = 0; i < 1000; i++) tickets.issue('terminal')

@@ -6,9 +6,11 @@ import { snapshot } from '../support/tree.js'
 
 const old = ['config.json', 'deployments', 'svc.db']
 
-/** A data directory with an old state, and a new one that was built. */
+/** A data directory with an old state, and a new state that was built. */
 function furnish(t: Test) {
-  const top = t.testdir({ home: { 'config.json': 'old', 'svc.db': 'old', deployments: { 'a.zip': 'old' }, tmp: {}, 'svc.sock': '' } })
+  const top = t.testdir({
+    home: { 'config.json': 'old', 'svc.db': 'old', deployments: { 'a.zip': 'old' }, tmp: {}, 'svc.sock': '' }
+  })
   const home = join(top, 'home')
   const building = join(home, '.restore-abc')
   const { data, aside } = placesWithin(building)
@@ -26,18 +28,23 @@ function isOld(home: string): boolean {
 
 function isNew(home: string): boolean {
   const names = readdirSync(home).filter(name => name !== 'svc.sock' && name !== 'tmp')
-  return names.join() === old.join() && snapshot(home).filter(line => /^(config|svc\.db|deployments\/\w)/.test(line)).every(line => line.endsWith('new'))
+  return (
+    names.join() === old.join() &&
+    snapshot(home)
+      .filter(line => /^(config|svc\.db|deployments\/\w)/.test(line))
+      .every(line => line.endsWith('new'))
+  )
 }
 
-t.test('before its moment a restore that was cut short leaves the old, and goes', async t => {
+t.test('removes an interrupted restore before its commit and keeps the old files', async t => {
   const { home } = furnish(t)
   t.equal(await finishRestore(home), false)
   t.ok(isOld(home))
   t.notOk(readdirSync(home).some(name => name.startsWith('.restore')))
 })
 
-t.test('after its moment it comes to its end, wherever it was cut short, and however often', async t => {
-  // The renames, one by one; after each of them the process may have ended.
+t.test('finishes a restore after its commit, wherever and however often it was interrupted', async t => {
+  // The renames, one by one. The process may have ended after each of them.
   const steps = [
     (home: string, before: string) => renameSync(join(home, 'config.json'), join(before, 'config.json')),
     (home: string, before: string) => renameSync(join(home, 'deployments'), join(before, 'deployments')),
@@ -53,27 +60,37 @@ t.test('after its moment it comes to its end, wherever it was cut short, and how
       const { home, building, before } = furnish(t)
       await commitRestore(home, building)
       for (const step of steps.slice(0, done)) step(home, before)
-      // A start makes sure of these before it takes possession.
+      // A start creates these directories before it takes ownership.
       if (hasDirectories) for (const name of ['deployments', 'tmp']) mkdirSync(join(home, name), { recursive: true })
       t.equal(await finishRestore(home), true, `after ${done} renames`)
-      t.ok(isNew(home), 'the new is there, and nothing else')
-      t.strictSame(readdirSync(before).filter(name => name !== 'tmp'), old, 'the old is aside')
+      t.ok(isNew(home), 'only the new files are there')
+      t.strictSame(
+        readdirSync(before).filter(name => name !== 'tmp'),
+        old,
+        'the old files are aside'
+      )
       t.ok(existsSync(join(home, 'svc.sock')), 'the lock is not touched')
-      t.equal(await finishRestore(home), false, 'it is over')
+      t.equal(await finishRestore(home), false, 'nothing is left to finish')
       t.ok(isNew(home))
     }
   }
 })
 
-t.test('what a data directory holds: directories without a file, and locks, are nothing', async t => {
-  const home = t.testdir({ 'svc.sock': '', tmp: {}, deployments: { empty: {} }, '.restore-x': { a: '' }, 'before-restore-x': { a: '' } })
+t.test('ignores directories without a file, and locks', async t => {
+  const home = t.testdir({
+    'svc.sock': '',
+    tmp: {},
+    deployments: { empty: {} },
+    '.restore-x': { a: '' },
+    'before-restore-x': { a: '' }
+  })
   t.strictSame(await findContents(home), [])
   writeFileSync(join(home, 'deployments/empty/a'), '')
   t.strictSame(await findContents(home), ['deployments'])
   t.strictSame(await findContents(join(home, 'missing')), [])
 })
 
-t.test('what is there goes beside the data directory, or within it where it cannot', async t => {
+t.test('moves old files next to the data directory, or within it if that is not possible', async t => {
   const top = t.testdir({ home: { building: {} } })
   const home = join(top, 'home')
   const building = join(home, 'building')
@@ -83,14 +100,14 @@ t.test('what is there goes beside the data directory, or within it where it cann
   t.strictSame(readdirSync(building), ['aside'], 'the link that names it')
 })
 
-t.test('before its moment it takes the directory for the old with it, unless something is in that', async t => {
+t.test('removes the directory for old files before the commit, unless it contains something', async t => {
   const top = t.testdir({ home: { '.restore-abc': { data: {} } } })
   const home = join(top, 'home')
   for (const steps of ['all', 'none'] as const) {
     const building = join(home, '.restore-abc')
     mkdirSync(building, { recursive: true })
     const aside = await makeAside(home, building, steps)
-    // The process may have ended while it tried whether a rename leads there.
+    // The process may have ended while it checked whether a rename works.
     mkdirSync(join(aside, 'probe'))
     if (steps === 'none') writeFileSync(join(aside, 'svc.db'), 'old')
     t.equal(await finishRestore(home), false)

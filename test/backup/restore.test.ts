@@ -17,46 +17,56 @@ async function stageOf(t: Test) {
     directory,
     top,
     files,
-    /** Restores the backup; `force` puts aside what is there. */
+    /** Restores the backup; `force` moves existing files aside. */
     async restore(options: { force?: boolean; signal?: AbortSignal } = {}) {
       const backup = await openBackup(path)
       try {
-        return await restoreBackup(backup, { directory, force: false, clock: systemClock, ids: { token: () => 'abcdefgh-more' }, ...options })
+        return await restoreBackup(backup, {
+          directory,
+          force: false,
+          clock: systemClock,
+          ids: { token: () => 'abcdefgh-more' },
+          ...options
+        })
       } finally {
         backup.close()
       }
     },
-    isRestored: () => Object.entries(files).every(([name, bytes]) => Buffer.from(bytes).equals(readFileSync(join(directory, name))))
+    isRestored: () =>
+      Object.entries(files).every(([name, bytes]) => Buffer.from(bytes).equals(readFileSync(join(directory, name))))
   }
 }
 
-t.test('a directory that is not there is made, with the contents and the times of the backup', async t => {
+t.test('creates a missing directory with the contents and times of the backup', async t => {
   const { directory, restore, isRestored } = await stageOf(t)
   t.strictSame(await restore(), { aside: null })
   t.ok(isRestored())
   t.strictSame(readdirSync(directory).sort(), ['config.json', 'deployments', 'svc.db'])
   const stats = statSync(join(directory, 'config.json'))
   t.equal(stats.mtimeMs, 1_750_000_000_000)
-  t.equal(stats.mode & 0o077, 0, 'for its owner only')
+  t.equal(stats.mode & 0o077, 0, 'only the owner has access')
   t.equal(statSync(directory).mode & 0o077, 0)
 })
 
-t.test('a directory with contents is refused, and put aside if that is forced', async t => {
+t.test('refuses a directory with contents, and moves them aside with force', async t => {
   const { directory, restore, isRestored } = await stageOf(t)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   writeFileSync(join(directory, 'svc.db'), 'precious')
-  await t.rejects(restore(), { code: 'not_empty', message: /it holds "svc\.db"; choose another/ })
+  await t.rejects(restore(), { code: 'not_empty', message: /it contains "svc\.db"\. Choose another/ })
   writeFileSync(join(directory, 'config.json'), '{}')
   await t.rejects(restore(), { code: 'not_empty', message: /and 1 more/ })
   t.equal(readFileSync(join(directory, 'svc.db'), 'utf8'), 'precious')
-  t.strictSame(readdirSync(directory).filter(name => name.startsWith('.')), [])
+  t.strictSame(
+    readdirSync(directory).filter(name => name.startsWith('.')),
+    []
+  )
 
   const { aside } = await restore({ force: true })
   t.ok(isRestored())
   t.equal(readFileSync(join(aside as string, 'svc.db'), 'utf8'), 'precious')
 })
 
-t.test('a directory in use is refused', async t => {
+t.test('refuses a directory in use', async t => {
   const { directory, restore } = await stageOf(t)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const owner = await ownDirectory(directory)
@@ -64,7 +74,7 @@ t.test('a directory in use is refused', async t => {
   await t.rejects(restore({ force: true }), { code: 'in_use' })
 })
 
-t.test('a restore that is given up leaves nothing, not even the directories that it made', async t => {
+t.test('leaves nothing behind after an abort, not even the directories it created', async t => {
   const { top, restore } = await stageOf(t)
   const aborted = new AbortController()
   aborted.abort(new Error('given up'))
@@ -73,7 +83,7 @@ t.test('a restore that is given up leaves nothing, not even the directories that
 })
 
 const notRoot = process.getuid?.() === 0 ? false : 'only root can restore for another user'
-t.test('what root restores into the directory of another user belongs to that user', { skip: notRoot }, async t => {
+t.test('gives files that root restores to the owner of the directory', { skip: notRoot }, async t => {
   const { directory, restore } = await stageOf(t)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   writeFileSync(join(directory, 'old.txt'), 'old')

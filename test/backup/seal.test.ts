@@ -10,11 +10,16 @@ const limits = { maxEntries: 10, maxExtractedBytes: 1000 }
 
 async function sealed(pieces: Buffer[]): Promise<Buffer> {
   const out: Buffer[] = []
-  for await (const piece of sealStream((async function* () { yield* pieces })())) out.push(Buffer.from(piece))
+  for await (const piece of sealStream(
+    (async function* () {
+      yield* pieces
+    })()
+  ))
+    out.push(Buffer.from(piece))
   return Buffer.concat(out)
 }
 
-t.test('a zip is sealed in a file and on its way alike, and stays a zip', async t => {
+t.test('gives the same result for a sealed file and a sealed stream, which is still a zip', async t => {
   const path = join(t.testdir({}), 'a.zip')
   const zip = await zipOf({ 'svc-backup/a.txt': 'one' })
   writeFileSync(path, zip)
@@ -26,7 +31,10 @@ t.test('a zip is sealed in a file and on its way alike, and stays a zip', async 
   t.equal(file.subarray(body.length).toString(), `svc-backup sha256 ${createHash('sha256').update(body).digest('hex')}`)
   await checkSeal(path)
   const archive = await openArchive(path, limits)
-  t.strictSame(archive.entries.map(({ path }) => path), ['svc-backup/a.txt'])
+  t.strictSame(
+    archive.entries.map(({ path }) => path),
+    ['svc-backup/a.txt']
+  )
   archive.close()
   for (let at = 0; at <= zip.length; at++) {
     const cut = await sealed([zip.subarray(0, at), zip.subarray(at)])
@@ -35,25 +43,40 @@ t.test('a zip is sealed in a file and on its way alike, and stays a zip', async 
   t.ok((await sealed(Array.from(zip, byte => Buffer.from([byte])))).equals(file), 'one byte at a time')
 })
 
-t.test('what is on its way and breaks off is not sealed', async t => {
+t.test('does not seal a stream that breaks off', async t => {
   const zip = await zipOf({ 'svc-backup/a.txt': 'one' })
-  await t.rejects(sealed([zip.subarray(0, -1)]), /the zip has no end/)
-  await t.rejects(sealed([]), /the zip has no end/)
+  await t.rejects(sealed([zip.subarray(0, -1)]), /it has no end record/)
+  await t.rejects(sealed([]), /it has no end record/)
 })
 
-t.test('what is no sealed backup is refused with what it is', async t => {
+t.test('refuses a file that is not a sealed backup and says what it is', async t => {
   const directory = t.testdir({})
   const good = await sealed([await zipOf({ 'svc-backup/a.txt': 'one' })])
   const table: Array<[what: string, bytes: Buffer, code: string, sentence: RegExp]> = [
     ['nothing', Buffer.alloc(0), 'not_a_backup', /it is empty/],
-    ['text', Buffer.from('hello, this is no zip at all'), 'not_a_backup', /it is no backup of svc/],
-    ['another zip', await zipOf({ 'index.html': 'a page that is long enough to be read' }), 'not_a_backup', /it is a zip, but no backup/],
-    ['a package of export', await zipOf({ 'svc-export/settings.json': '{}' }), 'not_a_backup', /"svc import" takes it/],
-    ['one that was packed anew', await zipOf({ 'svc-backup/a.txt': 'one' }), 'backup_truncated', /cut off, or was changed/],
-    ['one byte short', good.subarray(0, -1), 'backup_truncated', /cut off/],
-    ['the half of it', good.subarray(0, good.length / 2), 'backup_truncated', /cut off/],
-    ['with more behind it', Buffer.concat([good, Buffer.from('\n')]), 'backup_truncated', /cut off, or was changed/],
-    ['one letter changed', Buffer.concat([good.subarray(0, 50), Buffer.from('!'), good.subarray(51)]), 'backup_damaged', /SHA-256.*take another one/]
+    ['text', Buffer.from('hello, this is no zip at all'), 'not_a_backup', /it is not a backup of svc/],
+    [
+      'another zip',
+      await zipOf({ 'index.html': 'a page that is long enough to be read' }),
+      'not_a_backup',
+      /it is a zip, but not a backup/
+    ],
+    ['a package of export', await zipOf({ 'svc-export/settings.json': '{}' }), 'not_a_backup', /Use "svc import"/],
+    [
+      'a backup that was packed again',
+      await zipOf({ 'svc-backup/a.txt': 'one' }),
+      'backup_truncated',
+      /truncated or was changed/
+    ],
+    ['one byte short', good.subarray(0, -1), 'backup_truncated', /truncated/],
+    ['half of a backup', good.subarray(0, good.length / 2), 'backup_truncated', /truncated/],
+    ['with more behind it', Buffer.concat([good, Buffer.from('\n')]), 'backup_truncated', /truncated or was changed/],
+    [
+      'one letter changed',
+      Buffer.concat([good.subarray(0, 50), Buffer.from('!'), good.subarray(51)]),
+      'backup_damaged',
+      /SHA-256.*Use another backup/
+    ]
   ]
   for (const [what, bytes, code, sentence] of table) {
     const path = join(directory, 'x.zip')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import { takeSnapshot } from '../../lib/backup/snapshot.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { aDeployment, aProject } from '../store/stage.js'
@@ -20,7 +20,7 @@ async function stageOf(t: Test) {
     home,
     record: (id: string, status: 'running' | 'success', hasArtifact = true) =>
       store.write(tx => insertDeployment(tx, aDeployment({ id, status, hasArtifact }))),
-    /** A file of deployments/ that was last written so long ago. */
+    /** Returns the path of a file of deployments/ that was last written the given time ago. */
     put(name: string, text: string, agoMs = hour) {
       const path = join(home.deployments, name)
       writeFileSync(path, text)
@@ -31,7 +31,7 @@ async function stageOf(t: Test) {
   }
 }
 
-t.test('a snapshot names what the records name, at the size it had', async t => {
+t.test('includes the files that the records name, at the size they had', async t => {
   const { home, record, put, take } = await stageOf(t)
   await record('dep_over', 'success')
   await record('dep_on', 'running')
@@ -49,23 +49,34 @@ t.test('a snapshot names what the records name, at the size it had', async t => 
   const snapshot = await take()
   writeFileSync(join(home.deployments, 'dep_on.log'), 'two\n', { flag: 'a' })
   const found = snapshot.files.filter(({ path }) => path.startsWith('deployments/'))
-  t.strictSame(found.map(({ path, bytes, isGrowing }) => [path.slice('deployments/'.length), bytes, isGrowing]), [
-    ['dep_lost.zip', 25, false],
-    ['dep_on.log', 4, true],
-    ['dep_on.zip', 7, false],
-    ['dep_over.log', 4, true],
-    ['dep_over.manifest', 3, false],
-    ['dep_over.zip', 7, false]
-  ])
-  t.strictSame(snapshot.files.filter(file => !found.includes(file)).map(({ path, isGrowing }) => [path, isGrowing]), [
-    ['svc.db', false], ['config.json', false], ['serve.log', true]
-  ])
-  t.equal(snapshot.files.find(({ path }) => path === 'svc.db')?.bytes, readFileSync(join(home.tmp, 'scratch.backup/svc.db')).length)
+  t.strictSame(
+    found.map(({ path, bytes, isGrowing }) => [path.slice('deployments/'.length), bytes, isGrowing]),
+    [
+      ['dep_lost.zip', 25, false],
+      ['dep_on.log', 4, true],
+      ['dep_on.zip', 7, false],
+      ['dep_over.log', 4, true],
+      ['dep_over.manifest', 3, false],
+      ['dep_over.zip', 7, false]
+    ]
+  )
+  t.strictSame(
+    snapshot.files.filter(file => !found.includes(file)).map(({ path, isGrowing }) => [path, isGrowing]),
+    [
+      ['svc.db', false],
+      ['config.json', false],
+      ['serve.log', true]
+    ]
+  )
+  t.equal(
+    snapshot.files.find(({ path }) => path === 'svc.db')?.bytes,
+    readFileSync(join(home.tmp, 'scratch.backup/svc.db')).length
+  )
   await snapshot.discard()
   t.strictSame(readdirSync(home.tmp), [])
 })
 
-t.test('an archive that retention removes while the backup reads is still read', async t => {
+t.test('reads an archive that retention removes during the backup', async t => {
   const { home, record, put, take } = await stageOf(t)
   await record('dep_over', 'success')
   put('dep_over.zip', 'archive')
@@ -76,7 +87,7 @@ t.test('an archive that retention removes while the backup reads is still read',
   await snapshot.discard()
 })
 
-t.test('nothing remains in tmp when a snapshot fails', async t => {
+t.test('leaves nothing in tmp if a snapshot fails', async t => {
   const { home, take } = await stageOf(t)
   mkdirSync(join(home.tmp, 'scratch.backup/svc.db'), { recursive: true })
   await t.rejects(take(), { code: 'EEXIST' }, 'the image cannot be written')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createActivity } from '../../lib/base/activity.js'
 
-t.test('what goes on is counted until it ends, well or not', async t => {
+t.test('counts work until it settles, whether it succeeds or fails', async t => {
   const activity = createActivity()
   let end = (): void => {}
   const first = activity.during(() => new Promise<string>(resolve => (end = () => resolve('done'))))

@@ -3,7 +3,7 @@ import { createSteadyClock, elapsedOf, machineTimeOf } from '../../lib/base/cloc
 
 const hourMs = 60 * 60_000
 
-/** A machine whose clock can be set, while time goes on. */
+/** A machine whose clock can be set while time passes. */
 function machineOf() {
   const at = { machineMs: 1_800_000_000_000, elapsedMs: 5 }
   const clock = createSteadyClock({ machine: () => Math.floor(at.machineMs), elapsed: () => at.elapsedMs })
@@ -14,7 +14,7 @@ function machineOf() {
   return { clock, pass, set: (ms: number): void => void (at.machineMs += ms), machineMs: () => at.machineMs }
 }
 
-t.test('it is the machine\'s clock, forward also when that is set', async t => {
+t.test("it is the machine's clock, forward also when that is set", async t => {
   const { clock, pass, set, machineMs } = machineOf()
   t.equal(clock.now(), machineMs())
   pass(1234)
@@ -23,7 +23,7 @@ t.test('it is the machine\'s clock, forward also when that is set', async t => {
   t.equal(clock.now(), machineMs())
 })
 
-t.test('set back, it goes on at the pace of time until the machine has caught up', async t => {
+t.test('continues at normal speed after the clock is set back, until the machine has caught up', async t => {
   const { clock, pass, set, machineMs } = machineOf()
   const before = clock.now()
   set(-hourMs)
@@ -37,7 +37,7 @@ t.test('set back, it goes on at the pace of time until the machine has caught up
   t.equal(clock.now(), before + 2005)
 })
 
-t.test('it never goes back within a day, whatever is done', async t => {
+t.test('never goes back within a day', async t => {
   const { clock, pass, set } = machineOf()
   let last = clock.now()
   for (const ms of [5, -1, -hourMs, 3, hourMs, -5, -2 * hourMs, 7, -20 * hourMs]) {
@@ -49,16 +49,16 @@ t.test('it never goes back within a day, whatever is done', async t => {
   }
 })
 
-t.test('set back by more than a day it is believed: the time before was the wrong one', async t => {
+t.test('uses the new time if the clock is set back by more than a day', async t => {
   const { clock, set, machineMs } = machineOf()
   clock.now()
   set(-25 * hourMs)
   t.equal(clock.now(), machineMs())
   clock.follow(machineMs() + 300 * 24 * hourMs)
-  t.equal(clock.now(), machineMs(), 'so is a record of the far future not')
+  t.equal(clock.now(), machineMs(), 'a record of the far future is ignored')
 })
 
-t.test('it follows what was recorded before it began', async t => {
+t.test('continues after the last recorded time', async t => {
   const { clock, pass, machineMs } = machineOf()
   clock.follow(machineMs() + hourMs)
   pass(10)
@@ -67,7 +67,7 @@ t.test('it follows what was recorded before it began', async t => {
   t.equal(clock.now(), machineMs() + hourMs)
 })
 
-t.test('how long something took, and the times of files, are no matter of it', async t => {
+t.test('does not affect durations and the times of files', async t => {
   const { clock, pass, set, machineMs } = machineOf()
   const from = elapsedOf(clock)
   set(-5 * hourMs)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { closing } from '../../lib/base/closing.js'
 
-t.test('closing closes last first and hands back the result', async t => {
+t.test('closes in reverse order and returns the result', async t => {
   const order: string[] = []
   const result = await closing(async defer => {
     defer(() => order.push('first opened'))
@@ -12,7 +12,7 @@ t.test('closing closes last first and hands back the result', async t => {
   t.same(order, ['second opened', 'first opened'])
 })
 
-t.test('closing closes everything after a failure, and the first error travels', async t => {
+t.test('closes everything after a failure, and throws the first error', async t => {
   const order: string[] = []
   const failed = closing(async defer => {
     defer(() => order.push('closed'))
@@ -25,7 +25,7 @@ t.test('closing closes everything after a failure, and the first error travels',
   t.same(order, ['closed'])
 })
 
-t.test('closing throws an error of a close when the work succeeded', async t => {
+t.test('throws the error of a close if the work succeeded', async t => {
   const failed = closing(async defer => {
     defer(() => Promise.reject(new Error('not flushed')))
   })

@@ -1,20 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { crc32, createTableCrc32 } from '../../lib/base/crc32.js'
+import { crc32 } from '../../lib/base/crc32.js'
+import { crc32 as tableCrc32 } from '../../lib/shared/crc32.js'
 
-const cases: Array<[text: string, expected: number]> = [
-  ['', 0],
-  ['123456789', 0xcbf43926],
-  ['The quick brown fox jumps over the lazy dog', 0x414fa339]
-]
-
-for (const [which, sum] of Object.entries({ 'the runtime': crc32, 'the table': createTableCrc32() })) {
-  t.test(`crc32 by ${which}: the check values of the standard, whole and in two pieces`, async t => {
-    for (const [text, expected] of cases) {
-      const bytes = Buffer.from(text)
-      t.equal(sum(bytes), expected, text)
-      for (let cut = 0; cut <= bytes.length; cut++) {
-        t.equal(sum(bytes.subarray(cut), sum(bytes.subarray(0, cut))), expected, `${text} cut at ${cut}`)
-      }
-    }
-  })
-}
+t.test("the runtime's CRC-32 and the table's are the same, also in two pieces", async t => {
+  const bytes = randomBytes(10_000)
+  t.equal(crc32(bytes), tableCrc32(bytes))
+  t.equal(crc32(bytes.subarray(1000), crc32(bytes.subarray(0, 1000))), tableCrc32(bytes))
+})

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileSeconds } from '../../lib/base/file-time.js'
 import { createRandom } from '../support/random.js'
 
-t.test('a file gets the microsecond that it is given, and once more the one it has', t => {
+t.test('sets the exact microsecond, and again the one that the file has', t => {
   const path = join(t.testdir({ file: '' }), 'file')
   const fd = openSync(path, 'r+')
   const random = createRandom(7)
@@ -23,7 +23,7 @@ t.test('a file gets the microsecond that it is given, and once more the one it h
   t.end()
 })
 
-t.test('times before 1970', t => {
+t.test('sets times before 1970', t => {
   t.equal(fileSeconds(-1500), -1.5000005)
   t.end()
 })

@@ -4,7 +4,7 @@ import { createGate } from '../../lib/base/gate.js'
 
 const never = new AbortController().signal
 
-t.test('as many enter as there are places, the others in the order in which they came', async t => {
+t.test('admits as many callers as there are places, and the others in order', async t => {
   const gate = createGate({ places: 2 })
   const inside: number[] = []
   const leaves: Array<() => void> = []
@@ -23,7 +23,7 @@ t.test('as many enter as there are places, the others in the order in which they
   t.strictSame(inside, [0, 1, 2, 3, 4])
 })
 
-t.test('one that gives up while it waits takes no place', async t => {
+t.test('a caller that aborts in the queue takes no place', async t => {
   const gate = createGate({ places: 1 })
   const leave = await gate.enter(never)
   const aborter = new AbortController()
@@ -36,11 +36,26 @@ t.test('one that gives up while it waits takes no place', async t => {
   ;(await gate.enter(never))()
 })
 
-t.test('one for which there is no place to wait is refused', async t => {
+t.test('rejects a caller if the queue is full', async t => {
   const gate = createGate({ places: 1, maxWaiting: 1, full: () => new Error('full') })
   const leave = await gate.enter(never)
   const waiting = gate.enter(never)
   await t.rejects(gate.enter(never), /full/)
   leave()
   ;(await waiting)()
+})
+
+t.test('an urgent caller goes to the front of the queue, without a signal', async t => {
+  const gate = createGate({ places: 1 })
+  const leave = await gate.enter()
+  const order: string[] = []
+  const note = async (name: string, isFirst: boolean) => {
+    const leave = await gate.enter(undefined, { isFirst })
+    order.push(name)
+    leave()
+  }
+  const entering = [note('a', false), note('b', false), note('urgent', true)]
+  leave()
+  await Promise.all(entering)
+  t.strictSame(order, ['urgent', 'a', 'b'])
 })

@@ -4,7 +4,7 @@ import { createRandom } from '../support/random.js'
 
 const wide: JsonListLimits = { items: 1000, itemBytes: 10_000, itemValues: 1000 }
 
-/** The items of a text that comes in pieces of so many bytes, or the message of the error. */
+/** Returns the items of a text that arrives in pieces of this size, or the message of the error. */
 function read(text: string | Uint8Array, pieceBytes = Infinity, limits: Partial<JsonListLimits> = {}): unknown {
   const items: unknown[] = []
   const reader = createJsonListReader(item => void items.push(item), { ...wide, ...limits })
@@ -19,21 +19,54 @@ function read(text: string | Uint8Array, pieceBytes = Infinity, limits: Partial<
   }
 }
 
-t.test('items come out of a list, wherever it is cut', async t => {
-  const lists: string[] = ['[]', ' [ ] \n', '[1]', '\ufeff[1, 2 ,3]\r\n', '[[],{},"a,]b"]', '["\\\\", "\\"],", "é\u{1f600}"]', '[{"a":[1,{"b":"]"}]},null]']
+t.test('reads the items of a list, wherever it is cut', async t => {
+  const lists: string[] = [
+    '[]',
+    ' [ ] \n',
+    '[1]',
+    '\ufeff[1, 2 ,3]\r\n',
+    '[[],{},"a,]b"]',
+    '["\\\\", "\\"],", "é\u{1f600}"]',
+    '[{"a":[1,{"b":"]"}]},null]'
+  ]
   for (const text of lists) {
     for (const pieceBytes of [1, 2, 3, 7, Infinity]) {
-      t.same(read(text, pieceBytes), JSON.parse(text.replace('\ufeff', '')), `${JSON.stringify(text)} in pieces of ${pieceBytes}`)
+      t.same(
+        read(text, pieceBytes),
+        JSON.parse(text.replace('\ufeff', '')),
+        `${JSON.stringify(text)} in pieces of ${pieceBytes}`
+      )
     }
   }
 })
 
-t.test('what is not a list is refused, wherever it is cut', async t => {
-  const broken = ['', ' ', '{}', '1', '"[]"', '[', '[1', '[1,', '[1,]', '[,1]', '[1 2]', '[1]]', '[1],', '[1}', '[{]', '["a]', '[{"a":1]', '[01]', '\ufeff']
-  for (const text of broken) for (const pieceBytes of [1, Infinity]) t.equal(read(text, pieceBytes), 'refused', JSON.stringify(text))
+t.test('refuses other text, wherever it is cut', async t => {
+  const broken = [
+    '',
+    ' ',
+    '{}',
+    '1',
+    '"[]"',
+    '[',
+    '[1',
+    '[1,',
+    '[1,]',
+    '[,1]',
+    '[1 2]',
+    '[1]]',
+    '[1],',
+    '[1}',
+    '[{]',
+    '["a]',
+    '[{"a":1]',
+    '[01]',
+    '\ufeff'
+  ]
+  for (const text of broken)
+    for (const pieceBytes of [1, Infinity]) t.equal(read(text, pieceBytes), 'refused', JSON.stringify(text))
 })
 
-t.test('random texts are read as JSON.parse reads them', async t => {
+t.test('reads random texts like JSON.parse', async t => {
   const random = createRandom(1)
   const words = ['[', ']', '{', '}', ',', ':', '"', '\\', '"a"', '1', 'null', ' ', '\\u0041', 'é']
   let lists = 0
@@ -44,7 +77,7 @@ t.test('random texts are read as JSON.parse reads them', async t => {
       expected = JSON.parse(text)
       lists++
     } catch {
-      // JSON.parse refuses it, so it must be refused.
+      // If JSON.parse refuses a text, the reader must, too.
     }
     const found = read(text, 1 + random.below(4))
     if (JSON.stringify(found) !== JSON.stringify(expected)) t.same(found, expected, text)
@@ -52,17 +85,26 @@ t.test('random texts are read as JSON.parse reads them', async t => {
   t.ok(lists > 500, `${lists} of them were lists`)
 })
 
-t.test('what is too large is refused before it is parsed', async t => {
+t.test('refuses items that are too large before parsing them', async t => {
   t.equal(read('[1,2,3]', Infinity, { items: 2 }), 'refused')
   t.same(read('[1,2]', Infinity, { items: 2 }), [1, 2])
   t.equal(read(`["${'a'.repeat(100)}"]`, 7, { itemBytes: 50 }), 'refused')
   t.equal(read(`[1,${' '.repeat(100)}2]`, 7, { itemBytes: 50 }), 'refused')
   t.equal(read(`[${'['.repeat(100)}`, 7, { itemValues: 50 }), 'refused', 'without an end')
-  t.same(read('[[1,2],[3,4]]', 7, { itemValues: 3 }), [[1, 2], [3, 4]], 'each item by itself')
+  t.same(
+    read('[[1,2],[3,4]]', 7, { itemValues: 3 }),
+    [
+      [1, 2],
+      [3, 4]
+    ],
+    'each item by itself'
+  )
   t.equal(read('[[1,2,3,4]]', 7, { itemValues: 3 }), 'refused')
 })
 
-t.test('what the receiver throws passes through', async t => {
-  const reader = createJsonListReader(() => { throw new Error('no') }, wide)
+t.test('throws errors of the receiver unchanged', async t => {
+  const reader = createJsonListReader(() => {
+    throw new Error('no')
+  }, wide)
   t.throws(() => reader.push(Buffer.from('[1]')), { message: 'no' })
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createLineSplitter, maxLineBytes } from '../../lib/base/lines.js'
 
-/** The lines that come out when `pieces` go in. */
+/** Returns the lines for these pieces of input. */
 function lines(pieces: Buffer[]): string[] {
   const out: string[] = []
   const splitter = createLineSplitter(line => out.push(line))
@@ -31,7 +31,7 @@ for (const [what, input, expected] of cases) {
   })
 }
 
-t.test('createLineSplitter hands out a line that is too long in pieces, and loses nothing of it', async t => {
+t.test('createLineSplitter passes on a line that is too long in pieces, without loss', async t => {
   const text = '漢'.repeat(maxLineBytes)
   for (const size of [7, 1000, 65_536, text.length * 3]) {
     const bytes = Buffer.from(`${text}\nnext\n`)
@@ -40,6 +40,9 @@ t.test('createLineSplitter hands out a line that is too long in pieces, and lose
     const out = lines(pieces)
     t.equal(out.pop(), 'next')
     t.ok(out.join('') === text, `in chunks of ${size}`)
-    t.ok(out.every(line => Buffer.byteLength(line) <= maxLineBytes), 'every piece is within the limit')
+    t.ok(
+      out.every(line => Buffer.byteLength(line) <= maxLineBytes),
+      'every piece is within the limit'
+    )
   }
 })

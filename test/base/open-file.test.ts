@@ -7,7 +7,7 @@ import { watchDescriptors } from '../support/descriptors.js'
 const path = join(t.testdir(), 'file')
 writeFileSync(path, '0123456789')
 
-t.test('bytes are read at a place, and fewer only at the end', async t => {
+t.test('reads bytes at a position, and fewer only at the end', async t => {
   const file = new OpenFile(path, 'r')
   const four = Buffer.alloc(4)
   t.equal(file.size, 10)
@@ -18,7 +18,7 @@ t.test('bytes are read at a place, and fewer only at the end', async t => {
   file.close()
 })
 
-t.test('all bytes are written, one write after the other', async t => {
+t.test('writes all bytes, one write after the other', async t => {
   const file = new OpenFile(`${path}.new`, 'wx', 0o600)
   file.writeSync(Buffer.from('first '))
   file.writeSync(Buffer.from('second'))
@@ -26,7 +26,7 @@ t.test('all bytes are written, one write after the other', async t => {
   t.equal(readFileSync(`${path}.new`, 'utf8'), 'first second')
 })
 
-t.test('a second close leaves the file alone that has the number by then', async t => {
+t.test('a second close does not close another file with the same number', async t => {
   const watch = watchDescriptors()
   const file = new OpenFile(path, 'r')
   file.close()
@@ -38,7 +38,7 @@ t.test('a second close leaves the file alone that has the number by then', async
   watch.stop()
 })
 
-t.test('a closed file can no longer be used', async t => {
+t.test('refuses any use of a closed file', async t => {
   const file = new OpenFile(path, 'r')
   file.close()
   const other = openSync(path, 'r')
@@ -49,16 +49,19 @@ t.test('a closed file can no longer be used', async t => {
   closeSync(other)
 })
 
-t.test('a close waits for the reads under way', async t => {
+t.test('a close waits for the reads in progress', async t => {
   const watch = watchDescriptors()
   const file = new OpenFile(path, 'r')
   const ten = Array.from({ length: 20 }, () => Buffer.alloc(10))
   const reads = ten.map(into => file.read(into, 0))
   file.close()
   file.close()
-  // Each of these would take the number if it were free by now, and be read in the file's place.
+  // Each of these would get the number if it were free now, and would be read instead of the file.
   const others = Array.from({ length: 20 }, () => openSync('/dev/null', 'r'))
-  t.same(await Promise.all(reads), ten.map(() => 10))
+  t.same(
+    await Promise.all(reads),
+    ten.map(() => 10)
+  )
   t.ok(ten.every(bytes => bytes.toString() === '0123456789'))
   others.forEach(other => closeSync(other))
   t.same([await watch.difference(), watch.faults], [[], []])

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { perObject } from '../../lib/base/per-object.js'
 
-t.test('is made once for each object, undefined too', async t => {
+t.test('makes the value once for each object, even undefined', async t => {
   const asked: object[] = []
   const made = perObject((key: { n: number }) => {
     asked.push(key)

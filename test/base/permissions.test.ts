@@ -5,13 +5,20 @@ import { loosenessOf, looseParentOf, trustedUsers } from '../../lib/base/permiss
 
 const skip = process.getuid === undefined && 'Windows has other rights'
 
-t.test('a file is loose if another user owns it or may write to it', { skip }, async t => {
-  const cases: Array<[what: string, stats: { uid: number; gid: number; mode: number }, privateGroup: boolean, why: RegExp | null]> = [
+t.test('reports a file that another user owns or can write to', { skip }, async t => {
+  const cases: Array<
+    [what: string, stats: { uid: number; gid: number; mode: number }, privateGroup: boolean, why: RegExp | null]
+  > = [
     ['its owner alone', { uid: 1000, gid: 1000, mode: 0o100600 }, false, null],
     ['others may read', { uid: 1000, gid: 50, mode: 0o100644 }, false, null],
     ['root’s', { uid: 0, gid: 0, mode: 0o100644 }, false, null],
     ['another user’s', { uid: 1001, gid: 1000, mode: 0o100600 }, false, /"\/a" belongs to the user 1001/],
-    ['others may write', { uid: 1000, gid: 1000, mode: 0o100602 }, false, /other users may write to "\/a" \(mode 0602\)/],
+    [
+      'others may write',
+      { uid: 1000, gid: 1000, mode: 0o100602 },
+      false,
+      /other users may write to "\/a" \(mode 0602\)/
+    ],
     ['the group may write', { uid: 1000, gid: 1000, mode: 0o100660 }, false, /mode 0660/],
     ['a private group may write', { uid: 1000, gid: 1000, mode: 0o100660 }, true, null],
     ['a shared group may write', { uid: 1000, gid: 50, mode: 0o100660 }, true, /mode 0660/],
@@ -24,7 +31,7 @@ t.test('a file is loose if another user owns it or may write to it', { skip }, a
   }
 })
 
-t.test('a directory above is loose if others may write to it, unless it is sticky', { skip }, async t => {
+t.test('reports a parent directory that others can write to, unless it is sticky', { skip }, async t => {
   const top = realpathSync(t.testdir())
   const file = join(top, 'middle', 'file')
   mkdirSync(join(top, 'middle'))
@@ -36,6 +43,6 @@ t.test('a directory above is loose if others may write to it, unless it is stick
   chmodSync(top, 0o755)
 })
 
-t.test('trusted are this user and root', { skip }, async t => {
+t.test('trusts this user and root', { skip }, async t => {
   t.same(trustedUsers(), [...new Set([process.getuid?.(), 0])])
 })

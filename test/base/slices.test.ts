@@ -3,10 +3,10 @@ import t from 'tap'
 import { createSlices } from '../../lib/base/slices.js'
 
 const busyMs = (ms: number): void => {
-  for (const until = performance.now() + ms; performance.now() < until;);
+  for (const until = performance.now() + ms; performance.now() < until; );
 }
 
-t.test('pieces run at once while the slice lasts, then in order, with turns of the loop between', async t => {
+t.test('runs pieces at once during a slice, then in order with turns of the loop between', async t => {
   const slices = createSlices({ sliceMs: 2 })
   t.equal(slices.turn(), undefined, 'the first one does not wait')
   const order: number[] = []
@@ -26,14 +26,17 @@ t.test('pieces run at once while the slice lasts, then in order, with turns of t
   await Promise.all(pieces)
   isOver = true
   await counting
-  t.same(order, [...order].sort((a, b) => a - b))
+  t.same(
+    order,
+    [...order].sort((a, b) => a - b)
+  )
   t.equal(order.length, 50)
   t.ok(seen.size > 3, `pieces ran in ${seen.size} turns`)
   await nextTurn()
-  t.equal(slices.turn(), undefined, 'afterwards nobody waits')
+  t.equal(slices.turn(), undefined, 'afterwards nothing waits')
 })
 
-t.test('one that comes while others wait does not overtake them', async t => {
+t.test('a later piece does not overtake those that wait', async t => {
   const slices = createSlices({ sliceMs: 1 })
   await slices.turn()
   busyMs(2)

@@ -1,36 +1,60 @@
 import t from 'tap'
 import { constants } from 'node:os'
 import { packError, unpackError } from '../../lib/base/packed-error.js'
-import { codeOf, isDiskFull, messageOf } from '../../lib/base/system-error.js'
+import {
+  codeOf,
+  hasCode,
+  isDenied,
+  isDiskFull,
+  messageOf,
+  nullIfMissing,
+  reasonOf
+} from '../../lib/base/system-error.js'
 
 const { EDQUOT, ESTALE } = constants.errno
 const failed = (code: string, message: string, errno?: number): Error =>
   Object.assign(new Error(message), { code, ...(errno !== undefined && { errno }) })
 
-/** As Node 20 makes it of a number that it has no name for. */
+/** An error as Node 20 creates it for a number that it does not know. */
 const unknown = (number: number): Error =>
-  failed(`Unknown system error -${number}`, `Unknown system error -${number}: Unknown system error -${number}, write`, -number)
+  failed(
+    `Unknown system error -${number}`,
+    `Unknown system error -${number}: Unknown system error -${number}, write`,
+    -number
+  )
 
-t.test('names and words', { skip: process.platform === 'win32' && 'these are numbers of POSIX systems' }, async t => {
-  const cases: Array<[error: unknown, code: string, message: string]> = [
-    [unknown(EDQUOT), 'EDQUOT', 'EDQUOT: disk quota exceeded, write'],
-    [unknown(ESTALE), 'ESTALE', 'ESTALE: stale file handle, write'],
-    [failed('UNKNOWN', 'UNKNOWN: unknown error, write', -EDQUOT), 'EDQUOT', 'EDQUOT: disk quota exceeded, write'],
-    [failed('UNKNOWN', 'UNKNOWN: unknown error, write'), 'UNKNOWN', 'UNKNOWN: unknown error, write'],
-    [unknown(99_999), 'Unknown system error -99999', 'Unknown system error -99999: Unknown system error -99999, write'],
-    [failed('ENOSPC', 'ENOSPC: no space left on device, write', -28), 'ENOSPC', 'ENOSPC: no space left on device, write'],
-    [new Error('no'), '', 'no'],
-    [failed('ERR_X', 'x'), 'ERR_X', 'x'],
-    [null, '', ''],
-    [undefined, '', '']
-  ]
-  for (const [error, code, message] of cases) {
-    t.equal(codeOf(error), code)
-    t.equal(messageOf(error), message)
+t.test(
+  'finds names and words of system errors',
+  { skip: process.platform === 'win32' && 'these are numbers of POSIX systems' },
+  async t => {
+    const cases: Array<[error: unknown, code: string, message: string]> = [
+      [unknown(EDQUOT), 'EDQUOT', 'EDQUOT: disk quota exceeded, write'],
+      [unknown(ESTALE), 'ESTALE', 'ESTALE: stale file handle, write'],
+      [failed('UNKNOWN', 'UNKNOWN: unknown error, write', -EDQUOT), 'EDQUOT', 'EDQUOT: disk quota exceeded, write'],
+      [failed('UNKNOWN', 'UNKNOWN: unknown error, write'), 'UNKNOWN', 'UNKNOWN: unknown error, write'],
+      [
+        unknown(99_999),
+        'Unknown system error -99999',
+        'Unknown system error -99999: Unknown system error -99999, write'
+      ],
+      [
+        failed('ENOSPC', 'ENOSPC: no space left on device, write', -28),
+        'ENOSPC',
+        'ENOSPC: no space left on device, write'
+      ],
+      [new Error('no'), '', 'no'],
+      [failed('ERR_X', 'x'), 'ERR_X', 'x'],
+      [null, '', ''],
+      [undefined, '', '']
+    ]
+    for (const [error, code, message] of cases) {
+      t.equal(codeOf(error), code)
+      t.equal(messageOf(error), message)
+    }
   }
-})
+)
 
-t.test('no room is no space, or no more of the quota', async t => {
+t.test('a full disk means no space or an exceeded quota', async t => {
   t.ok(isDiskFull(failed('ENOSPC', 'no')))
   t.ok(isDiskFull(failed('EDQUOT', 'no')))
   t.ok(isDiskFull(unknown(EDQUOT)))
@@ -38,6 +62,34 @@ t.test('no room is no space, or no more of the quota', async t => {
   t.notOk(isDiskFull(undefined))
 })
 
-t.test('the name passes between threads', async t => {
+t.test('keeps the name between threads', async t => {
   t.match(unpackError(packError(unknown(EDQUOT))), { code: 'EDQUOT', message: 'EDQUOT: disk quota exceeded, write' })
+})
+
+t.test(
+  'reasonOf returns why a call failed',
+  { skip: process.platform === 'win32' && 'these are numbers of POSIX systems' },
+  async t => {
+    const cases: Array<[error: unknown, reason: string]> = [
+      [failed('ENOSPC', 'ENOSPC: no space left on device, write', -28), 'no space left on device'],
+      [failed('EACCES', "EACCES: permission denied, open '/a'"), 'permission denied'],
+      [failed('EADDRINUSE', 'listen EADDRINUSE: address already in use :::80'), 'address already in use'],
+      [failed('ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:80'), 'connection refused'],
+      [unknown(EDQUOT), 'disk quota exceeded'],
+      [failed('ERR_X', 'not that'), 'not that'],
+      ['a text', 'a text']
+    ]
+    for (const [error, reason] of cases) t.equal(reasonOf(error), reason)
+  }
+)
+
+t.test('hasCode, isDenied and nullIfMissing check the code', async t => {
+  t.ok(hasCode(failed('EEXIST', 'no'), 'ENOENT', 'EEXIST'))
+  t.notOk(hasCode(failed('EEXIST', 'no'), 'ENOENT'))
+  t.notOk(hasCode(null, 'ENOENT'))
+  t.ok(isDenied(failed('EPERM', 'no')))
+  t.notOk(isDenied(failed('EROFS', 'no')))
+  t.equal(nullIfMissing(failed('ENOENT', 'no')), null)
+  const other = failed('EIO', 'no')
+  t.throws(() => nullIfMissing(other), other)
 })

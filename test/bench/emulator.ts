@@ -22,13 +22,17 @@ type XtermModule = { Terminal: new (options: object) => Xterm }
 
 const screens = new URL('../../../test/fixtures/screens/', import.meta.url)
 
-/** Texts by what they are like. */
+/** Texts by kind. */
 const workloads: Record<string, string> = {
-  'lines of a log': Array.from({ length: 2000 }, (_, index) =>
-    `2026-03-01T12:00:${String(index % 60).padStart(2, '0')}.123Z info  request ${index} GET /assets/app-${index * 7919}.js 200 12ms\r\n`
+  'lines of a log': Array.from(
+    { length: 2000 },
+    (_, index) =>
+      `2026-03-01T12:00:${String(index % 60).padStart(2, '0')}.123Z info  request ${index} GET /assets/app-${index * 7919}.js 200 12ms\r\n`
   ).join(''),
-  'a coloured listing': Array.from({ length: 2000 }, (_, index) =>
-    `-rw-r--r-- 1 \x1b[33mroot\x1b[0m \x1b[2m${index * 37}\x1b[0m \x1b[01;3${index % 8}mfile-${index}\x1b[0m.txt \x1b[38;5;${index % 256}m●\x1b[m\r\n`
+  'a coloured listing': Array.from(
+    { length: 2000 },
+    (_, index) =>
+      `-rw-r--r-- 1 \x1b[33mroot\x1b[0m \x1b[2m${index * 37}\x1b[0m \x1b[01;3${index % 8}mfile-${index}\x1b[0m.txt \x1b[38;5;${index % 256}m●\x1b[m\r\n`
   ).join(''),
   'Chinese text': '部署已完成,日志在下面。'.repeat(40_000),
   'full screens of mc': readFileSync(new URL('mc.in', screens), 'utf8')
@@ -56,12 +60,20 @@ async function rate(text: string, write: (piece: string) => unknown, finish: () 
 
 function ours(text: string): Promise<number> {
   const emulator = createEmulator({ columns, rows, historyLines })
-  return rate(text, piece => emulator.write(piece), async () => {})
+  return rate(
+    text,
+    piece => emulator.write(piece),
+    async () => {}
+  )
 }
 
 async function xterm({ Terminal }: XtermModule, text: string): Promise<number> {
   const terminal = new Terminal({ cols: columns, rows, scrollback: historyLines, allowProposedApi: true })
-  const figure = await rate(text, piece => terminal.write(piece, () => {}), () => new Promise(done => terminal.write('', done)))
+  const figure = await rate(
+    text,
+    piece => terminal.write(piece, () => {}),
+    () => new Promise(done => terminal.write('', done))
+  )
   terminal.dispose()
   return figure
 }

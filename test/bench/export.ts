@@ -9,11 +9,11 @@ import { randomFillSync } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { serve } from '../../lib/main/serve.js'
+import { serve } from '../../lib/server/serve.js'
 import { locateHome } from '../../lib/config/home.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { compare, machine } from '../support/bench.js'
@@ -34,15 +34,55 @@ async function furnish(): Promise<void> {
   await store.write(tx => {
     for (let i = 0; i < projects; i++) {
       const project: Project = {
-        id: `proj_${i}`, name: `Project ${i}`, description: '', deployPath: join(stage, 'sites', String(i)), token: `token-${i}`,
-        preDeployScript: '', postDeployScript: '', postDeployAsync: false, allowClientScripts: null,
-        allowedEnv: [], runAs: null, umask: null, scriptTimeoutSeconds: null, scriptShell: null, scriptDirectory: null, maxDiskMb: null, env: 'production',
-        categoryId: null, pm2AppName: null, pinned: false, tagIds: [], status: 'success', lastDeployAt: at, createdAt: at, updatedAt: at
+        id: `proj_${i}`,
+        name: `Project ${i}`,
+        description: '',
+        deployPath: join(stage, 'sites', String(i)),
+        token: `token-${i}`,
+        preDeployScript: '',
+        postDeployScript: '',
+        postDeployAsync: false,
+        allowClientScripts: null,
+        allowedEnv: [],
+        runAs: null,
+        umask: null,
+        scriptTimeoutSeconds: null,
+        scriptShell: null,
+        scriptDirectory: null,
+        maxDiskMb: null,
+        env: 'production',
+        categoryId: null,
+        pm2AppName: null,
+        pinned: false,
+        tagIds: [],
+        status: 'success',
+        lastDeployAt: at,
+        createdAt: at,
+        updatedAt: at
       }
       const row: DeploymentRow = {
-        id: `dep_${i}`, projectId: project.id, projectName: project.name, status: 'success', triggerSource: 'cli', startTime: at,
-        endTime: at, duration: '1s', rollbackOf: null, message: null, env: 'production', hasArtifact: true, archiveBytes,
-        archiveSha256: null, fileCount: 1, errorMessage: null, actorIp: null, claimedIp: null, placed: null, provenance: null, steps: [], scripts: []
+        id: `dep_${i}`,
+        projectId: project.id,
+        projectName: project.name,
+        status: 'success',
+        triggerSource: 'cli',
+        startTime: at,
+        endTime: at,
+        duration: '1s',
+        rollbackOf: null,
+        message: null,
+        env: 'production',
+        hasArtifact: true,
+        archiveBytes,
+        archiveSha256: null,
+        fileCount: 1,
+        errorMessage: null,
+        actorIp: null,
+        claimedIp: null,
+        placed: null,
+        provenance: null,
+        steps: [],
+        scripts: []
       }
       insertProject(tx, project)
       insertDeployment(tx, row)
@@ -62,7 +102,10 @@ async function timed(program: string, words: string[]): Promise<number> {
   rmSync(join(stage, 'copy.zip'), { force: true })
   spawnSync('sync')
   const started = performance.now()
-  const child = spawn(program, words, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, SVC_HOME: home.directory } })
+  const child = spawn(program, words, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, SVC_HOME: home.directory }
+  })
   let said = ''
   child.stderr.on('data', (text: Buffer) => (said += text))
   const code = await new Promise(resolve => child.once('close', resolve))
@@ -81,11 +124,25 @@ try {
   await furnish()
   // Not read here: the server of the second comparison is this process.
   spawnSync('sh', ['-c', 'cat "$0"/* > /dev/null', home.deployments])
-  await compare({ name: 'svc export, no server', unit: 'MB/s', rounds, contestants: { 'svc export': exportIt, 'cp && sync': copy }, target })
+  await compare({
+    name: 'svc export, no server',
+    unit: 'MB/s',
+    rounds,
+    contestants: { 'svc export': exportIt, 'cp && sync': copy },
+    target
+  })
   const server = await serve({ home, port: 0, cwd: stage, environment: {}, report: { info: () => {}, warn: () => {} } })
   const before = process.resourceUsage().maxRSS
-  await compare({ name: 'svc export, a running server', unit: 'MB/s', rounds, contestants: { 'svc export': exportIt, 'cp && sync': copy }, target })
-  console.log(`  peak memory of the server: ${Math.round(before / 1024)} MiB before, ${Math.round(process.resourceUsage().maxRSS / 1024)} MiB after`)
+  await compare({
+    name: 'svc export, a running server',
+    unit: 'MB/s',
+    rounds,
+    contestants: { 'svc export': exportIt, 'cp && sync': copy },
+    target
+  })
+  console.log(
+    `  peak memory of the server: ${Math.round(before / 1024)} MiB before, ${Math.round(process.resourceUsage().maxRSS / 1024)} MiB after`
+  )
   await server.stop({ wait: false })
 } finally {
   rmSync(stage, { recursive: true, force: true })

@@ -1,15 +1,25 @@
 /*
  * Extraction, with staging, CRC, manifest and moves, against `unzip -oq` on the same zip and file system: 10,000 small
  * files and 100 of 5 MB, into an empty target, over the same files with other times, and over other contents, on the
- * disk and in memory: contents left to the kernel, as unzip leaves them. On the disk also with the contents synced before
- * the end, as the setting `durable_targets` has it, against `unzip && sync -f`, and with each file synced by itself.
- * Beside it: the process's peak memory, and how late the event loop was meanwhile.
+ * disk and in memory: contents left to the kernel, as unzip leaves them. On the disk also with the contents synced
+ * before the end, as the setting `durable_targets` has it, against `unzip && sync -f`, and with each file synced by
+ * itself. Beside it: the process's peak memory, and how late the event loop was meanwhile.
  */
 import { execFileSync, fork, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
-  accessSync, constants, createWriteStream, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync,
-  statSync, utimesSync
+  accessSync,
+  constants,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,14 +27,18 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import yazl from 'yazl'
-import { extractArchive } from '../../lib/deploy/extract.js'
-import { filesAt } from '../../lib/deploy/extraction-files.js'
-import { runExtraction } from '../../lib/deploy/extraction.js'
-import { createExecutors } from '../../lib/deploy/executors.js'
-import { disk } from '../../lib/target/disk.js'
+import { extractArchive } from '../../lib/install/unpack/extract.js'
+import { filesAt } from '../../lib/install/unpack/extraction-files.js'
+import { runExtraction } from '../../lib/install/unpack/extraction.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { disk } from '../../lib/install/disk.js'
 import { compare, machine } from '../support/bench.js'
 
-interface Load { name: string; files: number; fileBytes: number }
+interface Load {
+  name: string
+  files: number
+  fileBytes: number
+}
 
 const loads: Load[] = [
   { name: '10,000 files of 6 KB', files: 10_000, fileBytes: 6 * 1024 },
@@ -53,7 +67,12 @@ async function extract(zip: string, base: string, isDurable = false): Promise<vo
   const deployments = join(base, 'deployments')
   mkdirSync(deployments, { recursive: true })
   await extractArchive(threads, {
-    archivePath: zip, target: join(base, 'ours'), deployId: `dep_${count++}`, home: { deployments }, limits, isDurable,
+    archivePath: zip,
+    target: join(base, 'ours'),
+    deployId: `dep_${count++}`,
+    home: { deployments },
+    limits,
+    isDurable,
     signal: new AbortController().signal
   })
 }
@@ -63,9 +82,13 @@ async function extractOneByOne(zip: string, base: string): Promise<void> {
   const deployments = join(base, 'deployments')
   mkdirSync(deployments, { recursive: true })
   const deployId = `dep_${count++}`
-  const paths = { archivePath: zip, journalPath: join(deployments, `${deployId}.undo`), manifestPath: join(deployments, `${deployId}.manifest`) }
+  const paths = {
+    archivePath: zip,
+    journalPath: join(deployments, `${deployId}.undo`),
+    manifestPath: join(deployments, `${deployId}.manifest`)
+  }
   const job = { target: join(base, 'ours'), deployId, umask: 0o022, masksModes: false, limits, isDurable: true }
-  await runExtraction(job, filesAt(disk, paths), disk, () => {}, async () => false)
+  await runExtraction(job, filesAt(disk, paths), { disk, syncFileSystem: async () => false })
 }
 
 /** What it costs that contents are on the disk before the deployment succeeds. */
@@ -77,13 +100,17 @@ async function compareDurable(base: string, load: Load, zip: string): Promise<vo
     return seconds(work)
   }
   await compare({
-    name: `${load.name}, empty target, disk, on the disk at the end`, unit: 's', target: 'within 1 times unzip && sync -f',
+    name: `${load.name}, empty target, disk, on the disk at the end`,
+    unit: 's',
+    target: 'within 1 times unzip && sync -f',
     contestants: {
       svc: from('ours', () => extract(zip, base, true)),
-      'unzip -oq && sync -f': !hasUnzip ? null : from('theirs', () => {
-        execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')])
-        execFileSync('sync', ['-f', join(base, 'theirs')])
-      }),
+      'unzip -oq && sync -f': !hasUnzip
+        ? null
+        : from('theirs', () => {
+            execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')])
+            execFileSync('sync', ['-f', join(base, 'theirs')])
+          }),
       'svc, contents left to the kernel': from('ours', () => extract(zip, base)),
       'svc, each file by itself': from('ours', () => extractOneByOne(zip, base))
     }
@@ -116,13 +143,13 @@ async function moveAndPutBack(zip: string, base: string, { files }: Load): Promi
   }
   const limits = { maxEntries: 200_000, maxExtractedBytes: 1e12 }
   const job = { target: join(base, 'ours'), deployId, umask: process.umask(), masksModes: false, limits }
-  await runExtraction(job, filesAt(disk, paths), { ...disk, linkSync, renameSync }, () => {}).catch(() => {})
+  await runExtraction(job, filesAt(disk, paths), { disk: { ...disk, linkSync, renameSync } }).catch(() => {})
   return { moves: (failedAtMs - startedAtMs) / 1000, back: (backAtMs - failedAtMs) / 1000 }
 }
 
 /**
- * Makes room for a new target. ext4 gives no inode again within seconds of its removal, and looks at each of them first: what
- * follows the removal of many files at once is slow, whoever does it. So they are removed at the end.
+ * Makes room for a new target. ext4 gives no inode again within seconds of its removal, and looks at each of them
+ * first: what follows the removal of many files at once is slow for every contestant. So they are removed at the end.
  */
 function setAside(base: string, directory: string, { files }: Load): void {
   const path = join(base, directory)
@@ -145,9 +172,9 @@ function touchAll(directory: string): void {
 }
 
 /**
- * What a deployment replaces has been on the disk for longer than the half minute after which the kernel writes. Without
- * this, `unzip` removes files that no block was given yet, which costs nothing; ext4 gives those blocks at once that
- * are moved over another, as ours are.
+ * What a deployment replaces has been on the disk for longer than the half minute after which the kernel writes.
+ * Without this, `unzip` removes files that no block was given yet, which costs nothing; ext4 gives those blocks at once
+ * that are moved over another, as ours are.
  */
 function settle(where: string): void {
   if (where === 'disk') spawnSync('sync')
@@ -162,17 +189,24 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
     prepare()
     return seconds(() => extract(zip, base))
   }
-  const unzip = (prepare: () => void) => !hasUnzip ? null : async () => {
-    prepare()
-    return seconds(() => execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')]))
-  }
+  const unzip = (prepare: () => void) =>
+    !hasUnzip
+      ? null
+      : async () => {
+          prepare()
+          return seconds(() => execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')]))
+        }
   const target = load.files > 1000 ? `within ${where === 'disk' ? 1 : 1.5} times unzip` : 'within 0.75 times unzip'
   await compare({
-    name: `${load.name}, empty target, ${where}`, unit: 's', target,
+    name: `${load.name}, empty target, ${where}`,
+    unit: 's',
+    target,
     contestants: { svc: ours(() => empty('ours')), 'unzip -oq': unzip(() => empty('theirs')) }
   })
   await compare({
-    name: `${load.name}, over the same with other times, ${where}`, unit: 's', target,
+    name: `${load.name}, over the same with other times, ${where}`,
+    unit: 's',
+    target,
     contestants: {
       svc: ours(() => existsSync(join(base, 'ours')) && touchAll(join(base, 'ours'))),
       'unzip -oq': unzip(() => existsSync(join(base, 'theirs')) && touchAll(join(base, 'theirs')))
@@ -189,10 +223,14 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
     }
   }
   await compare({
-    name: `${load.name}, over other contents, ${where}`, unit: 's', target,
+    name: `${load.name}, over other contents, ${where}`,
+    unit: 's',
+    target,
     contestants: {
       svc: turns(archive => extract(archive, base)),
-      'unzip -oq': hasUnzip ? turns(archive => execFileSync('unzip', ['-oq', archive, '-d', join(base, 'theirs')])) : null
+      'unzip -oq': hasUnzip
+        ? turns(archive => execFileSync('unzip', ['-oq', archive, '-d', join(base, 'theirs')]))
+        : null
     }
   })
   if (load.files > 1000) await comparePuttingBack(zip, other, base, { where, load })
@@ -205,7 +243,10 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
 }
 
 async function comparePuttingBack(
-  zip: string, other: string, base: string, { where, load }: { where: string; load: Load }
+  zip: string,
+  other: string,
+  base: string,
+  { where, load }: { where: string; load: Load }
 ): Promise<void> {
   let measured: { moves: number; back: number } | null = null
   // Both figures are of one extraction, whichever is asked for first.
@@ -221,7 +262,9 @@ async function comparePuttingBack(
     return measured[which]
   }
   await compare({
-    name: `${load.name}, putting back at the last move, ${where}`, unit: 's', target: 'within 1.5 times the moves',
+    name: `${load.name}, putting back at the last move, ${where}`,
+    unit: 's',
+    target: 'within 1.5 times the moves',
     contestants: { 'putting back': measure('back'), 'the moves': measure('moves') }
   })
 }
@@ -234,8 +277,10 @@ async function measureOne(zip: string, base: string): Promise<void> {
   await extract(zip, base)
   delay.disable()
   const peakMiB = peakMemoryMiB()
-  console.log(`  peak RSS ${peakMiB.toFixed(0)} MiB (${idleMiB.toFixed(0)} before); ` +
-    `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(1)} ms, worst ${(delay.max / 1e6).toFixed(1)} ms`)
+  console.log(
+    `  peak RSS ${peakMiB.toFixed(0)} MiB (${idleMiB.toFixed(0)} before); ` +
+      `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(1)} ms, worst ${(delay.max / 1e6).toFixed(1)} ms`
+  )
   console.log('  target: under 150 MB, p99 under 20 ms')
 }
 
@@ -260,7 +305,10 @@ if (zip !== undefined && base !== undefined) {
   await measureOne(zip, base)
 } else {
   console.log(machine())
-  const places: Array<[string, string]> = [['disk', tmpdir()], ['memory', '/dev/shm']]
+  const places: Array<[string, string]> = [
+    ['disk', tmpdir()],
+    ['memory', '/dev/shm']
+  ]
   for (const [where, parent] of places) {
     if (!writable(parent)) {
       console.log(`${where}: left out, ${parent} is not writable`)

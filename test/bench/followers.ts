@@ -1,7 +1,7 @@
 /*
- * What the followers of a deployment's output, and of a log file, cost everybody else, and how late their lines are: a real server, the
- * followers in a process of their own, and requests one after another from this one. SVC_BIN names another svc.js to
- * compare with, for example one built from an older commit; CASE the cases to run.
+ * What the followers of a deployment's output, and of a log file, cost everybody else, and how late their lines are: a
+ * real server, the followers in a process of their own, and requests one after another from this one. SVC_BIN names
+ * another svc.js to compare with, for example one built from an older commit; CASE the cases to run.
  */
 import { fork, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -59,9 +59,28 @@ const cases: Case[] = [
   { name: 'nobody follows', script: quiet, followers: 0, mode: 'read', goal: '' },
   { name: 'nobody follows a busy output', script: busy, followers: 0, mode: 'read', goal: '' },
   { name: '200 follow a busy output', script: busy, followers: 200, mode: 'read', goal: 'p99 below 50 ms' },
-  { name: '200 never read a busy one', script: busy, followers: 200, mode: 'ignore', goal: 'as where nobody follows it' },
-  { name: '2000 follow 2 lines a second', script: quiet, followers: 2000, mode: 'read', goal: 'p99 below 50 ms, lag p95 below 250 ms' },
-  { name: '500 follow one log file', script: quiet, followers: 500, mode: 'read', goal: 'as where nobody follows', isLog: true }
+  {
+    name: '200 never read a busy one',
+    script: busy,
+    followers: 200,
+    mode: 'ignore',
+    goal: 'as where nobody follows it'
+  },
+  {
+    name: '2000 follow 2 lines a second',
+    script: quiet,
+    followers: 2000,
+    mode: 'read',
+    goal: 'p99 below 50 ms, lag p95 below 250 ms'
+  },
+  {
+    name: '500 follow one log file',
+    script: quiet,
+    followers: 500,
+    mode: 'read',
+    goal: 'as where nobody follows',
+    isLog: true
+  }
 ]
 
 console.log(machine())
@@ -78,7 +97,10 @@ try {
 process.exit()
 
 async function measure({ name, script, followers, mode, goal, isLog = false }: Case): Promise<void> {
-  const { project } = await api<{ project: { id: string } }>('POST', '/api/projects', { name, deployPath: join(stage, name) })
+  const { project } = await api<{ project: { id: string } }>('POST', '/api/projects', {
+    name,
+    deployPath: join(stage, name)
+  })
   await api('PUT', `/api/projects/${project.id}`, { postDeployScript: script })
   const deployId = await upload(project.id)
   const stream = isLog ? await growingLog(project.id) : `${url}/api/logs/${deployId}/stream`
@@ -97,10 +119,18 @@ async function measure({ name, script, followers, mode, goal, isLog = false }: C
   const cpu = (100 * (cpuMs() - cpuBefore)) / (performance.now() - fromMs)
   const lags = await lagsOf(crowd)
   const figures = [
-    percentile(health, 50), percentile(health, 99), percentile(projects, 50), percentile(projects, 99),
-    percentile(lags, 50), percentile(lags, 95), cpu, rssMb()
+    percentile(health, 50),
+    percentile(health, 99),
+    percentile(projects, 50),
+    percentile(projects, 99),
+    percentile(lags, 50),
+    percentile(lags, 95),
+    cpu,
+    rssMb()
   ]
-  console.log([name.padEnd(30), ...figures.map(figure => (Number.isNaN(figure) ? '–' : figure.toFixed(1)).padStart(12))].join(''))
+  console.log(
+    [name.padEnd(30), ...figures.map(figure => (Number.isNaN(figure) ? '–' : figure.toFixed(1)).padStart(12))].join('')
+  )
   if (goal !== '') console.log(`  goal: ${goal}`)
   crowd?.disconnect()
   await api('POST', `/api/deployments/${deployId}/cancel`)
@@ -110,7 +140,9 @@ async function growingLog(projectId: string): Promise<string> {
   const filePath = join(stage, 'app.log')
   writeFileSync(filePath, '')
   setInterval(() => appendFileSync(filePath, `${Date.now()} GET /index.html 200\n`), 1000).unref()
-  const { items } = await api<{ items: Array<{ id: string }> }>('POST', `/api/projects/${projectId}/log-sources`, { items: [{ filePath }] })
+  const { items } = await api<{ items: Array<{ id: string }> }>('POST', `/api/projects/${projectId}/log-sources`, {
+    items: [{ filePath }]
+  })
   return `${url}/api/log-sources/${items[0]?.id}/stream`
 }
 
@@ -122,7 +154,10 @@ async function upload(projectId: string): Promise<string> {
   const deployToken = (await api<{ token: string }>('GET', `/api/projects/${projectId}`)).token
   const leaving = new AbortController()
   const reply = await fetch(`${url}/api/deploy/upload`, {
-    method: 'POST', headers: { authorization: `Bearer ${deployToken}` }, body: form, signal: leaving.signal
+    method: 'POST',
+    headers: { authorization: `Bearer ${deployToken}` },
+    body: form,
+    signal: leaving.signal
   })
   leaving.abort()
   return reply.headers.get('x-svc-deploy-id') as string

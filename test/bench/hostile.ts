@@ -7,13 +7,15 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExecutors } from '../../lib/deploy/executors.js'
+import { extractArchive } from '../../lib/install/unpack/extract.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 
 const link = 0o120777
-const many = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
-const files = (count: number): EntryPlan[] => many(count, index => ({ name: `d${index % 100}/f${index}.txt`, data: `${index}`, method: 8 }))
+const many = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index))
+const files = (count: number): EntryPlan[] =>
+  many(count, index => ({ name: `d${index % 100}/f${index}.txt`, data: `${index}`, method: 8 }))
 const links = (count: number, text: (index: number) => string): EntryPlan[] =>
   many(count, index => ({ name: `l${index}`, data: text(index), method: 8, mode: link }))
 
@@ -94,9 +96,16 @@ async function extract(entries: EntryPlan[], target: string[]): Promise<{ ms: nu
   writeFileSync(archivePath, makeZip(entries))
   const from = performance.now()
   const outcome = await extractArchive(threads, {
-    archivePath, target: join(base, 'target'), deployId: `dep_${runs}`, home: { deployments: join(base, 'deployments') },
-    limits: { maxEntries: 200_000, maxExtractedBytes: 1e12 }, signal: new AbortController().signal
-  }).then(() => 'extracted', error => String((error as { code?: string }).code ?? error))
+    archivePath,
+    target: join(base, 'target'),
+    deployId: `dep_${runs}`,
+    home: { deployments: join(base, 'deployments') },
+    limits: { maxEntries: 200_000, maxExtractedBytes: 1e12 },
+    signal: new AbortController().signal
+  }).then(
+    () => 'extracted',
+    error => String((error as { code?: string }).code ?? error)
+  )
   const ms = performance.now() - from
   rmSync(base, { recursive: true, force: true })
   return { ms, outcome }
@@ -104,10 +113,14 @@ async function extract(entries: EntryPlan[], target: string[]): Promise<{ ms: nu
 
 try {
   await extract(files(10), [])
-  for (const { name, honest, hostile, target = [] } of loads.filter(({ name }) => name.includes(process.argv[2] ?? ''))) {
+  for (const { name, honest, hostile, target = [] } of loads.filter(({ name }) =>
+    name.includes(process.argv[2] ?? '')
+  )) {
     const fair = await extract(honest, [])
     const foul = await extract(hostile, target)
-    console.log(`${name}: honest ${fair.ms.toFixed(0)} ms, hostile ${foul.ms.toFixed(0)} ms, ${(foul.ms / fair.ms).toFixed(1)} times (${foul.outcome})`)
+    console.log(
+      `${name}: honest ${fair.ms.toFixed(0)} ms, hostile ${foul.ms.toFixed(0)} ms, ${(foul.ms / fair.ms).toFixed(1)} times (${foul.outcome})`
+    )
   }
 } finally {
   await threads.close()

@@ -14,8 +14,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { Refusal } from '../../lib/base/refusal.js'
-import { json } from '../../lib/http/route.js'
-import { createHttpServer } from '../../lib/http/server.js'
+import { json } from '../../lib/http/core/route.js'
+import { HttpServer } from '../../lib/http/core/server.js'
 import { compare } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'
 
@@ -25,9 +25,19 @@ const token = Buffer.from('Bearer 0123456789abcdefghijklmnopqrstuvwxyzABCDEFG')
 const versions = { fastify: '5.6.1' }
 
 const project = {
-  name: 'site', description: '', deployPath: '/srv/site', env: 'production', categoryId: null, pm2AppName: null,
-  preDeployScript: 'npm ci', postDeployScript: 'systemctl reload nginx', postDeployAsync: false, tagIds: ['tag_1', 'tag_2'],
-  status: 'success', createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z'
+  name: 'site',
+  description: '',
+  deployPath: '/srv/site',
+  env: 'production',
+  categoryId: null,
+  pm2AppName: null,
+  preDeployScript: 'npm ci',
+  postDeployScript: 'systemctl reload nginx',
+  postDeployAsync: false,
+  tagIds: ['tag_1', 'tag_2'],
+  status: 'success',
+  createdAt: '2026-01-01T00:00:00.000Z',
+  updatedAt: '2026-01-01T00:00:00.000Z'
 }
 
 function isAllowed(authorization: string | undefined): boolean {
@@ -52,10 +62,18 @@ interface Fastify {
 const servers: Record<string, () => Promise<number>> = {
   async ours() {
     const other = (method: 'GET' | 'POST', path: string) => ({ method, path, auth: 'admin', handle: () => json({}) })
-    const server = createHttpServer({
+    const server = new HttpServer({
       routes: [
-        other('GET', '/api/projects'), other('POST', '/api/projects'), other('GET', '/api/logs'), other('GET', '/api/logs/:id'),
-        { method: 'GET', path: '/api/projects/:id', auth: 'admin', handle: ({ params }) => json({ id: params['id'], ...project }) }
+        other('GET', '/api/projects'),
+        other('POST', '/api/projects'),
+        other('GET', '/api/logs'),
+        other('GET', '/api/logs/:id'),
+        {
+          method: 'GET',
+          path: '/api/projects/:id',
+          auth: 'admin',
+          handle: ({ params }) => json({ id: params['id'], ...project })
+        }
       ],
       base: '',
       authorize(_route, { headers }) {
@@ -83,8 +101,13 @@ const servers: Record<string, () => Promise<number>> = {
   },
   async 'node:http'() {
     const server = createServer((request, response) => {
-      const body = isAllowed(request.headers.authorization) ? JSON.stringify({ id: request.url?.slice(14), ...project }) : ''
-      response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) })
+      const body = isAllowed(request.headers.authorization)
+        ? JSON.stringify({ id: request.url?.slice(14), ...project })
+        : ''
+      response.writeHead(200, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': Buffer.byteLength(body)
+      })
       response.end(body)
     })
     server.listen(0, '127.0.0.1')
@@ -101,21 +124,29 @@ async function start(which: string): Promise<{ child: ChildProcess; port: number
 
 /** Requests per second of `connections` clients that never wait for each other. */
 async function load(port: number): Promise<number> {
-  const request = `GET /api/projects/proj_abcdefghijklmnop HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: ${token}\r\n` +
+  const request =
+    `GET /api/projects/proj_abcdefghijklmnop HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: ${token}\r\n` +
     'Accept: */*\r\nUser-Agent: bench\r\n\r\n'
   let left = requests
   const startedAt = process.hrtime.bigint()
-  await Promise.all(Array.from({ length: connections }, () => new Promise<void>((resolve, reject) => {
-    const socket: Socket = connect({ port, host: '127.0.0.1', noDelay: true }, () => socket.write(request))
-    socket.on('error', reject)
-    socket.on('data', chunk => {
-      // Replies are small and come whole; the status and the end of the body prove it.
-      if (chunk.toString('latin1', 9, 12) !== '200' || chunk[chunk.length - 1] !== 125) reject(new Error(chunk.toString()))
-      if (left-- > 0) return void socket.write(request)
-      socket.destroy()
-      resolve()
-    })
-  })))
+  await Promise.all(
+    Array.from(
+      { length: connections },
+      () =>
+        new Promise<void>((resolve, reject) => {
+          const socket: Socket = connect({ port, host: '127.0.0.1', noDelay: true }, () => socket.write(request))
+          socket.on('error', reject)
+          socket.on('data', chunk => {
+            // Replies are small and come whole; the status and the end of the body prove it.
+            if (chunk.toString('latin1', 9, 12) !== '200' || chunk[chunk.length - 1] !== 125)
+              reject(new Error(chunk.toString()))
+            if (left-- > 0) return void socket.write(request)
+            socket.destroy()
+            resolve()
+          })
+        })
+    )
+  )
   return requests / (Number(process.hrtime.bigint() - startedAt) / 1e9)
 }
 

@@ -15,19 +15,23 @@ const settleMs = 30_000
 const windowMs = 20_000
 
 function residentMb(pid: number): number {
-  return Number(/VmRSS:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024 / 1e6
+  return (Number(/VmRSS:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024) / 1e6
 }
 
 /** Of all its threads; proc(5): schedstat counts nanoseconds, stat only ticks. */
 function cpuMs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`)
-  return threads.reduce((sum, id) => sum + Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')[0]) / 1e6, 0)
+  return threads.reduce(
+    (sum, id) => sum + Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')[0]) / 1e6,
+    0
+  )
 }
 
 /** How often it was woken, threads included. */
 function wakeUps(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`)
-  const of = (id: string) => Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8'))?.[1])
+  const of = (id: string) =>
+    Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8'))?.[1])
   return threads.reduce((sum, id) => sum + of(id), 0)
 }
 

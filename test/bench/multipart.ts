@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Writable } from 'node:stream'
-import { parseMultipart } from '../../lib/http/multipart.js'
+import { parseMultipart } from '../../lib/http/form/multipart.js'
 import { compare } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'
 

@@ -2,8 +2,8 @@
  * Packing, against `zip -rq` at the same level on the same trees: 100 files of 5 MB that compress by half, and 10,000
  * of 6 KB. Wall time, each in a process of its own, so that both pay for their start; peak memory of ours is printed.
  *
- * What two cores bring is seen only where both are free: on a busy machine compare the processor time, which is printed,
- * too. Beside the two, 70,000 tiny files, of which each costs a look, an open file and two headers.
+ * What two cores bring is seen only where both are free: on a busy machine compare the processor time, which is
+ * printed, too. Beside the two, 70,000 tiny files, of which each costs a look, an open file and two headers.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -11,7 +11,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { pack } from '../../lib/cli/pack.js'
+import { pack } from '../../lib/cli/pack/pack.js'
 import { compare, machine } from '../support/bench.js'
 
 const self = fileURLToPath(import.meta.url)
@@ -22,7 +22,8 @@ function halfCompressible(bytes: number, seed: number): Buffer {
   for (let at = 0; at < bytes; at += 1024) {
     const noise = createHash('shake256', { outputLength: 512 }).update(`${seed} ${at}`).digest()
     noise.copy(content, at)
-    if (at + 1024 <= bytes) content.write('const deployed = server.value(function () { return release })\n'.repeat(9), at + 512, 512)
+    if (at + 1024 <= bytes)
+      content.write('const deployed = server.value(function () { return release })\n'.repeat(9), at + 512, 512)
   }
   return content
 }
@@ -46,17 +47,26 @@ function seconds(program: string, words: string[], cwd: string): number {
 function processorSeconds(zip: string, tree: string): string {
   rmSync(zip, { force: true })
   const { stdout } = spawnSync('sh', ['-c', 'zip -rq -6 "$0" . && times', zip], { cwd: tree, encoding: 'utf8' })
-  const seconds = [...(stdout.split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => Number(m) * 60 + Number(s))
+  const seconds = [...(stdout.split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)].map(
+    ([, m, s]) => Number(m) * 60 + Number(s)
+  )
   return `${seconds.reduce((sum, each) => sum + each, 0).toFixed(2)} s`
 }
 
 async function packOnce(outputDir: string, archivePath: string): Promise<void> {
   const packed = await pack({
-    cwd: '/', outputDir, files: [], ignore: { builtin: true, project: [], cli: [] }, archivePath, level: 6
+    cwd: '/',
+    outputDir,
+    files: [],
+    ignore: { builtin: true, project: [], cli: [] },
+    archivePath,
+    level: 6
   })
   const peakMiB = Math.round(process.resourceUsage().maxRSS / 1024)
   const { user, system } = process.cpuUsage()
-  console.log(JSON.stringify({ files: packed.files, zipBytes: packed.bytes, peakMiB, cpuSeconds: (user + system) / 1e6 }))
+  console.log(
+    JSON.stringify({ files: packed.files, zipBytes: packed.bytes, peakMiB, cpuSeconds: (user + system) / 1e6 })
+  )
 }
 
 async function bench(): Promise<void> {
@@ -91,10 +101,17 @@ async function bench(): Promise<void> {
         }
       })
       rmSync(ours, { force: true })
-      const seen = JSON.parse(execFileSync(process.execPath, [self, tree, ours], { encoding: 'utf8' })) as Record<string, number>
+      const seen = JSON.parse(execFileSync(process.execPath, [self, tree, ours], { encoding: 'utf8' })) as Record<
+        string,
+        number
+      >
       const against = existsSync(theirs) ? `, zip's ${statSync(theirs).size}` : ''
-      console.log(`  peak memory ${seen['peakMiB']} MiB (target: at most 150); archive of ${seen['zipBytes']} bytes${against}`)
-      console.log(`  processor time ${seen['cpuSeconds']?.toFixed(2)} s${hasZip ? `, zip's ${processorSeconds(theirs, tree)}` : ''}`)
+      console.log(
+        `  peak memory ${seen['peakMiB']} MiB (target: at most 150); archive of ${seen['zipBytes']} bytes${against}`
+      )
+      console.log(
+        `  processor time ${seen['cpuSeconds']?.toFixed(2)} s${hasZip ? `, zip's ${processorSeconds(theirs, tree)}` : ''}`
+      )
       rmSync(tree, { recursive: true })
     }
   } finally {

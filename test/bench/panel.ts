@@ -1,13 +1,14 @@
 /**
  * The panel in a real browser, without a screen: what frames cost while 10,000 deployments are scrolled through, what a
- * visit costs the browser, and what is held after a million lines of a log that is followed. No rival: the figures are held against the 16.7 ms of a frame at 60 a second. The
- * browser's own time is told beside that of the clock, since another program's work makes only the latter longer.
+ * visit costs the browser, and what is held after a million lines of a log that is followed. No rival: the figures are
+ * held against the 16.7 ms of a frame at 60 a second. The browser's own time is told beside that of the clock, since
+ * another program's work makes only the latter longer.
  */
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, CDPSession, Page } from 'playwright-core'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { findChromium, launchChromium } from '../browser/chromium.js'
 import { openSignedIn } from '../browser/stage.js'
 import { machine, median } from '../support/bench.js'
@@ -18,7 +19,11 @@ import type { Stage } from '../support/server.js'
 const deploymentCount = 10_000
 const visits = 7
 /** As a wheel that is turned, a finger that flicks, and a bar that is dragged. */
-const speeds = [{ name: 'wheel', px: 50 }, { name: 'flick', px: 400 }, { name: 'bar', px: 4000 }]
+const speeds = [
+  { name: 'wheel', px: 50 },
+  { name: 'flick', px: 400 },
+  { name: 'bar', px: 4000 }
+]
 const frames = 240
 /** An hour of a busy log, some hundred lines a second. */
 const followedLines = 1_000_000
@@ -64,12 +69,18 @@ async function measureFollowing(browser: Browser, stage: Stage, projectId: strin
   for (let line = 0; line < followedLines; ) {
     const upTo = line + linesAtOnce
     let text = ''
-    for (; line < upTo; line++) text += `2026-01-01T00:00:00.000Z line ${line} GET /items/${line % 977} 200 ${line % 89} ms\n`
+    for (; line < upTo; line++)
+      text += `2026-01-01T00:00:00.000Z line ${line} GET /items/${line % 977} 200 ${line % 89} ms\n`
     appendFileSync(filePath, text)
-    await page.locator('svc-log').getByText(`line ${line - 1} GET`).waitFor()
+    await page
+      .locator('svc-log')
+      .getByText(`line ${line - 1} GET`)
+      .waitFor()
     if (line === followedLines / 2) halves.push(await held())
   }
-  console.log(`  ${followedLines} lines of a log followed: ${before} before; ${halves.join()} half-way; ${await held()} at the end`)
+  console.log(
+    `  ${followedLines} lines of a log followed: ${before} before; ${halves.join()} half-way; ${await held()} at the end`
+  )
   await context.close()
 }
 
@@ -104,8 +115,8 @@ async function measureScrolling(browser: Browser, stage: Stage): Promise<void> {
     const at = (share: number): string => ms(sorted[Math.floor(sorted.length * share)] as number)
     console.log(
       `  ${name} (${px} px a frame): a frame takes ${perFrame('task')} (script ${perFrame('script')}, style ` +
-      `${perFrame('style')}, layout ${perFrame('layout')}); by the clock half within ${at(0.5)}, 95 % within ${at(0.95)}, ` +
-      `99 % within ${at(0.99)}; ${longTasks.length} tasks over 50 ms${longTasks.length === 0 ? '' : `, the longest ${Math.max(...longTasks)} ms`}`
+        `${perFrame('style')}, layout ${perFrame('layout')}); by the clock half within ${at(0.5)}, 95 % within ${at(0.95)}, ` +
+        `99 % within ${at(0.99)}; ${longTasks.length} tasks over 50 ms${longTasks.length === 0 ? '' : `, the longest ${Math.max(...longTasks)} ms`}`
     )
   }
   await context.close()
@@ -159,7 +170,11 @@ async function metricsOf(page: Page): Promise<{ read(): Promise<Cost> }> {
       const { metrics } = await wire.send('Performance.getMetrics')
       const of = (name: string): number => (metrics.find(each => each.name === name)?.value ?? NaN) * 1000
       return {
-        clock: 0, task: of('TaskDuration'), script: of('ScriptDuration'), style: of('RecalcStyleDuration'), layout: of('LayoutDuration')
+        clock: 0,
+        task: of('TaskDuration'),
+        script: of('ScriptDuration'),
+        style: of('RecalcStyleDuration'),
+        layout: of('LayoutDuration')
       }
     }
   }
@@ -171,7 +186,7 @@ function print(name: string, taken: readonly Cost[]): void {
   const of = (key: keyof Cost): string => ms(median(taken.map(each => each[key])))
   console.log(
     `  ${name}: first paint of its contents after ${of('clock')}; ${of('task')} of the browser's time ` +
-    `(script ${of('script')}, style ${of('style')}, layout ${of('layout')})`
+      `(script ${of('script')}, style ${of('style')}, layout ${of('layout')})`
   )
 }
 

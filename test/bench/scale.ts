@@ -1,7 +1,8 @@
 /*
  * A server with 100,000 deployments of 5,000 projects: how long each list and summary takes, at rest and right after a
  * write, what a new project and a new deployment cost, and how long nobody is answered while svc.db (132 and 500 MB) is
- * replaced by a checkpoint or backed up. Figures beside goals; `node dist/test/bench/scale.js lists` measures only the first part.
+ * replaced by a checkpoint or backed up. Figures beside goals; `node dist/test/bench/scale.js lists` measures only the
+ * first part.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { Agent, get, request } from 'node:http'
@@ -11,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { stepNames } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import type { Transaction } from '../../lib/store/database.js'
 import { insertAudit } from '../../lib/store/tables/audit.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
@@ -47,7 +48,15 @@ try {
   rmSync(stage, { recursive: true, force: true })
 }
 
-async function atSize({ name, deploymentBytes, isListed }: { name: string; deploymentBytes: number; isListed: boolean }): Promise<void> {
+async function atSize({
+  name,
+  deploymentBytes,
+  isListed
+}: {
+  name: string
+  deploymentBytes: number
+  isListed: boolean
+}): Promise<void> {
   const home = join(stage, name)
   mkdirSync(home)
   await fill(home, deploymentBytes)
@@ -55,7 +64,9 @@ async function atSize({ name, deploymentBytes, isListed }: { name: string; deplo
   const env = bareEnvironment(stage, { SVC_HOME: home, ADMIN_TOKEN: token })
   const server = await startListening([svcPath, 'serve', '--port', '0'], { cwd: stage, env, path: 'api/health' })
   try {
-    console.log(`\n${projects} projects, ${deployments} deployments, svc.db ${megabytes} MB; answers after ${Math.round(server.tookMs)} ms`)
+    console.log(
+      `\n${projects} projects, ${deployments} deployments, svc.db ${megabytes} MB; answers after ${Math.round(server.tookMs)} ms`
+    )
     // The start looks at the pages of a large file in a thread.
     await ask(server, 'GET', 'api/overview')
     await sleep(10_000)
@@ -90,18 +101,39 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
   })
   await many(projects, (tx, n) => {
     const tagIds = [idOf('tag', n % labels), idOf('tag', (n + 1) % labels)]
-    const fields = { id: idOf('proj', n), name: `Site ${n}`, deployPath: join(stage, 'targets', `site-${n}`), token: `token-${n}` }
-    insertProject(tx, aProject({ ...fields, tagIds, categoryId: idOf('cat', n % labels), pinned: n % 500 === 0, createdAt: timeOf(n) }))
+    const fields = {
+      id: idOf('proj', n),
+      name: `Site ${n}`,
+      deployPath: join(stage, 'targets', `site-${n}`),
+      token: `token-${n}`
+    }
+    insertProject(
+      tx,
+      aProject({ ...fields, tagIds, categoryId: idOf('cat', n % labels), pinned: n % 500 === 0, createdAt: timeOf(n) })
+    )
   })
   await many(deployments, (tx, n) => insertDeployment(tx, rowOf(n, deploymentBytes)))
   await many(auditEntries, (tx, n) => {
     const projectId = idOf('proj', n % projects)
-    const entry = { id: idOf('aud', n), at: timeOf(n), action: 'project.update', actor: 'admin', ip: '10.0.0.1', claimedIp: null, failures: null }
+    const entry = {
+      id: idOf('aud', n),
+      at: timeOf(n),
+      action: 'project.update',
+      actor: 'admin',
+      ip: '10.0.0.1',
+      claimedIp: null,
+      failures: null
+    }
     insertAudit(tx, { ...entry, projectId, target: projectId, detail: 'name', ok: true })
   })
   await many(logSources, (tx, n) => {
     const at = timeOf(n)
-    const source = { id: idOf('log', n), projectId: idOf('proj', n), label: `Log ${n}`, filePath: `/var/log/site-${n}.log` }
+    const source = {
+      id: idOf('log', n),
+      projectId: idOf('proj', n),
+      label: `Log ${n}`,
+      filePath: `/var/log/site-${n}.log`
+    }
     insertLogSource(tx, { ...source, kind: 'plain', sortOrder: 0, createdAt: at, updatedAt: at })
   })
   await store.close()
@@ -111,9 +143,22 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
 function rowOf(n: number, bytes: number): DeploymentRow {
   const startTime = timeOf(n)
   const steps = stepNames.map(name => ({ name, status: 'success' as const, startedAt: startTime, endedAt: startTime }))
-  const fields = { id: idOf('dep', n), projectId: idOf('proj', n % projects), projectName: `Site ${n % projects}`, startTime, endTime: startTime }
+  const fields = {
+    id: idOf('dep', n),
+    projectId: idOf('proj', n % projects),
+    projectName: `Site ${n % projects}`,
+    startTime,
+    endTime: startTime
+  }
   const message = `Change ${n}${'.'.repeat(bytes)}`
-  return aDeployment({ ...fields, duration: '1.20s', steps, message, hasArtifact: false, status: n % 9 === 0 ? 'failed' : 'success' })
+  return aDeployment({
+    ...fields,
+    duration: '1.20s',
+    steps,
+    message,
+    hasArtifact: false,
+    status: n % 9 === 0 ? 'failed' : 'success'
+  })
 }
 
 interface Answer {
@@ -134,12 +179,17 @@ interface Sent {
 function ask(server: Listening, method: string, path: string, sent?: Sent): Promise<Answer> {
   const begun = performance.now()
   return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${sent?.token ?? token}`, ...(sent && { 'content-type': sent.type, 'content-length': sent.body.length }) }
+    const headers = {
+      authorization: `Bearer ${sent?.token ?? token}`,
+      ...(sent && { 'content-type': sent.type, 'content-length': sent.body.length })
+    }
     const asking = request(server.url + path, { method, agent, headers }, response => {
       const headMs = performance.now() - begun
       let body = ''
       response.setEncoding('utf8').on('data', (text: string) => (body += text))
-      response.once('end', () => resolve({ status: response.statusCode as number, headMs, ms: performance.now() - begun, body }))
+      response.once('end', () =>
+        resolve({ status: response.statusCode as number, headMs, ms: performance.now() - begun, body })
+      )
     })
     asking.once('error', reject).end(sent?.body)
   })
@@ -162,12 +212,39 @@ function computedMs(server: Listening): number {
 async function measureRoutes(server: Listening): Promise<void> {
   const project = idOf('proj', 7)
   const paths = [
-    'projects', `projects?tagIds=${idOf('tag', 3)}`, `projects/${project}`, 'overview', 'overview?days=366',
-    'logs', 'logs?limit=200', `logs?projectId=${project}`, 'logs?status=failed&limit=100', `logs?projectId=${project}&status=failed`,
-    'audit', 'audit?limit=200', 'audit?action=auth.login', `audit?projectId=${project}`,
-    'stats/heatmap', 'stats/heatmap?days=366', 'stats/success-rate', 'stats/success-rate?days=366', 'stats/durations', `stats/durations?projectId=${project}`,
-    'search?q=site', 'search?q=4711', 'search?q=nothing-like-it', 'storage', 'categories', 'tags', 'settings/status', 'log-sources', 'health/detail',
-    'migration/verify', `projects/${project}/overview`, `projects/${project}/recent-scripts`, `projects/${project}/log-sources`
+    'projects',
+    `projects?tagIds=${idOf('tag', 3)}`,
+    `projects/${project}`,
+    'overview',
+    'overview?days=366',
+    'logs',
+    'logs?limit=200',
+    `logs?projectId=${project}`,
+    'logs?status=failed&limit=100',
+    `logs?projectId=${project}&status=failed`,
+    'audit',
+    'audit?limit=200',
+    'audit?action=auth.login',
+    `audit?projectId=${project}`,
+    'stats/heatmap',
+    'stats/heatmap?days=366',
+    'stats/success-rate',
+    'stats/success-rate?days=366',
+    'stats/durations',
+    `stats/durations?projectId=${project}`,
+    'search?q=site',
+    'search?q=4711',
+    'search?q=nothing-like-it',
+    'storage',
+    'categories',
+    'tags',
+    'settings/status',
+    'log-sources',
+    'health/detail',
+    'migration/verify',
+    `projects/${project}/overview`,
+    `projects/${project}/recent-scripts`,
+    `projects/${project}/log-sources`
   ]
   console.log(row('GET', 'at rest', 'worst', 'after a write', 'worst', 'computing', 'KB', 'goal'))
   for (const path of paths) {
@@ -189,7 +266,18 @@ async function measureRoutes(server: Listening): Promise<void> {
       rested.push(second.ms)
     }
     const worst = Math.max(median(rested), median(changed))
-    console.log(row(path, ms(median(rested)), ms(Math.max(...rested)), ms(median(changed)), ms(Math.max(...changed)), ms(median(computed)), String(Math.round(bytes / 1000)), goal(worst, listGoalMs)))
+    console.log(
+      row(
+        path,
+        ms(median(rested)),
+        ms(Math.max(...rested)),
+        ms(median(changed)),
+        ms(Math.max(...changed)),
+        ms(median(computed)),
+        String(Math.round(bytes / 1000)),
+        goal(worst, listGoalMs)
+      )
+    )
   }
 
   const created: number[] = []
@@ -202,28 +290,72 @@ async function measureRoutes(server: Listening): Promise<void> {
     const computing = computedMs(server) - before
     if (answer.status !== 200) throw new Error(`POST: ${answer.status} ${answer.body}`)
     const { id } = (JSON.parse(answer.body) as { project: Project }).project
-    const moved = await ask(server, 'PUT', `api/projects/${id}`, json({ deployPath: join(stage, 'targets', `moved-${round}`) }))
+    const moved = await ask(
+      server,
+      'PUT',
+      `api/projects/${id}`,
+      json({ deployPath: join(stage, 'targets', `moved-${round}`) })
+    )
     if (round < 0) continue
     created.push(answer.ms)
     computed.push(computing)
     updated.push(moved.ms)
   }
-  console.log(row('POST /api/projects', ms(median(created)), ms(Math.max(...created)), '', '', ms(median(computed)), '', goal(median(created), createGoalMs)))
-  console.log(row('PUT /api/projects/:id, deployPath', ms(median(updated)), ms(Math.max(...updated)), '', '', '', '', goal(median(updated), createGoalMs)))
+  console.log(
+    row(
+      'POST /api/projects',
+      ms(median(created)),
+      ms(Math.max(...created)),
+      '',
+      '',
+      ms(median(computed)),
+      '',
+      goal(median(created), createGoalMs)
+    )
+  )
+  console.log(
+    row(
+      'PUT /api/projects/:id, deployPath',
+      ms(median(updated)),
+      ms(Math.max(...updated)),
+      '',
+      '',
+      '',
+      '',
+      goal(median(updated), createGoalMs)
+    )
+  )
 
   const admitted: number[] = []
   const file = Buffer.from(await zipOf({ 'index.html': 'Hello' }))
   const boundary = 'bench-boundary'
   for (let round = -1; round < rounds * 2; round++) {
     const part = (head: string) => `--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`
-    const parts = [part('name="projectId"'), `${idOf('proj', 100 + round)}\r\n`, part('name="file"; filename="a.zip"'), file, `\r\n--${boundary}--\r\n`]
+    const parts = [
+      part('name="projectId"'),
+      `${idOf('proj', 100 + round)}\r\n`,
+      part('name="file"; filename="a.zip"'),
+      file,
+      `\r\n--${boundary}--\r\n`
+    ]
     const body = Buffer.concat(parts.map(piece => Buffer.from(piece as string)))
     const sent = { type: `multipart/form-data; boundary=${boundary}`, body, token: `token-${100 + round}` }
     const { status, headMs, body: text } = await ask(server, 'POST', 'api/deploy/upload', sent)
     if (status !== 200) throw new Error(`upload: ${status} ${text}`)
     if (round >= 0) admitted.push(headMs)
   }
-  console.log(row('a deployment until it is admitted', ms(median(admitted)), ms(Math.max(...admitted)), '', '', '', '', goal(median(admitted), listGoalMs)))
+  console.log(
+    row(
+      'a deployment until it is admitted',
+      ms(median(admitted)),
+      ms(Math.max(...admitted)),
+      '',
+      '',
+      '',
+      '',
+      goal(median(admitted), listGoalMs)
+    )
+  )
 }
 
 /** The longest time without an answer, from outside, while something happens. */
@@ -231,25 +363,37 @@ async function measureBlocks(server: Listening, home: string, megabytes: number)
   console.log(row('the longest wait for an answer during', 'at rest', 'worst', '', '', '', '', 'goal'))
   const inode = () => statSync(join(home, 'svc.db')).ino
   const rest = await pings(server, () => sleep(5000))
-  const report = (what: string, worstMs: number) => console.log(row(what, ms(rest), ms(worstMs), '', '', '', '', goal(worstMs, blockGoalMs)))
+  const report = (what: string, worstMs: number) =>
+    console.log(row(what, ms(rest), ms(worstMs), '', '', '', '', goal(worstMs, blockGoalMs)))
 
   await ask(server, 'PUT', `api/projects/${idOf('proj', 7)}`, json({ description: 'before a checkpoint' }))
   const before = inode()
-  report(`a checkpoint of ${megabytes} MB`, await pings(server, async () => {
-    while (inode() === before) await sleep(50)
-    await sleep(500)
-  }))
+  report(
+    `a checkpoint of ${megabytes} MB`,
+    await pings(server, async () => {
+      while (inode() === before) await sleep(50)
+      await sleep(500)
+    })
+  )
 
   let writeMs = 0
   await ask(server, 'PUT', `api/projects/${idOf('proj', 7)}`, json({ description: 'before a checkpoint' }))
   const again = inode()
-  report(`a checkpoint of ${megabytes} MB, with writes during it`, await pings(server, async () => {
-    while (statSync(join(home, 'svc.db.tmp'), { throwIfNoEntry: false }) === undefined) await sleep(5)
-    for (let n = 0; inode() === again; n = (n + 1) % projects) {
-      const written = await ask(server, 'PUT', `api/projects/${idOf('proj', n)}`, json({ description: 'during a checkpoint' }))
-      writeMs = Math.max(writeMs, written.ms)
-    }
-  }))
+  report(
+    `a checkpoint of ${megabytes} MB, with writes during it`,
+    await pings(server, async () => {
+      while (statSync(join(home, 'svc.db.tmp'), { throwIfNoEntry: false }) === undefined) await sleep(5)
+      for (let n = 0; inode() === again; n = (n + 1) % projects) {
+        const written = await ask(
+          server,
+          'PUT',
+          `api/projects/${idOf('proj', n)}`,
+          json({ description: 'during a checkpoint' })
+        )
+        writeMs = Math.max(writeMs, written.ms)
+      }
+    })
+  )
   console.log(row('  the longest write meanwhile', '', ms(writeMs)))
 
   report(`a backup of ${megabytes} MB`, await pings(server, () => backUp(home)))

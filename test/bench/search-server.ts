@@ -1,6 +1,6 @@
 /*
- * What a search costs everybody else: a real server, requests one after another over a connection that stays open, with no
- * search, with one after another, and with three at once; its memory; and when the first hit of a compressed log is
+ * What a search costs everybody else: a real server, requests one after another over a connection that stays open, with
+ * no search, with one after another, and with three at once; its memory; and when the first hit of a compressed log is
  * there, beside `zcat | grep`. SEARCH_MIB=1024 for the size of the issue.
  */
 import { spawn } from 'node:child_process'
@@ -26,17 +26,27 @@ const log = join(stage, 'access.log')
 writeAccessLog(log, mib)
 await run('gzip', ['-1', '-k', log])
 
-const server = spawn(process.execPath, [fileURLToPath(new URL('../../../bin/svc.js', import.meta.url)), 'serve', '--port', '0'], {
-  env: { ...process.env, SVC_HOME: join(stage, 'home'), ADMIN_TOKEN: token },
-  stdio: ['ignore', 'pipe', 'inherit']
-})
+const server = spawn(
+  process.execPath,
+  [fileURLToPath(new URL('../../../bin/svc.js', import.meta.url)), 'serve', '--port', '0'],
+  {
+    env: { ...process.env, SVC_HOME: join(stage, 'home'), ADMIN_TOKEN: token },
+    stdio: ['ignore', 'pipe', 'inherit']
+  }
+)
 let said = ''
 while (!/http:\/\/[\w.:]+/.test(said)) said += String((await once(server.stdout, 'data'))[0])
 server.stdout.resume()
 const url = /http:\/\/[\w.:]+/.exec(said)?.[0] as string
-const { project } = await post<{ project: { id: string } }>('/api/projects', { name: 'Bench', deployPath: join(stage, 'site') })
-const { items: [plain, compressed] } = await post<{ items: Array<{ id: string }> }>(
-  `/api/projects/${project.id}/log-sources`, { items: [{ filePath: log }, { filePath: `${log}.gz` }] })
+const { project } = await post<{ project: { id: string } }>('/api/projects', {
+  name: 'Bench',
+  deployPath: join(stage, 'site')
+})
+const {
+  items: [plain, compressed]
+} = await post<{ items: Array<{ id: string }> }>(`/api/projects/${project.id}/log-sources`, {
+  items: [{ filePath: log }, { filePath: `${log}.gz` }]
+})
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
 try {
@@ -58,7 +68,7 @@ try {
     contestants: {
       'during a search': () => latency(heavy, 1),
       'during three': () => latency(heavy, 3),
-      'without': () => latency(heavy, 0)
+      without: () => latency(heavy, 0)
     },
     target: 'below 20'
   })
@@ -66,10 +76,12 @@ try {
   const search = `${url}/api/log-sources/${compressed?.id}/search?context=0&maxHits=5000&q=upstream%20timed%20out`
   const fromMs = performance.now()
   const response = await fetch(search, { headers })
-  const firstMs = await firstOf(response.body, 'event: hit') - fromMs
+  const firstMs = (await firstOf(response.body, 'event: hit')) - fromMs
   const ours = performance.now() - fromMs
   const theirs = await run('sh', ['-c', `zcat '${log}.gz' | grep -F 'upstream timed out' | wc -l`])
-  console.log(`\n.gz: first hit after ${Math.round(firstMs)} ms, all after ${Math.round(ours)} ms; zcat | grep: ${Math.round(theirs)} ms`)
+  console.log(
+    `\n.gz: first hit after ${Math.round(firstMs)} ms, all after ${Math.round(ours)} ms; zcat | grep: ${Math.round(theirs)} ms`
+  )
 } finally {
   agent.destroy()
   server.kill('SIGTERM')
@@ -109,7 +121,9 @@ async function latency(search: string, searches: number): Promise<number> {
 
 async function get(address: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    request(address, { agent, headers }, response => response.on('end', resolve).resume()).on('error', reject).end()
+    request(address, { agent, headers }, response => response.on('end', resolve).resume())
+      .on('error', reject)
+      .end()
   })
 }
 

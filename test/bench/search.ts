@@ -1,13 +1,13 @@
 /*
- * Searching an access log against grep and ripgrep, with the bare reading of it as the floor. The log is in the page cache.
- * SEARCH_MIB=1024 for the size of the issue. What a server does meanwhile: bench/search-server.
+ * Searching an access log against grep and ripgrep, with the bare reading of it as the floor. The log is in the page
+ * cache. SEARCH_MIB=1024 for the size of the issue. What a server does meanwhile: bench/search-server.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createSearches } from '../../lib/logs/search.js'
+import { createSearches } from '../../lib/logs/search/search.js'
 import { writeAccessLog } from '../support/access-log.js'
 import { compare, machine } from '../support/bench.js'
 
@@ -22,13 +22,20 @@ const contents = { handle, reach: async () => ({ size, isWhole: true }) }
 const searches = createSearches()
 const never = new AbortController().signal
 let peakBytes = 0
-const memory = setInterval(() => { peakBytes = Math.max(peakBytes, process.memoryUsage.rss()) }, 20)
+const memory = setInterval(() => {
+  peakBytes = Math.max(peakBytes, process.memoryUsage.rss())
+}, 20)
 
 async function ours(query: { q: string; isRegex: boolean; ignoresCase: boolean }): Promise<number> {
   const from = performance.now()
   let hits = 0
-  await searches.run(contents, { ...query, maxHits: 5000, context: 0, fromOffset: 0, toOffset: undefined, signal: never },
-    async ({ event }) => { if (event === 'hit') hits++ })
+  await searches.run(
+    contents,
+    { ...query, maxHits: 5000, context: 0, fromOffset: 0, toOffset: undefined, signal: never },
+    async ({ event }) => {
+      if (event === 'hit') hits++
+    }
+  )
   expected ??= hits
   if (hits !== expected) throw new Error(`${hits} hits, not ${expected}`)
   return performance.now() - from
@@ -39,7 +46,10 @@ function rival(program: string, args: string[]) {
   return async (): Promise<number> => {
     const from = performance.now()
     // Counted through a pipe: grep stops at the first hit when its output is /dev/null.
-    const child = spawn(program, [...args, path], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, LC_ALL: 'C.UTF-8' } })
+    const child = spawn(program, [...args, path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, LC_ALL: 'C.UTF-8' }
+    })
     let lines = 0
     for await (const chunk of child.stdout) for (const byte of chunk as Buffer) if (byte === 10) lines++
     if (expected !== undefined && lines !== expected) throw new Error(`${program}: ${lines} lines, not ${expected}`)
@@ -51,7 +61,7 @@ function rival(program: string, args: string[]) {
 function justRead(): number {
   const from = performance.now()
   const block = Buffer.allocUnsafeSlow(1024 * 1024)
-  for (let at = 0; at < size;) at += readSync(handle.fd, block, 0, block.length, at)
+  for (let at = 0; at < size; ) at += readSync(handle.fd, block, 0, block.length, at)
   return performance.now() - from
 }
 

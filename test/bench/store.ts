@@ -4,8 +4,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { stepNames } from '../../lib/model/deployment.js'
-import { openStore } from '../../lib/store/database.js'
-import { deleteDeploymentsOf, insertDeployment, listDeployments, countDeployments } from '../../lib/store/tables/deployments.js'
+import { openStore } from '../../lib/store/durable-store.js'
+import {
+  deleteDeploymentsOf,
+  insertDeployment,
+  listDeployments,
+  countDeployments
+} from '../../lib/store/tables/deployments.js'
 import { insertProject, listProjects } from '../../lib/store/tables/projects.js'
 import { compare, machine } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'
@@ -129,8 +134,11 @@ async function openRival(top: string, directory: string): Promise<{ commit: () =
   database.pragma('synchronous = FULL')
   let next = rowsPresent
   const fields = Object.keys(aRow(0)) as Array<keyof DeploymentRow>
-  const insert = database.prepare(`INSERT INTO deployments (${fields.join(', ')}) VALUES (${fields.map(() => '?').join(', ')})`)
-  const bound = (value: unknown) => (typeof value === 'boolean' ? Number(value) : Array.isArray(value) ? JSON.stringify(value) : value)
+  const insert = database.prepare(
+    `INSERT INTO deployments (${fields.join(', ')}) VALUES (${fields.map(() => '?').join(', ')})`
+  )
+  const bound = (value: unknown) =>
+    typeof value === 'boolean' ? Number(value) : Array.isArray(value) ? JSON.stringify(value) : value
   return {
     commit() {
       const row = aRow(next++)
@@ -148,7 +156,10 @@ async function compareOpening(directory: string): Promise<void> {
   await compare({
     name: `opening ${rowsPresent} rows in a new process, from its start to the first row read`,
     unit: 'ms',
-    contestants: { ours: open, 'node -e 0': () => Number(execFileSync(process.execPath, ['-p', 'performance.now()']).toString()) },
+    contestants: {
+      ours: open,
+      'node -e 0': () => Number(execFileSync(process.execPath, ['-p', 'performance.now()']).toString())
+    },
     target: 'less than 150 ms'
   })
 }

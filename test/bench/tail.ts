@@ -38,11 +38,12 @@ await compare({
   unit: 'ms',
   contestants: {
     'svc range': () => timed(() => client.get(`${source}/range`)),
-    'svc stream': () => timed(async () => {
-      const stream = await openStream(client, `${source}/stream?tailLines=200`)
-      await stream.next('snapshot')
-      stream.close()
-    }),
+    'svc stream': () =>
+      timed(async () => {
+        const stream = await openStream(client, `${source}/stream?tailLines=200`)
+        await stream.next('snapshot')
+        stream.close()
+      }),
     tail: () => timed(() => promisify(execFile)('tail', ['-n', '200', huge]))
   },
   target: 'within 10 ms of tail'
@@ -61,10 +62,14 @@ for (let round = 0; round < 10; round++) {
   arrivals.push((await stream.next('lines')).atMs - from)
   stream.close()
 }
-console.log(`\nan appended line arrives after ${median(arrivals).toFixed(1)} ms, at most ${Math.max(...arrivals).toFixed(1)} (target: 50)`)
+console.log(
+  `\nan appended line arrives after ${median(arrivals).toFixed(1)} ms, at most ${Math.max(...arrivals).toFixed(1)} (target: 50)`
+)
 
 const before = process.memoryUsage.rss()
-const streams = await Promise.all(Array.from({ length: 500 }, (_, n) => openStream(client, `${sources[n % 50]}/stream`)))
+const streams = await Promise.all(
+  Array.from({ length: 500 }, (_, n) => openStream(client, `${sources[n % 50]}/stream`))
+)
 await Promise.all(streams.map(stream => stream.next('snapshot')))
 for (let round = 0; round < 5; round++) {
   for (const name of names) appendFileSync(join(directory, name), line)
@@ -72,7 +77,9 @@ for (let round = 0; round < 5; round++) {
 }
 const after = process.memoryUsage.rss()
 const mib = (bytes: number): number => Math.round(bytes / 1024 / 1024)
-console.log(`500 followers of 50 files: ${mib(after)} MiB RSS, ${mib(before)} before, their clients included (target: 200)`)
+console.log(
+  `500 followers of 50 files: ${mib(after)} MiB RSS, ${mib(before)} before, their clients included (target: 200)`
+)
 for (const stream of streams) stream.close()
 for (const end of ends.reverse()) await end()
 rmSync(directory, { recursive: true })

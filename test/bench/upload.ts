@@ -18,9 +18,9 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { parseMultipart } from '../../lib/http/multipart.js'
-import { json } from '../../lib/http/route.js'
-import { createHttpServer } from '../../lib/http/server.js'
+import { parseMultipart } from '../../lib/http/form/multipart.js'
+import { json } from '../../lib/http/core/route.js'
+import { HttpServer } from '../../lib/http/core/server.js'
 import { compare } from '../support/bench.js'
 
 const fileBytes = 1024 ** 3
@@ -31,18 +31,25 @@ const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
 
 const servers: Record<string, (path: string) => Promise<number>> = {
   async ours(path) {
-    const server = createHttpServer({
-      routes: [{
-        method: 'POST', path: '/upload', auth: 'public',
-        async handle({ body, headers }) {
-          await parseMultipart(body, headers['content-type'], {
-            field() {},
-            file: ({ stream }) => pipeline(stream, createWriteStream(path))
-          })
-          return json({})
+    const server = new HttpServer({
+      routes: [
+        {
+          method: 'POST',
+          path: '/upload',
+          auth: 'public',
+          async handle({ body, headers }) {
+            await parseMultipart(body, headers['content-type'], {
+              field() {},
+              file: ({ stream }) => pipeline(stream, createWriteStream(path))
+            })
+            return json({})
+          }
         }
-      }],
-      base: '', authorize: () => undefined, trustedProxies: () => [], log() {}
+      ],
+      base: '',
+      authorize: () => undefined,
+      trustedProxies: () => [],
+      log() {}
     })
     return (await server.listen({ host: '127.0.0.1', port: 0 })).port
   },
@@ -67,8 +74,14 @@ function* form(): Generator<Buffer> {
 async function upload(port: number): Promise<number> {
   const startedAt = process.hrtime.bigint()
   const request = httpRequest({
-    port, path: '/upload', method: 'POST', agent: false,
-    headers: { 'content-type': `multipart/form-data; boundary=${boundary}`, 'content-length': head.length + fileBytes + tail.length }
+    port,
+    path: '/upload',
+    method: 'POST',
+    agent: false,
+    headers: {
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+      'content-length': head.length + fileBytes + tail.length
+    }
   })
   const answered = once(request, 'response')
   await pipeline(Readable.from(form(), { objectMode: false, highWaterMark: 1024 * 1024 }), request)
@@ -98,7 +111,9 @@ async function withServers(directory: string): Promise<void> {
     for (const [name, { child }] of running) {
       child.send('peak')
       const [peakBytes] = (await once(child, 'message')) as [number]
-      console.log(`  peak RSS of ${name}: ${Math.round(peakBytes / 1024 / 1024)} MB${name === 'ours' ? ' (target: under 150)' : ''}`)
+      console.log(
+        `  peak RSS of ${name}: ${Math.round(peakBytes / 1024 / 1024)} MB${name === 'ours' ? ' (target: under 150)' : ''}`
+      )
     }
   } finally {
     for (const { child } of running.values()) child.kill()

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
-import { createReceiver } from '../../lib/http/websocket/receiver.js'
+import { Receiver as OurReceiver } from '../../lib/http/websocket/receiver.js'
 import { compare, machine } from '../support/bench.js'
 import { binary, frame, text } from '../support/frames.js'
 import { installedFolder } from '../support/rivals.js'
@@ -25,18 +25,24 @@ function workload(name: string, opcode: number, payload: Buffer): Workload {
   const one = frame({ opcode, payload })
   const count = Math.floor(totalBytes / one.length)
   const all = Buffer.concat(Array.from({ length: count }, () => one))
-  const chunks = Array.from({ length: Math.ceil(all.length / chunkBytes) }, (_, i) => all.subarray(i * chunkBytes, (i + 1) * chunkBytes))
+  const chunks = Array.from({ length: Math.ceil(all.length / chunkBytes) }, (_, i) =>
+    all.subarray(i * chunkBytes, (i + 1) * chunkBytes)
+  )
   return { name, count, chunks }
 }
 
 /** Receivers unmask in place, so each run gets copies; they are made before the clock starts. */
 const copies = ({ chunks }: Workload): Buffer[] => chunks.map(chunk => Buffer.from(chunk))
 
-const rate = (startedAt: bigint): number => totalBytes / 1024 / 1024 / (Number(process.hrtime.bigint() - startedAt) / 1e9)
+const rate = (startedAt: bigint): number =>
+  totalBytes / 1024 / 1024 / (Number(process.hrtime.bigint() - startedAt) / 1e9)
 
 function ours(load: Workload): number {
   let messages = 0
-  const receiver = createReceiver({ message: () => void messages++, ping() {}, pong() {}, close() {} }, { maxMessageBytes, maxFragments: 1 })
+  const receiver = new OurReceiver(
+    { message: () => void messages++, ping() {}, pong() {}, close() {} },
+    { maxMessageBytes, maxFragments: 1 }
+  )
   const chunks = copies(load)
   const startedAt = process.hrtime.bigint()
   for (const chunk of chunks) receiver.push(chunk)
@@ -49,7 +55,7 @@ type WsReceiver = new (options: object) => Writable
 async function ws(load: Workload, Receiver: WsReceiver): Promise<number> {
   let messages = 0
   const receiver = new Receiver({ isServer: true, maxPayload: maxMessageBytes, allowSynchronousEvents: true })
-  // It leaves the decoding to whoever wants text; here that is everybody.
+  // The library leaves decoding to its user, and every user needs text here.
   receiver.on('message', (bytes: Buffer, isBinary: boolean) => {
     messages++
     if (!isBinary) String(bytes)
@@ -63,7 +69,8 @@ async function ws(load: Workload, Receiver: WsReceiver): Promise<number> {
 
 const folder = await installedFolder({ ws: '8.18.3' })
 // The module that `import` finds hides its parts.
-const Receiver = folder === null ? null : (createRequire(join(folder, 'package.json'))('ws') as { Receiver: WsReceiver }).Receiver
+const Receiver =
+  folder === null ? null : (createRequire(join(folder, 'package.json'))('ws') as { Receiver: WsReceiver }).Receiver
 console.log(machine())
 for (const one of [
   workload('keystrokes: text of 30 bytes', text, Buffer.from('{"type":"input","data":"x"}\n  ')),

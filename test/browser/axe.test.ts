@@ -11,18 +11,21 @@ import type { ContextOptions } from './stage.js'
 import { layoutFaults } from './survey.js'
 import { change, furnish, lostAddress, paths, settle } from './tour.js'
 import type { Furnished } from './tour.js'
+import { isThorough } from '../support/thorough.js'
 
 /*
- * axe-core finds nothing on any screen: every row of the page table, unknown ids and open dialogs, of a furnished server and of
- * an empty one, in both themes, on a desktop, at 200 % zoom, at 320 px, and in Chinese. Nothing sticks out at the side
- * either, and no two words stand together without a space.
+ * axe-core finds nothing on any screen: every row of the page table, unknown ids and open dialogs, of a furnished
+ * server and of an empty one, in both themes, on a desktop, at 200 % zoom, at 320 px, and in Chinese. Nothing sticks
+ * out at the side either, and no two words stand together without a space.
  */
 
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('axe')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** One screen: where it is, and what is done there. Selectors instead of words, since it is looked at in two languages. */
+/**
+ * One screen: where it is, and what is done there. Selectors instead of words, since it is looked at in two languages.
+ */
 interface Screen {
   what: string
   address: string
@@ -44,7 +47,11 @@ async function type(page: Page, keys: string): Promise<void> {
   await dialog(page)
 }
 
-const chosenFiles = [1, 2, 3].map(number => ({ name: `${'a-long-name-'.repeat(8)}${number}.html`, mimeType: 'text/html', buffer: Buffer.from('x') }))
+const chosenFiles = [1, 2, 3].map(number => ({
+  name: `${'a-long-name-'.repeat(8)}${number}.html`,
+  mimeType: 'text/html',
+  buffer: Buffer.from('x')
+}))
 
 const pageOf = (path: string, address: string): Screen => ({ what: path || 'overview', address })
 
@@ -64,29 +71,46 @@ function screensOf({ addresses, projectId, live, going }: Furnished & { going: s
     { what: 'a deployment that runs', address: `deployments/${going}` },
     { what: 'the way to deploy', address: project, act: async page => await page.locator('.deploy > summary').click() },
     { what: 'a new project', address: 'projects?new', act: dialog },
-    { what: 'the question of an upload', address: project, act: async page => {
-      await page.locator('.deploy > summary').click()
-      await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(chosenFiles)
-      await dialog(page)
-    } },
-    { what: 'the question of a rollback', address: `deployments/${live}`, act: press('svc-deployment-actions button.primary') },
+    {
+      what: 'the question of an upload',
+      address: project,
+      act: async page => {
+        await page.locator('.deploy > summary').click()
+        await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(chosenFiles)
+        await dialog(page)
+      }
+    },
+    {
+      what: 'the question of a rollback',
+      address: `deployments/${live}`,
+      act: press('svc-deployment-actions button.primary')
+    },
     { what: 'the question of a mark', address: `deployments/${live}`, act: press('svc-deployment-actions button') },
     { what: 'a new variable', address: `${project}/settings`, act: press('svc-variables .heads button:last-child') },
     { what: 'a .env file', address: `${project}/settings`, act: press('svc-variables .heads button:first-child') },
     { what: 'a notification target', address: 'settings', act: press('svc-notification-targets .section-head button') },
     { what: 'more log files', address: `${project}/logs?add`, act: dialog },
     { what: 'a new label', address: 'labels', act: press('svc-labels .section-head button') },
-    { what: 'a search in logs', address: `${project}/logs?q=GET`, act: async page => await page.locator('.hits .of').first().waitFor() },
-    { what: 'the palette', address: '', act: async page => {
-      await type(page, 'Control+k')
-      await page.locator('svc-palette input').fill('e')
-      await page.locator('[id^=palette-deployments]').first().waitFor()
-    } },
+    {
+      what: 'a search in logs',
+      address: `${project}/logs?q=GET`,
+      act: async page => await page.locator('.hits .of').first().waitFor()
+    },
+    {
+      what: 'the palette',
+      address: '',
+      act: async page => {
+        await type(page, 'Control+k')
+        await page.locator('svc-palette input').fill('e')
+        await page.locator('[id^=palette-deployments]').first().waitFor()
+      }
+    },
     { what: 'preferences', address: '', act: page => type(page, '?') }
   ]
 }
 
 const themes = ['light', 'dark'] as const
+type Theme = (typeof themes)[number]
 
 interface Walk {
   what: string
@@ -114,20 +138,45 @@ async function violations(page: Page): Promise<string[]> {
     const options = { resultTypes: ['violations'], preload: false, rules: { 'target-size': { enabled: true } } }
     return (await axe.run(document, options)).violations
   })()`)
-  return found.flatMap(({ id, nodes }) => nodes.slice(0, 5).map(({ html, target, failureSummary }) =>
-    `${id}: ${target.join(' ')}: ${html.slice(0, 150)}: ${failureSummary.replaceAll(/\s+/g, ' ').slice(0, 240)}`))
+  return found.flatMap(({ id, nodes }) =>
+    nodes
+      .slice(0, 5)
+      .map(
+        ({ html, target, failureSummary }) =>
+          `${id}: ${target.join(' ')}: ${html.slice(0, 150)}: ${failureSummary.replaceAll(/\s+/g, ' ').slice(0, 240)}`
+      )
+  )
 }
 
-async function lookAtAll(t: Test, stage: Stage, screens: readonly Screen[], { what, options }: Walk): Promise<void> {
-  const { page, watch } = await openDuring(t, browser, stage.url, '', { reducedMotion: 'reduce', locale: 'en-GB', ...options })
+/**
+ * Every screen in every walk and both themes takes minutes. `make test` looks at every screen once; the walks and the
+ * themes take turns, so that each walk meets both themes.
+ */
+function chosen(screens: readonly Screen[], walk: number): Array<Screen & { looks: readonly Theme[] }> {
+  return screens
+    .map((screen, index) => ({ ...screen, index }))
+    .filter(({ index }) => isThorough || index % walks.length === walk)
+    .map(screen => ({
+      ...screen,
+      looks: isThorough ? themes : [themes[Math.floor(screen.index / walks.length) % 2] as Theme]
+    }))
+}
+
+async function lookAtAll(t: Test, stage: Stage, screens: readonly Screen[], walk: number): Promise<void> {
+  const { what, options } = walks[walk] as Walk
+  const { page, watch } = await openDuring(t, browser, stage.url, '', {
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    ...options
+  })
   await settle(page)
-  for (const screen of screens) {
+  for (const screen of chosen(screens, walk)) {
     await t.test(screen.what, async t => {
       await change(page, stage.url, screen.address)
       await settle(page)
       await screen.act?.(page)
       await settle(page)
-      await look(t, page, screen.what)
+      await look(t, page, screen.what, screen.looks)
       await photograph(page, `${screen.what} ${what}`.replaceAll(/[^a-z0-9]+/gi, '-'), { isWhole: true })
       await page.keyboard.press('Escape')
     })
@@ -135,8 +184,8 @@ async function lookAtAll(t: Test, stage: Stage, screens: readonly Screen[], { wh
   t.same(watch.foreign, [], 'nobody else is asked for anything')
 }
 
-async function look(t: Test, page: Page, screen: string): Promise<void> {
-  for (const colorScheme of themes) {
+async function look(t: Test, page: Page, screen: string, looks: readonly Theme[] = themes): Promise<void> {
+  for (const colorScheme of looks) {
     await page.emulateMedia({ colorScheme })
     t.same(await violations(page), [], `${screen}, ${colorScheme}`)
   }
@@ -147,13 +196,14 @@ t.test('a furnished server', { skip }, async t => {
   const stage = await startServer(t)
   const furnished = await furnish(stage)
   const going = await furnished.startWaiting()
-  for (const walk of walks) await t.test(walk.what, t => lookAtAll(t, stage, screensOf({ ...furnished, going }), walk))
+  const screens = screensOf({ ...furnished, going })
+  for (const [index, { what }] of walks.entries()) await t.test(what, t => lookAtAll(t, stage, screens, index))
 })
 
 t.test('an empty server', { skip }, async t => {
   const stage = await startServer(t)
   const screens = [...paths.filter(path => !path.includes(':')).map(path => pageOf(path, path)), ...unknown]
-  for (const walk of walks) await t.test(walk.what, t => lookAtAll(t, stage, screens, walk))
+  for (const [index, { what }] of walks.entries()) await t.test(what, t => lookAtAll(t, stage, screens, index))
 })
 
 t.test('the login', { skip }, async t => {

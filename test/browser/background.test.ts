@@ -18,7 +18,11 @@ t.test('a failure in the background is beside the status everywhere', { skip }, 
   const project = await stage.createProject('storefront', { postDeployScript, postDeployAsync: true })
   const file = { filename: 'site.zip', bytes: await zipOf({ 'index.html': '<h1>one</h1>' }) }
   const message = 'A message that is long enough to be cut on a telephone'
-  const { headers } = await stage.as(project.token).upload([['projectId', project.id], ['message', message], ['file', file]])
+  const { headers } = await stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['message', message],
+    ['file', file]
+  ])
   const id = String(headers['x-svc-deploy-id'])
 
   const { page } = await openDuring(t, browser, stage.url, `deployments/${id}`, { viewport: desktop })
@@ -33,7 +37,11 @@ t.test('a failure in the background is beside the status everywhere', { skip }, 
   t.same(await survey(page), [])
   await photograph(page, 'deployment')
 
-  for (const [name, path] of [['list', 'deployments'], ['project', `projects/${project.id}`], ['overview', '']] as const) {
+  for (const [name, path] of [
+    ['list', 'deployments'],
+    ['project', `projects/${project.id}`],
+    ['overview', '']
+  ] as const) {
     await page.goto(`${stage.url}/${path}`)
     await page.locator('svc-deployments a', { hasText: 'Failed in the background' }).waitFor()
     t.same(await survey(page), [], name)

@@ -1,15 +1,27 @@
 import { chromium } from 'playwright-core'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { findProgram } from '../support/programs.js'
+import { openShared } from '../support/shared-in-process.js'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
-/** Without a screen, without a sandbox (a container's root has none), and without a word to anybody but the page. */
+/**
+ * Options of Chromium: no screen, no sandbox (root in a container cannot use it), no requests besides those of the
+ * page.
+ */
 const switches = [
-  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage',
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-dev-shm-usage',
   // Every page is of one server here: a process for each of them would be a start for nothing.
-  '--disable-site-isolation-trials', '--renderer-process-limit=1'
+  '--disable-site-isolation-trials',
+  '--renderer-process-limit=1'
 ]
 
 /** The machine's own browser on the PATH; undefined: none. */
@@ -23,12 +35,17 @@ export function launchChromium(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, headless: true, args: switches })
 }
 
-/** The one browser of a test file, until its end; without one on the machine, `skip` says so and nothing may use it. */
-export async function startChromium(t: { teardown(work: () => unknown): void }): Promise<{ browser: Browser; skip: string | false }> {
+/**
+ * The browser of this process, for each of its test files; without one on the machine, `skip` says so and nothing may
+ * use it.
+ */
+export async function startChromium(t: {
+  teardown(work: () => unknown): void
+}): Promise<{ browser: Browser; skip: string | false }> {
   const executable = findChromium()
   if (executable === undefined) return { browser: undefined as never, skip: 'no chromium or google-chrome on the PATH' }
-  const browser = await launchChromium(executable)
-  t.teardown(() => browser.close())
+  const open = (): Promise<Browser> => launchChromium(executable)
+  const browser = await openShared(t, 'chromium', { open, close: browser => browser.close() })
   return { browser, skip: false }
 }
 

@@ -26,9 +26,25 @@ async function photograph(page: Page, name: string, colorScheme: 'light' | 'dark
 }
 
 /** Deploys a site of one page; answers the deployment's id. */
-async function deploy(stage: Stage, { id, token }: Project, message: string, fields: Record<string, string> = {}): Promise<string> {
-  const bytes = await zipOf({ 'index.html': `<h1>${message}</h1>\n`, 'assets/app.js': `console.log(${JSON.stringify(message)})`, 'robots.txt': '' })
-  const answer = await stage.as(token).upload([['projectId', id], ['message', message], ...Object.entries(fields), ['file', { filename: 'a.zip', bytes }]])
+async function deploy(
+  stage: Stage,
+  { id, token }: Project,
+  message: string,
+  fields: Record<string, string> = {}
+): Promise<string> {
+  const bytes = await zipOf({
+    'index.html': `<h1>${message}</h1>\n`,
+    'assets/app.js': `console.log(${JSON.stringify(message)})`,
+    'robots.txt': ''
+  })
+  const answer = await stage
+    .as(token)
+    .upload([
+      ['projectId', id],
+      ['message', message],
+      ...Object.entries(fields),
+      ['file', { filename: 'a.zip', bytes }]
+    ])
   return /dep_[a-z0-9]{16}/.exec(answer.text)?.[0] as string
 }
 
@@ -38,11 +54,27 @@ async function label(stage: Stage, kind: 'categories' | 'tags', name: string, co
 }
 
 async function fill(stage: Stage, sites: string) {
-  const [shops, internal] = [await label(stage, 'categories', 'Shops', 'blue'), await label(stage, 'categories', 'Internal', 'purple')]
-  const [open, nightly] = [await label(stage, 'tags', 'public', 'green'), await label(stage, 'tags', 'nightly', 'yellow')]
-  const create = (name: string, fields: object): Promise<Project> => stage.createProject(name, { deployPath: join(sites, name), ...fields })
-  const storefront = await create('storefront', { description: 'Harbour Books, the shop', categoryId: shops, tagIds: [open] })
-  const checkout = await create('checkout', { description: 'Basket and payment', categoryId: shops, tagIds: [open, nightly], env: 'staging' })
+  const [shops, internal] = [
+    await label(stage, 'categories', 'Shops', 'blue'),
+    await label(stage, 'categories', 'Internal', 'purple')
+  ]
+  const [open, nightly] = [
+    await label(stage, 'tags', 'public', 'green'),
+    await label(stage, 'tags', 'nightly', 'yellow')
+  ]
+  const create = (name: string, fields: object): Promise<Project> =>
+    stage.createProject(name, { deployPath: join(sites, name), ...fields })
+  const storefront = await create('storefront', {
+    description: 'Harbour Books, the shop',
+    categoryId: shops,
+    tagIds: [open]
+  })
+  const checkout = await create('checkout', {
+    description: 'Basket and payment',
+    categoryId: shops,
+    tagIds: [open, nightly],
+    env: 'staging'
+  })
   const handbook = await create('handbook', { description: 'For people who work here', categoryId: internal })
   await create('reports', { description: 'Not deployed yet', categoryId: internal, tagIds: [nightly] })
   await stage.client.put(`/api/projects/${storefront.id}/pin`, { pinned: true })
@@ -50,7 +82,8 @@ async function fill(stage: Stage, sites: string) {
   await deploy(stage, handbook, 'Holidays of next year')
   await deploy(stage, checkout, 'Gift cards')
   const failed = await deploy(stage, checkout, 'Pay by invoice', {
-    postDeploy: 'echo "Restarting checkout"; echo "Error: listen EADDRINUSE: address already in use :::8080" >&2; exit 1'
+    postDeploy:
+      'echo "Restarting checkout"; echo "Error: listen EADDRINUSE: address already in use :::8080" >&2; exit 1'
   })
   return { storefront, failed }
 }
@@ -60,7 +93,10 @@ t.test('the pages that the documents show are there', { skip }, async t => {
   t.teardown(() => rmSync(sites, { recursive: true, force: true }))
   const stage = await startServer(t)
   const { storefront, failed } = await fill(stage, sites)
-  const { page } = await openDuring(t, browser, stage.url, '', { viewport: { width: 1120, height: 760 }, reducedMotion: 'reduce' })
+  const { page } = await openDuring(t, browser, stage.url, '', {
+    viewport: { width: 1120, height: 760 },
+    reducedMotion: 'reduce'
+  })
 
   await t.test('overview', async () => {
     await page.getByText('Pay by invoice').first().waitFor()
@@ -87,12 +123,17 @@ t.test('the pages that the documents show are there', { skip }, async t => {
     writeFileSync(path, '')
     for (let index = 0; index < 400; index++) {
       const at = new Date(Date.parse('2026-01-31T12:00:00Z') + index * 1700).toISOString()
-      appendFileSync(path, `${at} 10.0.0.${index % 90} "GET /books/${1000 + index * 7}" ${index % 61 === 0 ? 500 : 200} ${(index * 37) % 900} ms\n`)
+      appendFileSync(
+        path,
+        `${at} 10.0.0.${index % 90} "GET /books/${1000 + index * 7}" ${index % 61 === 0 ? 500 : 200} ${(index * 37) % 900} ms\n`
+      )
     }
-    const { body } = await stage.client.post(`/api/projects/${storefront.id}/log-sources`, { items: [{ label: 'Access log', filePath: path }] })
+    const { body } = await stage.client.post(`/api/projects/${storefront.id}/log-sources`, {
+      items: [{ label: 'Access log', filePath: path }]
+    })
     await page.goto(`${stage.url}/projects/${storefront.id}/logs/${body.items[0].id}`)
     await page.getByText('GET /books/3793').first().waitFor()
-    // Text is what makes a picture large.
+    // Text takes most of the size of a picture.
     await page.setViewportSize({ width: 1120, height: 520 })
     await photograph(page, 'log', 'dark')
     await page.emulateMedia({ colorScheme: 'light' })
@@ -102,9 +143,17 @@ t.test('the pages that the documents show are there', { skip }, async t => {
     await page.locator('.tab:has([aria-selected=true]) .dot.open').waitFor()
     await page.keyboard.type(`PS1='svc@harbour:~$ '; clear\n`)
     // The shell throws away what is typed before its prompt.
-    await page.locator('svc-terminal .rows > div').filter({ hasText: /^svc@harbour:~\$ *$/ }).first().waitFor()
+    await page
+      .locator('svc-terminal .rows > div')
+      .filter({ hasText: /^svc@harbour:~\$ *$/ })
+      .first()
+      .waitFor()
     await page.keyboard.type(`cd ${sites} && ls -1 storefront && cat storefront/index.html\n`)
-    await page.locator('svc-terminal .rows > div').filter({ hasText: /<h1>New header/ }).first().waitFor()
+    await page
+      .locator('svc-terminal .rows > div')
+      .filter({ hasText: /<h1>New header/ })
+      .first()
+      .waitFor()
     await photograph(page, 'terminal')
   })
 })

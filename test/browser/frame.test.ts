@@ -9,7 +9,8 @@ import { desktop, onPhone, signIn } from './stage.js'
 const { browser, skip } = await startChromium(t)
 
 /** The ground of the page, to tell light from dark. */
-const ground = (page: Page): Promise<string> => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+const ground = (page: Page): Promise<string> =>
+  page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
 
 t.test('the palette leads to screens and to what the server finds, by keyboard alone', { skip }, async t => {
   const stage = await startServer(t, { base: '/tools/svc' })
@@ -45,7 +46,7 @@ t.test('the palette leads to screens and to what the server finds, by keyboard a
 
   await page.getByRole('button', { name: 'Search and commands' }).click()
   await field.fill('no such thing at all')
-  await page.getByText('Nothing is called that.').waitFor()
+  await page.getByText('No results.').waitFor()
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
 
@@ -65,7 +66,9 @@ t.test('the palette leads to screens and to what the server finds, by keyboard a
 t.test('light, dark and Chinese are chosen, kept, and seen at the next visit', { skip }, async t => {
   const stage = await startServer(t)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: desktop, colorScheme: 'light', locale: 'en-GB'
+    viewport: desktop,
+    colorScheme: 'light',
+    locale: 'en-GB'
   })
   t.teardown(() => context.close())
   await page.goto(stage.url)
@@ -104,7 +107,7 @@ t.test('on a phone the further rooms are behind the last button', { skip }, asyn
   await page.goto(stage.url)
   await signIn(page)
   await page.locator('main h1').first().waitFor()
-  const rooms = page.getByRole('navigation', { name: 'Rooms' })
+  const rooms = page.getByRole('navigation', { name: 'Main navigation' })
   t.equal(await rooms.getByRole('link', { name: 'Settings' }).count(), 0)
   await rooms.getByRole('button', { name: 'More' }).click()
   await rooms.getByRole('link', { name: 'Settings' }).waitFor()

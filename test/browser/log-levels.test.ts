@@ -19,15 +19,25 @@ const levels = ['INFO', 'INFO', 'WARN', 'DEBUG', 'ERROR'] as const
 async function stageOf() {
   const stage = await startServer(t)
   const { id } = await stage.createProject('storefront')
-  const lines = (name: string, count: number): string => Array.from({ length: count }, (_, index) =>
-    `${at(index)} ${levels[index % 5]} ${name} request ${index}\n${index % 5 === 4 ? '    at handler.js:7\n' : ''}`).join('')
-  const json = Array.from({ length: 50 }, (_, index) =>
-    `${JSON.stringify({ level: [30, 40, 50][index % 3], time: startMs + index * 1000 + 500, msg: `worker job ${index}`, pid: 7, queue: 'mail' })}\n`)
+  const lines = (name: string, count: number): string =>
+    Array.from(
+      { length: count },
+      (_, index) =>
+        `${at(index)} ${levels[index % 5]} ${name} request ${index}\n${index % 5 === 4 ? '    at handler.js:7\n' : ''}`
+    ).join('')
+  const json = Array.from(
+    { length: 50 },
+    (_, index) =>
+      `${JSON.stringify({ level: [30, 40, 50][index % 3], time: startMs + index * 1000 + 500, msg: `worker job ${index}`, pid: 7, queue: 'mail' })}\n`
+  )
   writeFileSync(join(stage.sites, 'app.log'), lines('app', 10_000))
   writeFileSync(join(stage.sites, 'worker.jsonl'), json.join(''))
   writeFileSync(join(stage.sites, 'plain.log'), 'a line without time and level\n'.repeat(10))
   const { body } = await stage.client.post(`/api/projects/${id}/log-sources`, {
-    items: [['app.log'], ['worker.jsonl', 'json'], ['plain.log']].map(([name, kind = 'plain']) => ({ filePath: join(stage.sites, name as string), kind }))
+    items: [['app.log'], ['worker.jsonl', 'json'], ['plain.log']].map(([name, kind = 'plain']) => ({
+      filePath: join(stage.sites, name as string),
+      kind
+    }))
   })
   const [app, worker, plain] = (body.items as Array<{ id: string }>).map(item => item.id) as [string, string, string]
   return { stage, id, app, worker, plain }
@@ -47,7 +57,16 @@ t.test('lines are marked by their level, and chosen by it', { skip }, async t =>
   await line('app request 9998').waitFor({ state: 'detached' })
   await line('app request 9999').waitFor()
   await line('handler.js').last().waitFor()
-  t.same([...new Set((await page.locator('svc-log .line .text').allTextContents()).map(text => / (ERROR|INFO|WARN|DEBUG|at) /.exec(text)?.[1]))].sort(), ['ERROR', 'at'])
+  t.same(
+    [
+      ...new Set(
+        (await page.locator('svc-log .line .text').allTextContents()).map(
+          text => / (ERROR|INFO|WARN|DEBUG|at) /.exec(text)?.[1]
+        )
+      )
+    ].sort(),
+    ['ERROR', 'at']
+  )
   await photograph(page, 'filtered-desktop')
   t.same(await survey(page), [])
   await page.locator('svc-log .scroll').press('/')
@@ -61,22 +80,31 @@ t.test('lines are marked by their level, and chosen by it', { skip }, async t =>
   // By level and time only, with the keyboard.
   await page.getByLabel('Search the whole file').fill('')
   await page.locator('svc-log-search').getByLabel('Level').selectOption('warn')
-  await page.getByText('Between two times').press('Enter')
+  await page.getByText('Time range').press('Enter')
   const local = (index: number): Promise<string> =>
-    page.evaluate(`(date => new Date(date - new Date(date).getTimezoneOffset() * 60000).toISOString().slice(0, 19))(${startMs + index * 1000})`)
+    page.evaluate(
+      `(date => new Date(date - new Date(date).getTimezoneOffset() * 60000).toISOString().slice(0, 19))(${startMs + index * 1000})`
+    )
   await page.getByLabel('From').fill(await local(100))
   await page.getByLabel('Until').fill(await local(110))
   await page.getByLabel('Search the whole file').press('Enter')
   await page.getByText('6 hits', { exact: true }).waitFor()
   t.match(page.url(), /level=warn&since=2026-11-20T00%3A01%3A40.000Z&until=2026-11-20T00%3A01%3A50.000Z/)
-  t.match(await page.locator('svc-log-search .hits b').allTextContents(), [/handler/, /request 109/, /request 107/, /handler/, /request 104/, /request 102/])
+  t.match(await page.locator('svc-log-search .hits b').allTextContents(), [
+    /handler/,
+    /request 109/,
+    /request 107/,
+    /handler/,
+    /request 104/,
+    /request 102/
+  ])
   await photograph(page, 'search-desktop')
   t.same(await survey(page), [])
 
   await page.goto(`${stage.url}/projects/${id}/logs/${plain}?q=line&since=2026-11-20T00:00:00.000Z`)
-  await page.getByText('No line of this log says when it was written, so it cannot be searched by time').waitFor()
+  await page.getByText('Cannot search this log by time: its lines have no timestamps').waitFor()
   await page.locator('svc-log .bar').getByLabel('Level').selectOption('error')
-  await page.getByText('No line of this level in what is loaded.').waitFor()
+  await page.getByText('No loaded line has this level.').waitFor()
   t.same(await survey(page), [])
   t.same(watch.complaints, [])
 })
@@ -88,7 +116,7 @@ t.test('one search in all files of a project, its hits named, and a way to each'
   await box.fill('(request|job) 4')
   await page.getByLabel('Regular expression').check()
   await page.keyboard.press('Enter')
-  await page.getByText('The newest 200 hits; there are older ones.').waitFor()
+  await page.getByText('The newest 200 hits; there are older hits.').waitFor()
   t.match(page.url(), /logs\?q=%28request%7Cjob%29\+4&regex=1$/)
   t.equal(await page.locator('svc-log-search .of').first().textContent(), 'app.log')
   await box.fill('job 4')
@@ -107,7 +135,11 @@ t.test('one search in all files of a project, its hits named, and a way to each'
   await page.locator('svc-log-search .hits button', { hasText: 'request 4499' }).first().waitFor()
   t.same(watch.complaints, [])
 
-  const small = await openDuring(t, browser, stage.url, `projects/${id}/logs?q=job`, { ...onPhone, colorScheme: 'dark', locale: 'zh-CN' })
+  const small = await openDuring(t, browser, stage.url, `projects/${id}/logs?q=job`, {
+    ...onPhone,
+    colorScheme: 'dark',
+    locale: 'zh-CN'
+  })
   await small.page.locator('svc-log-search .hits button').first().waitFor()
   await photograph(small.page, 'project-phone')
   t.same(await survey(small.page), [])
@@ -116,11 +148,19 @@ t.test('one search in all files of a project, its hits named, and a way to each'
 
 t.test('JSON lines are columns in merged logs, too, and levels choose there', { skip }, async t => {
   const { stage, app, worker } = await stageOf()
-  writeFileSync(join(stage.sites, 'app.log'), Array.from({ length: 50 }, (_, index) => `${at(index)} ${levels[index % 5]} app request ${index}\n`).join(''))
-  const { page, watch } = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, { viewport: desktop })
+  writeFileSync(
+    join(stage.sites, 'app.log'),
+    Array.from({ length: 50 }, (_, index) => `${at(index)} ${levels[index % 5]} app request ${index}\n`).join('')
+  )
+  const { page, watch } = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, {
+    viewport: desktop
+  })
   const line = (words: string) => page.locator('svc-log .line', { hasText: words })
   await line('worker job 49').waitFor()
-  t.match(await line('worker job 49').locator('.text').textContent(), /^2026-11-20T00:00:49.500Z  WARN   worker job 49  \{pid, queue\}$/)
+  t.match(
+    await line('worker job 49').locator('.text').textContent(),
+    /^2026-11-20T00:00:49.500Z {2}WARN {3}worker job 49 {2}\{pid, queue\}$/
+  )
   await line('worker job 49').click()
   await page.locator('svc-log .unfolded', { hasText: '"queue": "mail"' }).waitFor()
   await photograph(page, 'merged-desktop')
@@ -131,7 +171,10 @@ t.test('JSON lines are columns in merged logs, too, and levels choose there', { 
   await line('app request 49').waitFor()
   t.equal(await line('app request 48').count(), 0)
   t.same(watch.complaints, [])
-  const small = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, { ...onPhone, colorScheme: 'dark' })
+  const small = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, {
+    ...onPhone,
+    colorScheme: 'dark'
+  })
   await small.page.locator('svc-log .line', { hasText: 'worker job 49' }).waitFor()
   await photograph(small.page, 'merged-phone')
   t.same(await survey(small.page), [])
@@ -139,11 +182,14 @@ t.test('JSON lines are columns in merged logs, too, and levels choose there', { 
 
 t.test('merged logs of which one stepped back in time show the lines of both', { skip }, async t => {
   const { stage, app, worker } = await stageOf()
-  const lines = (name: string, from: number, count: number): string => Array.from({ length: count }, (_, index) => `${at(from + index)} ${name} ${index} ${'.'.repeat(60)}\n`).join('')
+  const lines = (name: string, from: number, count: number): string =>
+    Array.from({ length: count }, (_, index) => `${at(from + index)} ${name} ${index} ${'.'.repeat(60)}\n`).join('')
   // More than is held at first, and the end of one is older than all that is held of the other.
   writeFileSync(join(stage.sites, 'app.log'), lines('late', 20_000, 10_000) + lines('back', 0, 200))
   writeFileSync(join(stage.sites, 'worker.jsonl'), lines('steady', 20_000, 10_000))
-  const { page, watch } = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, { viewport: desktop })
+  const { page, watch } = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, {
+    viewport: desktop
+  })
   await page.locator('svc-log .line', { hasText: 'back 199' }).waitFor()
   await page.locator('svc-log .line', { hasText: 'steady 9999' }).waitFor()
   await page.locator('svc-log .scroll').press('Home')
@@ -154,8 +200,10 @@ t.test('merged logs of which one stepped back in time show the lines of both', {
 t.test('a search goes on after a network that was cut, from the oldest hit that came', { skip }, async t => {
   const { stage, id, app } = await stageOf()
   const proxy = await startCutProxy(t, stage.url)
-  const { page } = await openDuring(t, browser, proxy.url, `projects/${id}/logs/${app}?q=request`, { viewport: desktop })
-  await page.getByText('The newest 200 hits; there are older ones.').waitFor()
+  const { page } = await openDuring(t, browser, proxy.url, `projects/${id}/logs/${app}?q=request`, {
+    viewport: desktop
+  })
+  await page.getByText('The newest 200 hits; there are older hits.').waitFor()
   proxy.cut()
   const older = page.getByRole('button', { name: 'Older hits' })
   await older.click()

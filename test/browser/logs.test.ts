@@ -53,8 +53,11 @@ async function copied(page: Page, log = 'svc-log'): Promise<string> {
 }
 
 const open = (t: Test, stage: { url: string }, path: string, options = {}) =>
-  openDuring(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
-
+  openDuring(t, browser, stage.url, path, {
+    viewport: desktop,
+    permissions: ['clipboard-read', 'clipboard-write'],
+    ...options
+  })
 
 t.test('log files are added, named, ordered and removed', { skip }, async t => {
   const stage = await startServer(t)
@@ -77,10 +80,10 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   t.equal(await paths.inputValue(), `${join(logs, 'access.log')}\nrelative.log`, 'nothing that was typed is lost')
   await photograph(page, 'add-desktop')
   await paths.fill(`${join(logs, 'access.log')}\n${join(logs, 'later.log')}`)
-  await page.getByRole('button', { name: 'Choose on the server…' }).click()
+  await page.getByRole('button', { name: 'Browse server…' }).click()
   await page.locator('svc-places .steps').waitFor()
-  await page.getByLabel('Find here, or type a path').fill(logs)
-  await page.getByLabel('Find here, or type a path').press('Enter')
+  await page.getByLabel('Filter, or type a path').fill(logs)
+  await page.getByLabel('Filter, or type a path').press('Enter')
   await page.getByLabel('app.jsonl').check()
   await page.getByLabel('error.log').check()
   await photograph(page, 'choose-desktop')
@@ -112,7 +115,11 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   await page.getByText('2 log files removed').waitFor()
   await page.locator('svc-log-sources .row').nth(1).waitFor()
   t.same(await names(), ['access.log', 'Application'])
-  t.same(watch.complaints.filter(words => !/404.*meta/.test(words)), [], 'that a file is missing is all the console has to say')
+  t.same(
+    watch.complaints.filter(words => !/404.*meta/.test(words)),
+    [],
+    'that a file is missing is all the console has to say'
+  )
   t.same(watch.foreign, [])
 })
 
@@ -136,7 +143,7 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await line(0).waitFor()
   await page.evaluate('document.querySelector("svc-log .scroll").scrollTop = 1e9')
   await holds(page, '/items.(3[1-9]\\d\\d)\\?/.test(document.querySelector("svc-log .lines").textContent)')
-  const rail = page.getByRole('scrollbar', { name: 'Place in the file' })
+  const rail = page.getByRole('scrollbar', { name: 'Position in the file' })
   const box = (await rail.boundingBox()) as { x: number; y: number; width: number; height: number }
   await page.mouse.click(box.x + 8, box.y + box.height / 2)
   await holds(page, `/items.(12\\d{4})\\?/.test(document.querySelector('svc-log .lines').textContent)`)
@@ -146,7 +153,7 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await page.keyboard.press('/')
   await page.getByLabel('Search the whole file').fill('" 500 ')
   await page.keyboard.press('Enter')
-  await page.getByText('The newest 200 hits; there are older ones.').waitFor()
+  await page.getByText('The newest 200 hits; there are older hits.').waitFor()
   t.match(await page.locator('svc-log-search .hits b').first().textContent(), /items\/249000\?/, 'the newest first')
   await photograph(page, 'search-desktop')
   const older = page.getByRole('button', { name: 'Older hits' })
@@ -161,16 +168,22 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await photograph(page, 'hit-desktop')
   t.same(await survey(page), [])
   // Each look scrolls to the edge of what is held, until more of the file has been paged in than was there.
-  for (const [edge, isReached] of [['0', '< 70000'], ['1e9', '> 84000']] as const) {
-    await holds(page, `((scroll, line) => {
+  for (const [edge, isReached] of [
+    ['0', '< 70000'],
+    ['1e9', '> 84000']
+  ] as const) {
+    await holds(
+      page,
+      `((scroll, line) => {
       scroll.scrollTop = ${edge}
       return Number(/items.(\\d+)/.exec(line?.textContent)?.[1]) ${isReached}
-    })(document.querySelector('svc-log .scroll'), document.querySelector('svc-log .line'))`)
+    })(document.querySelector('svc-log .scroll'), document.querySelector('svc-log .line'))`
+    )
   }
   t.match(page.url(), /q=%22\+500\+/)
   await page.reload()
   await page.locator('svc-log .line', { hasText: '/items/77000?' }).waitFor()
-  await page.getByText('The newest 200 hits; there are older ones.').waitFor()
+  await page.getByText('The newest 200 hits; there are older hits.').waitFor()
   await page.getByLabel('Search the whole file').fill('(a+)+$')
   await page.getByLabel('Regular expression').check()
   await page.getByRole('button', { name: 'Search', exact: true }).last().click()
@@ -178,7 +191,9 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
 
   await page.locator('svc-log-menu > button').click()
   await page.getByRole('menuitem', { name: 'Go to a time…' }).click()
-  const wanted = await page.evaluate(`(date => new Date(date - new Date(date).getTimezoneOffset() * 60000).toISOString().slice(0, 19))(${startMs + 3_600_000})`) as string
+  const wanted = (await page.evaluate(
+    `(date => new Date(date - new Date(date).getTimezoneOffset() * 60000).toISOString().slice(0, 19))(${startMs + 3_600_000})`
+  )) as string
   await page.getByLabel('First line at or after').fill(wanted)
   await page.getByRole('button', { name: 'Go', exact: true }).click()
   await page.locator('svc-log .line.here', { hasText: '/items/36000?' }).waitFor()
@@ -193,49 +208,57 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   t.same(watch.foreign, [])
 })
 
-t.test('following: pauses, counts, goes on; rotated; a network that is cut; nothing lost, nothing doubled', { skip }, async t => {
-  const stage = await startServer(t)
-  const proxy = await startCutProxy(t, stage.url)
-  const path = join(stage.sites, 'app.log')
-  const lines = Array.from({ length: 400 }, (_, index) => `line ${index}`)
-  writeFileSync(path, `${lines.join('\n')}\n`)
-  const { id } = await stage.createProject('storefront')
-  const source = await addSource(stage, id, path)
-  const { page, watch } = await open(t, proxy, `projects/${id}/logs/${source}`)
-  const write = (count: number): void => {
-    const more = Array.from({ length: count }, (_, index) => `line ${lines.length + index}`)
-    lines.push(...more)
-    appendFileSync(path, `${more.join('\n')}\n`)
-  }
-  const last = () => page.locator('svc-log').getByText(`line ${lines.length - 1}`, { exact: true }).waitFor()
-  await last()
-  write(50)
-  await last()
-  await page.mouse.move(700, 500)
-  await page.mouse.wheel(0, -6000)
-  await holds(page, 'document.querySelector("svc-log .scroll").scrollTop < 3000')
-  write(1234)
-  await page.getByRole('button', { name: '1,234 new lines' }).waitFor()
-  await photograph(page, 'paused-desktop')
-  await page.getByRole('button', { name: '1,234 new lines' }).click()
-  await last()
+t.test(
+  'following: pauses, counts, goes on; rotated; a network that is cut; nothing lost, nothing doubled',
+  { skip },
+  async t => {
+    const stage = await startServer(t)
+    const proxy = await startCutProxy(t, stage.url)
+    const path = join(stage.sites, 'app.log')
+    const lines = Array.from({ length: 400 }, (_, index) => `line ${index}`)
+    writeFileSync(path, `${lines.join('\n')}\n`)
+    const { id } = await stage.createProject('storefront')
+    const source = await addSource(stage, id, path)
+    const { page, watch } = await open(t, proxy, `projects/${id}/logs/${source}`)
+    const write = (count: number): void => {
+      const more = Array.from({ length: count }, (_, index) => `line ${lines.length + index}`)
+      lines.push(...more)
+      appendFileSync(path, `${more.join('\n')}\n`)
+    }
+    const last = () =>
+      page
+        .locator('svc-log')
+        .getByText(`line ${lines.length - 1}`, { exact: true })
+        .waitFor()
+    await last()
+    write(50)
+    await last()
+    await page.mouse.move(700, 500)
+    await page.mouse.wheel(0, -6000)
+    await holds(page, 'document.querySelector("svc-log .scroll").scrollTop < 3000')
+    write(1234)
+    await page.getByRole('button', { name: '1,234 new lines' }).waitFor()
+    await photograph(page, 'paused-desktop')
+    await page.getByRole('button', { name: '1,234 new lines' }).click()
+    await last()
 
-  proxy.cut()
-  await page.getByText('Connection lost, trying again…').waitFor()
-  write(777)
-  await photograph(page, 'lost-desktop')
-  proxy.mend()
-  await last()
-  await page.getByText('Connection lost, trying again…').waitFor({ state: 'hidden' })
-  watch.complaints.splice(0)
-  renameSync(path, `${path}.1`)
-  write(20)
-  await page.getByText(/The file was rotated at/).waitFor()
-  await last()
-  const text = await copied(page)
-  t.equal(text, lines.join('\n'), 'every line once')
-  t.same(watch.complaints, [])
-})
+    proxy.cut()
+    await page.getByText('Connection lost. Reconnecting…').waitFor()
+    write(777)
+    await photograph(page, 'lost-desktop')
+    proxy.mend()
+    await last()
+    await page.getByText('Connection lost. Reconnecting…').waitFor({ state: 'hidden' })
+    watch.complaints.splice(0)
+    renameSync(path, `${path}.1`)
+    write(20)
+    await page.getByText(/The file was rotated at/).waitFor()
+    await last()
+    const text = await copied(page)
+    t.equal(text, lines.join('\n'), 'every line once')
+    t.same(watch.complaints, [])
+  }
+)
 
 t.test('what a log says stays text: colours, links, hostile markup, very long lines', { skip }, async t => {
   const stage = await startServer(t)
@@ -299,7 +322,10 @@ t.test('a selection goes on while its lines leave the page', { skip }, async t =
   await page.keyboard.press('Control+c')
   const lines = String(await page.evaluate('navigator.clipboard.readText()')).split('\n')
   t.equal(lines.at(-1), 'line 3999', 'its anchor is no longer on the page')
-  t.same(lines, Array.from({ length: lines.length }, (_, index) => `line ${4000 - lines.length + index}`))
+  t.same(
+    lines,
+    Array.from({ length: lines.length }, (_, index) => `line ${4000 - lines.length + index}`)
+  )
   t.ok(lines.length > 60, `${lines.length} lines`)
 })
 
@@ -307,15 +333,23 @@ t.test('JSON lines are columns, and unfold', { skip }, async t => {
   const stage = await startServer(t)
   const path = join(stage.sites, 'app.jsonl')
   const levels = [20, 30, 30, 40, 50]
-  const line = (index: number): string => JSON.stringify({
-    level: levels[index % 5], time: startMs + index * 1000, pid: 7, req: { method: 'GET', url: `/items/${index}` }, msg: `request ${index} done`
-  })
+  const line = (index: number): string =>
+    JSON.stringify({
+      level: levels[index % 5],
+      time: startMs + index * 1000,
+      pid: 7,
+      req: { method: 'GET', url: `/items/${index}` },
+      msg: `request ${index} done`
+    })
   writeFileSync(path, `${Array.from({ length: 30 }, (_, index) => line(index)).join('\n')}\nno json at all\n`)
   const { id } = await stage.createProject('storefront')
   const source = await addSource(stage, id, path, { kind: 'json' })
   const { page, watch } = await open(t, stage, `projects/${id}/logs/${source}`)
   await page.locator('svc-log').getByText('no json at all').waitFor()
-  t.match(await page.locator('svc-log .line', { hasText: 'request 4 done' }).textContent(), /^2026-11-20T00:00:04.000Z  ERROR  request 4 done  pid=7/)
+  t.match(
+    await page.locator('svc-log .line', { hasText: 'request 4 done' }).textContent(),
+    /^2026-11-20T00:00:04.000Z {2}ERROR {2}request 4 done {2}pid=7/
+  )
   await page.locator('svc-log .line', { hasText: 'request 4 done' }).click()
   await page.locator('svc-log .unfolded', { hasText: '"method": "GET"' }).waitFor()
   await photograph(page, 'json-desktop')
@@ -330,12 +364,16 @@ t.test('all log files: found, side by side, merged by time; on a phone, too', { 
   const paths = ['access.log', 'error.log', 'worker.log'].map(name => join(stage.sites, name))
   const at = (index: number): string => new Date(startMs + index * 1000).toISOString()
   for (const [place, path] of paths.entries()) {
-    writeFileSync(path, Array.from({ length: 200 }, (_, index) => `${at(index * 3 + place)} ${['a', 'e', 'w'][place]}${index}\n`).join(''))
+    writeFileSync(
+      path,
+      Array.from({ length: 200 }, (_, index) => `${at(index * 3 + place)} ${['a', 'e', 'w'][place]}${index}\n`).join('')
+    )
   }
   const shop = await stage.createProject('storefront')
   const other = await stage.createProject('billing')
   const ids = [
-    await addSource(stage, shop.id, paths[0] as string), await addSource(stage, shop.id, paths[1] as string),
+    await addSource(stage, shop.id, paths[0] as string),
+    await addSource(stage, shop.id, paths[1] as string),
     await addSource(stage, other.id, paths[2] as string)
   ]
   const { page, watch } = await open(t, stage, 'logs')
@@ -350,12 +388,21 @@ t.test('all log files: found, side by side, merged by time; on a phone, too', { 
   await page.getByRole('button', { name: 'Merged by time' }).click()
   await page.locator('svc-merged-log .line').first().waitFor()
   t.match(page.url(), new RegExp(`/logs\\?source=${ids[0]}&source=${ids[1]}&source=${ids[2]}&merged=1$`))
-  await page.locator('svc-log').getByText(/ w199$/).waitFor()
+  await page
+    .locator('svc-log')
+    .getByText(/ w199$/)
+    .waitFor()
   const merged = (await copied(page)).split('\n')
-  t.same(merged.map(line => line.split(' ')[1]), Array.from({ length: 600 }, (_, index) => `${['a', 'e', 'w'][index % 3]}${Math.floor(index / 3)}`))
+  t.same(
+    merged.map(line => line.split(' ')[1]),
+    Array.from({ length: 600 }, (_, index) => `${['a', 'e', 'w'][index % 3]}${Math.floor(index / 3)}`)
+  )
   appendFileSync(paths[1] as string, `${at(700)} e200\n`)
   appendFileSync(paths[0] as string, `${at(699)} a200\n`)
-  await page.locator('svc-log').getByText(/ e200$/).waitFor()
+  await page
+    .locator('svc-log')
+    .getByText(/ e200$/)
+    .waitFor()
   t.match((await copied(page)).split('\n').slice(-2), [/a200$/, /e200$/], 'what is new stands in its order, too')
   await photograph(page, 'all-merged-desktop')
   t.same(await survey(page), [])
@@ -363,13 +410,16 @@ t.test('all log files: found, side by side, merged by time; on a phone, too', { 
   await page.locator('svc-log-file').nth(2).locator('.line').first().waitFor()
   await photograph(page, 'all-side-desktop')
   t.same(await survey(page), [])
-  await page.getByRole('button', { name: 'Leave out error.log' }).click()
+  await page.getByRole('button', { name: 'Remove from view error.log' }).click()
   await page.locator('svc-log-file').nth(2).waitFor({ state: 'detached' })
   t.equal(await page.locator('svc-log-file').count(), 2)
   t.same(watch.complaints, [])
 
   const small = await open(t, stage, `logs?source=${ids[0]}&source=${ids[2]}&merged=1`, onPhone)
-  await small.page.locator('svc-log').getByText(/ w199$/).waitFor()
+  await small.page
+    .locator('svc-log')
+    .getByText(/ w199$/)
+    .waitFor()
   await photograph(small.page, 'all-merged-phone')
   t.same(await survey(small.page), [])
   await small.page.goto(`${stage.url}/logs`)

@@ -38,7 +38,10 @@ t.test('a search in merged logs finds in all of them, in order of time, and lead
     (await hits.allTextContents()).map(text => text.split(' ').slice(1, 4).join(' ')),
     [18_040, 9040, 40].flatMap(index => [...names].reverse().map(name => `${name} needle ${index}`))
   )
-  t.same(await page.locator('svc-log-search .of').allTextContents(), [0, 1, 2].flatMap(() => [...names].reverse()))
+  t.same(
+    await page.locator('svc-log-search .of').allTextContents(),
+    [0, 1, 2].flatMap(() => [...names].reverse())
+  )
 
   await hits.last().click()
   const here = page.locator('svc-log .line.here')
@@ -51,7 +54,7 @@ t.test('a search in merged logs finds in all of them, in order of time, and lead
   await here.getByText('worker.log needle 9040 ').waitFor()
   await photograph(page, 'desktop')
   t.same(await survey(page), [])
-  await page.getByRole('button', { name: 'To the end' }).click()
+  await page.getByRole('button', { name: 'Go to end' }).click()
   await page.locator('svc-log').getByText('worker.log nothing 19999').waitFor()
   t.same(watch.complaints, [])
 })

@@ -22,14 +22,30 @@ const commit = (digit: string): string => digit.repeat(40)
 const claims: Array<[message: string, claim: object | null]> = [
   ['', null],
   ['Sent by hand', { source: 'panel', by: 'admin' }],
-  ['', {
-    commit: commit('a'), branch: 'main', author: 'Ada Lovelace', subject: 'Lower the prices', dirty: true, repository: 'https://github.com/team/shop.git',
-    ci: { system: 'GitHub Actions', run: '42', url: 'https://github.com/team/shop/actions/runs/9000', actor: 'grace' }
-  }],
-  ['A long message that says what this deployment is about, and does not end before its line does, on any screen of this world', {
-    commit: commit('b'), branch: `feature/${'a-branch-with-a-very-long-name-'.repeat(6)}`, tag: null, author: '<b>Ada</b>', subject: '<img src=x onerror=alert(1)>',
-    repository: 'git@git.test:team/shop.git', ci: { system: 'Jenkins', run: '7', url: null, actor: null }
-  }]
+  [
+    '',
+    {
+      commit: commit('a'),
+      branch: 'main',
+      author: 'Ada Lovelace',
+      subject: 'Lower the prices',
+      dirty: true,
+      repository: 'https://github.com/team/shop.git',
+      ci: { system: 'GitHub Actions', run: '42', url: 'https://github.com/team/shop/actions/runs/9000', actor: 'grace' }
+    }
+  ],
+  [
+    'A long message that says what this deployment is about, and does not end before its line does, on any screen of this world',
+    {
+      commit: commit('b'),
+      branch: `feature/${'a-branch-with-a-very-long-name-'.repeat(6)}`,
+      tag: null,
+      author: '<b>Ada</b>',
+      subject: '<img src=x onerror=alert(1)>',
+      repository: 'git@git.test:team/shop.git',
+      ci: { system: 'Jenkins', run: '7', url: null, actor: null }
+    }
+  ]
 ]
 
 async function prepared(t: Test): Promise<{ stage: Stage; projectId: string; ids: string[] }> {
@@ -37,10 +53,17 @@ async function prepared(t: Test): Promise<{ stage: Stage; projectId: string; ids
   const project = await stage.createProject('storefront')
   const ids: string[] = []
   for (const [index, [message, claim]] of claims.entries()) {
-    const { headers } = await stage.as(project.token).upload([
-      ['projectId', project.id], ['message', message], ...(claim === null ? [] : [['provenance', JSON.stringify(claim)] as [string, string]]),
-      ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': `version ${index}`, [`only-${index}.txt`]: 'x' }) }]
-    ])
+    const { headers } = await stage
+      .as(project.token)
+      .upload([
+        ['projectId', project.id],
+        ['message', message],
+        ...(claim === null ? [] : [['provenance', JSON.stringify(claim)] as [string, string]]),
+        [
+          'file',
+          { filename: 'site.zip', bytes: await zipOf({ 'index.html': `version ${index}`, [`only-${index}.txt`]: 'x' }) }
+        ]
+      ])
     ids.push(String(headers['x-svc-deploy-id']))
   }
   return { stage, projectId: project.id, ids }
@@ -72,7 +95,10 @@ t.test('the list leads with message and commit, and is filtered by branch and co
   t.match(await row.textContent(), /A long message/)
   await page.getByLabel('Commit').fill('xyz')
   await page.getByLabel('Commit').press('Enter')
-  t.equal(await page.getByLabel('Commit').evaluate('(input => input.validationMessage)(document.activeElement)'), 'At least 4 digits of a commit’s id are needed (0–9, a–f)')
+  t.equal(
+    await page.getByLabel('Commit').evaluate('(input => input.validationMessage)(document.activeElement)'),
+    'Enter at least 4 digits of the commit ID (0–9, a–f)'
+  )
   t.match(page.url(), /\?commit=BBBBB$/, 'nothing is asked for that the server would refuse')
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
@@ -89,13 +115,16 @@ t.test('the page says what it is, where it went and where it comes from', { skip
   await page.getByRole('heading', { level: 1, name: 'Lower the prices' }).waitFor()
   const head = page.locator('.page-head')
   await head.getByText(`${stage.sites}/storefront`).waitFor()
-  t.match(await head.textContent(), /aaaaaaa\*[^]*main[^]*by Ada Lovelace[^]*Success[^]*Project[^]*storefront[^]*Target[^]*Started/)
+  t.match(
+    await head.textContent(),
+    /aaaaaaa\*[^]*main[^]*by Ada Lovelace[^]*Success[^]*Project[^]*storefront[^]*Target[^]*Started/
+  )
   t.equal(await head.locator('.lead a').getAttribute('href'), `https://github.com/team/shop/commit/${commit('a')}`)
   t.match(await head.locator('.lead a').getAttribute('rel'), /noopener noreferrer/)
   const run = page.getByRole('link', { name: 'GitHub Actions 42' })
   t.equal(await run.getAttribute('href'), 'https://github.com/team/shop/actions/runs/9000')
-  await page.getByText('As the client says; svc has not checked it.').waitFor()
-  await page.getByText('files differed from the commit').waitFor()
+  await page.getByText('Reported by the client. svc has not verified it.').waitFor()
+  await page.getByText('uncommitted changes').waitFor()
   await photograph(page, 'page-desktop')
   t.same(await survey(page), [])
   await page.locator('.details').getByRole('link', { name: 'main', exact: true }).click()
@@ -127,7 +156,10 @@ t.test('a rollback asks: which version, of how many files, to which target, and 
   await dialog.getByText(`${stage.sites}/storefront`).waitFor()
   await dialog.getByText('~ index.html').waitFor()
   const asked = await dialog.textContent()
-  t.match(asked, /Roll storefront back\?[^]*Version[^]*Lower the prices[^]*Commit[^]*aaaaaaa\*[^]*Files\s*2[^]*Archive[^]*\d+ B[^]*Project[^]*storefront \(production\)[^]*Target/)
+  t.match(
+    asked,
+    /Roll back storefront\?[^]*Version[^]*Lower the prices[^]*Commit[^]*aaaaaaa\*[^]*Files\s*2[^]*Archive[^]*\d+ B[^]*Project[^]*storefront \(production\)[^]*Target/
+  )
   await photograph(page, 'rollback-desktop')
   t.same(await survey(page), [])
   await dialog.getByLabel('Reason (optional)').fill('The prices were wrong')
@@ -135,7 +167,11 @@ t.test('a rollback asks: which version, of how many files, to which target, and 
   await page.getByRole('heading', { level: 1, name: 'The prices were wrong' }).waitFor()
   await page.locator('.verdict svc-status[state=success]').waitFor()
   await page.getByRole('link', { name: 'rolled back to an earlier deployment' }).waitFor()
-  t.match(await page.locator('.lead').textContent(), /aaaaaaa\*[^]*main/, 'it has the commit of the version it went back to')
+  t.match(
+    await page.locator('.lead').textContent(),
+    /aaaaaaa\*[^]*main/,
+    'it has the commit of the version it went back to'
+  )
   const { body } = await stage.client.get('/api/logs?limit=1')
   t.match(body, [{ message: 'The prices were wrong', rollbackOf: ids[2], provenance: { branch: 'main' } }])
 

@@ -6,7 +6,18 @@ import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { comeBack, desktop, holds, isWithin, onPhone, openDuring, phone, photographer, stillDesktop, until } from './stage.js'
+import {
+  comeBack,
+  desktop,
+  holds,
+  isWithin,
+  onPhone,
+  openDuring,
+  phone,
+  photographer,
+  stillDesktop,
+  until
+} from './stage.js'
 import { survey } from './survey.js'
 
 /* What is broken now, on the overview and on the page of a project, and what a page says that has lost its server. */
@@ -22,9 +33,17 @@ const none = { preDeployScript: '', postDeployScript: '', postDeployAsync: false
 /** Deploys with these scripts; gives the id once everything of it has ended. */
 async function deploy(stage: Stage, project: { id: string; token: string }, scripts: Scripts = {}): Promise<string> {
   await stage.client.put(`/api/projects/${project.id}`, { ...none, ...scripts })
-  const { headers } = await stage.as(project.token).upload([['projectId', project.id], ['message', 'Version of the day'], ['file', { filename: 'a.zip', bytes }]])
+  const { headers } = await stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['message', 'Version of the day'],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
   const id = String(headers['x-svc-deploy-id'])
-  await until(async () => (await stage.client.get(`/api/logs/${id}`)).body.steps.every(({ endedAt }: { endedAt: string | null }) => endedAt !== null))
+  await until(async () =>
+    (await stage.client.get(`/api/logs/${id}`)).body.steps.every(
+      ({ endedAt }: { endedAt: string | null }) => endedAt !== null
+    )
+  )
   return id
 }
 
@@ -44,7 +63,11 @@ t.test('what is broken now leads the overview, with the ways to the cause and ba
   await deploy(stage, docs, { preDeployScript: 'echo no; exit 7' })
   await comeBack(page, page.getByRole('heading', { level: 1, name: '2 projects are broken' }))
   const rows = page.locator('svc-broken li')
-  t.match(await rows.first().textContent(), new RegExp(`${longName}[^]*exit[^]*No deployment has succeeded yet`), 'oldest first')
+  t.match(
+    await rows.first().textContent(),
+    new RegExp(`${longName}[^]*exit[^]*No deployment has succeeded yet`),
+    'oldest first'
+  )
   t.match(await rows.last().textContent(), /storefront[^]*failed in the background[^]*Version of the day/)
   t.equal(await rows.last().getByRole('link', { name: 'See why' }).getAttribute('href'), `deployments/${bad}`)
   t.equal(await rows.last().getByRole('link', { name: 'Roll back…' }).getAttribute('href'), `deployments/${good}`)
@@ -68,7 +91,7 @@ t.test('what is broken now leads the overview, with the ways to the cause and ba
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'project-desktop', { isWhole: true })
   await small.goto(`${stage.url}/projects/${docs.id}`)
-  await small.getByText('No deployment has put files into the directory yet.').waitFor()
+  await small.getByText('No deployment has written files yet.').waitFor()
   t.ok(await isWithin(small))
   t.same(await survey(small), [], 'readable and named')
   await photograph(small, 'project-phone', { isWhole: true })
@@ -90,15 +113,21 @@ t.test('while a later one goes on, it stays broken and the way is to that one', 
   const shop = await stage.createProject('storefront')
   await deploy(stage, shop)
   await deploy(stage, shop, { postDeployScript: 'exit 3' })
-  await stage.client.put(`/api/projects/${shop.id}`, { preDeployScript: 'mkfifo ../go; cat ../go', postDeployScript: '' })
-  const going = stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
+  await stage.client.put(`/api/projects/${shop.id}`, {
+    preDeployScript: 'mkfifo ../go; cat ../go',
+    postDeployScript: ''
+  })
+  const going = stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
   await until(async () => existsSync(join(stage.sites, 'go')))
   const { page } = await openDuring(t, browser, stage.url, '', stillDesktop)
   await page.getByRole('heading', { level: 1, name: 'storefront failed to deploy' }).waitFor()
   await page.locator('svc-broken').getByRole('link', { name: 'Watch it' }).waitFor()
   t.equal(await page.locator('svc-broken').getByRole('link', { name: 'Roll back…' }).count(), 0)
   await page.locator('svc-broken').getByRole('link', { name: 'storefront' }).click()
-  await page.getByRole('heading', { name: 'Going on' }).waitFor()
+  await page.getByRole('heading', { name: 'In progress' }).waitFor()
   await page.locator('.facts svc-status[state=running]').waitFor()
   await photograph(page, 'going')
   await (await open(join(stage.sites, 'go'), 'w')).close()
@@ -114,7 +143,10 @@ t.test('a page that has lost its server says so, and nothing on it is green', { 
   await deploy(stage, shop)
   const opened = await openDuring(t, browser, stage.url, '', { ...stillDesktop, colorScheme: 'light' })
   const { page } = opened
-  const { page: project } = await openDuring(t, browser, stage.url, `projects/${shop.id}`, { viewport: phone, colorScheme: 'dark' })
+  const { page: project } = await openDuring(t, browser, stage.url, `projects/${shop.id}`, {
+    viewport: phone,
+    colorScheme: 'dark'
+  })
   await page.getByText('Healthy').waitFor()
   await project.locator('.facts svc-status[state=success]').waitFor()
   t.not((await coloured(page)).length, 0, 'what is well is green')
@@ -122,13 +154,13 @@ t.test('a page that has lost its server says so, and nothing on it is green', { 
   const { port } = new URL(stage.url)
   await stage.server.stop({ wait: false })
   await comeBack(page, page.getByRole('heading', { level: 1, name: 'The server does not answer' }))
-  await page.getByText(/^The server answered last at \d\d:\d\d:\d\d\. What is shown is from then\.$/).waitFor()
+  await page.getByText(/^Last answer from the server: \d\d:\d\d:\d\d\. This page shows/).waitFor()
   t.equal(await page.getByText('Healthy').count(), 0)
   await page.locator('.pinned svc-status[state=unknown]').waitFor()
   t.same(await coloured(page), [], 'nothing is green or red')
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'lost-desktop')
-  await comeBack(project, project.getByText(/^The server answered last at /))
+  await comeBack(project, project.getByText(/^Last answer from the server: /))
   await project.locator('.facts svc-status[state=unknown]').waitFor()
   t.same(await coloured(project), [])
   t.ok(await isWithin(project))
@@ -137,29 +169,38 @@ t.test('a page that has lost its server says so, and nothing on it is green', { 
   t.ok(Number(port) > 0)
 })
 
-t.test('a gateway that cannot reach the server, and a network that swallows questions, are no answers', { skip }, async t => {
-  const stage = await startServer(t)
-  const shop = await stage.createProject('storefront')
-  await deploy(stage, shop)
-  const { page } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
-  await page.getByText('Healthy').waitFor()
-  await page.route('**/api/**', route => route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad gateway</h1>' }))
-  await comeBack(page, page.getByRole('heading', { level: 1, name: 'The server does not answer' }))
-  t.same(await coloured(page), [])
-  await page.unroute('**/api/**')
-  await page.getByRole('heading', { level: 1, name: 'storefront is deployed' }).waitFor()
-  await page.getByText('Healthy').waitFor()
-  t.not((await coloured(page)).length, 0, 'the colours come back with an answer')
+t.test(
+  'a gateway that cannot reach the server, and a network that swallows questions, are no answers',
+  { skip },
+  async t => {
+    const stage = await startServer(t)
+    const shop = await stage.createProject('storefront')
+    await deploy(stage, shop)
+    const { page } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
+    await page.getByText('Healthy').waitFor()
+    await page.route('**/api/**', route =>
+      route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad gateway</h1>' })
+    )
+    await comeBack(page, page.getByRole('heading', { level: 1, name: 'The server does not answer' }))
+    t.same(await coloured(page), [])
+    await page.unroute('**/api/**')
+    await page.getByRole('heading', { level: 1, name: 'storefront is deployed' }).waitFor()
+    await page.getByText('Healthy').waitFor()
+    t.not((await coloured(page)).length, 0, 'the colours come back with an answer')
 
-  const held: Array<() => void> = []
-  await page.route('**/api/**', route => new Promise<void>(resolve => held.push(() => void route.abort().then(resolve, resolve))))
-  await page.getByRole('heading', { level: 1, name: 'The server does not answer' }).waitFor({ timeout: 60_000 })
-  t.same(await coloured(page), [])
-  await page.unroute('**/api/**')
-  for (const release of held) release()
-  await page.getByRole('heading', { level: 1, name: 'storefront is deployed' }).waitFor()
-  await holds(page, `document.querySelector('.stale') === null`)
-})
+    const held: Array<() => void> = []
+    await page.route(
+      '**/api/**',
+      route => new Promise<void>(resolve => held.push(() => void route.abort().then(resolve, resolve)))
+    )
+    await page.getByRole('heading', { level: 1, name: 'The server does not answer' }).waitFor({ timeout: 60_000 })
+    t.same(await coloured(page), [])
+    await page.unroute('**/api/**')
+    for (const release of held) release()
+    await page.getByRole('heading', { level: 1, name: 'storefront is deployed' }).waitFor()
+    await holds(page, `document.querySelector('.stale') === null`)
+  }
+)
 
 /** What is shown in the colours of success, failure or going on, by its text. */
 async function coloured(page: import('playwright-core').Page): Promise<string[]> {

@@ -37,7 +37,10 @@ t.test('the overview of a server in use', { skip }, async t => {
   for (const { id } of [shop, docs]) await stage.client.put(`/api/projects/${id}/pin`, { pinned: true })
   const bytes = await zipOf({ 'index.html': 'one' })
   const push = (project: { id: string; token: string }) =>
-    stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
   for (const project of [shop, docs, shop, shop]) await push(project)
 
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
@@ -56,7 +59,11 @@ t.test('the overview of a server in use', { skip }, async t => {
   t.equal(await page.locator('svc-deployments li').count(), 5)
   await page.locator('[data-late=trends]').scrollIntoViewIfNeeded()
   await page.getByRole('img', { name: 'Deployments of the last 30 days: 4 succeeded, 1 failed' }).waitFor()
-  await page.getByRole('img', { name: /^Deployments of half a year: 5; the busiest day was .*: 4 succeeded, 1 failed$/ }).waitFor()
+  await page
+    .getByRole('img', {
+      name: /^Deployments of the last six months: 5; the busiest day was .*: 4 succeeded, 1 failed$/
+    })
+    .waitFor()
   t.equal(await page.locator('svc-trends .cross:not(.under)').count(), 1, 'one day has a failure')
   await photograph(page, 'desktop', { isWhole: true })
 
@@ -65,7 +72,11 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.goBack()
   await page.getByRole('img', { name: /^Processor: / }).waitFor()
   await holds(page, `document.querySelector('svc-machine').readings.length >= 2`)
-  t.match(await page.locator('svc-machine .line').first().getAttribute('d'), /^M[\d.]+ [\d.]+L/, 'the history outlives the page')
+  t.match(
+    await page.locator('svc-machine .line').first().getAttribute('d'),
+    /^M[\d.]+ [\d.]+L/,
+    'the history outlives the page'
+  )
 
   await page.setViewportSize(phone)
   await photograph(page, 'phone', { isWhole: true })
@@ -80,7 +91,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await comeBack(page, page.getByRole('heading', { level: 1, name: 'storefront failed to deploy' }))
   t.match(await page.getByRole('link', { name: 'See why' }).getAttribute('href'), `deployments/${id}`)
 
-  // What lies over pages comes with its first key; from there to the screens of whoever runs the server.
+  // The overlays are loaded with the first shortcut, which also opens the pages for administrators.
   await page.setViewportSize(desktop)
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('script_timeout')
@@ -88,7 +99,10 @@ t.test('the overview of a server in use', { skip }, async t => {
   await holds(page, `document.activeElement.id === 'setting-script_timeout'`)
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('auth.login')
-  await page.getByRole('option', { name: /^auth.login/ }).first().click()
+  await page
+    .getByRole('option', { name: /^auth.login/ })
+    .first()
+    .click()
   await page.locator('.entries').getByText('Signed in').first().waitFor()
   await page.locator('body').press('g')
   await page.locator('body').press('o')

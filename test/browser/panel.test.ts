@@ -65,7 +65,11 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await signIn(page)
   await page.getByRole('heading', { level: 1, name: 'Deployments' }).waitFor()
   t.match(page.url(), /\/deployments\?status=failed$/, 'signing in leads to where one was going')
-  t.notMatch(await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'), adminToken, 'no page has the token')
+  t.notMatch(
+    await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'),
+    adminToken,
+    'no page has the token'
+  )
 
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByRole('heading', { name: 'Ready for a first project' }).waitFor()
@@ -112,8 +116,8 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await drop(page, 'two.zip', await siteTwo)
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
   await page.locator('.result svc-status[state=failed]').waitFor()
-  await page.getByRole('link', { name: 'To this deployment' }).click()
-  await page.getByRole('button', { name: 'Roll back to the last good one…' }).waitFor()
+  await page.getByRole('link', { name: 'Open deployment' }).click()
+  await page.getByRole('button', { name: 'Roll back to last successful…' }).waitFor()
   await page.locator('svc-steps [data-state=failed]', { hasText: 'exit 3' }).waitFor()
   await page.locator('svc-log').getByText('restarting').first().waitFor()
   t.match(await page.title(), /^✗ storefront/)
@@ -123,7 +127,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await photograph(page, 'failed-desktop')
 
   await stage.client.put(`/api/projects/${await projectId(stage)}`, { postDeployScript: '' })
-  await page.getByRole('button', { name: 'Roll back to the last good one…' }).click()
+  await page.getByRole('button', { name: 'Roll back to last successful…' }).click()
   await page.getByText('~ index.html').waitFor()
   await photograph(page, 'roll-back-desktop')
   await page.getByRole('button', { name: 'Roll back', exact: true }).click()
@@ -142,12 +146,12 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByRole('heading', { name: 'Last deployments' }).waitFor()
   await photograph(page, 'overview-desktop')
-  await page.getByRole('navigation', { name: 'Rooms' }).getByRole('link', { name: 'Deployments' }).click()
+  await page.getByRole('navigation', { name: 'Main navigation' }).getByRole('link', { name: 'Deployments' }).click()
   await page.getByText('3 deployments').waitFor()
-  await page.getByLabel('Which status').selectOption('success')
+  await page.getByLabel('Filter by status').selectOption('success')
   await page.getByText('1 deployment', { exact: true }).waitFor()
   t.match(page.url(), /\?status=success$/)
-  await page.getByLabel('Which status').selectOption('')
+  await page.getByLabel('Filter by status').selectOption('')
   await photograph(page, 'deployments-desktop')
 
   await page.getByRole('button', { name: 'Preferences' }).click()
@@ -169,7 +173,7 @@ async function regenerateToken(page: Page): Promise<string> {
   const before = await token.textContent()
   await page.getByRole('button', { name: 'Regenerate…' }).click()
   await page.getByRole('button', { name: 'Regenerate token' }).click()
-  await page.getByText('The deploy token is new').waitFor()
+  await page.getByText('Deploy token regenerated').waitFor()
   const now = await token.textContent()
   return now === null || now === before ? 'the same' : now
 }
@@ -191,15 +195,19 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   await stage.client.put('/api/settings', { max_upload_size: '1' })
   const large = { name: 'large.zip', mimeType: 'application/zip', buffer: Buffer.alloc(12 * 1024 * 1024) }
   await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(large)
-  await page.getByText('The archive is larger than the server takes: 12 MB, at most 1.0 MB (setting max_upload_size).').waitFor()
+  await page.getByText('Archive size 12 MB exceeds the limit of 1.0 MB (setting max_upload_size).').waitFor()
   await page.getByRole('button', { name: 'Cancel', exact: true }).click()
-  await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles({ ...large, name: 'broken.zip', buffer: Buffer.from('no zip') })
+  await page
+    .locator('input[type=file]:not([webkitdirectory])')
+    .setInputFiles({ ...large, name: 'broken.zip', buffer: Buffer.from('no zip') })
   await page.getByText('“broken.zip” is not a zip archive').waitFor()
   await page.keyboard.press('Escape')
   watch.complaints.splice(0)
-  await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles({ ...large, name: 'one.zip', buffer: await siteOne })
+  await page
+    .locator('input[type=file]:not([webkitdirectory])')
+    .setInputFiles({ ...large, name: 'one.zip', buffer: await siteOne })
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
-  await page.getByRole('link', { name: 'To this deployment' }).click()
+  await page.getByRole('link', { name: 'Open deployment' }).click()
   await page.locator('svc-steps [data-state=running]', { hasText: 'Post-deploy script' }).waitFor()
   await page.locator('svc-log').getByText('waiting', { exact: true }).waitFor()
   t.match(await page.title(), /^Running storefront/)
@@ -232,7 +240,7 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   await page.getByRole('button', { name: 'Delete project…' }).click()
   await page.getByLabel('Type “storefront” to confirm').fill('other')
   await page.getByRole('button', { name: 'Delete project', exact: true }).click()
-  await page.getByText('That is not its name').waitFor()
+  await page.getByText('The name does not match').waitFor()
   await photograph(page, 'delete-phone')
   await page.getByLabel('Type “storefront” to confirm').fill('storefront')
   await page.getByRole('button', { name: 'Delete project', exact: true }).click()
@@ -240,9 +248,9 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   t.ok(existsSync(join(stage.sites, 'storefront', 'index.html')), 'its files stay')
 
   await page.goto(`${stage.url}/projects/proj_gone`)
-  await page.getByRole('heading', { name: 'This project does not exist' }).waitFor()
+  await page.getByRole('heading', { name: 'Project not found' }).waitFor()
   await page.goto(`${stage.url}/no/such/page`)
-  await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   const others = watch.complaints.filter(words => !/404.*\/api\//.test(words))
   t.same(others, [], 'what is gone is all the console has to say')
   t.same(watch.foreign, [])
@@ -253,7 +261,8 @@ t.test('templates write what differs, keep keyed nodes, and know no way from a v
   const { page, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
   await page.goto(stage.url)
-  t.same(await page.evaluate(`(async () => {
+  t.same(
+    await page.evaluate(`(async () => {
     const { html, keyed, render } = await import('./dom/html.js')
     const into = document.createElement('div')
     const row = name => keyed(name, html\`<li>\${name}</li>\`)
@@ -275,11 +284,29 @@ t.test('templates write what differs, keep keyed nodes, and know no way from a v
     const second = box(input(false))
     seen.push(second === first, second.hidden, second.value)
     return seen
-  })()`), [
-    'abc!', 'cxa!', true, 'c,x,a',
-    '<b>&amp;</b>', '', '0', '', 'x1', 'tu', 'end', '', 0,
-    true, 'on', 'a true b', true, false, 'off'
-  ])
+  })()`),
+    [
+      'abc!',
+      'cxa!',
+      true,
+      'c,x,a',
+      '<b>&amp;</b>',
+      '',
+      '0',
+      '',
+      'x1',
+      'tu',
+      'end',
+      '',
+      0,
+      true,
+      'on',
+      'a true b',
+      true,
+      false,
+      'off'
+    ]
+  )
 })
 
 t.test('a session that ended leads to the login and back to the same place', { skip }, async t => {
@@ -299,9 +326,9 @@ t.test('a session that ended leads to the login and back to the same place', { s
   t.match(page.url(), /\/projects\?q=store$/)
 
   await context.setOffline(true)
-  await page.getByText('Connection lost, trying again…').waitFor()
+  await page.getByText('Connection lost. Reconnecting…').waitFor()
   await page.getByRole('link', { name: 'Deployments' }).click()
   await page.getByRole('heading', { name: 'This page could not be loaded' }).waitFor()
   await context.setOffline(false)
-  await page.getByText('Connection lost, trying again…').waitFor({ state: 'hidden' })
+  await page.getByText('Connection lost. Reconnecting…').waitFor({ state: 'hidden' })
 })

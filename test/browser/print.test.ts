@@ -18,7 +18,8 @@ interface Paper {
   words: string
 }
 
-const paperOf = (page: Page): Promise<Paper> => page.evaluate(`(() => {
+const paperOf = (page: Page): Promise<Paper> =>
+  page.evaluate(`(() => {
   const seen = [...document.querySelectorAll('nav, header.top, button, select, input, .button')].filter(element => element.checkVisibility())
   const style = getComputedStyle(document.documentElement)
   return { controls: seen.length, ground: style.backgroundColor, text: style.color, words: document.querySelector('main').innerText }
@@ -28,7 +29,10 @@ t.test('a deployment and the audit log print readably from a dark screen', { ski
   const stage = await startServer(t)
   const { failed } = await furnish(stage)
   const options = { ...stillDesktop, colorScheme: 'dark' as const }
-  for (const [address, words] of [[`deployments/${failed}`, 'one line'], ['audit', 'Archive pushed']] as const) {
+  for (const [address, words] of [
+    [`deployments/${failed}`, 'one line'],
+    ['audit', 'Archive pushed']
+  ] as const) {
     const { page, watch } = await openDuring(t, browser, stage.url, address, options)
     await settle(page)
     await page.locator('main :is(.printed, svc-log, li)').getByText(words).first().waitFor()

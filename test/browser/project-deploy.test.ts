@@ -25,18 +25,34 @@ function encrypted(zip: Buffer): Buffer {
   return changed
 }
 
-t.test('what would be refused is said before a byte is sent', { skip }, async t => {
+t.test('reports a refusal before a byte is sent', { skip }, async t => {
   const stage = await startServer(t, { settings: { max_upload_size: '1' } })
   const project = await stage.createProject('storefront')
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   const site = await zipOf({ 'index.html': 'one' })
   const refused: Array<[what: string, file: ReturnType<typeof zipFile>, says: string | RegExp]> = [
     ['an empty file', zipFile('empty.zip', Buffer.alloc(0)), '“empty.zip” is an empty file.'],
-    ['a zip without entries', zipFile('nothing.zip', Buffer.concat([Buffer.from('PK\x05\x06', 'latin1'), Buffer.alloc(18)])), 'There is nothing to deploy in it.'],
-    ['a text', zipFile('text.zip', Buffer.from('no zip at all, but a text')), '“text.zip” is not a zip archive, or only a part of one. Pack it again as a zip.'],
+    [
+      'a zip without entries',
+      zipFile('nothing.zip', Buffer.concat([Buffer.from('PK\x05\x06', 'latin1'), Buffer.alloc(18)])),
+      'It contains no files to deploy.'
+    ],
+    [
+      'a text',
+      zipFile('text.zip', Buffer.from('no zip at all, but a text')),
+      '“text.zip” is not a zip archive, or only a part of one. Pack it again as a zip.'
+    ],
     ['half of a zip', zipFile('half.zip', site.subarray(0, site.length - 30)), '“half.zip” is not a zip archive'],
-    ['an encrypted one', zipFile('secret.zip', encrypted(site)), '“index.html” in it is encrypted. Pack it again without a password.'],
-    ['too large', zipFile('large.zip', Buffer.alloc(2 * 1024 * 1024)), 'The archive is larger than the server takes: 2.0 MB, at most 1.0 MB (setting max_upload_size).']
+    [
+      'an encrypted one',
+      zipFile('secret.zip', encrypted(site)),
+      '“index.html” is encrypted. Create the zip again without a password.'
+    ],
+    [
+      'too large',
+      zipFile('large.zip', Buffer.alloc(2 * 1024 * 1024)),
+      'Archive size 2.0 MB exceeds the limit of 1.0 MB (setting max_upload_size).'
+    ]
   ]
   for (const [what, file, says] of refused) {
     await files(page).setInputFiles(file)
@@ -50,72 +66,113 @@ t.test('what would be refused is said before a byte is sent', { skip }, async t 
     await asked(page).waitFor({ state: 'hidden' })
   }
 
-  const noise = Buffer.from(Array.from({ length: 1_300_000 }, (_, n) => (n * 2654435761) >>> 13 & 0xff))
-  await files(page).setInputFiles([{ name: 'noise.png', mimeType: 'image/png', buffer: noise }, { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('a') }])
+  const noise = Buffer.from(Array.from({ length: 1_300_000 }, (_, n) => ((n * 2654435761) >>> 13) & 0xff))
+  await files(page).setInputFiles([
+    { name: 'noise.png', mimeType: 'image/png', buffer: noise },
+    { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('a') }
+  ])
   await asked(page).getByRole('button', { name: 'Deploy', exact: true }).click()
-  await page.locator('svc-upload [role=alert]').getByText('The archive is larger than the server takes: 1.2 MB').waitFor()
+  await page.locator('svc-upload [role=alert]').getByText('Archive size 1.2 MB exceeds the limit').waitFor()
   t.same((await stage.client.get('/api/logs')).body, [], 'nothing has reached the server')
   t.same(watch.complaints, [])
 })
 
-t.test('a zip is shown, named with its project and directory, and sent with a message and its origin', { skip }, async t => {
-  const stage = await startServer(t)
-  const project = await stage.createProject('storefront')
-  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
-  const long = `${'a-long-name-of-a-directory/'.repeat(8)}index.html`
-  const zip = await zipOf({ 'dist/index.html': 'one', 'dist/node_modules/a.js': 'x', 'dist/app.js': 'y'.repeat(5000), [`dist/${long}`]: 'z', 'dist/.env': 'SECRET=1' })
-  await files(page).focus()
-  await files(page).setInputFiles(zipFile('release.zip', zip))
-  const dialog = asked(page)
-  await dialog.getByRole('heading', { name: 'Deploy to storefront?' }).waitFor()
-  await dialog.getByText(/^5 files, 4\.9 KB; .* as a zip$/).waitFor()
-  t.match(await dialog.locator('.about').textContent(), new RegExp(`storefront[^]*production[^]*${project.deployPath}[^]*release\\.zip`))
-  t.match(await dialog.locator('.about li').first().textContent(), /dist\/app\.js.*4\.9 KB/)
-  await dialog.getByText(`Everything in it is in one folder, “dist”: the files go to ${project.deployPath}/dist.`).waitFor()
-  await dialog.getByText('It contains what svc push leaves out: dist/.env').waitFor()
-  t.same(await survey(page), [], 'readable and named')
-  await photograph(page, 'zip')
+t.test(
+  'a zip is shown, named with its project and directory, and sent with a message and its origin',
+  { skip },
+  async t => {
+    const stage = await startServer(t)
+    const project = await stage.createProject('storefront')
+    const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
+    const long = `${'a-long-name-of-a-directory/'.repeat(8)}index.html`
+    const zip = await zipOf({
+      'dist/index.html': 'one',
+      'dist/node_modules/a.js': 'x',
+      'dist/app.js': 'y'.repeat(5000),
+      [`dist/${long}`]: 'z',
+      'dist/.env': 'SECRET=1'
+    })
+    await files(page).focus()
+    await files(page).setInputFiles(zipFile('release.zip', zip))
+    const dialog = asked(page)
+    await dialog.getByRole('heading', { name: 'Deploy to storefront?' }).waitFor()
+    await dialog.getByText(/^5 files, 4\.9 KB; .* as a zip$/).waitFor()
+    t.match(
+      await dialog.locator('.about').textContent(),
+      new RegExp(`storefront[^]*production[^]*${project.deployPath}[^]*release\\.zip`)
+    )
+    t.match(await dialog.locator('.about li').first().textContent(), /dist\/app\.js.*4\.9 KB/)
+    await dialog
+      .getByText(`The zip contains a single folder, “dist”: its files will be written to ${project.deployPath}/dist.`)
+      .waitFor()
+    await dialog.getByText('It contains files that svc push excludes: dist/.env').waitFor()
+    t.same(await survey(page), [], 'readable and named')
+    await photograph(page, 'zip')
 
-  // Keyboard only: the focus is on the button, stays inside, and comes back.
-  await holds(page, `document.activeElement.matches('svc-pack button.primary')`)
-  for (let n = 0; n < 8; n++) {
-    await page.keyboard.press('Tab')
-    t.equal(await page.evaluate(`document.activeElement === document.body || document.activeElement.closest('dialog') !== null`), true, 'the focus stays inside')
-  }
-  await page.keyboard.press('Escape')
-  await dialog.waitFor({ state: 'hidden' })
-  t.equal(await page.evaluate(`document.activeElement.matches('input[type=file]')`), true, 'the focus is back where it was')
-  t.same((await stage.client.get('/api/logs')).body, [], 'Escape sends nothing')
+    // Keyboard only: the focus is on the button, stays inside, and comes back.
+    await holds(page, `document.activeElement.matches('svc-pack button.primary')`)
+    for (let n = 0; n < 8; n++) {
+      await page.keyboard.press('Tab')
+      t.equal(
+        await page.evaluate(
+          `document.activeElement === document.body || document.activeElement.closest('dialog') !== null`
+        ),
+        true,
+        'the focus stays inside'
+      )
+    }
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'hidden' })
+    t.equal(
+      await page.evaluate(`document.activeElement.matches('input[type=file]')`),
+      true,
+      'the focus is back where it was'
+    )
+    t.same((await stage.client.get('/api/logs')).body, [], 'Escape sends nothing')
 
-  await files(page).focus()
-  await files(page).setInputFiles(zipFile('release.zip', zip))
-  await holds(page, `document.activeElement.matches('svc-pack button.primary')`)
-  await page.keyboard.press('Shift+Tab')
-  await page.keyboard.press('Shift+Tab')
-  await page.keyboard.type('Release 7')
-  await page.evaluate(`{
+    await files(page).focus()
+    await files(page).setInputFiles(zipFile('release.zip', zip))
+    await holds(page, `document.activeElement.matches('svc-pack button.primary')`)
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.type('Release 7')
+    await page.evaluate(`{
     const { send } = XMLHttpRequest.prototype
     XMLHttpRequest.prototype.send = function (form) {
       window.sentForm = [...form.entries()].map(([name, value]) => [name, typeof value === 'string' ? value : value.name])
       return send.call(this, form)
     }
   }`)
-  await page.keyboard.press('Enter')
-  await page.locator('.result svc-status[state=success]').waitFor()
-  const form = await page.evaluate('window.sentForm') as Array<[string, string]>
-  t.same(form.map(([name]) => name), ['projectId', 'message', 'provenance', 'file'], 'the file last')
-  t.same(JSON.parse(new Map(form).get('provenance') ?? ''), {
-    source: 'panel', commit: null, branch: null, tag: null, author: null, subject: null, dirty: null, repository: null, ci: null, by: 'admin'
-  })
-  await holds(page, `document.activeElement.textContent === 'To this deployment'`)
-  t.ok(existsSync(join(stage.sites, 'storefront', 'dist', 'index.html')))
-  await page.locator('svc-live').getByRole('link', { name: 'Release 7' }).waitFor()
-  await page.locator('svc-live').getByText('5 files').waitFor()
-  t.match((await stage.client.get('/api/logs')).body, [{ message: 'Release 7' }])
-  t.same(await survey(page), [], 'readable and named')
-  await photograph(page, 'deployed', { isWhole: true })
-  t.same(watch.complaints, [])
-})
+    await page.keyboard.press('Enter')
+    await page.locator('.result svc-status[state=success]').waitFor()
+    const form = (await page.evaluate('window.sentForm')) as Array<[string, string]>
+    t.same(
+      form.map(([name]) => name),
+      ['projectId', 'message', 'provenance', 'file'],
+      'the file last'
+    )
+    t.same(JSON.parse(new Map(form).get('provenance') ?? ''), {
+      source: 'panel',
+      commit: null,
+      branch: null,
+      tag: null,
+      author: null,
+      subject: null,
+      dirty: null,
+      repository: null,
+      ci: null,
+      by: 'admin'
+    })
+    await holds(page, `document.activeElement.textContent === 'Open deployment'`)
+    t.ok(existsSync(join(stage.sites, 'storefront', 'dist', 'index.html')))
+    await page.locator('svc-live').getByRole('link', { name: 'Release 7' }).waitFor()
+    await page.locator('svc-live').getByText('5 files').waitFor()
+    t.match((await stage.client.get('/api/logs')).body, [{ message: 'Release 7' }])
+    t.same(await survey(page), [], 'readable and named')
+    await photograph(page, 'deployed', { isWhole: true })
+    t.same(watch.complaints, [])
+  }
+)
 
 t.test('on a phone, in Chinese, with an archive that is not unpacked and an empty folder', { skip }, async t => {
   const stage = await startServer(t)

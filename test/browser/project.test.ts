@@ -17,7 +17,8 @@ import { survey } from './survey.js'
 
 /** A picture of one red dot. */
 const png = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==', 'base64'
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==',
+  'base64'
 )
 
 const { browser, skip } = await startChromium(t)
@@ -54,7 +55,8 @@ async function dropPaths(context: BrowserContext, page: Page, paths: string[]): 
   const wire = await context.newCDPSession(page)
   const data = { items: [], files: paths, dragOperationsMask: 1 }
   const at = { x: box.x + 20, y: box.y + 20, data }
-  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) await wire.send('Input.dispatchDragEvent', { type, ...at })
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+    await wire.send('Input.dispatchDragEvent', { type, ...at })
   await wire.detach()
 }
 
@@ -70,11 +72,11 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   const source = join(stage.sites, '..', 'dist')
   write(source, site)
   const { page, watch, context } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
-  await page.getByText('Nothing has been deployed here yet.').waitFor()
+  await page.getByText('No deployments yet.').waitFor()
   await photograph(page, 'empty-desktop')
 
   await page.locator('input[webkitdirectory]').setInputFiles(source)
-  await page.getByText('2 left out, as svc push does: .env, node_modules').waitFor()
+  await page.getByText('2 excluded, as in svc push: .env, node_modules').waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'pack-desktop')
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
@@ -87,10 +89,10 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   t.equal(statSync(join(target, 'bin/restart.sh')).mode & 0o777, 0o755, 'a script can be run')
 
   await dropPaths(context, page, [source])
-  await page.getByText('2 left out').waitFor()
+  await page.getByText('2 excluded').waitFor()
   await page.getByRole('button', { name: 'Include them' }).click()
-  await page.getByText('Included although usually left out: node_modules').waitFor()
-  await page.getByText('1 left out, as svc push does: .env').waitFor()
+  await page.getByText('Included, although excluded by default: node_modules').waitFor()
+  await page.getByText('1 excluded, as in svc push: .env').waitFor()
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
   await deployed(page)
   t.notOk(existsSync(join(target, '.env')), 'a secret stays out in any case')
@@ -108,7 +110,10 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   t.equal(readFileSync(join(target, 'one.txt'), 'utf8'), 'one')
   await page.locator('svc-live').getByRole('link', { name: 'one.txt' }).waitFor()
   const records = (await stage.client.get(`/api/logs?projectId=${project.id}`)).body
-  t.same(records.map(({ message }: { message: string }) => message), ['one.txt', 'dist', 'dist'])
+  t.same(
+    records.map(({ message }: { message: string }) => message),
+    ['one.txt', 'dist', 'dist']
+  )
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
 })
@@ -171,19 +176,21 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'image-desktop')
   await page.goto(`${stage.url}/projects/${project.id}/files?path=data.bin`)
-  await page.getByText('The file is not text. It can be downloaded.').waitFor()
+  await page.getByText('The file is not text. You can download it.').waitFor()
   await page.goto(`${stage.url}/projects/${project.id}/files?path=gr%C3%B6%C3%9Fe+%E6%96%87%E4%BB%B6.txt`)
   await page.getByText('a name of many bytes').waitFor()
   t.same(watch.complaints, [])
   await page.goto(`${stage.url}/projects/${project.id}/files?path=..%2F..`)
-  await page.getByRole('heading', { name: 'Could not load what lies there' }).waitFor()
+  await page.getByRole('heading', { name: 'Could not load the files' }).waitFor()
   t.same(watch.foreign, [])
 })
 
 /** Of the picture that is shown, once it is there. */
 async function widthOf(page: Page): Promise<number> {
   await page.locator('svc-file img').waitFor()
-  return page.evaluate('document.querySelector("svc-file img").decode().then(() => document.querySelector("svc-file img").naturalWidth)')
+  return page.evaluate(
+    'document.querySelector("svc-file img").decode().then(() => document.querySelector("svc-file img").naturalWidth)'
+  )
 }
 
 async function valueIs(page: Page, label: string, value: string): Promise<void> {
@@ -194,13 +201,26 @@ async function valueIs(page: Page, label: string, value: string): Promise<void> 
 t.test('settings: every field, scripts from the last deployment, and a way back from leaving', { skip }, async t => {
   const programs = join(t.testdir({}), '..', 'programs')
   mkdirSync(programs, { recursive: true })
-  const listing = [{
-    name: 'shop', pm_id: 0, pid: 41, monit: { cpu: 1.5, memory: 50_000_000 },
-    pm2_env: { status: 'online', restart_time: 3, unstable_restarts: 0, pm_uptime: Date.now() - 7_200_000, exec_mode: 'fork_mode' }
-  }]
+  const listing = [
+    {
+      name: 'shop',
+      pm_id: 0,
+      pid: 41,
+      monit: { cpu: 1.5, memory: 50_000_000 },
+      pm2_env: {
+        status: 'online',
+        restart_time: 3,
+        unstable_restarts: 0,
+        pm_uptime: Date.now() - 7_200_000,
+        exec_mode: 'fork_mode'
+      }
+    }
+  ]
   writeFileSync(join(programs, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(listing)}'\n`)
   chmodSync(join(programs, 'pm2'), 0o755)
-  const stage = await startServer(t, { environment: { PATH: `${programs}:${process.env['PATH']}`, ADMIN_TOKEN: adminToken } })
+  const stage = await startServer(t, {
+    environment: { PATH: `${programs}:${process.env['PATH']}`, ADMIN_TOKEN: adminToken }
+  })
   const project = await stage.createProject('storefront')
   await labelsOf(stage)
   await deployWithScript(stage, project)
@@ -211,12 +231,12 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByLabel('Category').selectOption({ label: 'Customers' })
   await page.getByLabel('node').check()
   await page.getByLabel('Environment').fill('staging')
-  await page.getByLabel('Disk space, in MB').fill('250')
-  await page.getByRole('button', { name: 'Fill in from the last deployment' }).click()
+  await page.getByLabel('Disk quota, in MB').fill('250')
+  await page.getByRole('button', { name: 'Copy from last deployment' }).click()
   await valueIs(page, 'Post-deploy script', 'echo sent by a push')
-  await page.getByText('Not saved yet.').waitFor()
+  await page.getByText('Unsaved changes.').waitFor()
   await page.getByRole('button', { name: 'Browse…' }).click()
-  await page.locator('svc-places').getByLabel('Find here').fill('s')
+  await page.locator('svc-places').getByLabel('Filter, or').fill('s')
   await page.keyboard.press('Escape')
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'settings-desktop')
@@ -225,12 +245,12 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'leave-desktop')
-  await page.getByRole('button', { name: 'Stay here' }).click()
+  await page.getByRole('button', { name: 'Stay' }).click()
   t.match(page.url(), /\/settings$/)
   t.equal(await page.getByLabel('Environment').inputValue(), 'staging', 'nothing that was typed is lost')
   await page.evaluate('history.back()')
   await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
-  await page.getByRole('button', { name: 'Stay here' }).click()
+  await page.getByRole('button', { name: 'Stay' }).click()
   t.match(page.url(), /\/settings$/)
 
   await page.getByLabel('Directory on the server').fill('/etc')
@@ -238,21 +258,24 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.locator('#project-deployPath-error').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
   await page.getByLabel('Directory on the server').fill(join(stage.sites, 'elsewhere'))
-  await page.getByLabel('Variables of a push').fill('NODE_ENV, LD_PRELOAD')
+  await page.getByLabel('Allowed push variables').fill('NODE_ENV, LD_PRELOAD')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.locator('#project-allowedEnv-error').getByText('LD_PRELOAD').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
-  await page.getByLabel('Variables of a push').fill('NODE_ENV, APP_*')
-  await page.getByLabel('Runs as user').fill('no-such-user-here')
+  await page.getByLabel('Allowed push variables').fill('NODE_ENV, APP_*')
+  await page.getByLabel('Run as user').fill('no-such-user-here')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.locator('#project-runAs-error').getByText('no-such-user-here').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
-  await page.getByLabel('Runs as user').fill('')
+  await page.getByLabel('Run as user').fill('')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).waitFor()
   const saved = (await stage.client.get(`/api/projects/${project.id}`)).body as Project
   t.match(saved, {
-    env: 'staging', pm2AppName: 'shop', postDeployScript: 'echo sent by a push', deployPath: join(stage.sites, 'elsewhere'),
+    env: 'staging',
+    pm2AppName: 'shop',
+    postDeployScript: 'echo sent by a push',
+    deployPath: join(stage.sites, 'elsewhere'),
     allowedEnv: ['NODE_ENV', 'APP_*'],
     maxDiskMb: 250
   })
@@ -263,7 +286,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
 
   await page.getByLabel('Description').fill('to be thrown away')
   await tab(page, 'Deployments').click()
-  await page.getByRole('button', { name: 'Discard the changes' }).click()
+  await page.getByRole('button', { name: 'Discard changes' }).click()
   await page.getByRole('heading', { name: 'History' }).waitFor()
   t.equal((await stage.client.get(`/api/projects/${project.id}`)).body.description, '')
   t.same(await survey(page), [], 'readable and named')
@@ -274,7 +297,11 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
 
 async function labelsOf(stage: Stage): Promise<void> {
   await stage.client.post('/api/categories', { name: 'Customers', color: 'blue' })
-  for (const [name, color] of [['node', 'green'], ['eu-west', 'purple']]) await stage.client.post('/api/tags', { name, color })
+  for (const [name, color] of [
+    ['node', 'green'],
+    ['eu-west', 'purple']
+  ])
+    await stage.client.post('/api/tags', { name, color })
 }
 
 /** A deployment that brought a script of its own. */
@@ -289,15 +316,21 @@ async function deployWithScript(stage: Stage, project: Project): Promise<void> {
 
 t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async t => {
   const stage = await startServer(t)
-  const project = await stage.createProject('storefront', { description: 'A description that is long enough to be broken into lines' })
+  const project = await stage.createProject('storefront', {
+    description: 'A description that is long enough to be broken into lines'
+  })
   await labelsOf(stage)
   write(join(stage.sites, 'storefront'), site)
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, {
-    ...onPhone, locale: 'zh-CN', reducedMotion: 'reduce'
+    ...onPhone,
+    locale: 'zh-CN',
+    reducedMotion: 'reduce'
   })
   await page.getByRole('heading', { name: '在此部署' }).waitFor()
   for (const [name, address, sign] of [
-    ['deploy', '', 'svc-upload'], ['files', '/files', 'svc-rows li'], ['file', '/files?path=css%2Fmain.css', 'svc-code .line'],
+    ['deploy', '', 'svc-upload'],
+    ['files', '/files', 'svc-rows li'],
+    ['file', '/files?path=css%2Fmain.css', 'svc-code .line'],
     ['settings', '/settings', 'svc-project-form']
   ] as const) {
     await page.goto(`${stage.url}/projects/${project.id}${address}`)

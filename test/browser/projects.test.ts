@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
@@ -40,11 +40,17 @@ async function furnish(stage: Stage): Promise<LabelIds> {
     legacy: await make('tag', 'tags', 'legacy and soon to be retired', 'yellow')
   }
   await make('tag', 'tags', 'eu-west', 'purple')
-  await stage.createProject('storefront', { categoryId: ids.customers, tagIds: [ids.node, ids.legacy], description: 'The shop' })
+  await stage.createProject('storefront', {
+    categoryId: ids.customers,
+    tagIds: [ids.node, ids.legacy],
+    description: 'The shop'
+  })
   await stage.createProject('api', { categoryId: ids.customers, tagIds: [ids.node], env: 'staging' })
   await stage.createProject('handbook', { categoryId: ids.internal })
   await stage.createProject('status-page', { tagIds: [ids.legacy] })
-  await stage.createProject('a-project-whose-title-is-far-too-long-to-be-shown-whole-in-any-list-of-projects', { env: 'staging' })
+  await stage.createProject('a-project-whose-title-is-far-too-long-to-be-shown-whole-in-any-list-of-projects', {
+    env: 'staging'
+  })
   return ids
 }
 
@@ -104,8 +110,8 @@ t.test('several are chosen by mouse and keys; what refuses is named', { skip }, 
   const stage = await startServer(t)
   const { node } = await furnish(stage)
   const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', stillDesktop)
-  const tagged = async (): Promise<string[]> => (await stage.client.get(`/api/projects?tagIds=${node}`)).body
-    .map(({ name }: Project) => name).sort()
+  const tagged = async (): Promise<string[]> =>
+    (await stage.client.get(`/api/projects?tagIds=${node}`)).body.map(({ name }: Project) => name).sort()
   await shown(page, '5 projects')
 
   await page.getByLabel('Choose api').click()
@@ -135,14 +141,16 @@ t.test('several are chosen by mouse and keys; what refuses is named', { skip }, 
   await page.locator('svc-menu .panel').getByRole('button', { name: 'Untag', exact: true }).click()
   await page.getByText('Untagged: 3 projects').waitFor()
   t.same(await tagged(), ['storefront'])
-  await page.getByLabel('Choose all that are shown').check()
+  await page.getByLabel('Choose all shown').check()
   await shown(page, '5 projects chosen')
   await page.getByRole('button', { name: 'Category', exact: true }).click()
   await page.getByRole('button', { name: 'Internal' }).click()
   await page.getByText('Category set: 5 projects').waitFor()
 
   // One of those to delete is being deployed to, and refuses.
-  const [busy] = (await stage.client.get('/api/projects')).body.filter(({ name }: Project) => name === 'api') as Project[]
+  const [busy] = (await stage.client.get('/api/projects')).body.filter(
+    ({ name }: Project) => name === 'api'
+  ) as Project[]
   await stage.client.put(`/api/projects/${busy?.id}`, { postDeployScript: 'sleep 30' })
   const deploying = await startDeployment(stage, busy as Project)
   await first.focus()
@@ -153,10 +161,10 @@ t.test('several are chosen by mouse and keys; what refuses is named', { skip }, 
   await photograph(page, 'delete-desktop')
   await page.getByLabel('Type “5” to confirm').fill('3')
   await page.getByRole('button', { name: 'Delete 5 projects' }).click()
-  await page.getByText('That is not it').waitFor()
+  await page.getByText('The text does not match').waitFor()
   await page.getByLabel('Type “5” to confirm').fill('5')
   await page.getByRole('button', { name: 'Delete 5 projects' }).click()
-  await page.getByText('1 project could not be changed').waitFor()
+  await page.getByText('Could not change 1 project').waitFor()
   await page.locator('.failures li', { hasText: 'api' }).filter({ hasText: 'queued or running' }).waitFor()
   await shown(page, '1 project chosen')
   t.same(await survey(page), [], 'readable and named')
@@ -164,7 +172,7 @@ t.test('several are chosen by mouse and keys; what refuses is named', { skip }, 
   t.same((await stage.client.get('/api/projects')).body.map(({ name }: Project) => name).sort(), ['api'])
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Choose none' }).click()
-  await page.getByRole('button', { name: 'Close this list' }).click()
+  await page.getByRole('button', { name: 'Close list' }).click()
   await stage.client.post(`/api/deployments/${deploying}/cancel`)
   t.same(watch.complaints, [])
 })
@@ -201,28 +209,28 @@ t.test('a project is created, its directory found by walking the server', { skip
   t.equal(await places.getByTitle('storefront').count(), 0, 'what is not there is not walked into')
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'new-project-places-desktop')
-  await places.getByLabel('Find here').press('ArrowDown')
+  await places.getByLabel('Filter, or').press('ArrowDown')
   await page.keyboard.press('ArrowRight')
   await places.getByTitle('public', { exact: true }).waitFor()
-  t.equal(await places.getByTitle('notes.txt').count() + await places.getByTitle('.hidden').count(), 0)
+  t.equal((await places.getByTitle('notes.txt').count()) + (await places.getByTitle('.hidden').count()), 0)
   await places.getByRole('button', { name: 'Hidden' }).click()
   await places.getByTitle('.hidden').waitFor()
-  await places.getByLabel('Find here').fill('pub')
+  await places.getByLabel('Filter, or').fill('pub')
   await places.getByTitle('.hidden').waitFor({ state: 'detached' })
-  await places.getByLabel('Find here').fill(join(stage.sites, 'nowhere'))
+  await places.getByLabel('Filter, or').fill(join(stage.sites, 'nowhere'))
   await page.keyboard.press('Enter')
-  await places.getByText('is not there').waitFor()
-  await places.getByLabel('Find here').fill(join(stage.sites, 'web'))
+  await places.getByText('not found').waitFor()
+  await places.getByLabel('Filter, or').fill(join(stage.sites, 'web'))
   await page.keyboard.press('Enter')
   await places.getByTitle('public', { exact: true }).click()
-  await places.getByText('No directories in here.').waitFor()
+  await places.getByText('No directories here.').waitFor()
   await page.keyboard.press('Escape')
   await places.waitFor({ state: 'detached' })
   await page.getByRole('heading', { name: 'New project' }).waitFor()
   await page.getByRole('button', { name: 'Browse…' }).click()
   await places.getByTitle('web', { exact: true }).click()
   await places.getByTitle('public', { exact: true }).click()
-  await places.getByText('No directories in here.').waitFor()
+  await places.getByText('No directories here.').waitFor()
   await places.getByRole('button', { name: 'Use this directory' }).click()
   t.equal(await path.inputValue(), join(stage.sites, 'web/public'))
 
@@ -252,7 +260,10 @@ t.test('ten thousand projects scroll and filter, of which only the near ones are
   })
   await store.close()
   await stage.restart()
-  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', { ...onPhone, reducedMotion: 'reduce' })
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', {
+    ...onPhone,
+    reducedMotion: 'reduce'
+  })
   await shown(page, '10,001 projects')
   t.ok((await names(page)).length < 60, 'only what is near is on the page')
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, 'nothing sticks out at the side')
@@ -281,7 +292,7 @@ t.test('ten thousand projects scroll and filter, of which only the near ones are
     return spans
   })()`)
   t.comment(`from a key to the frame after it, with 10,001 projects: ${ms} ms`)
-  await page.getByLabel('Choose all that are shown').check()
+  await page.getByLabel('Choose all shown').check()
   await shown(page, '10,001 projects chosen')
   t.same(watch.complaints, [])
 })

@@ -20,7 +20,10 @@ t.test('refusals, findings and audit details are in Chinese, the English sentenc
   const error = page.locator('#project-deployPath-error')
   await error.waitFor()
   t.match(await error.textContent(), /^服务器上的目录不可用：“\/etc”是系统目录/)
-  t.equal(await error.locator('.server-words').textContent(), 'deployPath is not possible: "/etc" is a directory of the system; choose one below it')
+  t.equal(
+    await error.locator('.server-words').textContent(),
+    'deployPath is invalid: "/etc" is a directory of the system; choose one below it'
+  )
   await photograph(page, 'error-desktop')
   await page.setViewportSize(phone)
   await photograph(page, 'error-phone')
@@ -46,25 +49,37 @@ t.test('in English, a refusal calls the field as the form does', { skip }, async
   const { page } = await openDuring(t, browser, stage.url, `projects/${id}/settings`)
   await page.getByLabel('Directory on the server').fill('shop')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await page.getByText('“Directory on the server” is not possible: "shop" is not an absolute path', { exact: true }).waitFor()
+  await page
+    .getByText('“Directory on the server” is invalid: "shop" is not an absolute path', { exact: true })
+    .waitFor()
   t.equal(await page.locator('.server-words').count(), 0, 'said once')
 })
 
 t.test('a hyperlink that a script prints leads somewhere, but only in the web', { skip }, async t => {
-  const link = (address: string, text: string): string => `\\033]8;;${address}\\033\\\\\\\\${text}\\033]8;;\\033\\\\\\\\`
+  const link = (address: string, text: string): string =>
+    `\\033]8;;${address}\\033\\\\\\\\${text}\\033]8;;\\033\\\\\\\\`
   const stage = await startServer(t)
   const project = await stage.createProject('storefront', {
     postDeployScript: `printf "see ${link('https://ci.example/run/7', 'the run')} or ${link('javascript:alert(1)', 'this')}\\n"`
   })
   const { headers } = await stage.client.upload(
-    [['projectId', project.id], ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'x' }) }]],
+    [
+      ['projectId', project.id],
+      ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'x' }) }]
+    ],
     { authorization: `Bearer ${project.token}` }
   )
   const { page, watch } = await openDuring(t, browser, stage.url, `deployments/${headers['x-svc-deploy-id']}`)
-  const found = page.locator('.line').filter({ hasText: /^(?!.*printf).*see the run or this/ }).getByRole('link')
+  const found = page
+    .locator('.line')
+    .filter({ hasText: /^(?!.*printf).*see the run or this/ })
+    .getByRole('link')
   await found.first().waitFor()
-  t.same(await page.evaluate(`[...document.querySelectorAll('svc-log .line .text a')].map(a => [a.textContent, a.href, a.rel, a.title])`), [
-    ['the run', 'https://ci.example/run/7', 'noopener noreferrer', 'https://ci.example/run/7']
-  ])
+  t.same(
+    await page.evaluate(
+      `[...document.querySelectorAll('svc-log .line .text a')].map(a => [a.textContent, a.href, a.rel, a.title])`
+    ),
+    [['the run', 'https://ci.example/run/7', 'noopener noreferrer', 'https://ci.example/run/7']]
+  )
   t.same(watch.foreign, [])
 })

@@ -21,7 +21,9 @@ t.test('tabs share one session', { skip }, async t => {
   await page.bringToFront()
   await signIn(page)
   await other.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
-  const stored = await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])') as string
+  const stored = (await page.evaluate(
+    'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'
+  )) as string
   t.notMatch(stored, adminToken, 'no script can read the token')
   t.notMatch(stored, 'an-old-token', 'nor one from before')
   const [cookie] = await context.cookies()

@@ -18,7 +18,7 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
   const { page, watch } = await openDuring(t, browser, stage.url, 'settings?key=script_timeout')
   const kept = async () => (await stage.client.get('/api/settings')).body as Record<string, string>
 
-  const timeout = page.getByLabel('Time for a script')
+  const timeout = page.getByLabel('Script timeout')
   await timeout.waitFor()
   t.equal(await page.evaluate('document.activeElement.id'), 'setting-script_timeout', 'who comes for one may type')
   await timeout.fill('soon')
@@ -34,12 +34,17 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
   await page.getByRole('button', { name: 'Send a test message' }).isDisabled()
   await page.getByRole('textbox', { name: 'Address', exact: true }).fill(`${receiver.url}/hook`)
   await page.getByRole('textbox', { name: 'Secret' }).fill('a-secret-of-mine')
-  await page.getByLabel('Pushes may bring scripts').uncheck()
+  await page.getByLabel('Allow scripts in a push').uncheck()
   await timeout.fill('  90 ')
   await page.getByText('4 changes not saved yet.').waitFor()
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('Saved', { exact: true }).waitFor()
-  t.match(await kept(), { webhook_url: `${receiver.url}/hook`, webhook_secret: 'a-secret-of-mine', script_timeout: '90', allow_client_scripts: 'false' })
+  t.match(await kept(), {
+    webhook_url: `${receiver.url}/hook`,
+    webhook_secret: 'a-secret-of-mine',
+    script_timeout: '90',
+    allow_client_scripts: 'false'
+  })
   t.equal(await timeout.inputValue(), '90', 'as the server keeps it')
   t.equal(await page.getByRole('textbox', { name: 'Secret' }).getAttribute('type'), 'password', 'hidden')
   await page.getByRole('button', { name: 'Show', exact: true }).first().click()
@@ -62,12 +67,12 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
   await page.locator('svc-admin-token').getByRole('button', { name: 'Generate' }).click()
   await page.getByText('Strong', { exact: true }).waitFor()
   await change.click()
-  await page.getByText('This is not the admin token.').waitFor()
+  await page.getByText('Wrong admin token.').waitFor()
   t.match(watch.complaints.splice(0), [/401.*\/api\/settings\/token/])
   const next = await page.getByLabel('New token').inputValue()
   await page.getByLabel('Current token').fill(adminToken)
   await change.click()
-  await page.getByText('The admin token is changed').waitFor()
+  await page.getByText('Admin token changed').waitFor()
   t.equal((await stage.client.get('/api/settings')).status, 401, 'the old one no longer opens anything')
   await page.reload()
   await timeout.waitFor()
@@ -88,9 +93,9 @@ t.test('notification targets: added, tested, changed, deleted, and no secret sho
   const { page, watch } = await openDuring(t, browser, stage.url, 'settings')
   const targets = page.locator('svc-notification-targets')
   const kept = async () => (await stage.client.get('/api/notification-targets')).body.items.slice(1)
-  await targets.getByText('Nobody is told of deployments yet.').waitFor()
+  await targets.getByText('No notification targets yet.').waitFor()
 
-  await targets.getByRole('button', { name: 'Add a target' }).click()
+  await targets.getByRole('button', { name: 'Add target' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Name').fill('Team')
   await dialog.getByLabel('Address').fill('https://hooks.slack.com/services/T0/B0/x')
@@ -105,13 +110,15 @@ t.test('notification targets: added, tested, changed, deleted, and no secret sho
   await dialog.getByLabel('Address').fill(`${receiver.url}/robot/send?access_token=a-secret`)
   await dialog.getByLabel('Secret').fill('SEC-a-secret')
   await dialog.getByLabel('Succeeded').uncheck()
-  await dialog.getByLabel('Only these').check()
+  await dialog.getByLabel('Selected projects').check()
   await dialog.getByLabel('storefront').check()
   await photograph(page, 'dialog-desktop')
   await dialog.getByRole('button', { name: 'Add', exact: true }).click()
   const row = targets.locator('li', { hasText: 'Team' })
   await row.waitFor()
-  t.match(await kept(), [{ name: 'Team', kind: 'dingtalk', hasSecret: true, events: ['deploy_failure'], projectIds: [/^proj_/] }])
+  t.match(await kept(), [
+    { name: 'Team', kind: 'dingtalk', hasSecret: true, events: ['deploy_failure'], projectIds: [/^proj_/] }
+  ])
   t.match(await row.textContent(), /DingTalk · http:\/\/127\.0\.0\.1:\d+\/…/)
 
   receiver.behave({ status: 200, body: '{"errcode":310000}' })
@@ -122,13 +129,17 @@ t.test('notification targets: added, tested, changed, deleted, and no secret sho
   await row.getByRole('button', { name: 'Test' }).click()
   await row.getByText(/^Delivered: status 200 after /).waitFor()
   await stage.client.put('/api/settings', { webhook_url: `${receiver.url}/hook` })
-  await stage.client.post('/api/notification-targets', { name: 'Everybody', url: 'https://contoso.webhook.office.com/x', enabled: false })
+  await stage.client.post('/api/notification-targets', {
+    name: 'Everybody',
+    url: 'https://contoso.webhook.office.com/x',
+    enabled: false
+  })
   await page.reload()
   await targets.getByText('From the settings', { exact: true }).waitFor()
   await photograph(page, 'desktop')
 
   await row.getByRole('button', { name: 'Change: Team' }).click()
-  await dialog.getByText('Leave it empty to keep the address.').waitFor()
+  await dialog.getByText('Leave empty to keep the address.').waitFor()
   t.notMatch(await dialog.innerHTML(), 'a-secret')
   t.ok(await dialog.getByLabel('storefront').isChecked())
   await dialog.getByLabel('Name').fill('The team')
@@ -148,7 +159,7 @@ t.test('notification targets: added, tested, changed, deleted, and no secret sho
   await page.keyboard.press('Escape')
   await targets.getByRole('button', { name: 'Delete: The team' }).click()
   await dialog.getByRole('button', { name: 'Delete' }).click()
-  await page.getByText('The team was deleted').waitFor()
+  await page.getByText('The team deleted').waitFor()
   t.match(await kept(), [{ name: 'Everybody' }])
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
@@ -162,9 +173,10 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
   await page.getByText('No categories yet.').waitFor()
   await photograph(page, 'empty-desktop')
   const categories = page.locator('svc-labels[kind=category]')
-  const names = () => page.evaluate(
-    `[...document.querySelectorAll('svc-labels[kind=category] li svc-label')].map(label => label.getAttribute('name'))`
-  )
+  const names = () =>
+    page.evaluate(
+      `[...document.querySelectorAll('svc-labels[kind=category] li svc-label')].map(label => label.getAttribute('name'))`
+    )
 
   const create = async (name: string, colour?: string): Promise<void> => {
     await categories.getByRole('button', { name: 'New category' }).click()
@@ -184,11 +196,15 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
   await page.keyboard.press('Escape')
 
   await categories.getByRole('button', { name: 'Move Old up' }).click()
-  await page.getByText('Old is now at place 2 of 3').waitFor()
+  await page.getByText('Old moved to position 2 of 3').waitFor()
   t.same(await names(), ['Customers', 'Old', 'Internal'])
   await categories.locator('li', { hasText: 'Internal' }).dragTo(categories.locator('li', { hasText: 'Customers' }))
-  await page.getByText('Internal is now at place 1 of 3').waitFor()
-  await until(async () => (await stage.client.get('/api/categories')).body.map((each: { name: string }) => each.name).join() === 'Internal,Customers,Old')
+  await page.getByText('Internal moved to position 1 of 3').waitFor()
+  await until(
+    async () =>
+      (await stage.client.get('/api/categories')).body.map((each: { name: string }) => each.name).join() ===
+      'Internal,Customers,Old'
+  )
 
   const [{ id }] = (await stage.client.get('/api/categories')).body
   await stage.client.put(`/api/projects/${shop.id}`, { categoryId: id })
@@ -205,9 +221,9 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
   await photograph(page, 'desktop')
 
   await categories.getByRole('button', { name: 'Delete Ours' }).click()
-  await page.getByText('1 project has it. Its projects are then in no category.').waitFor()
+  await page.getByText('1 project has it. Its projects will have no category.').waitFor()
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
-  await page.getByText('Ours is deleted').waitFor()
+  await page.getByText('Ours deleted').waitFor()
   await categories.locator('svc-label[name=Ours]').waitFor({ state: 'detached' })
   t.same(await names(), ['Customers', 'Old'])
   t.equal((await stage.client.get(`/api/projects/${shop.id}`)).body.categoryId, null)
@@ -224,22 +240,25 @@ t.test('export, and import on another server: first what would happen, then it',
   const shop = await from.createProject('storefront', { postDeployScript: 'true # \u202estorefront' })
   await from.createProject('docs')
   const bytes = await zipOf({ 'index.html': 'one' })
-  await from.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
+  await from.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
   await from.client.post('/api/tags', { name: 'nightly' })
   const { page, watch } = await openDuring(t, browser, from.url, 'migration')
   await page.getByText('Every deployment has its project').waitFor()
   await page.getByText('does not exist yet').waitFor()
 
-  await page.getByLabel('Only some').check()
-  t.ok(await page.getByRole('button', { name: 'Download the package' }).isDisabled(), 'nothing is chosen yet')
+  await page.getByLabel('Selected projects').check()
+  t.ok(await page.getByRole('button', { name: 'Download package' }).isDisabled(), 'nothing is chosen yet')
   await page.getByRole('checkbox', { name: 'storefront' }).check()
-  await page.getByLabel('Of each project the last').fill('many')
-  await page.getByRole('button', { name: 'Download the package' }).click()
-  await page.getByText('“many” is not a number of deployments.').waitFor()
-  await page.getByLabel('Of each project the last').fill('5')
+  await page.getByLabel('Deployments per project').fill('many')
+  await page.getByRole('button', { name: 'Download package' }).click()
+  await page.getByText('“many” is not a valid number of deployments.').waitFor()
+  await page.getByLabel('Deployments per project').fill('5')
   await photograph(page, 'export-desktop')
   const download = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Download the package' }).click()
+  await page.getByRole('button', { name: 'Download package' }).click()
   const got = await download
   t.match(got.suggestedFilename(), /^svc-export-.*\.zip$/)
   const path = join(from.sites, 'package.zip')
@@ -247,25 +266,25 @@ t.test('export, and import on another server: first what would happen, then it',
 
   // Here everything is known: an import that replaces says so, and asks.
   await page.locator('svc-import input[type=file]').setInputFiles(path)
-  await page.getByRole('button', { name: 'Show what would happen' }).click()
-  await page.getByRole('heading', { name: 'Nothing would change' }).waitFor()
+  await page.getByRole('button', { name: 'Preview import' }).click()
+  await page.getByRole('heading', { name: 'No changes' }).waitFor()
   await page.getByLabel('Replace them').check()
-  await page.getByRole('button', { name: 'Show what would happen' }).click()
-  await page.getByRole('heading', { name: 'What would happen' }).waitFor()
+  await page.getByRole('button', { name: 'Preview import' }).click()
+  await page.getByRole('heading', { name: 'Preview' }).waitFor()
   await photograph(page, 'trial-desktop', { isWhole: true })
   await from.client.put(`/api/projects/${shop.id}`, { description: 'changed since' })
   await page.getByRole('button', { name: 'Import and replace…' }).click()
-  await page.getByRole('dialog').getByText('What they say now is lost for good').waitFor()
+  await page.getByRole('dialog').getByText('The current content is permanently lost').waitFor()
   await page.getByRole('button', { name: /^Replace \d+ records$/ }).click()
   await page.getByRole('heading', { name: 'Imported' }).waitFor()
   t.equal((await from.client.get(`/api/projects/${shop.id}`)).body.description, '', 'as in the package')
   await photograph(page, 'done-desktop', { isWhole: true })
 
-  await page.getByRole('button', { name: 'Import another' }).click()
+  await page.getByRole('button', { name: 'Import another package' }).click()
   const broken = join(from.sites, 'broken.zip')
   writeFileSync(broken, 'no zip')
   await page.locator('svc-import input[type=file]').setInputFiles(broken)
-  await page.getByRole('button', { name: 'Show what would happen' }).click()
+  await page.getByRole('button', { name: 'Preview import' }).click()
   await page.locator('svc-import [role=alert]').waitFor()
   t.equal(watch.complaints.splice(0).length, 1, 'the refusal is in the console')
   await page.setViewportSize(phone)
@@ -275,10 +294,10 @@ t.test('export, and import on another server: first what would happen, then it',
   // Gone from here, all of it is new: no question is asked.
   await from.client.delete(`/api/projects/${shop.id}`)
   rmSync(shop.deployPath, { recursive: true })
-  await page.getByLabel('Leave them as they are').check()
+  await page.getByLabel('Keep them').check()
   await page.locator('svc-import input[type=file]').setInputFiles(path)
-  await page.getByRole('button', { name: 'Show what would happen' }).click()
-  await page.getByRole('heading', { name: 'What would happen' }).waitFor()
+  await page.getByRole('button', { name: 'Preview import' }).click()
+  await page.getByRole('heading', { name: 'Preview' }).waitFor()
   t.notOk(existsSync(shop.deployPath), 'a trial changes nothing')
   await page.getByText(`Deploys to ${shop.deployPath}`).waitFor()
   await page.locator('.brings pre').getByText('true # \\u202estorefront').waitFor()

@@ -20,7 +20,10 @@ const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
 
 export type Photograph = (page: Page, name: string, options?: { isWhole?: boolean }) => Promise<void>
 
-/** Leaves pictures, light and dark, in dist/screens where PICTURES=1 is in the environment; their names begin with `room`. */
+/**
+ * Leaves pictures, light and dark, in dist/screens where PICTURES=1 is in the environment; their names begin with
+ * `room`.
+ */
 export function photographer(room: string): Photograph {
   return async (page, name, { isWhole = false } = {}) => {
     for (const colorScheme of ['dark', 'light'] as const) {
@@ -40,7 +43,10 @@ export interface SignedIn {
 
 /** A page of the panel, signed in, at an address below the server's. */
 export async function openSignedIn(
-  browser: Browser, url: string, path: string, options: ContextOptions = { viewport: desktop }
+  browser: Browser,
+  url: string,
+  path: string,
+  options: ContextOptions = { viewport: desktop }
 ): Promise<SignedIn> {
   const { page, watch, context } = await openWatched(browser, new URL(url).origin, options)
   await giveSession(context, url)
@@ -50,7 +56,9 @@ export async function openSignedIn(
 
 /** Signs a browser in before its first page: the cookie, and what the panel remembers of it. */
 export async function giveSession(context: BrowserContext, url: string): Promise<void> {
-  const reply = await context.request.post(`${url}/api/auth/login`, { data: { token: adminToken, session: true, remember: true } })
+  const reply = await context.request.post(`${url}/api/auth/login`, {
+    data: { token: adminToken, session: true, remember: true }
+  })
   const { session } = (await reply.json()) as { session: { id: string } }
   const key = JSON.stringify(`svc.session ${url}/`)
   // Once: a page that signs out stays signed out.
@@ -60,7 +68,8 @@ export async function giveSession(context: BrowserContext, url: string): Promise
 
 /** The same, closed with the test. */
 export async function openDuring(
-  t: { teardown(work: () => unknown): void }, ...where: Parameters<typeof openSignedIn>
+  t: { teardown(work: () => unknown): void },
+  ...where: Parameters<typeof openSignedIn>
 ): Promise<SignedIn> {
   const opened = await openSignedIn(...where)
   t.teardown(() => opened.context.close())
@@ -79,7 +88,7 @@ export async function isWithin(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth <= innerWidth')
 }
 
-/** Waits for something, coming back to the tab again and again: pages ask anew each time. */
+/** Waits for a condition and activates the tab repeatedly, so that pages reload their data. */
 export async function comeBack(page: Page, wanted: Locator): Promise<void> {
   while (!(await wanted.isVisible())) {
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)

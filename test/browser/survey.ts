@@ -11,7 +11,7 @@ export function survey(page: Page): Promise<string[]> {
 /** Runs in the page. Its colours are computed ones, its grounds composed of all that lie behind a text. */
 const surveyScript = /* js */ `() => {
   const faults = []
-  // What appears gradually is judged by what it comes to; what goes round for ever has no end.
+  // Animations are checked in their final state; endless ones are skipped.
   for (const animation of document.getAnimations()) if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish()
   const describe = element => {
     const words = (element.textContent ?? '').trim().replace(/\\s+/g, ' ').slice(0, 40)
@@ -91,8 +91,8 @@ const surveyScript = /* js */ `() => {
 }`
 
 /**
- * What is wrong with how the screen is laid out, a line each: a page that scrolls to the side, text beyond the window that
- * nothing scrolls to, and words of two elements without a space between them.
+ * What is wrong with how the screen is laid out, a line each: a page that scrolls to the side, text beyond the window
+ * that nothing scrolls to, and words of two elements without a space between them.
  */
 export function layoutFaults(page: Page): Promise<string[]> {
   return page.evaluate(`(${layoutScript})()`)
@@ -181,8 +181,8 @@ export async function surveyFocus(page: Page, most: number): Promise<string[]> {
 }
 
 /**
- * Words in Latin letters where the panel should speak Chinese. Code, logs, what users named (`names`) and sentences of the
- * server, which are marked as not to be translated, are passed over.
+ * Words in Latin letters where the panel should speak Chinese. Code, logs, what users named (`names`) and sentences of
+ * the server, which are marked as not to be translated, are passed over.
  */
 export function latinWords(page: Page, names: readonly string[]): Promise<string[]> {
   return page.evaluate(`((names) => {

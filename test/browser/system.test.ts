@@ -2,14 +2,14 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { insertMachineMinutes } from '../../lib/store/tables/machine-history.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
 import { comeBack, isWithin, openDuring, phone, photographer } from './stage.js'
 
-/* The room of whoever keeps the server running: health and resources, storage, audit log. */
+/* The pages for administrators: health, resources, storage, audit log. */
 
 const { browser, skip } = await startChromium(t)
 
@@ -19,16 +19,19 @@ t.test('health and resources', { skip }, async t => {
   t.teardown(() => rmSync(bin, { recursive: true }))
   const stage = await startServer(t, { environment: { PATH: bin } })
   const { page, watch } = await openDuring(t, browser, stage.url, 'system')
-  await page.getByRole('heading', { level: 1, name: /^The server is (not )?well$/ }).waitFor()
-  await page.getByText(/^svc dev, for /).waitFor()
+  await page.getByRole('heading', { level: 1, name: /^The server is (un)?healthy$/ }).waitFor()
+  await page.getByText(/^svc dev, running for /).waitFor()
   await page.getByRole('img', { name: /^Memory: .* now, between/ }).waitFor()
   await page.getByText(/^Answers (in|within) /).waitFor()
   await page.getByText(stage.home.directory, { exact: true }).waitFor()
   await page.getByText(String(process.pid), { exact: true }).waitFor()
-  await page.getByRole('heading', { name: 'PM2 is not here' }).waitFor()
+  await page.getByRole('heading', { name: 'PM2 is not installed' }).waitFor()
   await photograph(page, 'desktop', { isWhole: true })
   // Once it is installed, it is asked what it runs.
-  const list = [['shop', 'online'], ['worker', 'errored']].map(([name, status], index) => {
+  const list = [
+    ['shop', 'online'],
+    ['worker', 'errored']
+  ].map(([name, status], index) => {
     return { name, pm_id: index, pid: 2, monit: { memory: 3, cpu: 4 }, pm2_env: { status, exec_mode: 'fork_mode' } }
   })
   writeFileSync(join(bin, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(list)}'\n`)
@@ -48,21 +51,38 @@ t.test('a day of history', { skip }, async t => {
   const photograph = photographer('history')
   const stage = await startServer(t)
   const { page, watch } = await openDuring(t, browser, stage.url, 'system')
-  await page.getByText('The first minute is not over yet.').waitFor()
+  await page.getByText('The first data appears after one minute.').waitFor()
   await stage.server.stop({ wait: false })
   const store = await openStore({ directory: stage.home.directory })
   const minuteMs = 60_000
   const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs
-  await store.write(tx => insertMachineMinutes(tx, Array.from({ length: 24 * 60 }, (_, n) => n).filter(n => n < 700 || n > 800).map(n => ({
-    at: new Date(nowMs - n * minuteMs).toISOString(),
-    cpuPercent: 30 + 25 * Math.sin(n / 90), processCpuPercent: 2, memoryUsedBytes: 5e9 + 1e9 * Math.sin(n / 200), memoryTotalBytes: 16e9,
-    memoryRssBytes: 8e7, diskUsedPercent: 61, diskFreeBytes: 4e10, load: 1 + Math.sin(n / 60), succeeded: n % 40 === 0 ? 1 : 0, failed: n % 170 === 0 ? 1 : 0
-  }))))
+  await store.write(tx =>
+    insertMachineMinutes(
+      tx,
+      Array.from({ length: 24 * 60 }, (_, n) => n)
+        .filter(n => n < 700 || n > 800)
+        .map(n => ({
+          at: new Date(nowMs - n * minuteMs).toISOString(),
+          cpuPercent: 30 + 25 * Math.sin(n / 90),
+          processCpuPercent: 2,
+          memoryUsedBytes: 5e9 + 1e9 * Math.sin(n / 200),
+          memoryTotalBytes: 16e9,
+          memoryRssBytes: 8e7,
+          diskUsedPercent: 61,
+          diskFreeBytes: 4e10,
+          load: 1 + Math.sin(n / 60),
+          succeeded: n % 40 === 0 ? 1 : 0,
+          failed: n % 170 === 0 ? 1 : 0
+        }))
+    )
+  )
   await store.close()
   await stage.restart()
   watch.complaints.length = 0
   const again = await openDuring(t, browser, stage.url, 'system')
-  await again.page.getByRole('img', { name: /^Deployments of the last 24 hours: 3\d succeeded, [789] failed$/ }).waitFor()
+  await again.page
+    .getByRole('img', { name: /^Deployments of the last 24 hours: 3\d succeeded, [789] failed$/ })
+    .waitFor()
   for (const what of ['Processor', 'Memory', 'Disk', 'Load']) {
     await again.page.getByRole('img', { name: new RegExp(`^${what}: between .* in the last 24 hours`) }).waitFor()
   }
@@ -80,35 +100,39 @@ t.test('storage: what is kept, and what may go', { skip }, async t => {
   const docs = await stage.createProject('docs-with-a-name-that-is-longer-than-the-space-there-is-for-it')
   const bytes = await zipOf({ 'index.html': Buffer.alloc(200_000, 'x') })
   for (const { id, token } of [shop, shop, shop, docs]) {
-    await stage.as(token).upload([['projectId', id], ['file', { filename: 'a.zip', bytes }]])
+    await stage.as(token).upload([
+      ['projectId', id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
   }
-  const archives = (): number => readdirSync(join(stage.home.directory, 'deployments')).filter(name => name.endsWith('.zip')).length
+  const archives = (): number =>
+    readdirSync(join(stage.home.directory, 'deployments')).filter(name => name.endsWith('.zip')).length
   t.equal(archives(), 4)
 
   const { page, watch } = await openDuring(t, browser, stage.url, 'storage')
   await page.getByRole('heading', { level: 1, name: /in use$/ }).waitFor()
-  await page.getByRole('img', { name: /^Archives: .*, Outputs and lists of files: .*, Database: / }).waitFor()
+  await page.getByRole('img', { name: /^Archives: .*, Output and file lists: .*, Database: / }).waitFor()
   t.match(await page.locator('.projects a').first().textContent(), /^\s*storefront/, 'the largest first')
-  t.equal(await page.getByLabel('Archives kept per project').inputValue(), '10', 'as the setting says')
+  t.equal(await page.getByLabel('Archives to keep per project').inputValue(), '10', 'as the setting says')
   await photograph(page, 'desktop', { isWhole: true })
 
-  await page.getByLabel('Archives kept per project').fill('none')
-  await page.getByRole('button', { name: 'Show what would go…' }).click()
+  await page.getByLabel('Archives to keep per project').fill('none')
+  await page.getByRole('button', { name: 'Preview…' }).click()
   await page.locator('#clean-keep-error').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/storage\/clean/])
-  await page.getByLabel('Archives kept per project').fill('10')
-  await page.getByRole('button', { name: 'Show what would go…' }).click()
-  await page.getByText('Nothing would go').waitFor()
+  await page.getByLabel('Archives to keep per project').fill('10')
+  await page.getByRole('button', { name: 'Preview…' }).click()
+  await page.getByText('Nothing to delete').waitFor()
   await page.getByRole('button', { name: 'Close' }).click()
 
-  await page.getByLabel('Archives kept per project').fill('1')
+  await page.getByLabel('Archives to keep per project').fill('1')
   await page.getByLabel('Scope').selectOption({ label: 'storefront' })
-  await page.getByRole('button', { name: 'Show what would go…' }).click()
+  await page.getByRole('button', { name: 'Preview…' }).click()
   await page.getByRole('dialog').getByText('2 archives').waitFor()
   await photograph(page, 'trial-desktop')
   t.equal(archives(), 4, 'a trial removes nothing')
   await page.getByRole('button', { name: 'Delete 2 files' }).click()
-  await page.getByText(/ came free$/).waitFor()
+  await page.getByText(/ freed$/).waitFor()
   t.equal(archives(), 2)
   t.ok(existsSync(join(shop.deployPath, 'index.html')), 'targets stay')
 
@@ -125,17 +149,21 @@ t.test('the audit log: who did what, from where, and what failed', { skip }, asy
   const shop = await stage.createProject('storefront')
   await stage.as(null).post('/api/auth/login', { token: 'wrong' })
   const bytes = await zipOf({ 'index.html': 'one' })
-  await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
-  for (let count = 0; count < 110; count++) await stage.client.put('/api/settings', { keep_archives: String(10 + count % 2) })
+  await stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
+  for (let count = 0; count < 110; count++)
+    await stage.client.put('/api/settings', { keep_archives: String(10 + (count % 2)) })
 
   const { page, watch } = await openDuring(t, browser, stage.url, 'audit?action=auth.login_failed')
   const row = page.locator('.entries li')
   await row.first().waitFor()
   t.equal(await row.count(), 1)
   t.match(await row.textContent(), /Sign-in refused\s*Failed/)
-  t.equal(await page.getByLabel('Which action').inputValue(), 'auth.login_failed')
+  t.equal(await page.getByLabel('Filter by action').inputValue(), 'auth.login_failed')
 
-  await page.getByLabel('Which action').selectOption('')
+  await page.getByLabel('Filter by action').selectOption('')
   await page.getByText('100 lines').waitFor()
   await page.getByRole('button', { name: 'Load more' }).click()
   await page.getByText(/^11\d lines$/).waitFor()
@@ -143,13 +171,13 @@ t.test('the audit log: who did what, from where, and what failed', { skip }, asy
   t.equal(await page.getByRole('button', { name: 'Load more' }).count(), 0)
   await photograph(page, 'desktop')
 
-  await page.getByLabel('Which project').selectOption({ label: 'storefront' })
+  await page.getByLabel('Filter by project').selectOption({ label: 'storefront' })
   await page.getByText('2 lines').waitFor()
   t.match(page.url(), /audit\?project=proj_\w+$/)
   t.match(await row.first().textContent(), /Archive pushed\s*storefront · dep_\w+\s*Deploy token of storefront/)
   await photograph(page, 'project-desktop')
-  await page.getByLabel('Which action').selectOption('migration.import')
-  await page.getByRole('heading', { name: 'None like that' }).waitFor()
+  await page.getByLabel('Filter by action').selectOption('migration.import')
+  await page.getByRole('heading', { name: 'No matches' }).waitFor()
   await page.goBack()
   await page.getByText('2 lines').waitFor()
   await page.setViewportSize(phone)

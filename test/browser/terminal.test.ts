@@ -20,8 +20,15 @@ const { browser, skip } = await startChromium(t)
 const photograph = photographer('terminal')
 
 /** Signed in, with the page's address open. */
-async function open(t: Test, url: string, options: ContextOptions = { viewport: { width: 1100, height: 700 } }): Promise<SignedIn> {
-  const desk = await openDuring(t, browser, url, 'terminal', { ...options, permissions: ['clipboard-read', 'clipboard-write'] })
+async function open(
+  t: Test,
+  url: string,
+  options: ContextOptions = { viewport: { width: 1100, height: 700 } }
+): Promise<SignedIn> {
+  const desk = await openDuring(t, browser, url, 'terminal', {
+    ...options,
+    permissions: ['clipboard-read', 'clipboard-write']
+  })
   await desk.page.getByRole('heading', { name: 'Terminal', exact: true }).waitFor()
   return desk
 }
@@ -32,7 +39,9 @@ const rowsOf = (page: Page, text: RegExp): Locator =>
 /** Waits until a row of the screen is this text and nothing else. */
 async function see(page: Page, row: string): Promise<void> {
   const text = row.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-  await rowsOf(page, new RegExp(`^${text}\\s*$`)).first().waitFor({ state: 'attached' })
+  await rowsOf(page, new RegExp(`^${text}\\s*$`))
+    .first()
+    .waitFor({ state: 'attached' })
 }
 
 /** A shell that can be told from what is typed: its prompt is `>`. */
@@ -45,7 +54,9 @@ async function settle(page: Page): Promise<void> {
 /** Ends what runs. The shell throws away what is typed before it has its prompt again. */
 async function interrupt(page: Page, press: () => Promise<void>): Promise<void> {
   await press()
-  await rowsOf(page, /^[^ ]*>\s*$/).first().waitFor()
+  await rowsOf(page, /^[^ ]*>\s*$/)
+    .first()
+    .waitFor()
 }
 
 async function run(page: Page, command: string): Promise<void> {
@@ -72,15 +83,20 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
 
   const sizeOf = async (name: string): Promise<number[]> => {
     await run(page, `echo ${name} $(stty size)`)
-    const text = await rowsOf(page, new RegExp(`^${name} \\d+ \\d+\\s*$`)).last().textContent()
+    const text = await rowsOf(page, new RegExp(`^${name} \\d+ \\d+\\s*$`))
+      .last()
+      .textContent()
     return (text as string).split(' ').slice(1).map(Number)
   }
-  const [rows, columns] = await sizeOf('before') as [number, number]
+  const [rows, columns] = (await sizeOf('before')) as [number, number]
   await page.setViewportSize({ width: 800, height: 500 })
   // Set in the same breath in which the server is told.
   await holds(page, 'Number.parseFloat(document.querySelector("svc-terminal .view").style.height) < 400')
   const smaller = await sizeOf('after')
-  t.ok(smaller[0] as number < rows && smaller[1] as number < columns, `the shell knows of another size: ${rows} ${columns}, ${smaller}`)
+  t.ok(
+    (smaller[0] as number) < rows && (smaller[1] as number) < columns,
+    `the shell knows of another size: ${rows} ${columns}, ${smaller}`
+  )
   await page.setViewportSize({ width: 1100, height: 700 })
 
   await run(page, 'clear; echo first-word second-word')
@@ -99,7 +115,7 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   await page.getByText(/^\d of \d$/).waitFor()
   await photograph(page, 'find')
   await page.keyboard.press('Enter')
-  t.ok(await page.locator('svc-terminal .marks .hit').count() > 0, 'hits are shown')
+  t.ok((await page.locator('svc-terminal .marks .hit').count()) > 0, 'hits are shown')
   await page.keyboard.press('Escape')
   await run(page, 'echo back again')
   await see(page, 'back again')
@@ -126,11 +142,15 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   await see(page, 'late')
 
   await run(page, "clear; printf '\\033[?1000;1006hclick\\n'; cat -v")
-  await rowsOf(page, /^click/).first().click({ position: { x: 2, y: 4 } })
+  await rowsOf(page, /^click/)
+    .first()
+    .click({ position: { x: 2, y: 4 } })
   await page.keyboard.press('Control+D')
   await run(page, '')
   await page.keyboard.press('Control+D')
-  await rowsOf(page, /\^\[\[<0;1;1M\^\[\[<0;1;1m/).first().waitFor()
+  await rowsOf(page, /\^\[\[<0;1;1M\^\[\[<0;1;1m/)
+    .first()
+    .waitFor()
   await run(page, "printf '\\033[?1000;1006l'; clear; echo back again")
   await see(page, 'back again')
 
@@ -138,10 +158,10 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   t.equal(await page.evaluate('document.activeElement.getAttribute("role")'), 'tab', 'the keyboard can leave')
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByRole('heading', { name: 'Ready for a first deployment' }).waitFor()
-  await page.getByRole('navigation', { name: 'Rooms' }).getByRole('link', { name: 'Terminal' }).click()
+  await page.getByRole('navigation', { name: 'Main navigation' }).getByRole('link', { name: 'Terminal' }).click()
   await see(page, 'back again')
 
-  await page.getByLabel('Where a new session starts').selectOption(id)
+  await page.getByLabel('Directory of a new session').selectOption(id)
   await page.getByRole('button', { name: 'New session' }).click()
   await page.getByRole('tab', { name: 'storefront' }).waitFor()
   await settle(page)
@@ -151,13 +171,16 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   await page.getByRole('tab', { name: 'a title' }).waitFor()
   t.match(await page.title(), /^a title · Terminal/)
   await run(page, 'exit 3')
-  await page.getByText('The shell has ended with exit code 3.').waitFor()
+  await page.getByText('The shell exited with code 3.').waitFor()
   await photograph(page, 'ended')
   await page.getByRole('button', { name: 'Start a new session' }).click()
   await settle(page)
   await run(page, 'echo a new one')
   await see(page, 'a new one')
-  await page.getByRole('button', { name: /^End the session/ }).last().click()
+  await page
+    .getByRole('button', { name: /^End the session/ })
+    .last()
+    .click()
   t.equal(await page.getByRole('tab').count(), 1)
   await see(page, 'back again')
 
@@ -174,9 +197,14 @@ t.test('programs look as they do in tmux, on the page too', { skip }, async t =>
   for (const name of ['vim', 'mc', 'htop']) {
     const bytes = readFileSync(new URL(`${name}.in`, fixtures))
     const [, offset, , , text] = readFileSync(new URL(`${name}.text`, fixtures), 'utf8')
-      .split(/^=== revealed\n[^]*?(?==== \d)/m)[2]?.match(/^=== (\d+) bytes, cursor (\d+) (\d+)\n([^]*)$/) as string[]
-    const wanted = cellsOfCapture(text as string, { columns: 80, rows: 24 })
-      .map(row => row.map(cell => cell.text || ' ').join('').trimEnd())
+      .split(/^=== revealed\n[^]*?(?==== \d)/m)[2]!
+      .match(/^=== (\d+) bytes, cursor (\d+) (\d+)\n([^]*)$/) as string[]
+    const wanted = cellsOfCapture(text as string, { columns: 80, rows: 24 }).map(row =>
+      row
+        .map(cell => cell.text || ' ')
+        .join('')
+        .trimEnd()
+    )
     const shown = await page.evaluate(`(async () => {
       const terminal = document.createElement('svc-terminal')
       terminal.style.cssText = 'position: fixed; inset: 0; z-index: 9; width: 900px; height: 600px'
@@ -243,13 +271,16 @@ t.test('a connection that is cut loses nothing, doubles nothing, and says so', {
   await see(page, 'row 40')
   way.cut()
   writeFileSync(go, '')
-  await page.getByText('The connection is lost; trying again.').waitFor()
+  await page.getByText('Connection lost. Reconnecting… The shell').waitFor()
   await photograph(page, 'lost')
   way.mend()
   await see(page, 'finished')
-  await page.getByText('The connection is lost; trying again.').waitFor({ state: 'detached' })
+  await page.getByText('Connection lost. Reconnecting… The shell').waitFor({ state: 'detached' })
   const rows = (await everything(page)).split('\n').filter(row => /^row \d+$/.test(row))
-  t.same(rows, Array.from({ length: 300 }, (_, index) => `row ${index + 1}`))
+  t.same(
+    rows,
+    Array.from({ length: 300 }, (_, index) => `row ${index + 1}`)
+  )
   await run(page, 'echo still here')
   await see(page, 'still here')
 })
@@ -267,10 +298,14 @@ t.test('a server without a terminal says why; a phone has room for one', { skip 
   await interrupt(page, () => page.getByRole('button', { name: 'Ctrl C' }).tap())
   await run(page, 'clear; echo on it still')
   await see(page, 'on it still')
-  t.equal(await page.evaluate('document.documentElement.scrollWidth'), onPhone.viewport?.width, 'nothing sticks out at the side')
+  t.equal(
+    await page.evaluate('document.documentElement.scrollWidth'),
+    onPhone.viewport?.width,
+    'nothing sticks out at the side'
+  )
   await stage.client.put('/api/settings', { terminal_enabled: 'false' })
   await page.reload()
-  await page.getByRole('heading', { name: 'There is no terminal on this server' }).waitFor()
+  await page.getByRole('heading', { name: 'No terminal on this server' }).waitFor()
   await photograph(page, 'none')
   t.same(watch.complaints, [])
 })
@@ -280,7 +315,10 @@ t.test('a page that is loaded again goes on with its shells; a tab that is close
   const { page, watch } = await open(t, stage.url)
   await settle(page)
   // What asks the screen for something must not be answered twice.
-  await run(page, `x=kept; stty raw -echo min 0 time 3; printf '\\033[c\\033[6n'; cat >/dev/null; stty sane; clear; echo before`)
+  await run(
+    page,
+    `x=kept; stty raw -echo min 0 time 3; printf '\\033[c\\033[6n'; cat >/dev/null; stty sane; clear; echo before`
+  )
   await see(page, 'before')
   await page.getByRole('button', { name: 'New session' }).click()
   await settle(page)
@@ -296,11 +334,15 @@ t.test('a page that is loaded again goes on with its shells; a tab that is close
   await see(page, 'before')
   await run(page, 'echo "it is $x"')
   await see(page, 'it is kept')
-  for (const key of ['Shift+ArrowUp', 'Shift+ArrowLeft', 'Shift+ArrowRight', 'Shift+ArrowRight']) await page.keyboard.press(key)
+  for (const key of ['Shift+ArrowUp', 'Shift+ArrowLeft', 'Shift+ArrowRight', 'Shift+ArrowRight'])
+    await page.keyboard.press(key)
   await page.keyboard.press('Control+Shift+C')
   await holds(page, `navigator.clipboard.readText().then(text => text === ' is kept\\n>')`)
   t.equal(await rowsOf(page, /\[\?|\dR/).count(), 0, 'no answer was typed into the shell')
-  await page.getByRole('button', { name: /^End the session/ }).first().click()
+  await page
+    .getByRole('button', { name: /^End the session/ })
+    .first()
+    .click()
   await page.reload()
   await page.getByRole('tab').first().waitFor()
   await see(page, 'it is second')

@@ -6,16 +6,16 @@ import { zipOf } from '../support/zip.js'
 import { pageTable } from '../../www/page-table.js'
 
 /*
- * A walk through every screen of the panel: the addresses come from the page table, and the server has something of everything,
- * with names that are longer than any screen is wide.
+ * A walk through every screen of the panel: the addresses come from the page table, and the server has something of
+ * everything, with names that are longer than any screen is wide.
  */
 
 /** The paths of the page table, with their parameters; a new page is walked without being named here. */
-export const paths = pageTable.map(({ path }) => path)
-  .filter(path => path !== 'login')
+export const paths = pageTable.map(({ path }) => path).filter(path => path !== 'login')
 
 /** A text without a place to break it. */
-const unbroken = (start: string, length: number): string => start + 'abcdefghij'.repeat(20).slice(0, length - start.length)
+const unbroken = (start: string, length: number): string =>
+  start + 'abcdefghij'.repeat(20).slice(0, length - start.length)
 
 const name = '店面-a-name-that-goes-on-for-rather-long-so-that-it-has-to-be-cut-somewhere'
 
@@ -51,19 +51,34 @@ export interface Furnished {
 const commit = (digit: string): string => digit.repeat(40)
 
 const provenance = {
-  commit: commit('a'), branch: names.branch, tag: null, author: names.author, subject: names.subject, dirty: true,
+  commit: commit('a'),
+  branch: names.branch,
+  tag: null,
+  author: names.author,
+  subject: names.subject,
+  dirty: true,
   repository: `https://git.example/${'team/'.repeat(20)}shop.git`,
-  ci: { system: 'GitHub Actions', run: '42', url: 'https://git.example/team/shop/actions/runs/9000', actor: names.actor }
+  ci: {
+    system: 'GitHub Actions',
+    run: '42',
+    url: 'https://git.example/team/shop/actions/runs/9000',
+    actor: names.actor
+  }
 }
 
-/** Gives a server something of everything: projects, labels, deployments of every kind, log files, variables, targets. */
+/**
+ * Gives a server something of everything: projects, labels, deployments of every kind, log files, variables, targets.
+ */
 export async function furnish(stage: Stage): Promise<Furnished> {
   const { client } = stage
   const category = (await client.post('/api/categories', { name: names.category, color: 'pink' })).body.category
   const tag = (await client.post('/api/tags', { name: names.tag, color: 'green' })).body.tag
   const second = (await client.post('/api/tags', { name: '二', color: 'blue' })).body.tag
   const project = await stage.createProject('storefront', {
-    name: names.project, categoryId: category.id, tagIds: [tag.id, second.id], description: '给客户的店面'
+    name: names.project,
+    categoryId: category.id,
+    tagIds: [tag.id, second.id],
+    description: '给客户的店面'
   })
   const other = await stage.createProject('other', { name: names.plain })
   const logs = ['access.log', 'error.log'].map(file => join(stage.sites, file))
@@ -72,25 +87,48 @@ export async function furnish(stage: Stage): Promise<Furnished> {
   for (const log of logs) writeFileSync(log, Array.from({ length: 500 }, (_, number) => line(number)).join(''))
   const items = logs.map((filePath, index) => ({ filePath, label: index === 0 ? names.label : '错误' }))
   const sources = await client.post(`/api/projects/${project.id}/log-sources`, { items })
-  const variables = [{ name: names.variable, value: 'x'.repeat(200) }, { name: names.secret, value: 'correct-horse', secret: true }]
+  const variables = [
+    { name: names.variable, value: 'x'.repeat(200) },
+    { name: names.secret, value: 'correct-horse', secret: true }
+  ]
   await client.put(`/api/projects/${project.id}/variables`, { variables })
-  await client.post('/api/notification-targets', { name: names.target, url: 'https://hooks.slack.com/services/T0/B0/x', enabled: false })
+  await client.post('/api/notification-targets', {
+    name: names.target,
+    url: 'https://hooks.slack.com/services/T0/B0/x',
+    enabled: false
+  })
 
-  const deploy = async (to: { id: string; token: string }, version: number, fields: Array<[string, string]> = []): Promise<string> => {
-    const bytes = await zipOf({ 'index.html': `<h1>${version}</h1>`, 'assets/site.css': 'h1 { color: red }', [`only-${version}.txt`]: 'x' })
-    const { headers } = await stage.as(to.token).upload([['projectId', to.id], ...fields, ['file', { filename: 'site.zip', bytes }]])
+  const deploy = async (
+    to: { id: string; token: string },
+    version: number,
+    fields: Array<[string, string]> = []
+  ): Promise<string> => {
+    const bytes = await zipOf({
+      'index.html': `<h1>${version}</h1>`,
+      'assets/site.css': 'h1 { color: red }',
+      [`only-${version}.txt`]: 'x'
+    })
+    const { headers } = await stage
+      .as(to.token)
+      .upload([['projectId', to.id], ...fields, ['file', { filename: 'site.zip', bytes }]])
     return String(headers['x-svc-deploy-id'])
   }
   const live = await deploy(project, 1, [['provenance', JSON.stringify(provenance)]])
   await deploy(other, 1, [['message', '第一次']])
   await client.put(`/api/projects/${project.id}`, { postDeployScript: 'echo "one line"; exit 3' })
   const failed = await deploy(project, 2, [['provenance', JSON.stringify({ ...provenance, commit: commit('b') })]])
-  const addresses = paths.map(path => path
-    .replace('projects/:id', `projects/${project.id}`)
-    .replace('deployments/:id', `deployments/${failed}`)
-    .replace(':sourceId', sources.body.items?.[0]?.id ?? ''))
+  const addresses = paths.map(path =>
+    path
+      .replace('projects/:id', `projects/${project.id}`)
+      .replace('deployments/:id', `deployments/${failed}`)
+      .replace(':sourceId', sources.body.items?.[0]?.id ?? '')
+  )
   return {
-    stage, projectId: project.id, live, failed, addresses,
+    stage,
+    projectId: project.id,
+    live,
+    failed,
+    addresses,
     async startWaiting() {
       await client.put(`/api/projects/${other.id}`, { preDeployScript: 'echo waiting; exec sleep 600' })
       const form = new FormData()
@@ -115,7 +153,8 @@ export const lostAddress = 'nothing/is/here'
 
 /** Shows a screen from within the panel, from a page that has nothing in common with it. */
 export const change: Open = async (page, url, address) => {
-  const go = (to: string) => page.evaluate(`history.pushState(null, '', ${JSON.stringify(to)}), dispatchEvent(new PopStateEvent('popstate'))`)
+  const go = (to: string) =>
+    page.evaluate(`history.pushState(null, '', ${JSON.stringify(to)}), dispatchEvent(new PopStateEvent('popstate'))`)
   await go(`${url}/${lostAddress}`)
   await page.locator('svc-page-lost').waitFor()
   if (address === lostAddress) return

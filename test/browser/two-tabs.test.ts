@@ -9,10 +9,10 @@ import { isWithin, openDuring, phone, photographer } from './stage.js'
 const { browser, skip } = await startChromium(t)
 
 const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true })
-const question = (page: Page) => page.getByRole('dialog', { name: 'Changed by somebody else' })
+const question = (page: Page) => page.getByRole('dialog', { name: 'Changed elsewhere' })
 
 /** Chooses a value in the question. */
-async function choose(page: Page, field: string, whose: 'Yours' | 'On the server now'): Promise<void> {
+async function choose(page: Page, field: string, whose: 'Yours' | 'On the server'): Promise<void> {
   await question(page).getByRole('group', { name: field, exact: true }).getByRole('radio', { name: whose }).check()
 }
 
@@ -48,17 +48,25 @@ t.test('the settings of a project', { skip }, async t => {
   await one.page.getByText('Saved', { exact: true }).waitFor()
   await save(two.page).click()
   await question(two.page).waitFor()
-  t.same(await question(two.page).locator('pre').allTextContents(), ['Two', 'One', 'echo two\necho 2', 'echo one'], 'both values of both fields')
-  t.match(await kept(), { description: 'One', postDeployScript: 'echo one' }, 'nothing is overwritten before the answer')
+  t.same(
+    await question(two.page).locator('pre').allTextContents(),
+    ['Two', 'One', 'echo two\necho 2', 'echo one'],
+    'both values of both fields'
+  )
+  t.match(
+    await kept(),
+    { description: 'One', postDeployScript: 'echo one' },
+    'nothing is overwritten before the answer'
+  )
   t.ok(await question(two.page).getByRole('button', { name: 'Save', exact: true }).isDisabled())
   await photograph(two.page, 'project-desktop')
   await two.page.setViewportSize(phone)
   await photograph(two.page, 'project-phone')
   t.ok(await isWithin(two.page))
-  await question(two.page).getByRole('button', { name: 'Back to the form' }).click()
+  await question(two.page).getByRole('button', { name: 'Back to form' }).click()
   t.equal(await two.page.getByLabel('Description').inputValue(), 'Two', 'what was typed stays')
   await save(two.page).click()
-  await choose(two.page, 'Description', 'On the server now')
+  await choose(two.page, 'Description', 'On the server')
   await choose(two.page, 'Post-deploy script', 'Yours')
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
   await two.page.getByText('Saved', { exact: true }).waitFor()
@@ -73,7 +81,7 @@ t.test('the settings of the server, with events as check boxes', { skip }, async
   const stage = await startServer(t)
   const open = async () => {
     const opened = await openDuring(t, browser, stage.url, 'settings')
-    await opened.page.getByLabel('Archives kept').waitFor()
+    await opened.page.getByLabel('Archives to keep').waitFor()
     return opened
   }
   const [one, two] = [await open(), await open()]
@@ -82,21 +90,25 @@ t.test('the settings of the server, with events as check boxes', { skip }, async
   const events = (page: Page) => page.getByRole('group', { name: 'Events', exact: true }).getByRole('checkbox')
   t.same(await Promise.all((await events(one.page).all()).map(box => box.isChecked())), [true, true])
   await events(one.page).first().uncheck()
-  await one.page.getByLabel('Archives kept').fill('5')
+  await one.page.getByLabel('Archives to keep').fill('5')
   await photograph(one.page, 'settings-desktop')
   await save(one.page).click()
   await one.page.getByText('Saved', { exact: true }).waitFor()
   t.match(await kept(), { webhook_events: 'deploy_failure', keep_archives: '5' })
 
-  await two.page.getByLabel('Time for a script').fill('60')
-  await two.page.getByLabel('Archives kept').fill('7')
+  await two.page.getByLabel('Script timeout').fill('60')
+  await two.page.getByLabel('Archives to keep').fill('7')
   await save(two.page).click()
   await question(two.page).waitFor()
   t.same(await question(two.page).locator('pre').allTextContents(), ['7', '5'])
-  await choose(two.page, 'Archives kept', 'Yours')
+  await choose(two.page, 'Archives to keep', 'Yours')
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
   await two.page.getByText('Saved', { exact: true }).waitFor()
-  t.match(await kept(), { webhook_events: 'deploy_failure', keep_archives: '7', script_timeout: '60' }, 'the events of the other tab stay')
+  t.match(
+    await kept(),
+    { webhook_events: 'deploy_failure', keep_archives: '7', script_timeout: '60' },
+    'the events of the other tab stay'
+  )
   await two.page.getByText(/not saved yet/).waitFor({ state: 'detached' })
   t.same(await Promise.all((await events(two.page).all()).map(box => box.isChecked())), [false, true], 'and are shown')
   t.match(two.watch.complaints.splice(0), [/412/])
@@ -105,7 +117,8 @@ t.test('the settings of the server, with events as check boxes', { skip }, async
 t.test('labels and notification targets', { skip }, async t => {
   const stage = await startServer(t)
   await stage.client.post('/api/tags', { name: 'Live' })
-  const target = (await stage.client.post('/api/notification-targets', { name: 'Us', url: 'http://127.0.0.1:9/hook' })).body.target
+  const target = (await stage.client.post('/api/notification-targets', { name: 'Us', url: 'http://127.0.0.1:9/hook' }))
+    .body.target
   const labels = await openDuring(t, browser, stage.url, 'labels')
   await labels.page.getByRole('button', { name: 'Change Live' }).click()
   const form = labels.page.getByRole('dialog').locator('form').first()
@@ -133,5 +146,8 @@ t.test('labels and notification targets', { skip }, async t => {
   await question(page).getByRole('button', { name: 'Save', exact: true }).click()
   await fields.waitFor({ state: 'detached' })
   const { items } = (await stage.client.get('/api/notification-targets')).body
-  t.match(items.find(({ id }: { id: string }) => id === target.id), { name: 'Mine', enabled: false })
+  t.match(
+    items.find(({ id }: { id: string }) => id === target.id),
+    { name: 'Mine', enabled: false }
+  )
 })

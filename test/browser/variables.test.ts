@@ -21,8 +21,13 @@ const section = (page: Page) => page.locator('svc-variables')
 
 async function someVariables(stage: Stage, { id }: Project): Promise<void> {
   const variables = [
-    { name: 'DATABASE_PASSWORD', value: secret, secret: true }, { name: 'EMPTY', value: '' }, { name: 'GREETING', value: 'hello\nyou' },
-    { name: 'A_NAME_THAT_IS_LONGER_THAN_A_PHONE_IS_WIDE_AND_GOES_ON', value: `https://example.com/${'a-long-address/'.repeat(12)}` }
+    { name: 'DATABASE_PASSWORD', value: secret, secret: true },
+    { name: 'EMPTY', value: '' },
+    { name: 'GREETING', value: 'hello\nyou' },
+    {
+      name: 'A_NAME_THAT_IS_LONGER_THAN_A_PHONE_IS_WIDE_AND_GOES_ON',
+      value: `https://example.com/${'a-long-address/'.repeat(12)}`
+    }
   ]
   await stage.client.put(`/api/projects/${id}/variables`, { variables })
 }
@@ -32,9 +37,9 @@ t.test('variables are added, changed, pasted and deleted, with the keyboard alon
   const project = await stage.createProject('storefront')
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}/settings`, stillDesktop)
   await section(page).getByText('No variables yet.').waitFor()
-  await section(page).getByText('whoever has the deploy token can read secrets').waitFor()
+  await section(page).getByText('anyone with the deploy token can read secrets').waitFor()
 
-  await section(page).getByRole('button', { name: 'Add a variable' }).press('Enter')
+  await section(page).getByRole('button', { name: 'Add variable' }).press('Enter')
   await page.keyboard.type('PATH')
   await page.keyboard.press('Tab')
   await page.keyboard.type(secret)
@@ -55,33 +60,37 @@ t.test('variables are added, changed, pasted and deleted, with the keyboard alon
   t.match(await variablesOf(stage, project), [{ name: 'DATABASE_PASSWORD', value: null, secret: true }])
 
   await section(page).getByRole('button', { name: 'Change DATABASE_PASSWORD' }).click()
-  await page.getByRole('dialog').getByText('Empty: the value stays as it is.').waitFor()
+  await page.getByRole('dialog').getByText('Leave empty to keep the value.').waitFor()
   t.equal(await page.getByLabel('Value').inputValue(), '')
   await photograph(page, 'edit')
   const before = await variablesOf(stage, project)
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-  await page.getByText('DATABASE_PASSWORD is set').waitFor()
+  await page.getByText('DATABASE_PASSWORD saved').waitFor()
   t.same(await variablesOf(stage, project), before, 'nothing was given, so nothing changed')
   await section(page).getByRole('button', { name: 'Change DATABASE_PASSWORD' }).click()
   await page.getByRole('dialog').getByLabel('Secret').uncheck()
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-  await page.locator('#variable-value-error').getByText('to make it plain, give its value').waitFor()
+  await page.locator('#variable-value-error').getByText('to make it a plain variable, set its value').waitFor()
   t.match(watch.complaints.splice(0), [/400.*variables/])
   await page.getByLabel('Value').fill('no longer secret')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await section(page).getByText('no longer secret').waitFor()
   t.match(await variablesOf(stage, project), [{ name: 'DATABASE_PASSWORD', value: 'no longer secret', secret: false }])
 
-  await section(page).getByRole('button', { name: 'Paste a .env file' }).click()
-  await page.getByLabel('Lines like NAME=value').fill('nothing')
+  await section(page).getByRole('button', { name: 'Paste .env file' }).click()
+  await page.getByLabel('Lines of the form NAME=value').fill('nothing')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await page.locator('#variable-dotenv-error').waitFor()
   t.match(watch.complaints.splice(0), [/400.*variables/])
-  await page.getByLabel('Lines like NAME=value').fill('# the shop\nPORT=8080\nexport GREETING="hello\\nyou"\n')
+  await page.getByLabel('Lines of the form NAME=value').fill('# the shop\nPORT=8080\nexport GREETING="hello\\nyou"\n')
   await photograph(page, 'paste')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await section(page).getByText('8080').waitFor()
-  t.match(await variablesOf(stage, project), [{ name: 'DATABASE_PASSWORD' }, { name: 'GREETING', value: 'hello\nyou' }, { name: 'PORT', value: '8080' }])
+  t.match(await variablesOf(stage, project), [
+    { name: 'DATABASE_PASSWORD' },
+    { name: 'GREETING', value: 'hello\nyou' },
+    { name: 'PORT', value: '8080' }
+  ])
 
   await section(page).getByRole('button', { name: 'Delete PORT' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
@@ -94,17 +103,20 @@ t.test('script settings are kept, and refused at their fields', { skip }, async 
   const stage = await startServer(t)
   const project = await stage.createProject('storefront', { allowClientScripts: false })
   await someVariables(stage, project)
-  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}/settings`, { ...stillDesktop, colorScheme: 'dark' })
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}/settings`, {
+    ...stillDesktop,
+    colorScheme: 'dark'
+  })
   await section(page).getByText('the deploy token alone cannot read a secret').waitFor()
-  await page.getByLabel('Shell of the scripts').fill('zsh')
-  await page.getByLabel('Time limit of a script, in seconds').fill('60')
-  await page.getByLabel('Working directory of the scripts').fill('apps/web')
+  await page.getByLabel('Script shell').fill('zsh')
+  await page.getByLabel('Script timeout, in seconds').fill('60')
+  await page.getByLabel('Script working directory').fill('apps/web')
   await page.getByLabel('Umask').fill('027')
   const save = page.locator('svc-project-form').getByRole('button', { name: 'Save' })
   await save.click()
   await page.locator('#project-scriptShell-error').waitFor()
   t.match(watch.complaints.splice(0), [/400.*projects/])
-  await page.getByLabel('Shell of the scripts').fill('/bin/bash')
+  await page.getByLabel('Script shell').fill('/bin/bash')
   await save.click()
   await page.getByText('Saved', { exact: true }).waitFor()
   const fields = { scriptShell: '/bin/bash', scriptTimeoutSeconds: 60, scriptDirectory: 'apps/web', umask: '027' }
@@ -119,7 +131,11 @@ t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   await someVariables(stage, project)
-  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}/settings`, { ...onPhone, locale: 'zh-CN', reducedMotion: 'reduce' })
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}/settings`, {
+    ...onPhone,
+    locale: 'zh-CN',
+    reducedMotion: 'reduce'
+  })
   await section(page).getByText('DATABASE_PASSWORD').waitFor()
   t.same(await survey(page), [], 'readable and named')
   t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'nothing sticks out')

@@ -9,7 +9,8 @@ import { desktop, giveSession } from './stage.js'
 
 /*
  * What every page costs: requests and bytes from an empty cache, the time until its contents are seen at a latency of
- * 200 ms, and the same for a reload. Requests and bytes have a budget; times depend on the machine and are only printed.
+ * 200 ms, and the same for a reload. Requests and bytes have a budget; times depend on the machine and are only
+ * printed.
  */
 const maxRequests = 30
 const maxBytes = 120 * 1024
@@ -26,7 +27,10 @@ interface Cost {
 t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('shop')
-  const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': '<p>hello</p>' }) }]])
+  const reply = await stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': '<p>hello</p>' }) }]
+  ])
   const deployId = reply.headers['x-svc-deploy-id'] as string
   const log = join(stage.sites, 'shop.log')
   writeFileSync(log, 'a line\n')
@@ -39,7 +43,11 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
     { path: `projects/${shop.id}/files`, contents: page => page.getByText('index.html').first() },
     { path: `projects/${shop.id}/settings`, contents: page => page.getByLabel('Pre-deploy script') },
     { path: `projects/${shop.id}/logs`, contents: page => page.getByText('shop.log').first() },
-    { path: `projects/${shop.id}/logs/${body.items[0].id}`, contents: page => page.locator('svc-log').first(), isOpenLog: true },
+    {
+      path: `projects/${shop.id}/logs/${body.items[0].id}`,
+      contents: page => page.locator('svc-log').first(),
+      isOpenLog: true
+    },
     { path: 'logs', contents: page => page.getByRole('heading').first() },
     { path: 'deployments', contents: page => page.locator('svc-deployments a').first() },
     { path: `deployments/${deployId}`, contents: page => page.locator('svc-steps').first() },
@@ -59,7 +67,12 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
     if (path !== 'login') await giveSession(context, stage.url)
     const wire = await context.newCDPSession(page)
     await wire.send('Network.enable')
-    await wire.send('Network.emulateNetworkConditions', { offline: false, latency: latencyMs, downloadThroughput: -1, uploadThroughput: -1 })
+    await wire.send('Network.emulateNetworkConditions', {
+      offline: false,
+      latency: latencyMs,
+      downloadThroughput: -1,
+      uploadThroughput: -1
+    })
     const measure = async (go: () => Promise<unknown>): Promise<Cost> => {
       watch.reset()
       const fromMs = performance.now()

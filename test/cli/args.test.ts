@@ -1,5 +1,6 @@
 import t from 'tap'
-import { parseArgs, wordsOf, type OperandTable, type OptionTable } from '../../lib/cli/args.js'
+import { parseArgs, wordsOf } from '../../lib/cli/args.js'
+import type { OperandTable, OptionTable } from '../../lib/cli/option-table.js'
 import { Refusal } from '../../lib/base/refusal.js'
 
 const options: OptionTable = {
@@ -74,29 +75,32 @@ for (const [line, expected, words = ['a']] of good) {
 
 const bad: Array<[line: string, sentence: string]> = [
   ['', '<first> is missing: the first'],
-  ['a b c', 'unexpected word "c": only 2 words are expected'],
-  ['--folow a', 'unknown option "--folow": did you mean "--follow"?'],
-  ['--bultin a', 'unknown option "--bultin"'],
-  ['--no-bultin a', 'unknown option "--no-bultin": did you mean "--no-builtin"?'],
-  ['--helpp a', 'unknown option "--helpp": did you mean "--help"?'],
-  ['--constructor a', 'unknown option "--constructor"'],
-  ['-x a', 'unknown option "-x"'],
-  ['-fx a', 'unknown option "-x"'],
-  ['--no-token a', 'unknown option "--no-token"'],
+  ['a b c', 'Unexpected argument "c": this command accepts only 2 arguments'],
+  ['--folow a', 'Unknown option "--folow": did you mean "--follow"?'],
+  ['--bultin a', 'Unknown option "--bultin"'],
+  ['--no-bultin a', 'Unknown option "--no-bultin": did you mean "--no-builtin"?'],
+  ['--helpp a', 'Unknown option "--helpp": did you mean "--help"?'],
+  ['--constructor a', 'Unknown option "--constructor"'],
+  ['-x a', 'Unknown option "-x"'],
+  ['-fx a', 'Unknown option "-x"'],
+  ['--no-token a', 'Unknown option "--no-token"'],
   ['a --token', '--token needs a value: the token'],
   ['a -m', '--message needs a value: what it is about'],
-  ['--token --follow a', '--token needs a value: "--follow" is itself an option (write --token=--follow to mean it)'],
-  ['--token -f a', '--token needs a value: "-f" is itself an option (write --token=-f to mean it)'],
+  [
+    '--token --follow a',
+    '--token needs a value: "--follow" is itself an option (write --token=--follow to pass it as the value)'
+  ],
+  ['--token -f a', '--token needs a value: "-f" is itself an option (write --token=-f to pass it as the value)'],
   [
     '--token --no-builtin a',
-    '--token needs a value: "--no-builtin" is itself an option (write --token=--no-builtin to mean it)'
+    '--token needs a value: "--no-builtin" is itself an option (write --token=--no-builtin to pass it as the value)'
   ],
   ['--follow=perhaps a', '--follow is a switch: "perhaps" is neither "true" nor "false"'],
-  ['--limit 0 a', '--limit cannot be "0": it is a whole number from 1 to 50'],
-  ['--limit 51 a', '--limit cannot be "51": it is a whole number from 1 to 50'],
-  ['--limit 5x a', '--limit cannot be "5x": it is a whole number from 1 to 50'],
-  ['--limit=-1 a', '--limit cannot be "-1": it is a whole number from 1 to 50'],
-  ['--store cloud a', '--store cannot be "cloud": it is one of global, local']
+  ['--limit 0 a', '--limit cannot be "0": it must be a whole number from 1 to 50'],
+  ['--limit 51 a', '--limit cannot be "51": it must be a whole number from 1 to 50'],
+  ['--limit 5x a', '--limit cannot be "5x": it must be a whole number from 1 to 50'],
+  ['--limit=-1 a', '--limit cannot be "-1": it must be a whole number from 1 to 50'],
+  ['--store cloud a', '--store cannot be "cloud": choose one of global, local']
 ]
 
 for (const [line, sentence] of bad) {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { defineCommand } from '../../lib/cli/command.js'
-import { renderCommand, renderOverview, shownFlag } from '../../lib/cli/help.js'
+import { renderCommand, renderOverview } from '../../lib/cli/help.js'
+import { shownFlag } from '../../lib/cli/option-table.js'
 
 const command = defineCommand({
   operands: { deployId: { required: true, help: 'the deployment' }, other: { help: 'another one' } },
@@ -41,7 +42,7 @@ t.test('renderCommand makes the page of a command from its tables', async t => {
       /^ {26}[ andso]+$/,
       /^ {26}[ andso]+ {1,2}\(repeatable\)$/,
       '  --store <global|local>  where it is kept (default global)',
-      '  -h, --help              this page',
+      '  -h, --help              show this page',
       '',
       'More to know.',
       '',
@@ -66,11 +67,19 @@ t.test('renderOverview names every command below the heading of its group, in th
 })
 
 t.test('renderCommand fits 80 columns and keeps an option with its value', async t => {
-  const page = renderCommand({ name: 'go', summary: 'go' }, {
-    ...command,
-    details: `${'A long line of words. '.repeat(6)}\nThe same paragraph.\n\nAnother.`,
-    examples: [[`go --one "a value with spaces" --two ${'v'.repeat(20)} --three three --four`, 'what it does '.repeat(9).trim()]]
-  })
+  const page = renderCommand(
+    { name: 'go', summary: 'go' },
+    {
+      ...command,
+      details: `${'A long line of words. '.repeat(6)}\nThe same paragraph.\n\nAnother.`,
+      examples: [
+        [
+          `go --one "a value with spaces" --two ${'v'.repeat(20)} --three three --four`,
+          'what it does '.repeat(9).trim()
+        ]
+      ]
+    }
+  )
   for (const line of page.split('\n')) t.ok(line.length <= 80, line)
   t.match(page, / {2}svc go --one "a value with spaces" --two v{20} \\\n {4}--three three --four\n {6}what it does/)
   t.match(page, /The same paragraph\.\n\nAnother\.\n/)

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { flagsOf, followLine, projectHint } from '../../lib/cli/hints.js'
-import { commands } from '../../lib/cli/main.js'
+import { commands } from '../../lib/cli/command-table.js'
 import { svc } from '../support/svc.js'
 
 const row = { type: 'text', help: '' } as const
@@ -19,24 +19,44 @@ t.test('no complaint of a command suggests an option that the command has not', 
     'an empty directory': {},
     'two environments': { 'svc.config.a.json': file, 'svc.config.b.json': file },
     'no server': { 'svc.config.json': file, 'index.html': 'x' },
-    'no token': { 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: 'http://127.0.0.1:1' }), 'index.html': 'x' },
+    'no token': {
+      'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: 'http://127.0.0.1:1' }),
+      'index.html': 'x'
+    },
     'a token of another server': {
       'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: 'http://127.0.0.1:1' }),
       '.svc': { 'config.json': JSON.stringify({ token: 'x', projectToken: { proj_1: 'y' } }) }
     }
   }
-  const lines = [['build'], ['push'], ['status'], ['rollback'], ['rollback', '--yes'], ['list'], ['logs', 'dep_1'], ['cancel', 'dep_1'], ['doctor'], ['config'], ['init']]
+  const lines = [
+    ['build'],
+    ['push'],
+    ['status'],
+    ['rollback'],
+    ['rollback', '--yes'],
+    ['list'],
+    ['logs', 'dep_1'],
+    ['cancel', 'dep_1'],
+    ['doctor'],
+    ['config'],
+    ['init']
+  ]
   for (const [place, files] of Object.entries(places)) {
     const cwd = t.testdir(files as never)
-    await Promise.all(lines.map(async words => {
-      const { command } = await commands.find(({ name }) => name === words[0])!.load()
-      const { stdout, stderr } = await svc(words, { cwd })
-      // What it says of other commands is theirs.
-      const own = (stdout + stderr).replace(/"svc [^"]*"/g, '')
-      for (const [named] of own.matchAll(/--[a-z][a-z-]+/g)) {
-        t.ok(named === '--help' || Object.hasOwn(command.options, named.slice(2)), `${words.join(' ')} in ${place}: ${named}`)
-      }
-    }))
+    await Promise.all(
+      lines.map(async words => {
+        const { command } = await commands.find(({ name }) => name === words[0])!.load()
+        const { stdout, stderr } = await svc(words, { cwd })
+        // What it says of other commands is theirs.
+        const own = (stdout + stderr).replace(/"svc [^"]*"/g, '')
+        for (const [named] of own.matchAll(/--[a-z][a-z-]+/g)) {
+          t.ok(
+            named === '--help' || Object.hasOwn(command.options, named.slice(2)),
+            `${words.join(' ')} in ${place}: ${named}`
+          )
+        }
+      })
+    )
   }
 })
 
@@ -44,7 +64,10 @@ t.test('followLine repeats what reaches the same project, never a token', async 
   t.equal(followLine('dep_1'), 'svc logs -f dep_1')
   t.equal(followLine(null), 'svc status')
   const given = { env: 'live', server: 'https://a.test/b', project: 'proj_1', token: 'secret' }
-  t.equal(followLine('dep_1', given), 'svc logs -f dep_1 --env live --server https://a.test/b --project proj_1 --token -')
+  t.equal(
+    followLine('dep_1', given),
+    'svc logs -f dep_1 --env live --server https://a.test/b --project proj_1 --token -'
+  )
   t.equal(followLine(null, given), 'svc status proj_1 --env live --server https://a.test/b --token -')
   t.equal(followLine('dep_1', { env: "it's" }), `svc logs -f dep_1 --env 'it'\\''s'`)
 })

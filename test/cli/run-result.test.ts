@@ -1,13 +1,20 @@
 import t from 'tap'
 import { Refusal } from '../../lib/base/refusal.js'
-import { Interrupted } from '../../lib/cli/prompt.js'
+import { Interrupted } from '../../lib/cli/terminal/prompt.js'
 import { failedResult, nothingKnown, pageOf } from '../../lib/cli/run-result.js'
 
 t.test('a failure keeps what is known, and has a code', async t => {
   const known = { ...nothingKnown(), projectId: 'proj_a', message: 'm' }
   t.strictSame(failedResult(new Refusal('forbidden', 'other_project', 'No'), known), {
-    deployId: null, status: 'failed', duration: null, url: null, error: { code: 'other_project', message: 'No' }, projectId: 'proj_a', message: 'm',
-    provenance: null, deployment: null
+    deployId: null,
+    status: 'failed',
+    duration: null,
+    url: null,
+    error: { code: 'other_project', message: 'No' },
+    projectId: 'proj_a',
+    message: 'm',
+    provenance: null,
+    deployment: null
   })
   const cases: Array<[unknown, code: string, message: string]> = [
     [Object.assign(new Error('gone'), { code: 'ENOENT' }), 'ENOENT', 'gone'],

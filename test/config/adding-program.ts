@@ -1,4 +1,7 @@
-/* Adds one to a number in config.json, again and again, and says so each time; before each time, it leaves a lock that no process has. */
+/*
+ * Adds one to a number in config.json repeatedly, and prints a line each time. Before each change, it creates a lock of
+ * a process that does not exist.
+ */
 import { writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

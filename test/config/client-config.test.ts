@@ -9,40 +9,45 @@ import {
   selectEnvironment,
   writeClientConfig
 } from '../../lib/config/client-config.js'
+import { configSays } from '../support/sentences/config.js'
+import { matching } from '../support/sentences/matching.js'
 
-t.test('every key of a configuration file is checked, and a complaint names file and key', async t => {
+t.test('refuses a wrong value of every key and names file and key', async t => {
   const table: Array<[json: unknown, code: string, sentence: string]> = [
-    [{}, 'invalid_config', 'svc.config.json: projectId is missing: it is the id that "svc list" shows'],
-    [{ projectId: 1 }, 'invalid_config', 'projectId must be a text that is not empty'],
-    [{ projectId: ' ' }, 'invalid_config', 'projectId must be a text that is not empty'],
-    [{ projectId: 'p', outputDir: 1 }, 'invalid_config', 'outputDir must be a text'],
-    [{ projectId: 'p', files: 'dist' }, 'invalid_config', 'files must be a list of texts'],
-    [{ projectId: 'p', files: ['a', 'b', 3] }, 'invalid_config', 'files[2] must be a text'],
-    [{ projectId: 'p', ignore: [''] }, 'invalid_config', 'ignore[0] must be a text that is not empty'],
-    [{ projectId: 'p', ignoreBuiltin: 'yes' }, 'invalid_config', 'ignoreBuiltin must be true or false'],
-    [{ projectId: 'p', serverUrl: 'deploy.example.com' }, 'invalid_config', 'serverUrl must be an address like'],
-    [{ projectId: 'p', serverUrl: 'ftp://x' }, 'invalid_config', 'serverUrl must be an address like'],
-    [{ projectId: 'p', env: [] }, 'invalid_config', 'env must be an object of texts'],
-    [{ projectId: 'p', env: { PORT: 80 } }, 'invalid_config', 'env.PORT must be a text: write it in quotes'],
-    [{ projectId: 'p', env: { 'A B': '' } }, 'invalid_config', 'env.A B is no name of a variable'],
-    [{ projectId: 'p', preDeploy: false }, 'invalid_config', 'preDeploy must be a text'],
-    [{ projectId: 'p', postDeploy: [] }, 'invalid_config', 'postDeploy must be a text'],
-    [{ projectId: 'p', postDeployAsync: 'true' }, 'invalid_config', 'postDeployAsync must be true or false'],
-    [{ projectId: 'p', token: 'secret' }, 'token_in_config', '"token" must not be here: the file is shared and must not contain a deploy token'],
-    [{ projectId: 'p', deployToken: 'secret' }, 'token_in_config', 'must not contain a deploy token'],
-    [{ projectId: 'p', SVC_DEPLOY_TOKEN: 'secret' }, 'token_in_config', 'must not contain a deploy token'],
-    [[], 'broken_config', 'must hold a JSON object']
+    [{}, 'invalid_config', configSays.projectIdMissing],
+    [{ projectId: 1 }, 'invalid_config', `projectId${configSays.mustBeFilledText}`],
+    [{ projectId: ' ' }, 'invalid_config', `projectId${configSays.mustBeFilledText}`],
+    [{ projectId: 'p', outputDir: 1 }, 'invalid_config', `outputDir${configSays.mustBeFilledText}`],
+    [{ projectId: 'p', files: 'dist' }, 'invalid_config', `files${configSays.mustBeTexts}`],
+    [{ projectId: 'p', files: ['a', 'b', 3] }, 'invalid_config', `files[2]${configSays.mustBeFilledText}`],
+    [{ projectId: 'p', ignore: [''] }, 'invalid_config', `ignore[0]${configSays.mustBeFilledText}`],
+    [{ projectId: 'p', ignoreBuiltin: 'yes' }, 'invalid_config', `ignoreBuiltin${configSays.mustBeSwitch}`],
+    [{ projectId: 'p', serverUrl: 'deploy.example.com' }, 'invalid_config', `serverUrl${configSays.mustBeAddress}`],
+    [{ projectId: 'p', serverUrl: 'ftp://x' }, 'invalid_config', `serverUrl${configSays.mustBeAddress}`],
+    [{ projectId: 'p', env: [] }, 'invalid_config', `env${configSays.mustBeTextMap}`],
+    [{ projectId: 'p', env: { PORT: 80 } }, 'invalid_config', `env.PORT${configSays.mustBeQuoted}`],
+    [{ projectId: 'p', env: { 'A B': '' } }, 'invalid_config', `env.A B${configSays.noVariableName}`],
+    [{ projectId: 'p', preDeploy: false }, 'invalid_config', `preDeploy${configSays.mustBeText}`],
+    [{ projectId: 'p', postDeploy: [] }, 'invalid_config', `postDeploy${configSays.mustBeText}`],
+    [{ projectId: 'p', postDeployAsync: 'true' }, 'invalid_config', `postDeployAsync${configSays.mustBeSwitch}`],
+    [{ projectId: 'p', token: 'secret' }, 'token_in_config', configSays.tokenInConfig],
+    [{ projectId: 'p', deployToken: 'secret' }, 'token_in_config', configSays.tokenInConfig],
+    [{ projectId: 'p', SVC_DEPLOY_TOKEN: 'secret' }, 'token_in_config', configSays.tokenInConfig],
+    [[], 'broken_config', configSays.notAnObject]
   ]
   for (const [json, code, sentence] of table) {
     const directory = t.testdir({ 'svc.config.json': JSON.stringify(json) })
-    const error = await readClientConfig(directory, null).then(() => t.fail('was taken'), (error: unknown) => error)
+    const error = await readClientConfig(directory, null).then(
+      () => t.fail('was accepted'),
+      (error: unknown) => error
+    )
     t.match(error, { code, message: 'svc.config.json' }, sentence)
     t.match((error as Error).message, sentence)
     t.notMatch((error as Error).message, 'secret')
   }
 })
 
-t.test('a whole file is read, and unknown keys are warned about', async t => {
+t.test('reads a complete file and warns about unknown keys', async t => {
   const config = {
     projectId: 'p',
     outputDir: 'dist',
@@ -55,23 +60,28 @@ t.test('a whole file is read, and unknown keys are warned about', async t => {
     postDeploy: 'x',
     postDeployAsync: false
   }
-  const directory = t.testdir({ 'svc.config.prod.json': JSON.stringify({ ...config, $schema: 'x', output_dir: 1, later: 2 }) })
+  const directory = t.testdir({
+    'svc.config.prod.json': JSON.stringify({ ...config, $schema: 'x', output_dir: 1, later: 2 })
+  })
   const file = await readClientConfig(directory, 'prod')
   t.match(file.config, config)
   t.equal(file.env, 'prod')
-  t.strictSame(file.warnings.map(warning => warning.replace(/^.*prod\.json: /, '')), [
-    '"output_dir" means nothing here: did you mean "outputDir"?',
-    '"later" means nothing here'
-  ])
+  t.strictSame(
+    file.warnings.map(warning => warning.replace(/^.*prod\.json: /, '')),
+    [configSays.unknownKey('output_dir') + configSays.didYouMean('outputDir'), configSays.unknownKey('later')]
+  )
 })
 
-t.test('a missing or broken file is named', async t => {
+t.test('names a missing or broken file', async t => {
   const directory = t.testdir({ 'svc.config.b.json': '{,}' })
-  await t.rejects(readClientConfig(directory, null), { code: 'no_client_config', message: /"svc init" writes one/ })
-  await t.rejects(readClientConfig(directory, 'b'), { code: 'broken_config', message: /svc\.config\.b\.json could not be read: line 1/ })
+  await t.rejects(readClientConfig(directory, null), { code: 'no_client_config', message: configSays.initWritesOne })
+  await t.rejects(readClientConfig(directory, 'b'), {
+    code: 'broken_config',
+    message: matching(configSays.unreadable('svc.config.b.json'), /.* in line 1,/)
+  })
 })
 
-t.test('which environment is meant', async t => {
+t.test('selects the environment', async t => {
   const file = '{"projectId": "p"}'
   const table: Array<[files: string[], env: string | null, selection: unknown]> = [
     [[], null, { outcome: 'none' }],
@@ -79,11 +89,23 @@ t.test('which environment is meant', async t => {
     [['svc.config.prod.json'], null, { outcome: 'found', env: 'prod' }],
     [['svc.config.json', 'svc.config.prod.json'], null, { outcome: 'found', env: null }],
     [['svc.config.json', 'svc.config.prod.json'], 'prod', { outcome: 'found', env: 'prod' }],
-    [['svc.config.prod.json', 'svc.config.dev.json'], null, { outcome: 'ambiguous', environments: ['dev', 'prod'], hasDefault: false }],
-    [['svc.config.json', 'svc.config.b.json', 'svc.config.a.json'], null, { outcome: 'ambiguous', environments: ['a', 'b'], hasDefault: true }],
+    [
+      ['svc.config.prod.json', 'svc.config.dev.json'],
+      null,
+      { outcome: 'ambiguous', environments: ['dev', 'prod'], hasDefault: false }
+    ],
+    [
+      ['svc.config.json', 'svc.config.b.json', 'svc.config.a.json'],
+      null,
+      { outcome: 'ambiguous', environments: ['a', 'b'], hasDefault: true }
+    ],
     [['svc.config.json', 'svc.config.b.json', 'svc.config.a.json'], 'default', { outcome: 'found', env: null }],
     [['svc.config.json', 'svc.config.default.json'], 'default', { outcome: 'found', env: 'default' }],
-    [['svc.config.json', 'svc.config..json', 'svc.config.a b.json', 'xsvc.config.c.json'], null, { outcome: 'found', env: null }]
+    [
+      ['svc.config.json', 'svc.config..json', 'svc.config.a b.json', 'xsvc.config.c.json'],
+      null,
+      { outcome: 'found', env: null }
+    ]
   ]
   for (const [files, env, selection] of table) {
     const directory = t.testdir(Object.fromEntries(files.map(name => [name, file])))
@@ -91,11 +113,14 @@ t.test('which environment is meant', async t => {
   }
 })
 
-t.test('an environment without a file is refused with those there are', async t => {
+t.test('refuses an environment without a file and lists the existing ones', async t => {
   const directory = t.testdir({ 'svc.config.json': '{}', 'svc.config.prod.json': '{}' })
   await t.rejects(selectEnvironment(directory, 'pord'), {
     code: 'no_such_environment',
-    message: /there is no svc\.config\.pord\.json in .*: there is svc\.config\.json \(--env default\), svc\.config\.prod\.json$/
+    message: configSays.noFileForEnvironment(
+      'svc\\.config\\.pord\\.json',
+      'svc\\.config\\.json \\(--env default\\), svc\\.config\\.prod\\.json'
+    )
   })
   for (const env of ['../x', 'a/b', '', '.', 'a b']) {
     await t.rejects(selectEnvironment(directory, env), { code: 'invalid_env' }, `"${env}"`)
@@ -105,7 +130,7 @@ t.test('an environment without a file is refused with those there are', async t 
   t.strictSame(await listEnvironments(join(directory, 'none')), [])
 })
 
-t.test('writing: checked like reading', async t => {
+t.test('checks a configuration before it is written', async t => {
   const directory = t.testdir({})
   const path = await writeClientConfig(directory, 'prod', { projectId: 'p', outputDir: 'dist' })
   t.equal(path, join(directory, 'svc.config.prod.json'))
@@ -115,7 +140,7 @@ t.test('writing: checked like reading', async t => {
   t.equal(await readFile(path, 'utf8'), 'kept')
 })
 
-t.test('addresses of servers', t => {
+t.test('accepts addresses of servers without a query, fragment or password', t => {
   const table: Array<[address: string, parsed: string | null]> = [
     ['http://127.0.0.1:5431', 'http://127.0.0.1:5431'],
     ['https://a.example/svc/', 'https://a.example/svc'],

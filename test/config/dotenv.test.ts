@@ -2,10 +2,11 @@ import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { parseDotenv, readDotenv, setDotenv, writeDotenv } from '../../lib/config/dotenv.js'
+import { configSays } from '../support/sentences/config.js'
 
 const noModes = process.platform === 'win32' ? 'Windows has no permission bits' : false
 
-t.test('what a .env file means', t => {
+t.test('parses .env files', t => {
   const table: Array<[text: string, values: Record<string, string>]> = [
     ['', {}],
     ['A=1', { A: '1' }],
@@ -30,11 +31,12 @@ t.test('what a .env file means', t => {
     ['A=ä "q"', { A: 'ä "q"' }],
     ['__proto__=1', JSON.parse('{"__proto__": "1"}')]
   ]
-  for (const [text, values] of table) t.strictSame(Object.entries(parseDotenv(text)), Object.entries(values), JSON.stringify(text))
+  for (const [text, values] of table)
+    t.strictSame(Object.entries(parseDotenv(text)), Object.entries(values), JSON.stringify(text))
   t.end()
 })
 
-t.test('setting a key touches one line', t => {
+t.test('changes one line when a key is set', t => {
   const table: Array<[before: string, value: string, after: string]> = [
     ['', 'x', 'K=x\n'],
     ['A=1', 'x', 'A=1\nK=x\n'],
@@ -55,31 +57,38 @@ t.test('setting a key touches one line', t => {
   t.end()
 })
 
-t.test('.env.local: only the keys of svc, and a file that is missing says nothing', async t => {
+t.test('reads only the keys of svc from .env.local, and nothing if the file is missing', async t => {
   const directory = t.testdir({ '.env.local': 'SVC_TOKEN=a\nSECRET=b\nADMIN_TOKEN="c d"\nSVC_SERVER_URL=\n' })
-  t.strictSame(await readDotenv(directory, 'client'), { path: join(directory, '.env.local'), values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' } })
+  t.strictSame(await readDotenv(directory, 'client'), {
+    path: join(directory, '.env.local'),
+    values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' }
+  })
   t.strictSame((await readDotenv(join(directory, 'none'), 'server')).values, {})
 })
 
-t.test('writing: a new file is its owner’s alone, an old one keeps its mode and its other lines', { skip: noModes }, async t => {
-  const directory = t.testdir({})
-  const path = await writeDotenv(directory, 'SVC_DEPLOY_TOKEN', 'x')
-  t.equal((await stat(path)).mode & 0o777, 0o600)
-  await chmod(path, 0o640)
-  await writeDotenv(directory, 'SVC_TOKEN', 'y z')
-  await writeDotenv(directory, 'SVC_DEPLOY_TOKEN', 'w')
-  t.equal((await stat(path)).mode & 0o777, 0o640)
-  t.equal(await readFile(path, 'utf8'), 'SVC_DEPLOY_TOKEN=w\nSVC_TOKEN="y z"\n')
-})
+t.test(
+  'creates a file with mode 0600, and keeps the mode and the other lines of an existing one',
+  { skip: noModes },
+  async t => {
+    const directory = t.testdir({})
+    const path = await writeDotenv(directory, 'SVC_DEPLOY_TOKEN', 'x')
+    t.equal((await stat(path)).mode & 0o777, 0o600)
+    await chmod(path, 0o640)
+    await writeDotenv(directory, 'SVC_TOKEN', 'y z')
+    await writeDotenv(directory, 'SVC_DEPLOY_TOKEN', 'w')
+    t.equal((await stat(path)).mode & 0o777, 0o640)
+    t.equal(await readFile(path, 'utf8'), 'SVC_DEPLOY_TOKEN=w\nSVC_TOKEN="y z"\n')
+  }
+)
 
-t.test('.env.local that another user could change is refused, if it has something to say', { skip: noModes }, async t => {
+t.test('refuses a .env.local that another user could change, if it sets a key of svc', { skip: noModes }, async t => {
   const isRoot = process.getuid?.() === 0
   const cases: Array<[what: string, mode: number, uid: number | null, server: boolean, client: boolean]> = [
-    ['its owner’s', 0o600, null, true, true],
-    ['others may read it', 0o644, null, true, true],
-    ['others may write', 0o646, null, false, false],
-    ['its private group may write', 0o664, null, false, process.getgid?.() === process.getuid?.()],
-    ['another user’s', 0o600, 65_534, false, !isRoot]
+    ['only the owner', 0o600, null, true, true],
+    ['others have read access', 0o644, null, true, true],
+    ['others have write access', 0o646, null, false, false],
+    ['its private group has write access', 0o664, null, false, process.getgid?.() === process.getuid?.()],
+    ['owned by another user', 0o600, 65_534, false, !isRoot]
   ]
   for (const [what, mode, uid, server, client] of cases) {
     if (uid !== null && !isRoot) {
@@ -90,9 +99,20 @@ t.test('.env.local that another user could change is refused, if it has somethin
     const path = join(directory, '.env.local')
     if (uid !== null) await chown(path, uid, uid)
     await chmod(path, mode)
-    for (const [reader, isTaken] of [['server', server], ['client', client]] as const) {
+    for (const [reader, isTaken] of [
+      ['server', server],
+      ['client', client]
+    ] as const) {
       if (isTaken) t.match(await readDotenv(directory, reader), { values: { SVC_TOKEN: 'a' } }, `${what}: ${reader}`)
-      else await t.rejects(readDotenv(directory, reader), { code: 'unsafe_dotenv', message: /^Cannot use ".*\.env\.local": .*\. Run "ch(mod|own) .*", or remove svc's keys from it$/ }, `${what}: ${reader}`)
+      else
+        await t.rejects(
+          readDotenv(directory, reader),
+          {
+            code: 'unsafe_dotenv',
+            message: configSays.unsafeDotenv
+          },
+          `${what}: ${reader}`
+        )
     }
     await writeFile(path, 'OTHER=a\n')
     t.match(await readDotenv(directory, 'server'), { values: {} }, `${what}: without a key of svc`)

@@ -1,27 +1,28 @@
 import t from 'tap'
 import { parseJsonObject } from '../../lib/config/json.js'
+import { configSays } from '../support/sentences/config.js'
 
-t.test('a broken file is refused by name, line and column', t => {
+t.test('refuses a broken file with path, line and column', t => {
   const table: Array<[text: string, sentence: string]> = [
-    ['{\n  "a": 1,\n}', 'f.json could not be read: line 3, column 1: "}" is not JSON there'],
-    ['{"a" 1}', 'line 1, column 6: "1" is not JSON there'],
-    ['{"a": tru}', 'line 1, column 7: "tru" is not JSON there'],
-    ['{"a": 1', 'line 1, column 8: the end of the file is not JSON there'],
-    ['{"a": "x\ny"}', 'line 1, column 7: """ is not JSON there'],
-    ['{a: 1}', 'line 1, column 2: "a" is not JSON there'],
-    ["{'a': 1}", 'line 1, column 2: "\'" is not JSON there'],
-    ['{"a": [1, 2,]}', 'line 1, column 13: "]" is not JSON there'],
-    ['{"a": [1 2]}', 'line 1, column 10: "2" is not JSON there'],
-    ['{"a": {}} x', 'line 1, column 11: "x" is not JSON there'],
-    ['{"a": 01}', 'line 1, column 8: "1" is not JSON there'],
-    ['// c\n{}', 'line 1, column 1: "/" is not JSON there'],
-    ['{"a": "\\x"}', 'line 1, column 7: """ is not JSON there'],
-    ['{"a": 1]', 'line 1, column 8: "]" is not JSON there'],
-    ['{"a": [}', 'line 1, column 8: "}" is not JSON there'],
-    ['[]', 'it must hold a JSON object'],
-    ['null', 'it must hold a JSON object'],
-    ['"x"', 'it must hold a JSON object'],
-    [`{"a":[${'[],'.repeat(1_500_000)}[]]}`, 'it is longer than 4194304 characters']
+    ['{\n  "a": 1,\n}', configSays.unreadable('f.json') + configSays.notJson(3, 1, '"}"')],
+    ['{"a" 1}', configSays.notJson(1, 6, '"1"')],
+    ['{"a": tru}', configSays.notJson(1, 7, '"tru"')],
+    ['{"a": 1', configSays.notJson(1, 8, configSays.endOfFile)],
+    ['{"a": "x\ny"}', configSays.notJson(1, 7, '"""')],
+    ['{a: 1}', configSays.notJson(1, 2, '"a"')],
+    ["{'a': 1}", configSays.notJson(1, 2, '"\'"')],
+    ['{"a": [1, 2,]}', configSays.notJson(1, 13, '"]"')],
+    ['{"a": [1 2]}', configSays.notJson(1, 10, '"2"')],
+    ['{"a": {}} x', configSays.notJson(1, 11, '"x"')],
+    ['{"a": 01}', configSays.notJson(1, 8, '"1"')],
+    ['// c\n{}', configSays.notJson(1, 1, '"/"')],
+    ['{"a": "\\x"}', configSays.notJson(1, 7, '"""')],
+    ['{"a": 1]', configSays.notJson(1, 8, '"]"')],
+    ['{"a": [}', configSays.notJson(1, 8, '"}"')],
+    ['[]', configSays.notAnObject],
+    ['null', configSays.notAnObject],
+    ['"x"', configSays.notAnObject],
+    [`{"a":[${'[],'.repeat(1_500_000)}[]]}`, configSays.tooLong(4_194_304)]
   ]
   for (const [text, sentence] of table) {
     t.throws(() => parseJsonObject(text, 'f.json'), { code: 'broken_config' }, text.slice(0, 40))
@@ -34,7 +35,7 @@ t.test('a broken file is refused by name, line and column', t => {
   t.end()
 })
 
-t.test('what is JSON is read: an empty file is an empty object, a byte order mark is skipped', t => {
+t.test('reads an empty file as an empty object, and skips a byte order mark', t => {
   t.strictSame(parseJsonObject('', 'f'), {})
   t.strictSame(parseJsonObject(' \n', 'f'), {})
   t.strictSame(parseJsonObject('\ufeff{"a":[1,{"b":null}]}', 'f'), { a: [1, { b: null }] })

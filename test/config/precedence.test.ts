@@ -2,7 +2,17 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { ClientConfig } from '../../lib/config/client-config.js'
 import { locateHome, type GlobalConfig } from '../../lib/config/home.js'
-import { configRows, effectiveConfig, loadLayers, maskToken, type EffectiveConfig, type Flags, type Layers } from '../../lib/config/precedence.js'
+import {
+  configRows,
+  effectiveConfig,
+  loadLayers,
+  maskToken,
+  type EffectiveConfig,
+  type Flags,
+  type Layers
+} from '../../lib/config/precedence.js'
+import { configSays } from '../support/sentences/config.js'
+import { matching } from '../support/sentences/matching.js'
 
 interface Given {
   flags?: Flags
@@ -18,22 +28,45 @@ function layers({ flags = {}, environment = {}, dotenv = {}, project, global = {
     flags,
     environment,
     dotenv: { path: '.env.local', values: dotenv },
-    project: project === undefined ? null : { path: 'svc.config.json', env: null, config: { projectId: 'p', ...project }, warnings: [] },
+    project:
+      project === undefined
+        ? null
+        : { path: 'svc.config.json', env: null, config: { projectId: 'p', ...project }, warnings: [] },
     global: { path: 'config.json', config: global },
     env: env ?? null
   }
 }
 
-t.test('each key comes from the first layer that has it', t => {
+t.test('takes each key from the first layer that has it', t => {
   const g = { serverUrl: 'http://global' }
   const p = { serverUrl: 'http://project' }
   const all = { global: g, project: p, dotenv: { SVC_SERVER_URL: 'http://dotenv' } }
   const tokens = { projectToken: { p: 'plain', 'p:prod': 'prod', q: 'other' } }
-  const table: Array<[key: keyof EffectiveConfig, given: Given, value: unknown, source: string | undefined, from?: string]> = [
-    ['serverUrl', { ...all, environment: { SVC_SERVER_URL: 'http://env' }, flags: { server: 'http://flag/' } }, 'http://flag', 'flag', '--server'],
-    ['serverUrl', { ...all, environment: { SVC_SERVER_URL: 'http://env' } }, 'http://env', 'environment', 'SVC_SERVER_URL'],
+  const table: Array<
+    [key: keyof EffectiveConfig, given: Given, value: unknown, source: string | undefined, from?: string]
+  > = [
+    [
+      'serverUrl',
+      { ...all, environment: { SVC_SERVER_URL: 'http://env' }, flags: { server: 'http://flag/' } },
+      'http://flag',
+      'flag',
+      '--server'
+    ],
+    [
+      'serverUrl',
+      { ...all, environment: { SVC_SERVER_URL: 'http://env' } },
+      'http://env',
+      'environment',
+      'SVC_SERVER_URL'
+    ],
     ['serverUrl', all, 'http://dotenv', '.env.local', 'SVC_SERVER_URL in .env.local'],
-    ['serverUrl', { ...all, dotenv: {}, environment: { SVC_SERVER_URL: '' } }, 'http://project', 'project', 'svc.config.json'],
+    [
+      'serverUrl',
+      { ...all, dotenv: {}, environment: { SVC_SERVER_URL: '' } },
+      'http://project',
+      'project',
+      'svc.config.json'
+    ],
     ['serverUrl', { global: g, project: {} }, 'http://global', 'global', 'config.json'],
     ['serverUrl', { global: { serverUrl: '' } }, undefined, undefined],
 
@@ -41,18 +74,45 @@ t.test('each key comes from the first layer that has it', t => {
     ['projectId', { project: {} }, 'p', 'project'],
     ['projectId', {}, undefined, undefined],
 
-    ['deployToken', { flags: { token: 'f' }, environment: { SVC_DEPLOY_TOKEN: 'e' }, project: {}, global: tokens }, 'f', 'flag', '--token'],
-    ['deployToken', { environment: { SVC_DEPLOY_TOKEN: 'e' }, dotenv: { SVC_DEPLOY_TOKEN: 'd' }, global: tokens }, 'e', 'environment'],
+    [
+      'deployToken',
+      { flags: { token: 'f' }, environment: { SVC_DEPLOY_TOKEN: 'e' }, project: {}, global: tokens },
+      'f',
+      'flag',
+      '--token'
+    ],
+    [
+      'deployToken',
+      { environment: { SVC_DEPLOY_TOKEN: 'e' }, dotenv: { SVC_DEPLOY_TOKEN: 'd' }, global: tokens },
+      'e',
+      'environment'
+    ],
     ['deployToken', { dotenv: { SVC_DEPLOY_TOKEN: 'd' }, project: {}, global: tokens, env: 'prod' }, 'd', '.env.local'],
-    ['deployToken', { project: {}, global: tokens, env: 'prod' }, 'prod', 'global', 'projectToken "p:prod" in config.json'],
+    [
+      'deployToken',
+      { project: {}, global: tokens, env: 'prod' },
+      'prod',
+      'global',
+      'projectToken "p:prod" in config.json'
+    ],
     ['deployToken', { project: {}, global: tokens, env: 'dev' }, 'plain', 'global', 'projectToken "p" in config.json'],
     ['deployToken', { project: {}, global: tokens }, 'plain', 'global'],
     ['deployToken', { project: {}, flags: { project: 'q' }, global: tokens }, 'other', 'global'],
     ['deployToken', { project: { projectId: '__proto__' }, global: tokens }, undefined, undefined],
-    ['deployToken', { project: {}, environment: { SVC_TOKEN: 'admin' }, global: { token: 'admin' } }, undefined, undefined],
+    [
+      'deployToken',
+      { project: {}, environment: { SVC_TOKEN: 'admin' }, global: { token: 'admin' } },
+      undefined,
+      undefined
+    ],
 
     ['adminToken', { flags: { token: 'f' }, environment: { SVC_TOKEN: 'e' }, global: { token: 'g' } }, 'f', 'flag'],
-    ['adminToken', { environment: { SVC_TOKEN: 'e' }, dotenv: { SVC_TOKEN: 'd' }, global: { token: 'g' } }, 'e', 'environment'],
+    [
+      'adminToken',
+      { environment: { SVC_TOKEN: 'e' }, dotenv: { SVC_TOKEN: 'd' }, global: { token: 'g' } },
+      'e',
+      'environment'
+    ],
     ['adminToken', { dotenv: { SVC_TOKEN: 'd' }, global: { token: 'g' } }, 'd', '.env.local'],
     ['adminToken', { environment: { SVC_DEPLOY_TOKEN: 'no' }, global: { token: 'g' } }, 'g', 'global'],
 
@@ -73,9 +133,28 @@ t.test('each key comes from the first layer that has it', t => {
     ['postDeploy', { flags: { command: 'a' }, project: { postDeploy: 'b' } }, 'a', 'flag', '--command'],
     ['postDeploy', {}, undefined, undefined],
 
-    ['postDeployAsync', { flags: { postDeployAsync: true }, environment: { SVC_POST_DEPLOY_ASYNC: '0' }, project: { postDeployAsync: false } }, true, 'flag'],
-    ['postDeployAsync', { environment: { SVC_POST_DEPLOY_ASYNC: '0' }, project: { postDeployAsync: true } }, false, 'environment'],
-    ['postDeployAsync', { dotenv: { SVC_POST_DEPLOY_ASYNC: 'true' }, project: { postDeployAsync: false } }, true, '.env.local'],
+    [
+      'postDeployAsync',
+      {
+        flags: { postDeployAsync: true },
+        environment: { SVC_POST_DEPLOY_ASYNC: '0' },
+        project: { postDeployAsync: false }
+      },
+      true,
+      'flag'
+    ],
+    [
+      'postDeployAsync',
+      { environment: { SVC_POST_DEPLOY_ASYNC: '0' }, project: { postDeployAsync: true } },
+      false,
+      'environment'
+    ],
+    [
+      'postDeployAsync',
+      { dotenv: { SVC_POST_DEPLOY_ASYNC: 'true' }, project: { postDeployAsync: false } },
+      true,
+      '.env.local'
+    ],
     ['postDeployAsync', { dotenv: { SVC_POST_DEPLOY_ASYNC: '1' } }, true, '.env.local'],
     ['postDeployAsync', { environment: { SVC_POST_DEPLOY_ASYNC: 'false' } }, false, 'environment'],
     ['postDeployAsync', { project: { postDeployAsync: true } }, true, 'project'],
@@ -91,8 +170,10 @@ t.test('each key comes from the first layer that has it', t => {
   t.end()
 })
 
-t.test('variables for scripts are merged key by key', t => {
-  const { env } = effectiveConfig(layers({ flags: { setEnv: { A: '1', B: '2' } }, project: { env: { B: '0', C: '3' } } }))
+t.test('merges variables for scripts key by key', t => {
+  const { env } = effectiveConfig(
+    layers({ flags: { setEnv: { A: '1', B: '2' } }, project: { env: { B: '0', C: '3' } } })
+  )
   t.strictSame(Object.fromEntries(Object.entries(env).map(([key, item]) => [key, `${item.value} ${item.source}`])), {
     A: '1 flag',
     B: '2 flag',
@@ -101,39 +182,56 @@ t.test('variables for scripts are merged key by key', t => {
   t.end()
 })
 
-t.test('what cannot be meant is refused where it stands', t => {
-  const table: Array<[given: Given, code: string, sentence: RegExp]> = [
-    [{ environment: { SVC_POST_DEPLOY_ASYNC: 'yes' } }, 'invalid_switch', /^SVC_POST_DEPLOY_ASYNC cannot be "yes": it must be true, false, 1 or 0$/],
-    [{ dotenv: { SVC_POST_DEPLOY_ASYNC: 'toString' } }, 'invalid_switch', /^SVC_POST_DEPLOY_ASYNC in \.env\.local cannot be/],
-    [{ flags: { server: 'localhost' } }, 'invalid_server_url', /^--server cannot be "localhost"/],
-    [{ global: { serverUrl: 'x' } }, 'invalid_server_url', /^config\.json cannot be "x"/],
-    [{ flags: { post: 'a', command: 'b' } }, 'flags_conflict', /two names of one thing/]
+t.test('refuses invalid values and names their source', t => {
+  const table: Array<[given: Given, code: string, sentence: string]> = [
+    [
+      { environment: { SVC_POST_DEPLOY_ASYNC: 'yes' } },
+      'invalid_switch',
+      configSays.switchCannotBe('SVC_POST_DEPLOY_ASYNC', 'yes')
+    ],
+    [
+      { dotenv: { SVC_POST_DEPLOY_ASYNC: 'toString' } },
+      'invalid_switch',
+      configSays.switchCannotBe('SVC_POST_DEPLOY_ASYNC in .env.local', 'toString')
+    ],
+    [{ flags: { server: 'localhost' } }, 'invalid_server_url', 'localhost'],
+    [{ global: { serverUrl: 'x' } }, 'invalid_server_url', 'config.json'],
+    [{ flags: { post: 'a', command: 'b' } }, 'flags_conflict', '--command']
   ]
   for (const [given, code, message] of table) t.throws(() => effectiveConfig(layers(given)), { code, message })
   t.end()
 })
 
-t.test('tokens are masked', t => {
+t.test('masks tokens', t => {
   t.equal(maskToken('abcdefghijklmnop'), '****mnop')
   t.equal(maskToken('short'), '****')
   const rows = configRows(
-    effectiveConfig(layers({ flags: { token: 'very-secret-token' }, project: { ignore: ['a', 'b'], env: { A: '1' } }, global: { token: 'x' } }))
+    effectiveConfig(
+      layers({
+        flags: { token: 'very-secret-token' },
+        project: { ignore: ['a', 'b'], env: { A: '1' } },
+        global: { token: 'x' }
+      })
+    )
   )
-  t.strictSame(rows.map(row => `${row.key} ${row.value} ${row.source}`), [
-    'projectId p project',
-    'deployToken ****oken flag',
-    'adminToken ****oken flag',
-    'outputDir ./ default',
-    'files everything default',
-    'ignore a, b project',
-    'ignoreBuiltin false default',
-    'postDeployAsync false default',
-    'env.A 1 project'
-  ])
+  t.strictSame(
+    rows.map(row => `${row.key} ${row.value} ${row.source}`),
+    [
+      'projectId p project',
+      'deployToken ****oken flag',
+      'adminToken ****oken flag',
+      'outputDir ./ default',
+      'files everything default',
+      'ignore a, b project',
+      'ignoreBuiltin false default',
+      'postDeployAsync false default',
+      'env.A 1 project'
+    ]
+  )
   t.end()
 })
 
-t.test('the layers of a working directory', async t => {
+t.test('reads the layers of a working directory', async t => {
   const file = (projectId: string): string => JSON.stringify({ projectId })
   const directory = t.testdir({
     none: {},
@@ -143,18 +241,40 @@ t.test('the layers of a working directory', async t => {
     home: { 'config.json': '{"token": "g"}' }
   })
   const load = (where: string, options: Partial<Parameters<typeof loadLayers>[0]> = {}): Promise<Layers> =>
-    loadLayers({ cwd: join(directory, where), environment: {}, home: locateHome({ SVC_HOME: join(directory, 'home') }), project: 'needed', ...options })
+    loadLayers({
+      cwd: join(directory, where),
+      environment: {},
+      home: locateHome({ SVC_HOME: join(directory, 'home') }),
+      project: 'needed',
+      ...options
+    })
 
-  t.match(await load('one'), { project: { config: { projectId: 'a' } }, dotenv: { values: { SVC_TOKEN: 't' } }, global: { config: { token: 'g' } }, env: null })
+  t.match(await load('one'), {
+    project: { config: { projectId: 'a' } },
+    dotenv: { values: { SVC_TOKEN: 't' } },
+    global: { config: { token: 'g' } },
+    env: null
+  })
   t.match(await load('several', { env: 'prod' }), { project: { config: { projectId: 'p' } }, env: 'prod' })
   t.match(await load('several', { project: 'optional' }), { project: null, env: null })
   t.match(await load('none', { project: 'optional' }), { project: null })
   t.match(await load('none', { flags: { project: 'x' } }), { project: null })
-  await t.rejects(load('none'), { code: 'no_client_config', message: /: "svc init" writes one$/ })
-  await t.rejects(load('none', { projectHint: 'name the project with --project' }), { code: 'no_client_config', message: /"svc init" writes one, or name the project with --project$/ })
-  await t.rejects(load('several'), { code: 'env_needed', kind: 'usage', message: 'which environment is meant? Say it with --env: dev, prod' })
+  await t.rejects(load('none'), { code: 'no_client_config', message: configSays.initWritesOne })
+  await t.rejects(load('none', { projectHint: 'name the project with --project' }), {
+    code: 'no_client_config',
+    message: matching(configSays.initWritesOne, ', or name the project with --project')
+  })
+  await t.rejects(load('several'), {
+    code: 'env_needed',
+    kind: 'usage',
+    message: configSays.environmentNeeded('dev', 'prod')
+  })
   for (const options of [{}, { env: 'default' }, { project: 'optional' }] as const) {
-    t.match(await load('plain', options), { project: { config: { projectId: 'plain' } }, env: null }, 'nobody can be asked')
+    t.match(
+      await load('plain', options),
+      { project: { config: { projectId: 'plain' } }, env: null },
+      'nobody can be asked'
+    )
   }
   const chosen = await load('several', {
     choose: async choices => {

@@ -7,25 +7,29 @@ import { deleteDeploymentsOf } from '../../lib/store/tables/deployments.js'
 import { deleteProject } from '../../lib/store/tables/projects.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { zipOf } from '../support/zips.js'
+import { deploySays } from '../support/sentences/deploy.js'
 
 const limitBytes = 1024 * 1024
 
-t.test('the archive is kept, and the record there, before any script runs', async t => {
+t.test('stores the archive and the record before any script runs', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
   const run = await stage.push(project, { 'a.txt': '1' }, { message: 'x'.repeat(600) })
   const row = stage.row(run.deployId)
-  t.match(
-    row,
-    { projectName: 'Shop', env: 'production', hasArtifact: true, archiveSha256: /^[0-9a-f]{64}$/, endTime: null }
-  )
+  t.match(row, {
+    projectName: 'Shop',
+    env: 'production',
+    hasArtifact: true,
+    archiveSha256: /^[0-9a-f]{64}$/,
+    endTime: null
+  })
   t.equal(row.message?.length, 500)
   t.ok(existsSync(createFiles(stage.home).archive(run.deployId)))
   t.ok(stage.deployer.hasRunning(project.id))
   t.match(stage.audits, [{ action: 'deployment.upload', actor: admin, projectId: project.id, target: run.deployId }])
 })
 
-t.test('what is refused leaves nothing behind', async t => {
+t.test('a refused deployment leaves nothing behind', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ allowClientScripts: false })
   const cases = [
@@ -33,10 +37,10 @@ t.test('what is refused leaves nothing behind', async t => {
     { request: { projectId: project.id, postDeploy: 'rm -rf /' }, error: { code: 'client_scripts_off' } }
   ]
   for (const { request, error } of cases) {
-    const received = await stage.deployer.receive(
-      Readable.from([await zipOf({ a: '1' })]),
-      { limitBytes, signal: never }
-    )
+    const received = await stage.deployer.receive(Readable.from([await zipOf({ a: '1' })]), {
+      limitBytes,
+      signal: never
+    })
     await t.rejects(stage.deployer.deploy(received, { env: {}, actor: admin, ...request }), error as object as Error)
     t.strictSame(await readdir(stage.home.tmp), [])
     t.strictSame(await readdir(stage.home.deployments), [])
@@ -50,13 +54,11 @@ t.test('what is refused leaves nothing behind', async t => {
   t.throws(() => stage.deployer.checkClientScripts(other.id, { preDeploy: 'x' }), { code: 'client_scripts_off' })
 })
 
-t.test('an upload that vanished, and a project that did, leave nothing behind', async t => {
+t.test('leaves nothing behind if the upload or the project disappears', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
-  const receive = async () => stage.deployer.receive(
-    Readable.from([await zipOf({ a: '1' })]),
-    { limitBytes, signal: never }
-  )
+  const receive = async () =>
+    stage.deployer.receive(Readable.from([await zipOf({ a: '1' })]), { limitBytes, signal: never })
   const gone = await receive()
   await rm(gone.path)
   await t.rejects(stage.deployer.deploy(gone, { projectId: project.id, env: {}, actor: admin }), { code: 'ENOENT' })
@@ -73,7 +75,7 @@ t.test('an upload that vanished, and a project that did, leave nothing behind', 
   t.strictSame(await readdir(stage.home.deployments), [])
 })
 
-t.test('whoever deletes a project inside a transaction sees what is running', async t => {
+t.test('a transaction that deletes a project sees running deployments', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
   const pushing = stage.push(project, { a: '1' })
@@ -81,7 +83,7 @@ t.test('whoever deletes a project inside a transaction sees what is running', as
   t.equal(seen, true)
 })
 
-t.test('once it is recorded, nothing that fails beside it becomes its answer', async t => {
+t.test('an error after the record is written does not fail the request', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const fault = new Error('the audit log is broken')
@@ -90,6 +92,6 @@ t.test('once it is recorded, nothing that fails beside it becomes its answer', a
   }
   const run = await stage.push(project, { a: '1' })
   t.equal((await run.finished).status, 'success')
-  t.strictSame(stage.faults, [[`Deployment ${run.deployId} was recorded, but not its audit entry`, fault]])
+  t.strictSame(stage.faults, [[deploySays.auditEntryMissing(run.deployId), fault]])
   t.ok(existsSync(createFiles(stage.home).archive(run.deployId)))
 })

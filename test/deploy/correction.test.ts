@@ -5,13 +5,15 @@ import { join } from 'node:path'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
 import { until } from '../support/until.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 
-/** Waits until a deployment is in a step. */
+/** Waits until a deployment has begun a step. */
 async function inStep(stage: DeployStage, deployId: string, name: string): Promise<void> {
   await until(() => stage.row(deployId).steps.at(-1)?.name === name, { what: `${name} of ${deployId}` })
 }
 
-t.test('cancelled in its step: the script and all it started are stopped, the target is as it was', async t => {
+t.test('a cancellation stops the script with its processes and keeps the target', async t => {
   for (const step of ['preDeploy', 'postDeploy'] as const) {
     const stage = await deployStage(t)
     const script = 'echo begun; sleep 60 & echo $! > pid; wait'
@@ -20,7 +22,7 @@ t.test('cancelled in its step: the script and all it started are stopped, the ta
     await inStep(stage, run.deployId, step)
     await until(() => existsSync(join(project.deployPath, 'pid')))
     const row = await stage.deployer.cancel(run.deployId, admin)
-    t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin' }, step)
+    t.match(row, { status: 'failed', errorMessage: deploySays.cancelledBy('admin') }, step)
     t.strictSame(
       row.steps.slice(-2).map(({ name, status }) => `${name} ${status}`),
       [`${step} failed`, 'cleanup success']
@@ -29,14 +31,14 @@ t.test('cancelled in its step: the script and all it started are stopped, the ta
     const pid = Number(await readFile(join(project.deployPath, 'pid'), 'utf8'))
     t.notOk(isRunning(pid))
     t.equal(existsSync(join(project.deployPath, 'a.txt')), step === 'postDeploy')
-    t.match(await stage.output(run.deployId), /✗ failed after .*: Cancelled by admin\n$/)
+    t.match(await stage.output(run.deployId), matching(deploySays.failedAfter, deploySays.cancelledBy('admin'), /\n$/))
     t.match(stage.audits.at(-1), { action: 'deployment.cancel', actor: admin, target: run.deployId })
-    t.match(stage.notices, [{ trigger: 'cli', event: 'deploy_failure', errorMessage: 'Cancelled by admin' }])
+    t.match(stage.notices, [{ trigger: 'cli', event: 'deploy_failure', errorMessage: deploySays.cancelledBy('admin') }])
     t.strictSame(await readdir(stage.home.tmp), [])
   }
 })
 
-t.test('cancelled while it extracts', async t => {
+t.test('a cancellation during the extraction keeps the target', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const files = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`f${index}`, `${index}`]))
@@ -44,11 +46,11 @@ t.test('cancelled while it extracts', async t => {
   await inStep(stage, run.deployId, 'extract')
   const row = await stage.deployer.cancel(run.deployId, admin).catch((error: Error) => error)
   if (row instanceof Error) return t.comment('it was faster than the cancellation')
-  t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin' })
+  t.match(row, { status: 'failed', errorMessage: deploySays.cancelledBy('admin') })
   t.strictSame(await readdir(project.deployPath), [])
 })
 
-t.test('cancelled in the queue: it never runs, the others do', async t => {
+t.test('a deployment cancelled in the queue never runs, and the others do', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
   const first = await stage.push(project, { 'a.txt': '1' })
@@ -56,24 +58,26 @@ t.test('cancelled in the queue: it never runs, the others do', async t => {
   const third = await stage.push(project, { 'c.txt': '3' })
   t.equal(stage.row(second.deployId).status, 'queued')
   const row = await stage.deployer.cancel(second.deployId, admin)
-  t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin', steps: [{ name: 'store' }], hasArtifact: true })
+  t.match(row, {
+    status: 'failed',
+    errorMessage: deploySays.cancelledBy('admin'),
+    steps: [{ name: 'store' }],
+    hasArtifact: true
+  })
   t.match(
     await stage.output(second.deployId),
-    /→ waits for its turn: 1 of the same project before it\n✗ failed after .*: Cancelled by admin\n$/
+    matching(deploySays.queuedBehind(1), deploySays.failedAfter, deploySays.cancelledBy('admin'), /\n$/)
   )
   await stage.change(project, { preDeployScript: '' })
   await inStep(stage, first.deployId, 'preDeploy')
   await stage.deployer.cancel(first.deployId, admin)
   t.equal((await third.finished).status, 'success')
-  t.match(
-    await stage.output(third.deployId),
-    /→ waits for its turn: 2 of the same project before it\n→ its turn came after \d/
-  )
+  t.match(await stage.output(third.deployId), matching(deploySays.queuedBehind(2), deploySays.startedAfterQueue))
   t.strictSame(await readdir(project.deployPath), ['c.txt'])
   t.strictSame(await readdir(stage.home.tmp), [])
 })
 
-t.test('what is over cannot be cancelled, what goes on cannot be marked', async t => {
+t.test('refuses to cancel a finished deployment and to mark a running one', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const row = await stage.deploy(project, { 'a.txt': '1' })
@@ -87,7 +91,7 @@ t.test('what is over cannot be cancelled, what goes on cannot be marked', async 
   await t.rejects(stage.deployer.mark(queued.deployId, 'success', admin), { code: 'not_finished', message: /queued/ })
 })
 
-t.test('a finished one can be marked, and everybody learns of it', async t => {
+t.test('marks a finished deployment, audits it and notifies', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const { id } = await stage.deploy(project, { 'a.txt': '1' })
@@ -102,10 +106,12 @@ t.test('a finished one can be marked, and everybody learns of it', async t => {
     t.match(row, { status: to, errorMessage })
     t.strictSame(stage.row(id), row)
     t.match(stage.notices.at(-1), { trigger: 'manual', event, errorMessage, deployment: { id, status: to } })
-    t.match(
-      stage.audits.at(-1),
-      { action: 'deployment.mark_status', actor: admin, target: id, detail: `${from} → ${to}` }
-    )
+    t.match(stage.audits.at(-1), {
+      action: 'deployment.mark_status',
+      actor: admin,
+      target: id,
+      detail: `${from} → ${to}`
+    })
     const { text } = await stage.deployer.readOutput(id)
     t.ok(text.endsWith(`→ Marked as ${to} by admin (it was ${from})\n`))
   }

@@ -3,18 +3,19 @@ import { mkdir, readFile, readdir, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createFiles } from '../../lib/deploy/files.js'
-import { linesOf, type StoredLine } from '../../lib/deploy/stored-output.js'
+import { linesOf, type StoredLine } from '../../lib/deploy/output/stored-output.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { until } from '../support/until.js'
+import { deploySays } from '../support/sentences/deploy.js'
 
-t.test('eighty deployments to ten projects: all recorded, none mixed, in order', async t => {
+t.test('records eighty deployments to ten projects in order, with separate outputs', async t => {
   const stage = await deployStage(t)
   stage.values.keep_archives = 3
   const names = Array.from({ length: 10 }, (_, index) => `p${index}`)
   const projects = await Promise.all(names.map(name => stage.addProject({ name })))
   const preDeploy = 'echo "$SVC_PROJECT_NAME $NUMBER"; exit "$CODE"'
-  // Every other one of a project fails, so failures get their chance to mix in. Two hundred come in over HTTP in
+  // Every second one of a project fails, so that failures could mix in, too. Two hundred over HTTP are in
   // faults/parallel-uploads.
   const wanted = (number: number): 'success' | 'failed' => (Math.floor(number / 10) % 2 === 0 ? 'success' : 'failed')
   const runs = await Promise.all(
@@ -28,15 +29,18 @@ t.test('eighty deployments to ten projects: all recorded, none mixed, in order',
   )
   t.equal(new Set(runs.map(({ row }) => row.id)).size, 80)
   const others = runs.filter(({ row, number }) => row.status !== wanted(number))
-  t.strictSame(others.map(({ row }) => [row.status, row.errorMessage, row.steps]), [])
+  t.strictSame(
+    others.map(({ row }) => [row.status, row.errorMessage, row.steps]),
+    []
+  )
   const outputs = await Promise.all(runs.map(({ row }) => stage.output(row.id)))
   const isOwn = runs.map(({ project, number }, index) => outputs[index]?.includes(`\n${project.name} ${number}\n`))
-  t.notOk(isOwn.includes(false), 'each output is its own')
+  t.notOk(isOwn.includes(false), 'each output contains only its own lines')
   for (const project of projects) {
     const rows = listDeployments(stage.store, { projectId: project.id, limit: 500 }).reverse()
     t.equal(rows.length, 8)
     const turns = rows.flatMap(row => [row.steps[1]?.startedAt, row.endTime])
-    t.strictSame(turns, [...turns].sort(), 'they ran one after the other, in the order of their records')
+    t.strictSame(turns, [...turns].sort(), 'they ran one by one, in the order of their records')
     t.strictSame((await readdir(project.deployPath)).sort(), ['number.txt', `only-${project.name}.txt`])
     const newest = rows.filter(row => row.status === 'success').at(-1)
     t.equal(await readFile(join(project.deployPath, 'number.txt'), 'utf8'), newest?.message, 'the newest is live')
@@ -47,9 +51,11 @@ t.test('eighty deployments to ten projects: all recorded, none mixed, in order',
   t.strictSame(stage.faults, [])
 })
 
-t.test('followed from the push to the end, line by line, as they come', async t => {
+t.test('a follower gets each line while the deployment runs', async t => {
   const stage = await deployStage(t)
-  const project = await stage.addProject({ preDeployScript: 'for n in 1 2; do echo "line $n"; done; until [ -e go ]; do sleep 0.02; done; echo "line 3"' })
+  const project = await stage.addProject({
+    preDeployScript: 'for n in 1 2; do echo "line $n"; done; until [ -e go ]; do sleep 0.02; done; echo "line 3"'
+  })
   const run = await stage.push(project, { 'a.txt': '1' })
   const seen: StoredLine[] = []
   let wasRunning = false
@@ -59,19 +65,17 @@ t.test('followed from the push to the end, line by line, as they come', async t 
     wasRunning = stage.row(run.deployId).status === 'running'
     await writeFile(join(project.deployPath, 'go'), '')
   }
-  t.ok(wasRunning, 'lines come while it runs')
-  t.equal(stage.row(run.deployId).status, 'success', 'the end of following is the end of the deployment')
+  t.ok(wasRunning, 'a line arrived while it was running')
+  t.equal(stage.row(run.deployId).status, 'success', 'following ends with the deployment')
   t.equal(`${seen.map(({ line }) => line.text).join('\n')}\n`, await stage.output(run.deployId))
   const middle = seen[4] as StoredLine
   const rest: StoredLine[] = []
-  for await (const block of stage.deployer.follow(
-    run.deployId,
-    { from: middle.nextOffset, signal: never }
-  )) rest.push(...linesOf(block))
+  for await (const block of stage.deployer.follow(run.deployId, { from: middle.nextOffset, signal: never }))
+    rest.push(...linesOf(block))
   t.strictSame(rest, seen.slice(5))
 })
 
-t.test('whoever goes away stops following, not the deployment', async t => {
+t.test('a follower that disconnects does not stop the deployment', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'until [ -e go ]; do sleep 0.02; done' })
   const run = await stage.push(project, { 'a.txt': '1' })
@@ -91,7 +95,7 @@ t.test('whoever goes away stops following, not the deployment', async t => {
   t.equal((await run.finished).status, 'success')
 })
 
-t.test('what is unknown is refused', async t => {
+t.test('refuses unknown deployments and projects', async t => {
   const { deployer } = await deployStage(t)
   const code = { code: 'not_found' }
   t.throws(() => deployer.follow('dep_none', { signal: never }), code)
@@ -100,7 +104,7 @@ t.test('what is unknown is refused', async t => {
   await t.rejects(deployer.changes('dep_none', 'dep_none'), code)
 })
 
-t.test('the list of files: of a deployment that put some in place', async t => {
+t.test('returns the file list of a deployment that extracted files', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const row = await stage.deploy(project, { 'b.txt': '2', 'a/a.txt': '1' })
@@ -108,13 +112,13 @@ t.test('the list of files: of a deployment that put some in place', async t => {
   await stage.change(project, { preDeployScript: 'exit 1' })
   const failed = await stage.deploy(project, { 'b.txt': '3' })
   await t.rejects(stage.deployer.manifest(failed.id), { code: 'no_manifest' })
-  // As a power cut may leave one that was not synced.
+  // A power cut can leave such a list if it was not synced.
   await truncate(createFiles(stage.home).manifest(row.id))
   await t.rejects(stage.deployer.manifest(row.id), { code: 'torn_manifest' })
   await t.rejects(stage.deployer.changes(row.id, row.id), { code: 'torn_manifest' })
 })
 
-t.test('stopping: the running one finishes, the queued ones fail, new ones are refused', async t => {
+t.test('a stop lets the running deployment finish, fails queued ones and refuses new ones', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'until [ -e go ]; do sleep 0.02; done' })
   const running = await stage.push(project, { 'a.txt': '1' })
@@ -127,14 +131,14 @@ t.test('stopping: the running one finishes, the queued ones fail, new ones are r
   await writeFile(join(project.deployPath, 'go'), '')
   await stopping
   t.equal(stage.row(running.deployId).status, 'success')
-  t.match(
-    stage.row(queued.deployId),
-    { status: 'failed', errorMessage: 'The server was stopped before the deployment had its turn' }
-  )
+  t.match(stage.row(queued.deployId), {
+    status: 'failed',
+    errorMessage: deploySays.stoppedWhileQueued
+  })
   t.match(await queued.finished, { status: 'failed' })
 })
 
-t.test('stopping without waiting, also after all: the script is stopped', async t => {
+t.test('a stop without waiting stops the script, even after a stop with waiting', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exec sleep 20' })
   const run = await stage.push(project, { 'a.txt': '1' })
@@ -144,19 +148,23 @@ t.test('stopping without waiting, also after all: the script is stopped', async 
   t.equal(stage.row(run.deployId).status, 'running')
   await stage.deployer.stop({ wait: false })
   await patient
-  t.match(
-    stage.row(run.deployId),
-    { status: 'failed', errorMessage: 'The server was stopped while the deployment was running' }
-  )
+  t.match(stage.row(run.deployId), {
+    status: 'failed',
+    errorMessage: deploySays.stoppedWhileRunning
+  })
 })
 
-t.test('stopping leaves a script in the background alone, and says so', async t => {
+t.test('a stop leaves a background script running and says so in the output', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ postDeployAsync: true, postDeployScript: 'sleep 0.6; touch done' })
   const row = await stage.deploy(project, { 'a.txt': '1' })
   await stage.deployer.stop({ wait: false })
-  t.match(await stage.output(row.id), /→ the server stops; the post-deploy script goes on in the background/)
+  t.match(await stage.output(row.id), deploySays.goesOnInBackground)
   t.equal(stage.row(row.id).status, 'success')
-  t.match(stage.row(row.id).steps[4], { name: 'postDeploy', status: 'success', exitCode: null, endedAt: String }, 'its end is not known')
+  t.match(
+    stage.row(row.id).steps[4],
+    { name: 'postDeploy', status: 'success', exitCode: null, endedAt: String },
+    'its result is not known'
+  )
   await until(async () => (await readdir(project.deployPath)).includes('done'))
 })

@@ -5,29 +5,35 @@ import { createListed } from '../../lib/deploy/listed.js'
 import type { Outcome } from '../../lib/deploy/record.js'
 import { updateDeployment } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 
 const outcome: Outcome = { status: 'failed', cause: 'end', errorMessage: 'why' }
 
-/** Lets every write be refused, as a full disk does, until `hasRoom`. */
+/** Refuses every write, like a full disk, until `hasRoom`. */
 function fillDisk(stage: DeployStage): { hasRoom(): void } {
   const { write } = stage.store
-  stage.store.write = () => Promise.reject(new Refusal('unavailable', 'disk_full', 'the change was not saved: the disk is full'))
+  stage.store.write = () =>
+    Promise.reject(new Refusal('unavailable', 'disk_full', 'The change was not saved: the disk is full'))
   return { hasRoom: () => void (stage.store.write = write) }
 }
 
-t.test('an end that could not be recorded at first is recorded later', async t => {
+t.test('records a result later if the first attempt fails', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exit 1' })
   const { id } = await stage.deploy(project, { a: '1' })
   await stage.store.write(tx => updateDeployment(tx, id, { status: 'running' }))
   const disk = fillDisk(stage)
   const ends = createEnds({ ...stage, endRetriesMs: [1], log: () => disk.hasRoom() })
-  t.match(await ends.record({ ...stage.row(id), errorMessage: 'why' }, outcome), { status: 'failed', errorMessage: 'why' })
+  t.match(await ends.record({ ...stage.row(id), errorMessage: 'why' }, outcome), {
+    status: 'failed',
+    errorMessage: 'why'
+  })
   t.equal(stage.row(id).status, 'failed')
   t.strictSame(ends.kept(), [])
 })
 
-t.test('an end is tried again after each wait; a start waits for nothing', async t => {
+t.test('retries after each wait, but never waits during a start', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exit 1' })
   const { id } = await stage.deploy(project, { a: '1' })
@@ -35,7 +41,10 @@ t.test('an end is tried again after each wait; a start waits for nothing', async
   fillDisk(stage)
   let tried = 0
   const ends = createEnds({ ...stage, endRetriesMs: [1, 1], log: () => void tried++ })
-  for (const [cause, times] of [['end', 3], ['restart', 1]] as const) {
+  for (const [cause, times] of [
+    ['end', 3],
+    ['restart', 1]
+  ] as const) {
     tried = 0
     t.match(await ends.record(stage.row(id), { ...outcome, cause }), { id })
     t.equal(tried, times, cause)
@@ -43,12 +52,14 @@ t.test('an end is tried again after each wait; a start waits for nothing', async
   }
 })
 
-t.test('an end that cannot be recorded is kept, counts as the record, and is written before what comes next', async t => {
+t.test('keeps an unrecorded result, uses it as the record, and writes it before the next', async t => {
   const stage = await deployStage(t)
-  const project = await stage.addProject({ postDeployScript: 'touch "$SVC_DEPLOY_PATH/ran"; echo "after [$SVC_PREVIOUS_DEPLOY_ID]"' })
+  const project = await stage.addProject({
+    postDeployScript: 'touch "$SVC_DEPLOY_PATH/ran"; echo "after [$SVC_PREVIOUS_DEPLOY_ID]"'
+  })
   const first = await stage.deploy(project, { a: '1' })
   const run = await stage.push(project, { a: '2' })
-  // The first write of its turn passes; from the extraction on none does.
+  // The first write succeeds. From the extraction on, every write fails.
   const { write } = stage.store
   let disk: ReturnType<typeof fillDisk> | null = null
   stage.store.write = async work => {
@@ -61,18 +72,27 @@ t.test('an end that cannot be recorded is kept, counts as the record, and is wri
   }
   const end = await run.finished
   t.match(end, { status: 'success', fileCount: 1 })
-  t.equal(stage.row(run.deployId).status, 'running', 'in the database it still runs')
-  t.match(stage.deployer.unrecorded(run.deployId), /not recorded yet: .*the disk is full; svc goes on trying/)
+  t.equal(stage.row(run.deployId).status, 'running', 'the database still says running')
+  t.match(stage.deployer.unrecorded(run.deployId), deploySays.notRecordedYet)
   t.equal(stage.deployer.unrecorded(first.id), null)
 
   const listed = createListed(stage.store, stage.deployer)
   t.equal(listed.find(run.deployId)?.status, 'success')
   t.equal(listed.find('dep_none'), undefined)
-  t.strictSame(listed.list({ limit: 10 }).map(({ status }) => status), ['success', 'success'])
-  t.strictSame(listed.list({ limit: 10, status: 'success' }).map(({ id }) => id), [run.deployId, first.id])
+  t.strictSame(
+    listed.list({ limit: 10 }).map(({ status }) => status),
+    ['success', 'success']
+  )
+  t.strictSame(
+    listed.list({ limit: 10, status: 'success' }).map(({ id }) => id),
+    [run.deployId, first.id]
+  )
   t.strictSame(listed.list({ limit: 10, status: 'success', before: first.id }), [])
   t.strictSame(listed.list({ limit: 10, status: 'running' }), [])
-  t.strictSame([listed.count({}), listed.count({ status: 'running' }), listed.count({ status: 'success', projectId: project.id })], [2, 0, 2])
+  t.strictSame(
+    [listed.count({}), listed.count({ status: 'running' }), listed.count({ status: 'success', projectId: project.id })],
+    [2, 0, 2]
+  )
 
   await t.rejects(stage.deployer.cancel(run.deployId, admin), { code: 'already_finished', message: /success/ })
   await t.rejects(stage.deployer.mark(run.deployId, 'failed', admin), { code: 'disk_full' })
@@ -82,12 +102,12 @@ t.test('an end that cannot be recorded is kept, counts as the record, and is wri
   ;(disk as ReturnType<typeof fillDisk> | null)?.hasRoom()
   const next = await stage.deploy(project, { a: '3' })
   t.match(stage.row(run.deployId), { status: 'success', placed: 2, duration: end.duration })
-  t.match(await stage.output(next.id), `after [${run.deployId}]`, 'the next one finds it recorded')
+  t.match(await stage.output(next.id), `after [${run.deployId}]`, 'the next deployment finds it recorded')
   t.equal(next.placed, 3)
   t.equal(stage.deployer.unrecorded(run.deployId), null)
 })
 
-t.test('what is kept at a stop is written at a stop; what a kill loses is found by the journal', async t => {
+t.test('a stop writes kept results; after a kill, the journal replaces them', async t => {
   for (const isKilled of [false, true]) {
     const stage = await deployStage(t)
     const project = await stage.addProject()
@@ -106,22 +126,33 @@ t.test('what is kept at a stop is written at a stop; what a kill loses is found 
     if (!isKilled) await stage.deployer.stop({ wait: true })
     const after = await stage.restart()
     t.match(after.row(run.deployId), { status: isKilled ? 'failed' : 'success', placed: 1, fileCount: 1 })
-    if (isKilled) t.match(await after.output(run.deployId), /✓ success in .*\n→ the files .* stay in place.*\n✗ The server was restarted before the end of the deployment was recorded\n$/)
+    if (isKilled)
+      t.match(
+        await after.output(run.deployId),
+        matching(
+          deploySays.succeeded,
+          '\n',
+          deploySays.filesStayForRollback,
+          '✗ ',
+          deploySays.restartedWhileRunning,
+          /\n$/
+        )
+      )
   }
 })
 
-t.test('an end that can never be written is given up, and harms no other', async t => {
+t.test('gives up a result that can never be written, without affecting others', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exit 1' })
   const { id } = await stage.deploy(project, { a: '1' })
   const ends = createEnds(stage)
   t.match(await ends.record(stage.row(id), { ...outcome, cause: 'end' }), { id })
-  t.match(stage.faults, [[/could not be recorded/]], 'failed cannot become failed by its end')
+  t.match(stage.faults, [[deploySays.notRecorded]], 'a failed deployment cannot fail again')
   t.strictSame(ends.kept(), [])
   await ends.settle()
 })
 
-t.test('a start whose disk is full goes on, and records what it found later', async t => {
+t.test('a start with a full disk continues and records its results later', async t => {
   const before = await deployStage(t)
   const project = await before.addProject()
   const { id } = await before.deploy(project, { a: '1' })

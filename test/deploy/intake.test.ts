@@ -22,7 +22,7 @@ async function intakeStage(t: Test) {
   return { home, files, intake: createIntake({ home, files, ids: randomIds, clock: systemClock }) }
 }
 
-t.test('bytes come in with their length and SHA-256, readable by the owner only', async t => {
+t.test('stores an upload with its length and SHA-256, readable only by the owner', async t => {
   const { intake, home } = await intakeStage(t)
   const bytes = Buffer.alloc(700_000, 'svc')
   const chunks = Array.from({ length: 70 }, (_, index) => bytes.subarray(index * 10_000, (index + 1) * 10_000))
@@ -36,7 +36,7 @@ t.test('bytes come in with their length and SHA-256, readable by the owner only'
   t.strictSame(await readdir(home.tmp), [])
 })
 
-t.test('what is too large, empty or broken off leaves nothing behind', async t => {
+t.test('a too large, empty or interrupted upload leaves nothing behind', async t => {
   const { intake, home } = await intakeStage(t)
   const cases: Array<{ what: string; bytes: Readable; error: { message?: RegExp | string; code?: string } }> = [
     { what: 'empty', bytes: Readable.from([]), error: { code: 'empty_upload' } },
@@ -46,18 +46,20 @@ t.test('what is too large, empty or broken off leaves nothing behind', async t =
       error: { code: 'too_large', message: /larger than 1\.0 MB/ }
     },
     {
-      what: 'broken off',
-      bytes: Readable.from((async function* () {
-        yield Buffer.alloc(1000)
-        throw new Error('socket closed')
-      })()),
+      what: 'interrupted',
+      bytes: Readable.from(
+        (async function* () {
+          yield Buffer.alloc(1000)
+          throw new Error('socket closed')
+        })()
+      ),
       error: { message: 'socket closed' }
     }
   ]
   for (const { what, bytes, error } of cases) {
     t.comment(what)
     await t.rejects(intake.receive(bytes, { limitBytes, signal: never }), error as Error)
-    t.ok(bytes.destroyed, 'nobody reads on')
+    t.ok(bytes.destroyed, 'nothing reads the rest')
     t.strictSame(await readdir(home.tmp), [])
   }
   const exact = await intake.receive(Readable.from([Buffer.alloc(limitBytes)]), { limitBytes, signal: never })
@@ -67,12 +69,14 @@ t.test('what is too large, empty or broken off leaves nothing behind', async t =
 t.test('an abort throws its reason and leaves nothing behind', async t => {
   const { intake, home } = await intakeStage(t)
   const stopping = new AbortController()
-  const endless = Readable.from((async function* () {
-    for (;;) {
-      yield Buffer.alloc(10)
-      await sleep(1)
-    }
-  })())
+  const endless = Readable.from(
+    (async function* () {
+      for (;;) {
+        yield Buffer.alloc(10)
+        await sleep(1)
+      }
+    })()
+  )
   const reason = new Error('client went away')
   const receiving = intake.receive(endless, { limitBytes, signal: stopping.signal })
   await until(async () => (await readdir(home.tmp).catch(() => [])).length > 0)
@@ -82,7 +86,7 @@ t.test('an abort throws its reason and leaves nothing behind', async t => {
   await t.rejects(intake.receive(Readable.from(['x']), { limitBytes, signal: AbortSignal.abort(reason) }), reason)
 })
 
-t.test('a kept archive outlives its upload', async t => {
+t.test('a kept archive stays after its upload is removed', async t => {
   const { intake, home, files } = await intakeStage(t)
   const received = await intake.receive(Readable.from([Buffer.from('zip')]), { limitBytes, signal: never })
   await intake.keep(received.path, 'dep_1')

@@ -6,7 +6,7 @@ import { insertDeployment, updateDeployment } from '../../lib/store/tables/deplo
 import { deployStage } from '../support/deploy-stage.js'
 import { aDeployment } from '../store/stage.js'
 
-t.test('a journal, or a deployment that goes on by its record', async t => {
+t.test('finds a journal, or a record of a running deployment', async t => {
   const stage = await deployStage(t)
   const { store, home } = stage
   const { id: projectId } = await stage.addProject()

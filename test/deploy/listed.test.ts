@@ -6,7 +6,7 @@ import { insertProject } from '../../lib/store/tables/projects.js'
 import { aDeployment, aProject } from '../store/stage.js'
 import { openStage } from '../support/store.js'
 
-t.test('lists and counts have the ends that are kept, and pages and filters go by them', async t => {
+t.test('lists, counts, pages and filters include kept results', async t => {
   const { store } = await openStage(t)
   const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`
   await store.write(tx => {
@@ -20,7 +20,8 @@ t.test('lists and counts have the ends that are kept, and pages and filters go b
   const end: DeploymentRow = { ...(plain.find('dep_2') as DeploymentRow), status: 'success', duration: '1.00s' }
   const deleted = aDeployment({ id: 'dep_gone' })
   const listed = createListed(store, { current: row => (row.id === end.id ? end : row), kept: () => [deleted, end] })
-  const ids = (query: Parameters<typeof listed.list>[0]): string[] => listed.list(query).map(({ id, status }) => `${id} ${status}`)
+  const ids = (query: Parameters<typeof listed.list>[0]): string[] =>
+    listed.list(query).map(({ id, status }) => `${id} ${status}`)
 
   t.strictSame(ids({ limit: 9 }), ['dep_4 success', 'dep_3 running', 'dep_2 success', 'dep_1 success'])
   t.strictSame(ids({ limit: 2, status: 'success' }), ['dep_4 success', 'dep_2 success'])

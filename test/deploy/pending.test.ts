@@ -13,16 +13,19 @@ import { createProjects } from '../../lib/projects/projects.js'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { freezeAt } from '../support/freeze.js'
 import { createRandom } from '../support/random.js'
+import { repetitions } from '../support/thorough.js'
+import { deploySays } from '../support/sentences/deploy.js'
 
-/** Names in `deployments/` and `tmp/`, in order. */
+/** Returns the names in `deployments/` and `tmp/`, sorted. */
 async function namesOf({ home }: DeployStage): Promise<string[]> {
   const [deployments, tmp] = await Promise.all([home.deployments, home.tmp].map(path => readdir(path)))
   return [...(deployments ?? []), ...(tmp ?? [])].sort()
 }
 
-const ownFiles = (...ids: string[]): string[] => ids.flatMap(id => ['log', 'manifest', 'zip'].map(ending => `${id}.${ending}`)).sort()
+const ownFiles = (...ids: string[]): string[] =>
+  ids.flatMap(id => ['log', 'manifest', 'zip'].map(ending => `${id}.${ending}`)).sort()
 
-/** A copy of a data directory as it is now. */
+/** Copies a data directory in its current state. */
 async function copied(t: Test, { directory }: DeployStage): Promise<string> {
   const copy = join(tmpdir(), `svc-copied-${randomIds.token()}`)
   t.teardown(() => rm(copy, { recursive: true, force: true }))
@@ -30,15 +33,22 @@ async function copied(t: Test, { directory }: DeployStage): Promise<string> {
   return copy
 }
 
-/** Kills `work` before each of its calls that changes a file, one after the other, and starts another server each time. */
-async function killEverywhere(t: Test, { before, work, check }: {
-  before: DeployStage
-  work(stage: DeployStage): Promise<unknown>
-  check(started: DeployStage, point: number, names: string[]): Promise<void>
-}): Promise<void> {
+/** Kills `work` before each call that changes a file, one run per call, and starts another server each time. */
+async function killEverywhere(
+  t: Test,
+  {
+    before,
+    work,
+    check
+  }: {
+    before: DeployStage
+    work(stage: DeployStage): Promise<unknown>
+    check(started: DeployStage, point: number, names: string[]): Promise<void>
+  }
+): Promise<void> {
   for (let point = 0; ; point++) {
     const directory = await copied(t, before)
-    // What it waits for never comes, so nothing ends it.
+    // It waits forever, so only the kill ends it.
     const victim = await deployStage({ teardown: () => {} } as unknown as Test, directory)
     if (!(await freezeAt(point, () => work(victim)))) {
       t.ok(point > 3, `killed at ${point} points`)
@@ -49,21 +59,21 @@ async function killEverywhere(t: Test, { before, work, check }: {
   }
 }
 
-t.test('a rollback that was killed while it was admitted leaves nothing, or its record', async t => {
+t.test('a rollback killed during admission leaves nothing, or a complete record', async t => {
   const before = await deployStage(t)
   const { id: sourceId } = await before.deploy(await before.addProject(), { 'a.txt': '1' })
   await killEverywhere(t, {
     before,
     work: stage => stage.deployer.rollback(sourceId, { actor: admin }),
     async check(stage, point, names) {
-      const ids = stage.store.all<{ id: string }>('SELECT id FROM deployments').map(({ id }) => id)
-      const expected = ids.flatMap(id => id === sourceId ? ownFiles(id) : [`${id}.log`, `${id}.zip`])
+      const ids = stage.store.all('SELECT id FROM deployments').map(({ id }) => String(id))
+      const expected = ids.flatMap(id => (id === sourceId ? ownFiles(id) : [`${id}.log`, `${id}.zip`]))
       t.strictSame(names, expected.sort(), `point ${point}`)
     }
   })
 })
 
-t.test('a project whose deletion was killed keeps its files with its records, or leaves nothing', async t => {
+t.test('a project whose deletion was killed keeps files and records, or neither', async t => {
   const before = await deployStage(t)
   const project = await before.addProject()
   for (const text of ['1', '2']) await before.deploy(project, { 'a.txt': text })
@@ -72,7 +82,7 @@ t.test('a project whose deletion was killed keeps its files with its records, or
     before,
     work: stage => projectsOf(stage).remove(project.id, admin),
     async check(stage, point, names) {
-      const ids = stage.store.all<{ id: string }>('SELECT id FROM deployments').map(({ id }) => id)
+      const ids = stage.store.all('SELECT id FROM deployments').map(({ id }) => String(id))
       seen.add(ids.length)
       t.strictSame(names, ownFiles(...ids), `point ${point}`)
     }
@@ -84,21 +94,29 @@ function projectsOf({ store, clock, ids, home, deployer }: DeployStage) {
   return createProjects({ store, clock, ids, home: home.directory, audit: { within: () => {} }, deployments: deployer })
 }
 
-t.test('after a loss of the database, a list of a killed server removes nothing', async t => {
+t.test('removes nothing by a list if the database was lost', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const row = await stage.deploy(project, { 'a.txt': '1' })
   const note = await stage.deployer.note([row.id])
-  t.strictSame(await namesOf(await deployStage(t, await copied(t, stage))), ownFiles(row.id), 'with its record, it stays')
+  t.strictSame(
+    await namesOf(await deployStage(t, await copied(t, stage))),
+    ownFiles(row.id),
+    'a file with a record stays'
+  )
   await note.settle()
 
   await stage.deployer.note([row.id])
   await stage.store.close()
   for (const name of ['svc.db', 'svc.db.redo']) await rm(join(stage.home.directory, name))
-  t.strictSame(await namesOf(await deployStage(t, await copied(t, stage))), ownFiles(row.id), 'nor does a new database take what it does not know')
+  t.strictSame(
+    await namesOf(await deployStage(t, await copied(t, stage))),
+    ownFiles(row.id),
+    'a new database does not remove unknown files either'
+  )
 })
 
-t.test('a file that cannot be removed fails no deletion; it is logged, and the next start tries again', async t => {
+t.test('logs a file that cannot be removed, and retries at the next start', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const row = await stage.deploy(project, { 'a.txt': '1' })
@@ -106,14 +124,14 @@ t.test('a file that cannot be removed fails no deletion; it is logged, and the n
   await rm(files.manifest(row.id))
   await mkdir(join(files.manifest(row.id), 'not-a-file'), { recursive: true })
   await projectsOf(stage).remove(project.id, admin)
-  t.match(stage.faults, [['Files could not be removed: the next start tries again', { code: 'EISDIR' }]])
-  t.notOk(existsSync(files.archive(row.id)), 'the others are gone')
+  t.match(stage.faults, [[deploySays.filesNotRemoved, { code: 'EISDIR' }]])
+  t.notOk(existsSync(files.archive(row.id)), 'the other files are removed')
   await rm(files.manifest(row.id), { recursive: true })
   await writeFile(files.manifest(row.id), '')
   t.strictSame(await namesOf(await stage.restart()), [])
 })
 
-t.test('a list is for its owner only, and one that was torn names no other deployment', async t => {
+t.test('a list is readable only by its owner, and a torn line is not an id', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const row = await stage.deploy(project, { 'a.txt': '1' })
@@ -132,12 +150,12 @@ t.test('a list is for its owner only, and one that was torn names no other deplo
   }
 })
 
-t.test('a process that is killed at any time while it admits and deletes: the next start leaves what records name', async t => {
+t.test('after a kill during admissions and deletions, a start leaves the recorded files', async t => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-killed-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   const program = fileURLToPath(new URL('../support/admission-child.js', import.meta.url))
   const random = createRandom(20261122)
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < repetitions(1, 4); round++) {
     const child = spawn(process.execPath, [program, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.teardown(() => child.kill('SIGKILL'))
     await once(child.stdout, 'data')
@@ -145,7 +163,7 @@ t.test('a process that is killed at any time while it admits and deletes: the ne
     child.kill('SIGKILL')
     await once(child, 'exit')
     const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
-    const rows = stage.store.all<{ id: string }>('SELECT id FROM deployments').map(({ id }) => id)
+    const rows = stage.store.all('SELECT id FROM deployments').map(({ id }) => String(id))
     const strays = (await namesOf(stage)).filter(name => !rows.includes(name.replace(/\..*$/, '')))
     t.strictSame(strays, [], `round ${round}: ${rows.length} records`)
     for (const id of rows) t.ok(existsSync(createFiles(stage.home).archive(id)), `${id} has its archive`)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createQueue, type QueueEntry } from '../../lib/deploy/queue.js'
 
-/** An entry that runs until it is told to end, and notes when it began. */
+/** Creates an entry that records its start and runs until it is told to end. */
 function entry(key: string, id: string, begun: string[]): QueueEntry & { end(): void } {
   let end = (): void => {}
   const over = new Promise<void>(resolve => (end = resolve))
@@ -10,6 +10,7 @@ function entry(key: string, id: string, begun: string[]): QueueEntry & { end(): 
     key,
     id,
     end: () => end(),
+    drop: () => over,
     run() {
       begun.push(id)
       return over
@@ -17,13 +18,13 @@ function entry(key: string, id: string, begun: string[]): QueueEntry & { end(): 
   }
 }
 
-t.test('one at a time per key, in order of arrival', async t => {
+t.test('runs one entry at a time per key, in order of arrival', async t => {
   const begun: string[] = []
   const queue = createQueue()
   const a = entry('shop', 'a', begun)
   const b = entry('shop', 'b', begun)
   const c = entry('shop', 'c', begun)
-  t.equal(queue.add(a), 0, 'nobody before the first')
+  t.equal(queue.add(a), 0, 'nothing is ahead of the first')
   t.equal(queue.add(b), 1)
   t.equal(queue.add(c), 2)
   t.strictSame(begun, ['a'])
@@ -39,7 +40,7 @@ t.test('one at a time per key, in order of arrival', async t => {
   t.equal(queue.count('shop'), 0)
 })
 
-t.test('different keys run side by side', async t => {
+t.test('runs different keys in parallel', async t => {
   const begun: string[] = []
   const queue = createQueue()
   queue.add(entry('shop', 'a', begun))
@@ -47,7 +48,7 @@ t.test('different keys run side by side', async t => {
   t.strictSame(begun, ['a', 'b'])
 })
 
-t.test('what has not started can be taken back, what runs can not', async t => {
+t.test('takes back waiting entries, but not running ones', async t => {
   const begun: string[] = []
   const queue = createQueue()
   const a = entry('shop', 'a', begun)
@@ -57,7 +58,10 @@ t.test('what has not started can be taken back, what runs can not', async t => {
   t.equal(queue.takeBack('b')?.id, 'b')
   t.equal(queue.takeBack('b'), undefined)
   t.equal(queue.takeBack('a'), undefined)
-  t.strictSame(queue.takeBackAll().map(({ id }) => id), ['c'])
+  t.strictSame(
+    queue.takeBackAll().map(({ id }) => id),
+    ['c']
+  )
   a.end()
   await turn()
   t.strictSame(begun, ['a'])

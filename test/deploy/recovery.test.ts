@@ -9,8 +9,10 @@ import { listDeployments, updateDeployment } from '../../lib/store/tables/deploy
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { until } from '../support/until.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 
-/** A record as a killed server leaves it. */
+/** Writes a record as a killed server leaves it. */
 async function interrupt(stage: DeployStage, row: DeploymentRow, status: 'queued' | 'running'): Promise<void> {
   const [stored, target] = row.steps
   const steps = status === 'queued' ? [stored] : [stored, { ...target, status: 'running', endedAt: null }]
@@ -18,7 +20,7 @@ async function interrupt(stage: DeployStage, row: DeploymentRow, status: 'queued
   await stage.store.write(tx => updateDeployment(tx, row.id, patch))
 }
 
-t.test('what was queued or running has failed, and its output says so', async t => {
+t.test('queued and running deployments fail at a start, and their output says so', async t => {
   const before = await deployStage(t)
   const project = await before.addProject()
   const done = await before.deploy(project, { 'a.txt': '1' })
@@ -31,37 +33,41 @@ t.test('what was queued or running has failed, and its output says so', async t 
   const stage = await before.restart()
   t.strictSame(stage.row(done.id), done)
   const cases = [
-    { id: queued.id, sentence: 'The server was restarted before the deployment had its turn', steps: ['success'] },
+    { id: queued.id, sentence: deploySays.restartedWhileQueued, steps: ['success'] },
     {
       id: running.id,
-      sentence: 'The server was restarted before the end of the deployment was recorded',
+      sentence: deploySays.restartedWhileRunning,
       steps: ['success', 'failed']
     }
   ]
   for (const { id, sentence, steps } of cases) {
     const row = stage.row(id)
     t.match(row, { status: 'failed', errorMessage: sentence, endTime: /^20/, duration: /s$/, hasArtifact: true })
-    t.strictSame(row.steps.map(step => step.status), steps)
+    t.strictSame(
+      row.steps.map(step => step.status),
+      steps
+    )
     t.ok(row.steps.every(step => step.endedAt !== null))
-    t.match(await stage.output(id), new RegExp(`success in .*\n✗ ${sentence}\n$`))
+    t.match(await stage.output(id), matching(deploySays.succeeded, '\n✗ ', sentence, /\n$/))
   }
-  t.strictSame(stage.notices.map(({ trigger, event, deployment }) => [trigger, event, deployment.id]), [
-    ['cli', 'deploy_failure', queued.id],
-    ['cli', 'deploy_failure', running.id]
-  ])
-  t.equal((await stage.deploy(project, { 'a.txt': '4' })).status, 'success', 'the project goes on')
+  t.strictSame(
+    stage.notices.map(({ trigger, event, deployment }) => [trigger, event, deployment.id]),
+    [
+      ['cli', 'deploy_failure', queued.id],
+      ['cli', 'deploy_failure', running.id]
+    ]
+  )
+  t.equal((await stage.deploy(project, { 'a.txt': '4' })).status, 'success', 'the project can be deployed again')
 })
 
-t.test('a server killed while it changes a target: the next start finds it as it was, or complete', async t => {
+t.test('after a kill during a change, the target is unchanged or complete', async t => {
   const before = await deployStage(t)
   const project = await before.addProject()
   await before.store.close()
   const program = fileURLToPath(new URL('../support/deploy-child.js', import.meta.url))
-  const child = spawn(
-    process.execPath,
-    [program, before.directory, project.id],
-    { stdio: ['ignore', 'pipe', 'inherit'] }
-  )
+  const child = spawn(process.execPath, [program, before.directory, project.id], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
   const ids: string[] = []
   child.stdout?.on('data', (text: Buffer) => void ids.push(...text.toString().trim().split('\n')))
   const isMoving = async (): Promise<boolean> => {
@@ -76,17 +82,18 @@ t.test('a server killed while it changes a target: the next start finds it as it
 
   const stage = await deployStage(t, before.directory)
   const rows = listDeployments(stage.store, { projectId: project.id, limit: 10 })
-  t.strictSame(rows.map(row => row.status).filter(status => status !== 'success' && status !== 'failed'), [])
-  const texts = new Set<string>()
-  for (let index = 0; index < 800; index++) texts.add(await readFile(
-    join(project.deployPath, `d${index % 7}/f${index}`),
-    'utf8'
-  ))
-  t.equal(texts.size, 1, `all files are of one deployment: ${[...texts].join(', ')}`)
-  if (rows[0]?.status === 'failed') t.match(
-    await stage.output(rows[0].id),
-    /✗ The server was restarted before the end of the deployment was recorded/
+  t.strictSame(
+    rows.map(row => row.status).filter(status => status !== 'success' && status !== 'failed'),
+    []
   )
-  t.notOk((await readdir(project.deployPath)).some(name => name.startsWith('.svc')), 'no staging is left')
+  const texts = new Set<string>()
+  for (let index = 0; index < 800; index++)
+    texts.add(await readFile(join(project.deployPath, `d${index % 7}/f${index}`), 'utf8'))
+  t.equal(texts.size, 1, `all files are of one deployment: ${[...texts].join(', ')}`)
+  if (rows[0]?.status === 'failed') t.match(await stage.output(rows[0].id), `✗ ${deploySays.restartedWhileRunning}`)
+  t.notOk(
+    (await readdir(project.deployPath)).some(name => name.startsWith('.svc')),
+    'no staging directory is left'
+  )
   t.strictSame(await readdir(stage.home.tmp), [])
 })

@@ -21,9 +21,12 @@ t.test('restore', async t => {
     t.strictSame(readdirSync(stage.home.deployments), [])
   })
 
-  await t.test('has its turn after the deployment that runs', async t => {
+  await t.test('waits for the running deployment', async t => {
     const bytes = await zipOf({ 'index.html': 'deployed' })
-    const upload = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    const upload = stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
     const isRunning = async () => (await stage.client.get('/api/logs')).body[0]?.status === 'running'
     await until(isRunning)
     await deployer.restore({ projectId: project.id, archivePath, deployId: null })
@@ -32,18 +35,21 @@ t.test('restore', async t => {
     await upload
   })
 
-  await t.test('of a deployment that has a record: that is live', async t => {
+  await t.test('makes the deployment of the archive live if it has a record', async t => {
     const [deployed] = (await stage.client.get('/api/logs')).body
     const other = await stage.createProject('other')
     await deployer.restore({ projectId: other.id, archivePath, deployId: deployed.id })
     await deployer.restore({ projectId: other.id, archivePath, deployId: 'dep_none' })
-    t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 1, 'not in a project that is not its own')
+    t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 1, 'not in another project')
     await deployer.restore({ projectId: project.id, archivePath, deployId: deployed.id })
     t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 2)
-    t.strictSame(readdirSync(stage.home.deployments).filter(name => name.endsWith('.undo')), [])
+    t.strictSame(
+      readdirSync(stage.home.deployments).filter(name => name.endsWith('.undo')),
+      []
+    )
   })
 
-  await t.test('refuses an unknown project, and everything while the server stops', async t => {
+  await t.test('refuses an unknown project, and every request while the server stops', async t => {
     await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath, deployId: null }), { code: 'not_found' })
     await deployer.stop({ wait: true })
     await t.rejects(deployer.restore({ projectId: project.id, archivePath, deployId: null }), { code: 'shutting_down' })

@@ -6,13 +6,14 @@ import type { DeploymentStatus } from '../../lib/model/deployment.js'
 import { deployStage } from '../support/deploy-stage.js'
 
 const statuses: Record<string, DeploymentStatus> = { s: 'success', f: 'failed', q: 'queued', r: 'running' }
-/** `'qsf'`: newest first, each with its place as id. */
-const rows = (text: string) => [...text].map((letter, index) => ({
-  id: `${letter}${index}`,
-  status: statuses[letter] as DeploymentStatus
-}))
+/** Returns rows for a text like `'qsf'`: newest first, with their position as id. */
+const rows = (text: string) =>
+  [...text].map((letter, index) => ({
+    id: `${letter}${index}`,
+    status: statuses[letter] as DeploymentStatus
+  }))
 
-t.test('which archives may go, newest first', async t => {
+t.test('chooses the archives to remove', async t => {
   const cases: Array<{ rows: string; keep: number; pruned: string[] }> = [
     { rows: '', keep: 10, pruned: [] },
     { rows: 'ssss', keep: 10, pruned: [] },
@@ -23,14 +24,11 @@ t.test('which archives may go, newest first', async t => {
     { rows: 'qqqqqq', keep: 0, pruned: [] },
     { rows: 'ffffs', keep: 0, pruned: ['f3'] }
   ]
-  for (const { rows: text, keep, pruned } of cases) t.strictSame(
-    archivesToPrune(rows(text), keep),
-    pruned,
-    `${text}, keep ${keep}`
-  )
+  for (const { rows: text, keep, pruned } of cases)
+    t.strictSame(archivesToPrune(rows(text), keep), pruned, `${text}, keep ${keep}`)
 })
 
-t.test('pruned records say so, keep their output, and their files are gone', async t => {
+t.test('updates pruned records, removes their archives and keeps their outputs', async t => {
   const stage = await deployStage(t)
   const files = createFiles(stage.home)
   stage.values.keep_archives = 2
@@ -39,26 +37,34 @@ t.test('pruned records say so, keep their output, and their files are gone', asy
   const kept = await stage.deploy(other, { 'a.txt': '0' })
   const ids: string[] = []
   for (const content of ['1', '2', '3', '4']) ids.push((await stage.deploy(project, { 'a.txt': content })).id)
-  t.strictSame(ids.map(id => stage.row(id).hasArtifact), [false, false, true, true])
-  t.strictSame(ids.map(id => existsSync(files.archive(id))), [false, false, true, true])
-  t.ok(existsSync(files.archive(kept.id)), 'other projects are not touched')
+  t.strictSame(
+    ids.map(id => stage.row(id).hasArtifact),
+    [false, false, true, true]
+  )
+  t.strictSame(
+    ids.map(id => existsSync(files.archive(id))),
+    [false, false, true, true]
+  )
+  t.ok(existsSync(files.archive(kept.id)), 'other projects are not affected')
   t.match(await stage.output(ids[0] as string), /success/)
   t.equal((await stage.deployer.manifest(ids[0] as string)).length, 1)
-  await t.rejects(
-    stage.deployer.rollback(ids[0] as string, { actor: { name: 'admin', ip: null } }),
-    { kind: 'conflict', code: 'no_archive' }
-  )
+  await t.rejects(stage.deployer.rollback(ids[0] as string, { actor: { name: 'admin', ip: null } }), {
+    kind: 'conflict',
+    code: 'no_archive'
+  })
 })
 
-t.test('the archive of what is live stays, also when its deployment has failed', async t => {
+t.test('keeps the archive of the live deployment, even if it failed', async t => {
   const stage = await deployStage(t)
   stage.values.keep_archives = 1
-  const project = await stage.addProject({ postDeployScript: 'echo "after [$SVC_PREVIOUS_DEPLOY_ID]"; test ! -e broken' })
+  const project = await stage.addProject({
+    postDeployScript: 'echo "after [$SVC_PREVIOUS_DEPLOY_ID]"; test ! -e broken'
+  })
   await stage.deploy(project, { 'a.txt': '1' })
   const live = await stage.deploy(project, { 'a.txt': '2', broken: '' })
   t.equal(live.status, 'failed')
   for (let count = 0; count < 5; count++) await stage.deploy(project, { 'a.txt': '3' }, { preDeploy: 'exit 1' })
-  t.equal(stage.row(live.id).hasArtifact, true, 'five newer ones have failed, and changed nothing')
+  t.equal(stage.row(live.id).hasArtifact, true, 'five newer deployments have failed without changing files')
   t.ok(existsSync(createFiles(stage.home).archive(live.id)))
   const next = await stage.deploy(project, { 'a.txt': '4' })
   t.match(await stage.output(next.id), `after [${live.id}]`)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { DeploymentRow, DeploymentStatus } from '../../lib/model/deployment.js'
 import { assertTransition, refuseIfFinal, refuseUnlessFinal, type Cause } from '../../lib/deploy/status.js'
+import { deploySays } from '../support/sentences/deploy.js'
 
 const allowed = new Set([
   'queued running turn',
@@ -12,7 +13,7 @@ const allowed = new Set([
   'failed failed correction'
 ])
 
-t.test('what may follow what, and because of what', async t => {
+t.test('allows only the transitions of the table', async t => {
   const states: DeploymentStatus[] = ['queued', 'running', 'success', 'failed']
   const causes: Cause[] = ['turn', 'end', 'cancel', 'stop', 'restart', 'correction']
   for (const from of states) {
@@ -21,23 +22,25 @@ t.test('what may follow what, and because of what', async t => {
         const move = `${from} ${to} ${cause}`
         const attempt = (): void => assertTransition(from, to, cause)
         if (allowed.has(move)) t.doesNotThrow(attempt, move)
-        else t.throws(attempt, { message: `A deployment that is "${from}" cannot become "${to}" (${cause})` }, move)
+        else t.throws(attempt, { message: deploySays.noTransition(from, to, cause) }, move)
       }
     }
   }
 })
 
-t.test('the two refusals name the state', async t => {
+t.test('both refusals name the status', async t => {
   const row = (status: DeploymentStatus) => ({ id: 'dep_1', status }) as DeploymentRow
-  t.throws(
-    () => refuseUnlessFinal(row('running'), 'marked'),
-    { kind: 'conflict', code: 'not_finished', message: /it is running/ }
-  )
-  t.throws(() => refuseUnlessFinal(row('queued'), 'marked'), { code: 'not_finished', message: /it is queued/ })
-  t.throws(
-    () => refuseIfFinal(row('success'), 'cancelled'),
-    { kind: 'conflict', code: 'already_finished', message: /success/ }
-  )
+  t.throws(() => refuseUnlessFinal(row('running'), 'marked'), {
+    kind: 'conflict',
+    code: 'not_finished',
+    message: /running/
+  })
+  t.throws(() => refuseUnlessFinal(row('queued'), 'marked'), { code: 'not_finished', message: /queued/ })
+  t.throws(() => refuseIfFinal(row('success'), 'cancelled'), {
+    kind: 'conflict',
+    code: 'already_finished',
+    message: /success/
+  })
   t.doesNotThrow(() => refuseUnlessFinal(row('failed'), 'marked'))
   t.doesNotThrow(() => refuseIfFinal(row('queued'), 'cancelled'))
 })

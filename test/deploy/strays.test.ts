@@ -7,18 +7,21 @@ import { createFiles, sharedChanges } from '../../lib/deploy/files.js'
 import { findStaleFiles, findUnrecordedFiles } from '../../lib/deploy/strays.js'
 import { updateDeployment } from '../../lib/store/tables/deployments.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 
 const past = new Date('2020-01-01T00:00:00Z')
 
-/** Names in `deployments/` and `tmp/`, in order. */
+/** Returns the names in `deployments/` and `tmp/`, sorted. */
 async function namesOf({ home }: DeployStage): Promise<string[]> {
   const [deployments, tmp] = await Promise.all([home.deployments, home.tmp].map(path => readdir(path)))
   return [...(deployments ?? []), ...(tmp ?? [])].sort()
 }
 
-const ownFiles = (...ids: string[]): string[] => ids.flatMap(id => ['log', 'manifest', 'zip'].map(ending => `${id}.${ending}`)).sort()
+const ownFiles = (...ids: string[]): string[] =>
+  ids.flatMap(id => ['log', 'manifest', 'zip'].map(ending => `${id}.${ending}`)).sort()
 
-t.test('a start removes what an earlier server left, says so, and leaves the rest', async t => {
+t.test('a start removes and logs what an earlier server left behind', async t => {
   const before = await deployStage(t)
   const project = await before.addProject()
   const row = await before.deploy(project, { 'a.txt': '1' })
@@ -31,30 +34,37 @@ t.test('a start removes what an earlier server left, says so, and leaves the res
   await writeFile(files.output(neverRecorded), '')
   await writeFile(files.archive(recordLost), 'zip')
   const gone = [
-    files.changes(recordLost), `${files.manifest(row.id)}.tmp`, inTmp('inflated-4711-0'), sharedChanges(files.changes(row.id))
+    files.changes(recordLost),
+    `${files.manifest(row.id)}.tmp`,
+    inTmp('inflated-4711-0'),
+    sharedChanges(files.changes(row.id))
   ]
   const ofOthers = sharedChanges(files.changes(recordLost))
   t.teardown(() => rm(ofOthers, { force: true }))
   for (const path of [...gone, inTmp('notes.txt'), ofOthers]) await writeFile(path, 'mine')
   await mkdir(inTmp(`${randomIds.token()}.backup`))
-  for (const path of [...gone, ofOthers, upload, files.archive(recordLost), inTmp('notes.txt')]) await utimes(path, past, past)
+  for (const path of [...gone, ofOthers, upload, files.archive(recordLost), inTmp('notes.txt')])
+    await utimes(path, past, past)
 
   const stage = await before.restart()
   t.strictSame(await namesOf(stage), [...ownFiles(row.id), `${recordLost}.zip`, 'notes.txt'].sort())
   for (const path of gone) t.notOk(existsSync(path), path)
   t.ok(existsSync(ofOthers), 'a list of another data directory stays')
-  t.match(stage.faults, [[/^Removed 7 leftovers of an earlier server: .*dep_/]])
-  t.match((await stage.deployer.unrecordedFiles()).map(({ path }) => basename(path)), [`${recordLost}.zip`])
+  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(7), /.*dep_/)]])
+  t.match(
+    (await stage.deployer.unrecordedFiles()).map(({ path }) => basename(path)),
+    [`${recordLost}.zip`]
+  )
 
   await stage.store.write(tx => updateDeployment(tx, row.id, { hasArtifact: false }))
   await utimes(files.archive(row.id), past, past)
   const again = await stage.restart()
-  t.notOk(existsSync(files.archive(row.id)), 'the server died between pruning the record and the file')
+  t.notOk(existsSync(files.archive(row.id)), 'the server was killed between updating the record and removing the file')
   t.ok(existsSync(files.manifest(row.id)))
-  t.strictSame((await again.restart()).faults, [], 'a clean start has nothing to say')
+  t.strictSame((await again.restart()).faults, [], 'a clean start logs nothing')
 })
 
-t.test('what a clean-up finds: files that nobody has touched for an hour, and nobody works on', async t => {
+t.test('a clean-up finds files that are unused and unchanged for an hour', async t => {
   const upload = (letter: string): string => `${letter.repeat(43)}.zip`
   const idOf = (letter: string): string => `dep_${letter.repeat(16)}`
   const old = [upload('a'), `${idOf('b')}.changes`, `${idOf('c')}.changes`, 'somebody-elses.txt']
@@ -76,5 +86,5 @@ t.test('what a clean-up finds: files that nobody has touched for an hour, and no
   const found = (): Promise<string[]> => findUnrecordedFiles(stage.home, stage.store, { nowMs, isLive }).then(namesIn)
   t.same(await found(), [`${idOf('a')}.log`, `${idOf('b')}.zip`])
   await stage.store.write(tx => updateDeployment(tx, kept.id, { hasArtifact: false }))
-  t.ok((await found()).includes(`${kept.id}.zip`), 'its record says that it has gone')
+  t.ok((await found()).includes(`${kept.id}.zip`), 'its record says that it was removed')
 })

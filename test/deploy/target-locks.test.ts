@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createTargetLocks } from '../../lib/deploy/target-locks.js'
 import { never } from '../support/deploy-stage.js'
 
-t.test('one after the other in one place, side by side in others', async t => {
+t.test('serializes the same directory, and runs different ones in parallel', async t => {
   const top = t.testdir({ a: { in: {} }, b: {} })
   const locks = createTargetLocks()
   const order: string[] = []
@@ -26,7 +26,7 @@ t.test('one after the other in one place, side by side in others', async t => {
   await once(waiting, '3')
   await hold('4', 'b')
   t.same(order, ['1', '4'])
-  t.equal(await locks.hold('1', join(top, 'a'), { signal: never }), join(top, 'a'), 'it has it already')
+  t.equal(await locks.hold('1', join(top, 'a'), { signal: never }), join(top, 'a'), 'it already has the lock')
   locks.release('1')
   await second
   locks.release('2')
@@ -36,7 +36,7 @@ t.test('one after the other in one place, side by side in others', async t => {
   t.notOk(locks.isHeld('2'))
 })
 
-t.test('two that exchange their places do not wait in a circle', async t => {
+t.test('two holders that exchange their targets do not deadlock', async t => {
   const top = t.testdir({ a: {}, b: {} })
   const links = ['one', 'two'].map(name => join(top, name)) as [string, string]
   const lead = (one: string, two: string): void => {
@@ -56,7 +56,7 @@ t.test('two that exchange their places do not wait in a circle', async t => {
   t.same(await Promise.all(held), [join(top, 'b'), join(top, 'a')])
 })
 
-t.test('one whose target leads elsewhere after its wait waits there', async t => {
+t.test('waits again if the target leads elsewhere after the wait', async t => {
   const top = t.testdir({ a: {}, b: {} })
   const link = join(top, 'link')
   symlinkSync('a', link)
@@ -67,7 +67,13 @@ t.test('one whose target leads elsewhere after its wait waits there', async t =>
   let heard = (): void => {}
   const next = (): Promise<void> => new Promise(resolve => (heard = resolve))
   const waiting = next()
-  const third = locks.hold('3', link, { signal: never, onWait: (_, real) => { reached.push(real); heard() } })
+  const third = locks.hold('3', link, {
+    signal: never,
+    onWait: (_, real) => {
+      reached.push(real)
+      heard()
+    }
+  })
   await waiting
   rmSync(link)
   symlinkSync('b', link)
@@ -79,13 +85,16 @@ t.test('one whose target leads elsewhere after its wait waits there', async t =>
   t.equal(await third, join(top, 'b'))
 })
 
-t.test('an abort gives the place in the line up', async t => {
+t.test('an abort leaves the line', async t => {
   const top = t.testdir({ a: {} })
   mkdirSync(join(top, 'a/in'))
   const locks = createTargetLocks()
   await locks.hold('1', join(top, 'a'), { signal: never })
   const leaving = new AbortController()
-  const second = locks.hold('2', join(top, 'a'), { signal: leaving.signal, onWait: () => leaving.abort(new Error('cancelled')) })
+  const second = locks.hold('2', join(top, 'a'), {
+    signal: leaving.signal,
+    onWait: () => leaving.abort(new Error('cancelled'))
+  })
   await t.rejects(second, { message: 'cancelled' })
   t.notOk(locks.isHeld('2'))
   const third = locks.hold('3', join(top, 'a'), { signal: never })

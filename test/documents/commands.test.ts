@@ -4,18 +4,28 @@ import t from 'tap'
 import { zipOf } from '../support/zip.js'
 import { blocksOf, documents, runDocument, top, type Block, type Given } from './document.js'
 
-/** Every command that a document shows is run, in its order. */
+/* Runs every command of each document, in its order. */
 const site = { 'work/dist/index.html': '<h1>A site</h1>\n' }
-/** A running server with a project, as most documents assume; and one deployment. */
+/** A running server with a project, which most documents assume. */
 const served: Block[] = [
   { line: 0, mark: 'sh server', text: 'svc serve\n' },
-  { line: 0, mark: 'sh', text: `curl -fsS http://127.0.0.1:5431/api/projects -H "Authorization: Bearer $ADMIN_TOKEN" \\
-    -H 'Content-Type: application/json' -d '{"name": "site", "deployPath": "/srv/site"}'\n` }
+  {
+    line: 0,
+    mark: 'sh',
+    text: `curl -fsS http://127.0.0.1:5431/api/projects -H "Authorization: Bearer $ADMIN_TOKEN" \\
+    -H 'Content-Type: application/json' -d '{"name": "site", "deployPath": "/srv/site"}'\n`
+  }
 ]
-const running: Block[] = [...served, {
-  line: 0, mark: 'sh', text: `svc init --project proj_… --server http://127.0.0.1:5431 --out dist
+/** The same with one deployment. */
+const running: Block[] = [
+  ...served,
+  {
+    line: 0,
+    mark: 'sh',
+    text: `svc init --project proj_… --server http://127.0.0.1:5431 --out dist
     SVC_DEPLOY_TOKEN=… svc push --json\n`
-}]
+  }
+]
 const bundled: Block = { line: 0, mark: 'sh', text: 'make dist > /tmp/made && cp dist/svc-*.tgz /media/\n' }
 const given: Record<string, Given> = {
   'docs/backup.md': {},
@@ -23,12 +33,16 @@ const given: Record<string, Given> = {
   'docs/installation.md': {},
   'docs/upgrade.md': {},
   'README.md': {},
-  'docs/api.md': { files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }) }, done: running },
+  'docs/api.md': {
+    files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }) },
+    done: running
+  },
   'docs/migrating.md': {
     files: {
       ...site,
       'work/dist/package.json': '{"name": "site", "version": "1.0.0"}',
-      'work/dist/package-lock.json': '{"name": "site", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "site", "version": "1.0.0"}}}',
+      'work/dist/package-lock.json':
+        '{"name": "site", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "site", "version": "1.0.0"}}}',
       'work/dist/ecosystem.config.cjs': `module.exports = { apps: [{ name: 'site', script: 'server.js' }] }`
     },
     done: served
@@ -40,31 +54,43 @@ const given: Record<string, Given> = {
   }
 }
 
-/** DOCUMENT=docs/ci.md runs one. */
+/** DOCUMENT=docs/ci.md runs the commands of one document. */
 const asked = process.env['DOCUMENT']
 
 for (const document of documents.filter(name => asked === undefined || name === asked)) {
-  t.test(`the commands of ${document} do what it says`, async t => {
+  t.test(`the commands of ${document} succeed`, async t => {
     const { code, line, stderr } = await runDocument(document, given[document] ?? { files: site, done: running })
     t.equal(code, 0, `${document}:${line} ${code === 0 ? '' : stderr.slice(-2000)}`)
   })
 
-  t.test(`no command of ${document} stands where it is not run`, async t => {
-    // The reference is what --help prints.
+  t.test(`every command of ${document} is in a block that is run`, async t => {
+    // Blocks of the reference are the output of --help.
     const reference = /^Usage: svc/m
     for (const { line, mark, text } of blocksOf(document)) {
-      // Those of docs/streams.md have names, and streams.test.ts runs them.
+      // The blocks of docs/streams.md have names; streams.test.ts runs them.
       if (/^sh( server| deploy| follow| terminal)?$/.test(mark) || reference.test(text)) continue
-      t.notMatch(text, /^\s*(sudo |\$ )?(svc|node|npm|make|curl|tar|sudo|systemctl|sqlite3) /m, `${document}:${line} is marked sh`)
+      t.notMatch(
+        text,
+        /^\s*(sudo |\$ )?(svc|node|npm|make|curl|tar|sudo|systemctl|sqlite3) /m,
+        `${document}:${line} is marked sh`
+      )
     }
   })
 }
 
-t.test('the sentences that docs/troubleshooting.md explains are those of the program', async t => {
-  const sources = readdirSync(join(top, 'lib'), { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts'))
-  const said = [...sources.map(path => join(top, 'lib', path)), join(top, 'bin/svc.js')].map(path => readFileSync(path, 'utf8')).join('\n')
-  const [, table = ''] = /## The server does not start\n([^]*?)\n## /.exec(readFileSync(join(top, 'docs/troubleshooting.md'), 'utf8')) ?? []
-  const explained = [...table.matchAll(/^\| `([^`]+)` \|/gm)].flatMap(([, sentence = '']) => sentence.split('…').map(part => part.trim()))
+t.test('docs/troubleshooting.md quotes messages of the program', async t => {
+  const sources = readdirSync(join(top, 'lib'), { recursive: true, encoding: 'utf8' }).filter(path =>
+    path.endsWith('.ts')
+  )
+  const said = [...sources.map(path => join(top, 'lib', path)), join(top, 'bin/svc.js')]
+    .map(path => readFileSync(path, 'utf8'))
+    .join('\n')
+  const [, table = ''] =
+    /## The server does not start\n([^]*?)\n## /.exec(readFileSync(join(top, 'docs/troubleshooting.md'), 'utf8')) ?? []
+  const explained = [...table.matchAll(/^\| `([^`]+)` \|/gm)].flatMap(([, sentence = '']) =>
+    sentence.split('…').map(part => part.trim())
+  )
   t.ok(explained.length > 8)
-  for (const part of explained.filter(part => /\w/.test(part))) t.ok(said.includes(part.replace(/^: |[()]+$/g, '')), part)
+  for (const part of explained.filter(part => /\w/.test(part)))
+    t.ok(said.includes(part.replace(/^: |[()]+$/g, '')), part)
 })

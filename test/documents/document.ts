@@ -8,18 +8,24 @@ import { bare } from '../support/bare.js'
 import { freePort } from '../support/free-port.js'
 
 /*
- * Runs the commands of a document as its reader would: every block marked `sh`, in order, in one shell. A block marked
- * `sh server` keeps running; the next ones begin once it listens. What only a whole machine has stands in (stand-ins/),
- * and what the reader would fill in is filled in from what the commands before have printed.
+ * Runs the commands of a document like its reader: every block marked `sh`, in order, in one shell. A block marked
+ * `sh server` keeps running; the next block starts when it listens. Programs that would change the machine are replaced
+ * (stand-ins/). Ids and tokens come from the output of earlier commands.
  */
 
 export const top = fileURLToPath(new URL('../../../', import.meta.url))
 const standIns = join(top, 'test/documents/stand-ins')
 
 /** Every document for users. */
-export const documents = ['README.md', ...readdirSync(join(top, 'docs')).filter(name => name.endsWith('.md')).sort().map(name => `docs/${name}`)]
+export const documents = [
+  'README.md',
+  ...readdirSync(join(top, 'docs'))
+    .filter(name => name.endsWith('.md'))
+    .sort()
+    .map(name => `docs/${name}`)
+]
 
-/** A fenced block: where it begins, what it is marked with, and its text. */
+/** A fenced block: its first line, its mark and its text. */
 export interface Block {
   line: number
   mark: string
@@ -31,7 +37,7 @@ export function blocksOf(document: string): Block[] {
   const blocks: Block[] = []
   let open: Block | null = null
   for (const [index, line] of lines.entries()) {
-    // Within a list they are indented; the shell does not mind.
+    // Blocks within a list are indented, which the shell ignores.
     const fence = /^ *```(.*)$/.exec(line)
     if (open === null && fence !== null) open = { line: index + 1, mark: (fence[1] as string).trim(), text: '' }
     else if (open !== null && fence !== null) {
@@ -42,7 +48,7 @@ export function blocksOf(document: string): Block[] {
   return blocks
 }
 
-/** What a document says → what is run: the address, ids and secrets, and places below the root of the stage. */
+/** Replacements in a command: the address, ids, secrets, and paths below the root of the stage. */
 const readings: Array<[RegExp, string]> = [
   [/node bin\/svc\.js/g, 'svc'],
   [/127\.0\.0\.1:5431/g, '127.0.0.1:@PORT'],
@@ -65,14 +71,14 @@ function asRun(text: string, { root, port }: Stage): string {
   return read.replaceAll('@ROOT', root).replaceAll('@PORT', String(port))
 }
 
-/** The shell that runs the blocks; `learn` takes from what was printed what later blocks need. */
+/** The beginning of the script that runs the blocks. `learn` reads ids and tokens from the output for later blocks. */
 const opening = `
 set -eu -o pipefail
 learn() {
   local said="$ROOT/said"
-  # An answer need not end with a line end.
+  # An answer may lack the final newline.
   for out in "$ROOT"/out.*; do cat "$out"; echo; done > "$said"
-  # Printed with its name by serve, alone by reset-password.
+  # serve prints it with its name, reset-password alone.
   ADMIN_TOKEN=$(sed -nE 's/^(Admin token: )?([A-Za-z0-9_-]{43})$/\\2/p' "$said" | tail -n 1)
   PROJECT=$(grep -oE 'proj_[a-z0-9]{16}' "$said" | tail -n 1)
   DEPLOY_TOKEN=$(grep -oE '"token": ?"[^"]+"' "$said" | tail -n 1 | cut -d '"' -f 4)
@@ -88,7 +94,7 @@ listening() {
 
 function script(blocks: Block[], stage: Stage): string {
   const parts = blocks.map(({ line, mark, text }, index) => {
-    // In the order of the document, whoever lists them.
+    // Numbered, so that a listing has the order of the document.
     const out = `"$ROOT/out.${String(index).padStart(3, '0')}"`
     const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $!` : ''}`
     return `echo ${line} > "$ROOT/line"\n${run}\nlearn || true\n`
@@ -98,21 +104,21 @@ function script(blocks: Block[], stage: Stage): string {
 
 export interface Outcome {
   code: number | null
-  /** The line of the document whose block was the last to begin. */
+  /** The line of the last block that was started. */
   line: number
   stderr: string
 }
 
-/** What is there before the first command. */
+/** The state before the first command. */
 export interface Given {
-  /** Below the root of the stage; `work/` is where the commands run. */
+  /** Files below the root of the stage; commands run in `work/`. */
   files?: Record<string, string | Buffer>
   env?: Record<string, string>
-  /** What the document takes for granted was done before. */
+  /** Commands that the document assumes. */
   done?: Block[]
 }
 
-/** Runs a document's commands on a stage of its own. */
+/** Runs the commands of a document on its own stage. */
 export async function runDocument(document: string, { files = {}, env = {}, done = [] }: Given): Promise<Outcome> {
   const stage = { root: mkdtempSync(join(tmpdir(), 'svc-docs-')), port: await freePort() }
   try {
@@ -128,15 +134,35 @@ export async function runDocument(document: string, { files = {}, env = {}, done
   }
 }
 
-const places = ['work', 'home', 'srv', 'opt', 'etc/systemd/system', 'var/lib', 'backup', 'media', 'tmp', 'usr/local/bin']
+const places = [
+  'work',
+  'home',
+  'srv',
+  'opt',
+  'etc/systemd/system',
+  'var/lib',
+  'backup',
+  'media',
+  'tmp',
+  'usr/local/bin'
+]
 
 async function runScript(text: string, { root, port }: Stage, env: Record<string, string>): Promise<Outcome> {
   const path = [join(root, 'usr/local/bin'), standIns, dirname(process.execPath), process.env['PATH']].join(':')
   const child = spawn(...bare('bash', ['-c', text]), {
     cwd: join(root, 'work'),
-    // A group of its own: what the document starts ends with it.
+    // Its own process group, so that processes of the document end with it.
     detached: true,
-    env: { PATH: path, HOME: join(root, 'home'), ROOT: root, TOP: top, STAND_INS: standIns, PORT: String(port), LANG: 'C.UTF-8', ...env },
+    env: {
+      PATH: path,
+      HOME: join(root, 'home'),
+      ROOT: root,
+      TOP: top,
+      STAND_INS: standIns,
+      PORT: String(port),
+      LANG: 'C.UTF-8',
+      ...env
+    },
     stdio: ['ignore', 'ignore', 'pipe']
   })
   let stderr = ''
@@ -145,7 +171,7 @@ async function runScript(text: string, { root, port }: Stage, env: Record<string
   try {
     process.kill(-(child.pid as number), 'SIGKILL')
   } catch {
-    // Nothing was left running.
+    // No process is left.
   }
   return { code, line: Number(readFileSync(join(root, 'line'), 'utf8')), stderr }
 }

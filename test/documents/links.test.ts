@@ -6,10 +6,10 @@ import { anchorsOf, headingsOf, linksOf, slug } from './markdown.js'
 
 const read = (document: string): string => readFileSync(join(top, document), 'utf8')
 
-for (const document of [...documents, 'lib/README.md', 'CHANGELOG.md']) {
-  t.test(`every link of ${document} leads somewhere`, async t => {
+for (const document of [...documents, 'lib/README.md', 'CHANGELOG.md', 'CONTRIBUTING.md']) {
+  t.test(`every link of ${document} exists`, async t => {
     for (const { line, to } of linksOf(read(document))) {
-      // An address elsewhere is not requested: the tests run without internet.
+      // The tests run without internet, so other addresses are only parsed.
       if (/^https:\/\//.test(to)) {
         t.ok(URL.canParse(to), `${document}:${line} ${to}`)
         continue
@@ -17,19 +17,28 @@ for (const document of [...documents, 'lib/README.md', 'CHANGELOG.md']) {
       const [path = '', anchor] = to.split('#')
       const file = path === '' ? document : relative(top, join(top, dirname(document), path))
       t.ok(existsSync(join(top, file)), `${document}:${line} ${to}`)
-      if (anchor !== undefined && statSync(join(top, file)).isFile()) t.ok(anchorsOf(read(file)).has(anchor), `${document}:${line} ${to}: the heading exists`)
+      if (anchor !== undefined && statSync(join(top, file)).isFile())
+        t.ok(anchorsOf(read(file)).has(anchor), `${document}:${line} ${to}: the heading exists`)
     }
   })
 }
 
 t.test('the program names only documents that exist', async t => {
   const sources = ['lib', 'www', 'bin'].flatMap(directory =>
-    readdirSync(join(top, directory), { recursive: true, encoding: 'utf8' }).filter(path => /\.(ts|js|html)$/.test(path)).map(path => join(directory, path)))
-  const named = sources.flatMap(source => [...read(source).matchAll(/(?<![\w/.-])docs\/[\w./-]+\.md(#[\w-]+)?/g)].map(([name]) => ({ source, name })))
+    readdirSync(join(top, directory), { recursive: true, encoding: 'utf8' })
+      .filter(path => /\.(ts|js|html)$/.test(path))
+      .map(path => join(directory, path))
+  )
+  const named = sources.flatMap(source =>
+    [...read(source).matchAll(/(?<![\w/.-])docs\/[\w./-]+\.md(#[\w-]+)?/g)].map(([name]) => ({ source, name }))
+  )
   t.ok(named.length > 3)
   for (const { source, name } of named) {
     const [path = '', anchor] = name.split('#')
-    t.ok(existsSync(join(top, path)) && (anchor === undefined || anchorsOf(read(path)).has(anchor)), `${source}: ${name}`)
+    t.ok(
+      existsSync(join(top, path)) && (anchor === undefined || anchorsOf(read(path)).has(anchor)),
+      `${source}: ${name}`
+    )
   }
 })
 
@@ -42,7 +51,9 @@ t.test('docs/README.md lists every document', async t => {
 })
 
 t.test('every picture is shown in a document', async t => {
-  const shown = new Set(documents.flatMap(document => linksOf(read(document)).map(({ to }) => join(dirname(document), to))))
+  const shown = new Set(
+    documents.flatMap(document => linksOf(read(document)).map(({ to }) => join(dirname(document), to)))
+  )
   for (const name of readdirSync(join(top, 'docs/pictures'))) t.ok(shown.has(join('docs/pictures', name)), name)
 })
 
@@ -51,8 +62,37 @@ t.test('the README is short, has a table of contents, and installs the command b
   t.ok(readme.split('\n').length <= 250, 'at most 250 lines')
   const sections = headingsOf(readme, 2)
   const [, contents = ''] = /^## Contents$([^]*?)^## /m.exec(readme) ?? []
-  t.same(linksOf(contents).map(({ to }) => to), sections.filter(name => name !== 'Contents').map(name => `#${slug(name)}`))
+  t.same(
+    linksOf(contents).map(({ to }) => to),
+    sections.filter(name => name !== 'Contents').map(name => `#${slug(name)}`)
+  )
   const lines = blocksOf('README.md').flatMap(({ text }) => text.split('\n'))
   const installed = lines.findIndex(line => line.includes('/usr/local/bin/svc'))
   t.ok(installed >= 0 && installed < lines.findIndex(line => /^(\w+=\S+ )?svc /.test(line)))
+})
+
+t.test('the files that lib/README.md and docs/decisions.md name exist', async t => {
+  const places = [
+    '',
+    'lib',
+    'lib/deploy/output',
+    'lib/http/core',
+    'lib/http/websocket',
+    'lib/install',
+    'lib/logs/tail',
+    'lib/deploy',
+    'www/elements/terminal',
+    'www/terminal'
+  ]
+  for (const document of ['lib/README.md', 'docs/decisions.md']) {
+    const named = [...read(document).matchAll(/(?<![\w/-])((?:[\w-]+\/)*[\w.-]+\.ts)\b/g)].map(
+      ([, name]) => name as string
+    )
+    t.ok(named.length > 30)
+    for (const name of named)
+      t.ok(
+        places.some(place => existsSync(join(top, place, name))),
+        `${document}: ${name}`
+      )
+  }
 })

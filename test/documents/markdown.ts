@@ -1,12 +1,12 @@
-/** Reads the little of Markdown that the tests of the documents need: headings, links and pictures outside of code. */
+/** Reads the parts of Markdown that the tests of the documents need: headings, links and pictures outside of code. */
 
 export interface Link {
   line: number
-  /** As written: a path with an optional anchor, or an address. */
+  /** A path with an optional anchor, or an address, as in the text. */
   to: string
 }
 
-/** The lines of a document; lines of code blocks are empty. */
+/** Returns the lines of a document; lines of code blocks are empty. */
 function proseLines(text: string): string[] {
   let isCode = false
   return text.split('\n').map(line => {
@@ -18,13 +18,17 @@ function proseLines(text: string): string[] {
   })
 }
 
-/** Every link and picture, `[words](to)`; also of pictures within links. */
+/** Returns every link and picture, `[words](to)`, including pictures within links. */
 export function linksOf(text: string): Link[] {
   return proseLines(text).flatMap((line, index) =>
-    [...line.replace(/`[^`]*`/g, code => 'x'.repeat(code.length)).matchAll(/\]\(([^()\s]+)\)/g)].map(([, to = '']) => ({ line: index + 1, to })))
+    [...line.replace(/`[^`]*`/g, code => 'x'.repeat(code.length)).matchAll(/\]\(([^()\s]+)\)/g)].map(([, to = '']) => ({
+      line: index + 1,
+      to
+    }))
+  )
 }
 
-/** The headings of a level, as written. */
+/** Returns the headings of a level. */
 export function headingsOf(text: string, level?: number): string[] {
   return proseLines(text).flatMap(line => {
     const [, marks = '', words = ''] = /^(#{1,6}) +(.*?) *$/.exec(line) ?? []
@@ -32,18 +36,23 @@ export function headingsOf(text: string, level?: number): string[] {
   })
 }
 
-/** The anchor that GitHub, GitLab and Gitea give to a heading. */
+/** Returns the anchor that GitHub, GitLab and Gitea make of a heading. */
 export function slug(heading: string): string {
-  return heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
 }
 
-/** The anchors of a document; a heading that occurs again has a number. */
+/** Returns the anchors of a document. A repeated heading gets a number. */
 export function anchorsOf(text: string): Set<string> {
   const seen = new Map<string, number>()
-  return new Set(headingsOf(text).map(heading => {
-    const anchor = slug(heading)
-    const times = seen.get(anchor) ?? 0
-    seen.set(anchor, times + 1)
-    return times === 0 ? anchor : `${anchor}-${times}`
-  }))
+  return new Set(
+    headingsOf(text).map(heading => {
+      const anchor = slug(heading)
+      const times = seen.get(anchor) ?? 0
+      seen.set(anchor, times + 1)
+      return times === 0 ? anchor : `${anchor}-${times}`
+    })
+  )
 }

@@ -1,19 +1,21 @@
 import t from 'tap'
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { statusOfCode } from '../../lib/api/description/document.js'
 import { errorCodes } from '../../lib/api/description/errors.js'
 import { operations } from '../../lib/api/description/operations.js'
 import { apiRoutes } from '../../lib/api/routes.js'
-import { commands } from '../../lib/cli/main.js'
-import { settingRows } from '../../lib/system/settings.js'
+import type { CommandRow } from '../../lib/cli/command.js'
+import { renderCommand } from '../../lib/cli/help.js'
+import { commands } from '../../lib/cli/command-table.js'
+import { settingRows } from '../../lib/settings/settings.js'
 import { slug } from './markdown.js'
 import { top } from './document.js'
+import { cures, otherCodes } from './errors.js'
 
 /**
- * The reference in docs/ comes from the program's own tables: each `<!-- name -->` section must be equal to what they
- * give. `UPDATE_DOCS=1 node dist/test/documents/reference.test.js` writes the sections.
+ * The reference in docs/ is generated from the tables of the program. Each `<!-- name -->` section must be up to date;
+ * `UPDATE_DOCS=1 node dist/test/documents/reference.test.js` writes them.
  */
 const isUpdate = Boolean(process.env['UPDATE_DOCS'] ?? process.env['UPDATE_README'])
 
@@ -22,34 +24,40 @@ function table(head: string[], rows: string[][]): string {
   return lines.join('\n')
 }
 
-function help(name: string): string {
-  return execFileSync(process.execPath, [join(top, 'bin/svc.js'), ...name.split(' '), '--help'], { encoding: 'utf8' }).trim()
+/** Returns the output of `svc <name> --help`. */
+async function help(row: CommandRow): Promise<string> {
+  const { command } = await row.load()
+  return renderCommand(row, command).trim()
 }
 
-interface CommandLine {
-  name: string
-  summary: string
-  group?: string
-  hidden?: boolean
-}
-
-/** The commands in the groups of the help, then the page of each. */
-function commandPages(): string {
-  const rows = (commands as readonly CommandLine[]).filter(({ name, hidden }) => name !== 'help' && !hidden)
+/** Lists the commands by group, then the help of each. */
+async function commandPages(): Promise<string> {
+  const rows = commands.filter(({ name, hidden }) => name !== 'help' && !hidden)
   const groups = [...new Set(rows.map(({ group }) => group))].map(group => {
-    const list = table(['command', ''], rows.filter(row => row.group === group).map(({ name, summary }) => [`[\`svc ${name}\`](#${slug(`svc ${name}`)})`, summary]))
-    return group === undefined ? list : `**${group.charAt(0).toUpperCase()}${group.slice(1)}**\n\n${list}`
+    const list = table(
+      ['command', ''],
+      rows
+        .filter(row => row.group === group)
+        .map(({ name, summary }) => [`[\`svc ${name}\`](#${slug(`svc ${name}`)})`, summary])
+    )
+    return `**${group.charAt(0).toUpperCase()}${group.slice(1)}**\n\n${list}`
   })
-  const pages = rows.map(({ name }) => `## svc ${name}\n\n\`\`\`\n${help(name)}\n\`\`\``)
+  const texts = await Promise.all(rows.map(help))
+  const pages = rows.map(({ name }, index) => `## svc ${name}\n\n\`\`\`\n${texts[index]}\n\`\`\``)
   return [...groups, ...pages].join('\n\n')
 }
 
 function settings(): string {
-  const rows = settingRows.map(({ key, default: value, unit, help }) => [`\`${key}\``, value === '' ? '' : `\`${value}\``, unit ?? '', help])
+  const rows = settingRows.map(({ key, default: value, unit, help }) => [
+    `\`${key}\``,
+    value === '' ? '' : `\`${value}\``,
+    unit ?? '',
+    help
+  ])
   return table(['setting', 'default', 'unit', ''], rows)
 }
 
-/** What each word of the `auth` column admits. */
+/** The tokens that each word of the `auth` column accepts. */
 const who: Record<string, string> = {
   public: 'anybody',
   admin: 'admin token',
@@ -66,40 +74,64 @@ const who: Record<string, string> = {
   local: 'the command line on the machine of the server'
 }
 
-/** Stands in for services: the handlers are made here, and never called. */
+/** Replaces the services: handlers are created here and never called. */
 const nothing: any = new Proxy(() => nothing, { get: () => nothing })
 
 function whoMay(auth: string): string {
   const words = who[auth]
-  if (words === undefined) throw new Error(`test/documents/reference.test.ts does not say who may call routes with "${auth}"`)
+  if (words === undefined) throw new Error(`test/documents/reference.test.ts has no words for routes with "${auth}"`)
   return words
 }
 
 function routes(): string {
-  const rows = apiRoutes(nothing).map(({ method, path, auth }) => [method, `\`${path}\``, operations[`${method} ${path}`]?.summary ?? '', whoMay(auth)])
+  const rows = apiRoutes(nothing).map(({ method, path, auth }) => [
+    method,
+    `\`${path}\``,
+    operations[`${method} ${path}`]?.summary ?? '',
+    whoMay(auth)
+  ])
   return table(['method', 'path', '', 'token'], rows)
 }
 
 function codes(): string {
-  const rows = Object.keys(errorCodes).map(code => [String(statusOfCode(code)), `\`${code}\``, errorCodes[code]?.means ?? ''])
-  return table(['status', 'code', 'meaning'], rows.sort(([a = '', x = ''], [b = '', y = '']) => a.localeCompare(b) || (x < y ? -1 : 1)))
+  const rows = Object.entries(errorCodes).map(([code, { means }]) => [
+    String(statusOfCode(code)),
+    `\`${code}\``,
+    means,
+    cures[code] ?? ''
+  ])
+  return table(['status', 'code', 'meaning', 'what to do'], rows.sort(byStatusAndCode))
+}
+
+function byStatusAndCode([a = '', x = '']: string[], [b = '', y = '']: string[]): number {
+  return a.localeCompare(b) || (x < y ? -1 : 1)
+}
+
+function others(): string {
+  const rows = Object.entries(otherCodes).map(([code, { where, means, cure }]) => [where, `\`${code}\``, means, cure])
+  return table(['where', 'code', 'meaning', 'what to do'], rows.sort(byStatusAndCode))
 }
 
 const sections = [
   { document: 'docs/cli.md', name: 'commands', write: commandPages },
   { document: 'docs/settings.md', name: 'settings', write: settings },
   { document: 'docs/api.md', name: 'routes', write: routes },
-  { document: 'docs/api.md', name: 'codes', write: codes }
+  { document: 'docs/errors.md', name: 'codes', write: codes },
+  { document: 'docs/errors.md', name: 'other codes', write: others }
 ]
 
 for (const { document, name, write } of sections) {
-  t.test(`the ${name} in ${document} are those of the program`, async t => {
+  t.test(`the ${name} in ${document} are up to date`, async t => {
     const path = join(top, document)
     const text = readFileSync(path, 'utf8')
-    const section = `<!-- ${name} -->\n${write()}\n<!-- /${name} -->`
+    const section = `<!-- ${name} -->\n${await write()}\n<!-- /${name} -->`
     const pattern = new RegExp(`<!-- ${name} -->[^]*<!-- /${name} -->`)
     t.match(text, pattern, 'the section exists')
-    if (isUpdate) writeFileSync(path, text.replace(pattern, () => section))
+    if (isUpdate)
+      writeFileSync(
+        path,
+        text.replace(pattern, () => section)
+      )
     else t.ok(text.includes(section), `${name} are up to date; UPDATE_DOCS=1 writes them`)
   })
 }
@@ -111,9 +143,9 @@ t.test('docs/configuration.md names every environment variable that configures s
   const files = readdirSync(lib, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
   const sources = files.map(name => readFileSync(join(lib, name), 'utf8')).join('\n')
   const names = new Set([...sources.matchAll(/'((?:SVC|ADMIN|NO|FORCE)_[A-Z_]+)'/g)].map(([, name]) => name as string))
-  // Given to a server by the command that starts it, not by people.
+  // Set by the command that starts a server.
   names.delete('SVC_SUPERVISED')
-  // Given to scripts.
+  // Set for scripts.
   names.delete('SVC_SCRIPT')
   t.ok(names.has('SVC_HOME') && names.has('SVC_PUBLIC_URL'))
   for (const name of names) t.ok(section.includes(`\`${name}\``), name)

@@ -10,23 +10,27 @@ import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 import { blocksOf } from './document.js'
 
-/** The programs of docs/streams.md are complete: each is run as it stands there. */
+/** Runs each program of docs/streams.md unchanged. */
 
 type Language = 'sh' | 'js' | 'python' | 'go'
 type Name = 'deploy' | 'follow' | 'terminal'
 
 const [major = 0] = process.versions.node.split('.').map(Number)
-/** How a program of each language is run, and with what its presence is asked. */
+/** For each language: the command that runs a program, and the one that shows whether the language is installed. */
 const languages: Record<Language, { file: string; run: string[]; probe: string[] }> = {
   sh: { file: 'program.sh', run: ['bash'], probe: ['bash', '--version'] },
   // The WebSocket is behind a flag before Node 22.
-  js: { file: 'program.mjs', run: [process.execPath, ...(major >= 20 && major < 22 ? ['--experimental-websocket'] : [])], probe: [process.execPath, '--version'] },
+  js: {
+    file: 'program.mjs',
+    run: [process.execPath, ...(major >= 20 && major < 22 ? ['--experimental-websocket'] : [])],
+    probe: [process.execPath, '--version']
+  },
   python: { file: 'program.py', run: ['python3'], probe: ['python3', '--version'] },
   go: { file: 'program.go', run: ['go', 'run'], probe: ['go', 'version'] }
 }
 
 const zip = await zipOf({ 'index.html': 'hello' })
-/** Shared: what Go compiles of its library takes half a minute. */
+/** Shared by all programs, because Go takes half a minute to compile its library. */
 const goCache = mkdtempSync(join(tmpdir(), 'svc-go-'))
 t.teardown(() => rmSync(goCache, { recursive: true, force: true }))
 const programs = new Map(blocksOf('docs/streams.md').map(({ mark, text }) => [mark, text]))
@@ -48,15 +52,26 @@ interface Ended {
   stderr: string
 }
 
-/** Runs a program of the document in a directory that has build.zip. `said` gives what it has printed so far. */
-function start(t: Test, { language, name }: { language: Language; name: Name }, env: Record<string, string>): { ended: Promise<Ended>; said(): string } {
+/** Runs a program of the document in a directory with build.zip. `said` returns its output so far. */
+function start(
+  t: Test,
+  { language, name }: { language: Language; name: Name },
+  env: Record<string, string>
+): { ended: Promise<Ended>; said(): string } {
   const cwd = mkdtempSync(join(tmpdir(), 'svc-streams-'))
   t.teardown(() => rmSync(cwd, { recursive: true, force: true }))
-  const { file, run: [program = '', ...words] } = languages[language]
+  const {
+    file,
+    run: [program = '', ...words]
+  } = languages[language]
   writeFileSync(join(cwd, file), programs.get(`${language} ${name}`) ?? '')
   writeFileSync(join(cwd, 'build.zip'), zip)
   const inherited = { PATH: process.env['PATH'] ?? '', HOME: cwd, GOCACHE: goCache, PYTHONUNBUFFERED: '1' }
-  const child = spawn(program, [...words, file], { cwd, env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, [...words, file], {
+    cwd,
+    env: { ...inherited, ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   let [stdout, stderr] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
@@ -64,14 +79,15 @@ function start(t: Test, { language, name }: { language: Language; name: Name }, 
   return { ended, said: () => stdout }
 }
 
-t.test('each program is there', async t => {
+t.test('each stream has a program in each language', async t => {
   for (const language of Object.keys(languages)) {
-    for (const name of ['deploy', 'follow', 'terminal']) t.ok(programs.has(`${language} ${name}`), `${language} ${name}`)
+    for (const name of ['deploy', 'follow', 'terminal'])
+      t.ok(programs.has(`${language} ${name}`), `${language} ${name}`)
   }
 })
 
 for (const language of Object.keys(languages) as Language[]) {
-  t.test(`the programs in ${language}`, async t => {
+  t.test(`the programs in ${language} run`, async t => {
     const cwd = t.testdir({ site: {} })
     const served = await startServeProcess(t, cwd)
     const project = await served.createProject({ name: 'Site', deployPath: join(cwd, 'site') })
@@ -91,12 +107,18 @@ for (const language of Object.keys(languages) as Language[]) {
 
     await t.test('follow', { skip: missing(language, 'follow') }, async t => {
       const go = join(cwd, 'go')
-      await served.changeProject(project.id, { preDeployScript: `echo line 1; echo line 2; while test ! -e '${go}'; do sleep 0.05; done; echo line 3` })
+      await served.changeProject(project.id, {
+        preDeployScript: `echo line 1; echo line 2; while test ! -e '${go}'; do sleep 0.05; done; echo line 3`
+      })
       const upload = await served.upload(project, { 'index.html': 'again' })
       const proxy = await startCutProxy(t, served.url)
-      const { ended, said } = start(t, { language, name: 'follow' }, { ...common, SVC_SERVER: proxy.url, DEPLOYMENT: upload.deployId })
+      const { ended, said } = start(
+        t,
+        { language, name: 'follow' },
+        { ...common, SVC_SERVER: proxy.url, DEPLOYMENT: upload.deployId }
+      )
       await until(() => said().includes('line 2'))
-      // The one in shell does not connect again.
+      // The shell program does not reconnect.
       if (language !== 'sh') {
         proxy.cut()
         proxy.mend()

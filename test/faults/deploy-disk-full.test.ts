@@ -15,10 +15,10 @@ t.test('the disk fills while an upload comes in: refused, and nothing is left of
   if (disk === null) return
   const stage = await deployStage(t, undefined, { deployments: join(disk, 'deployments'), tmp: join(disk, 'tmp') })
   const bytes = Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(64 * 1024)))
-  await t.rejects(
-    stage.deployer.receive(bytes, { limitBytes: 100 * megabyte, signal: never }),
-    { code: 'disk_full', message: /no space is left on the disk/ }
-  )
+  await t.rejects(stage.deployer.receive(bytes, { limitBytes: 100 * megabyte, signal: never }), {
+    code: 'disk_full',
+    message: /no space left on device/
+  })
   t.strictSame(await readdir(stage.home.tmp), [])
   const project = await stage.addProject()
   t.equal((await stage.deploy(project, { 'a.txt': '1' })).status, 'success', 'the room is free again')
@@ -35,11 +35,14 @@ t.test('the disk fills while a script prints: the deployment fails, says so, and
       preDeployScript: 'yes the disk fills up, line by line'
     })
     const row = await stage.deploy(project, { 'a.txt': '1' })
-    t.match(row, { status: 'failed', errorMessage: /^The pre-deploy script failed: no space is left on the disk/ })
+    t.match(row, { status: 'failed', errorMessage: /^The pre-deploy script failed: no space left on device/ })
     t.strictSame(stage.row(row.id), row, `it is recorded${isDatabaseThere ? ', on the same disk' : ''}`)
     const lines = (await readFile(join(stage.home.deployments, `${row.id}.log`), 'utf8')).split('\n')
     t.equal(lines.pop(), '')
-    t.ok(lines.every(line => /^\d{4}-[\d:.T-]+Z /.test(line)), 'the log is whole lines')
+    t.ok(
+      lines.every(line => /^\d{4}-[\d:.T-]+Z /.test(line)),
+      'the log is whole lines'
+    )
     await rm(join(stage.home.deployments, `${row.id}.log`))
     t.equal((await stage.deploy(project, { 'a.txt': '1' }, {})).status, 'failed')
   }
@@ -71,20 +74,36 @@ t.test('the disk fills when the files are in place: the deployment comes to the 
   while (!existsSync(join(project.deployPath, 'filled'))) await turn()
   // The room that the redo log has reserved, down to what no record needs.
   for (const length of [64 * 1024, 4 * 1024, 64]) {
-    await stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(function more(): Promise<unknown> {
-      return stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(more)
-    }).catch(() => {})
+    await stage.store
+      .write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length)))
+      .then(function more(): Promise<unknown> {
+        return stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(more)
+      })
+      .catch(() => {})
   }
   await writeFile(join(project.deployPath, 'go'), '')
   const row = await run.finished
   t.match(row, { status: 'success', fileCount: 1 })
-  t.strictSame((await readdir(project.deployPath)).sort(), ['a.txt', 'filled', 'go', 'ran'], 'the script went on to its end')
+  t.strictSame(
+    (await readdir(project.deployPath)).sort(),
+    ['a.txt', 'filled', 'go', 'ran'],
+    'the script went on to its end'
+  )
   t.equal(stage.deployer.current(stage.row(row.id)).status, 'success')
   t.type(stage.deployer.unrecorded(row.id), 'string')
 
   await rm(filling)
   await stage.change(project, { postDeployScript: '' })
   const next = await stage.deploy(project, { 'a.txt': '2' })
-  t.match([stage.row(row.id), next], [{ status: 'success', placed: 1 }, { status: 'success', placed: 2 }])
-  t.match(await stage.output(row.id), /→ missing here: \d+ lines .* that could not be written \(ENOSPC.*\n→ post-deploy script ended with exit code 0.*\n.*\n✓ success/)
+  t.match(
+    [stage.row(row.id), next],
+    [
+      { status: 'success', placed: 1 },
+      { status: 'success', placed: 2 }
+    ]
+  )
+  t.match(
+    await stage.output(row.id),
+    /→ missing here: \d+ lines .*, because it could not be written \(ENOSPC.*\n→ post-deploy script ended with exit code 0.*\n.*\n✓ success/
+  )
 })

@@ -17,19 +17,19 @@ import { writeZipFile } from '../../lib/archive/write-file.js'
 import { openBackup, writerInto } from '../../lib/backup/read-backup.js'
 import { systemClock } from '../../lib/base/clock.js'
 import { createIntake } from '../../lib/deploy/intake.js'
-import { fileReply } from '../../lib/http/file.js'
-import { createDeny } from '../../lib/logs/deny.js'
-import { createInflatedFiles } from '../../lib/logs/inflated.js'
-import { createOpenLog } from '../../lib/logs/open.js'
-import { createSearches } from '../../lib/logs/search.js'
+import { fileReply } from '../../lib/http/static/file.js'
+import { createDeny } from '../../lib/logs/read/deny.js'
+import { createInflatedFiles } from '../../lib/logs/read/inflated.js'
+import { createOpenLog } from '../../lib/logs/read/open.js'
+import { createSearches } from '../../lib/logs/search/search.js'
 import { createLogViewer, type LogViewer } from '../../lib/logs/viewer.js'
-import { createFileWatcher } from '../../lib/logs/watch.js'
+import { createFileWatcher } from '../../lib/logs/tail/watch.js'
 import type { LogSource } from '../../lib/model/log-source.js'
-import { openFile } from '../../lib/target/browse.js'
+import { openFile } from '../../lib/install/browse.js'
 import { planExport } from '../../lib/transfer/export.js'
 import { importPackage } from '../../lib/transfer/import.js'
 import { packTarget, writeToFile } from '../../lib/transfer/pack-target.js'
-import { createSettings } from '../../lib/system/settings.js'
+import { createSettings } from '../../lib/settings/settings.js'
 import { forgeBackup, smallHome } from '../support/backup.js'
 import { watchDescriptors } from '../support/descriptors.js'
 import { withDiskHook } from '../support/disk-hook.js'
@@ -67,12 +67,15 @@ async function checkOperations(t: Test, operations: Record<string, Operation>): 
   for (const [name, { run, input }] of Object.entries(operations)) {
     const descriptors = watchDescriptors()
     const check = async (what: string): Promise<void> => {
-      const found = [...await descriptors.difference(), ...descriptors.faults]
+      const found = [...(await descriptors.difference()), ...descriptors.faults]
       if (found.length > 0) t.same(found, [], `${name}: ${what}`)
     }
     try {
       let calls = 0
-      await withDiskHook(() => void calls++, () => run(new AbortController().signal))
+      await withDiskHook(
+        () => void calls++,
+        () => run(new AbortController().signal)
+      )
       await check('whole')
       t.ok(calls > 0, `${name}: ${calls} calls`)
       let failed = 0
@@ -99,7 +102,10 @@ async function checkOperations(t: Test, operations: Record<string, Operation>): 
   }
 }
 
-async function endsWell(run: Operation['run'], { nth, how }: { nth: number; how: 'fails' | 'aborts' }): Promise<boolean> {
+async function endsWell(
+  run: Operation['run'],
+  { nth, how }: { nth: number; how: 'fails' | 'aborts' }
+): Promise<boolean> {
   const controller = new AbortController()
   let calls = 0
   const onCall = (name: string): void => {
@@ -107,7 +113,10 @@ async function endsWell(run: Operation['run'], { nth, how }: { nth: number; how:
     if (how === 'fails') throw Object.assign(new Error(`EIO: test, ${name}`), { code: 'EIO', syscall: name })
     controller.abort(new Error('given up'))
   }
-  return await withDiskHook(onCall, () => run(controller.signal)).then(() => true, () => false)
+  return await withDiskHook(onCall, () => run(controller.signal)).then(
+    () => true,
+    () => false
+  )
 }
 
 t.test('archives that are read', async t => {
@@ -118,33 +127,61 @@ t.test('archives that are read', async t => {
     'wrong CRC': { name: 'a', data: large, crc32: 1 },
     'no deflate': { name: 'a', data: large, method: 8, raw: Buffer.alloc(600 * 1024, 0xff) }
   }
-  await checkOperations(t, Object.fromEntries(Object.entries(entries).map(([name, entry]) => {
-    const path = at(`${name}.zip`)
-    writeFileSync(path, makeZip([{ name: 'small', data: 'small', method: 8 }, entry]))
-    const read = async (signal: AbortSignal): Promise<void> => {
-      const archive = await openArchive(path, limits)
-      try {
-        const reader = createEntryReader(archive)
-        for (const one of archive.entries) await reader.read(one, () => signal.throwIfAborted())
-      } finally {
-        archive.close()
-      }
-    }
-    const mayFail = name !== 'whole' && name !== 'stored'
-    return [name, { run: signal => read(signal).catch(error => { if (!mayFail || error.code === 'EIO' || signal.aborted) throw error }), input: path }]
-  })))
+  await checkOperations(
+    t,
+    Object.fromEntries(
+      Object.entries(entries).map(([name, entry]) => {
+        const path = at(`${name}.zip`)
+        writeFileSync(path, makeZip([{ name: 'small', data: 'small', method: 8 }, entry]))
+        const read = async (signal: AbortSignal): Promise<void> => {
+          const archive = await openArchive(path, limits)
+          try {
+            const reader = createEntryReader(archive)
+            for (const one of archive.entries) await reader.read(one, () => signal.throwIfAborted())
+          } finally {
+            archive.close()
+          }
+        }
+        const mayFail = name !== 'whole' && name !== 'stored'
+        return [
+          name,
+          {
+            run: signal =>
+              read(signal).catch(error => {
+                if (!mayFail || error.code === 'EIO' || signal.aborted) throw error
+              }),
+            input: path
+          }
+        ]
+      })
+    )
+  )
 })
 
 t.test('extraction', async t => {
   const stage = extractionStage(at())
-  writeFileSync(stage.archivePath, makeZip([
-    { name: 'a', data: 'a' }, { name: 'd/b', data: large, method: 8 }, { name: 'd/l', data: '../a', mode: 0o120777 }, { name: 'c', data: large }
-  ]))
+  writeFileSync(
+    stage.archivePath,
+    makeZip([
+      { name: 'a', data: 'a' },
+      { name: 'd/b', data: large, method: 8 },
+      { name: 'd/l', data: '../a', mode: 0o120777 },
+      { name: 'c', data: large }
+    ])
+  )
   const run = async (): Promise<void> => {
     rmSync(stage.target, { recursive: true, force: true })
     await stage.run()
   }
-  await checkOperations(t, { extraction: { run: async signal => { await run(); signal.throwIfAborted() }, input: stage.archivePath } })
+  await checkOperations(t, {
+    extraction: {
+      run: async signal => {
+        await run()
+        signal.throwIfAborted()
+      },
+      input: stage.archivePath
+    }
+  })
 })
 
 t.test('archives that are written', async t => {
@@ -153,13 +190,20 @@ t.test('archives that are written', async t => {
   writeFileSync(at('pack/medium.txt'), large)
   writeFileSync(at('pack/large.gz'), Buffer.alloc(9 * 1024 * 1024, 1))
   const sources = ['below/small.txt', 'medium.txt', 'large.gz'].map((path): ZipSource => {
-    return { path, kind: 'file', source: at('pack', path), bytes: readFileSync(at('pack', path)).length, mode: 0o644, mtimeMs: 0 }
+    return {
+      path,
+      kind: 'file',
+      source: at('pack', path),
+      bytes: readFileSync(at('pack', path)).length,
+      mode: 0o644,
+      mtimeMs: 0
+    }
   })
   await checkOperations(t, {
     'of a target': {
       async run(signal) {
-        const { note } = await packTarget(
-          { target: at('pack'), ignore: [], ignoreBuiltin: false, signal }, sources => writeToFile(at(`packed-${made++}.zip`), sources, signal)
+        const { note } = await packTarget({ target: at('pack'), ignore: [], ignoreBuiltin: false, signal }, sources =>
+          writeToFile(at(`packed-${made++}.zip`), sources, signal)
         )
         if (note !== null) throw new Error(note)
       }
@@ -179,8 +223,16 @@ t.test('archives that are written', async t => {
 
 t.test('uploads that come in', async t => {
   const home = { deployments: at('intake'), tmp: at('intake-tmp') }
-  const files = { upload: (id: string) => join(home.tmp, `${id}.zip`), archive: (id: string) => join(home.deployments, `${id}.zip`) }
-  const intake = createIntake({ home: home as never, files: files as never, ids: { token: () => `${made++}` } as never, clock: systemClock })
+  const files = {
+    upload: (id: string) => join(home.tmp, `${id}.zip`),
+    archive: (id: string) => join(home.deployments, `${id}.zip`)
+  }
+  const intake = createIntake({
+    home: home as never,
+    files: files as never,
+    ids: { token: () => `${made++}` } as never,
+    clock: systemClock
+  })
   await checkOperations(t, {
     upload: {
       async run(signal) {
@@ -194,31 +246,65 @@ t.test('uploads that come in', async t => {
 
 t.test('packages', async t => {
   mkdirSync(at('store/deployments'), { recursive: true })
-  const { directory: home, ...stage } = await openStage({ testdir: () => at('store'), teardown: end => t.teardown(() => void end()) })
+  const { directory: home, ...stage } = await openStage({
+    testdir: () => at('store'),
+    teardown: end => t.teardown(() => void end())
+  })
   const needs = {
     ...stage,
     home: { directory: home, deployments: at('store/deployments'), tmp: at('store/tmp') },
     version: 'test',
     audit: { record: async () => {}, within: () => {} },
     settings: createSettings({ ...stage }),
-    deployments: { hasRunning: () => false, note: async () => ({ settle: async () => {} }), readOutput: async () => ({ text: '', truncated: false }), restore: async () => {} }
+    deployments: {
+      hasRunning: () => false,
+      note: async () => ({ settle: async () => {} }),
+      readOutput: async () => ({ text: '', truncated: false }),
+      restore: async () => {}
+    }
   }
   const actor = { name: 'test', ip: null }
   const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }
   const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00.000Z' }
   const path = at('package.zip')
-  const record = (name: string, value: unknown): EntryPlan => ({ name: `svc-export/${name}`, data: JSON.stringify(value), method: 8 })
-  writeFileSync(path, makeZip([
-    record('manifest.json', { schemaVersion: 1 }), record('projects.json', [project]), record('deployments.json', [deployment]),
-    { name: 'svc-export/outputs/dep_a.log', data: large, method: 8 }, { name: 'svc-export/artifacts/proj_a.zip', data: makeZip([{ name: 'a', data: 'a' }]) }
-  ]))
-  const request = { strategy: 'skip-existing', restoreArtifacts: true, accessSettings: false, dryRun: true, actor } as const
-  await checkOperations(t, { import: { run: signal => importPackage(needs, path, { ...request, signal }), input: path } })
+  const record = (name: string, value: unknown): EntryPlan => ({
+    name: `svc-export/${name}`,
+    data: JSON.stringify(value),
+    method: 8
+  })
+  writeFileSync(
+    path,
+    makeZip([
+      record('manifest.json', { schemaVersion: 1 }),
+      record('projects.json', [project]),
+      record('deployments.json', [deployment]),
+      { name: 'svc-export/outputs/dep_a.log', data: large, method: 8 },
+      { name: 'svc-export/artifacts/proj_a.zip', data: makeZip([{ name: 'a', data: 'a' }]) }
+    ])
+  )
+  const request = {
+    strategy: 'skip-existing',
+    restoreArtifacts: true,
+    accessSettings: false,
+    dryRun: true,
+    actor
+  } as const
+  await checkOperations(t, {
+    import: { run: signal => importPackage(needs, path, { ...request, signal }), input: path }
+  })
   await importPackage(needs, path, { ...request, dryRun: false })
   await checkOperations(t, {
     export: {
       async run(signal) {
-        const plan = planExport(needs, { projects: null, artifacts: true, logs: true, recent: null, ignore: [], ignoreBuiltin: true, actor })
+        const plan = planExport(needs, {
+          projects: null,
+          artifacts: true,
+          logs: true,
+          recent: null,
+          ignore: [],
+          ignoreBuiltin: true,
+          actor
+        })
         const out = createWriteStream(at(`export-${made++}.zip`)).on('error', () => {})
         try {
           await plan.write(out, { signal })
@@ -253,12 +339,24 @@ t.test('backups', async t => {
 t.test('logs', async t => {
   // The first watcher of a process opens what all of them share for good.
   watch(directory).close()
-  const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index}${index % 500 === 0 ? ' needle' : ''}\n`).join('')
+  const lines = Array.from(
+    { length: 20_000 },
+    (_, index) => `line ${index}${index % 500 === 0 ? ' needle' : ''}\n`
+  ).join('')
   writeFileSync(at('app.log'), lines)
   writeFileSync(at('app.log.1'), gzipSync(lines))
-  const query = { q: 'needle', isRegex: false, ignoresCase: false, maxHits: 10, context: 1, fromOffset: 0, toOffset: undefined }
+  const query = {
+    q: 'needle',
+    isRegex: false,
+    ignoresCase: false,
+    maxHits: 10,
+    context: 1,
+    fromOffset: 0,
+    toOffset: undefined
+  }
   const uses: Record<string, (viewer: LogViewer, source: LogSource, signal: AbortSignal) => Promise<unknown>> = {
-    window: (viewer, source, signal) => viewer.range(source, { direction: 'backward', offset: undefined, sizeBytes: 1000, signal }),
+    window: (viewer, source, signal) =>
+      viewer.range(source, { direction: 'backward', offset: undefined, sizeBytes: 1000, signal }),
     meta: (viewer, source, signal) => viewer.meta(source, signal),
     async download(viewer, source, signal) {
       for await (const block of viewer.read(source, signal)) if (block.length === 0) signal.throwIfAborted()
@@ -268,7 +366,9 @@ t.test('logs', async t => {
       const enough = new AbortController()
       signal.addEventListener('abort', () => enough.abort(signal.reason), { once: true })
       const end = async (): Promise<void> => enough.abort(new Error('enough'))
-      await viewer.follow(source, { tailLines: 10, signal: enough.signal }, end).catch(error => { if (signal.aborted || error.code === 'EIO') throw error })
+      await viewer.follow(source, { tailLines: 10, signal: enough.signal }, end).catch(error => {
+        if (signal.aborted || error.code === 'EIO') throw error
+      })
       signal.throwIfAborted()
     }
   }
@@ -276,12 +376,24 @@ t.test('logs', async t => {
   for (const [use, look] of Object.entries(uses)) {
     for (const name of ['app.log', 'app.log.1']) {
       if (use === 'tail' && name === 'app.log.1') continue
-      const source = { id: 's', projectId: 'p', label: 'l', filePath: at(name), kind: 'plain', sortOrder: 0, createdAt: '', updatedAt: '' } as const
+      const source = {
+        id: 's',
+        projectId: 'p',
+        label: 'l',
+        filePath: at(name),
+        kind: 'plain',
+        sortOrder: 0,
+        createdAt: '',
+        updatedAt: ''
+      } as const
       operations[`${use} of ${name}`] = {
         async run(signal) {
           const viewer = createLogViewer({
-            openLog: createOpenLog({ deny: createDeny([]), secrets: [] }), inflated: createInflatedFiles({ tmp: directory }),
-            watcher: createFileWatcher(), searches: createSearches(), clock: systemClock
+            openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
+            inflated: createInflatedFiles({ tmp: directory }),
+            watcher: createFileWatcher(),
+            searches: createSearches(),
+            clock: systemClock
           })
           try {
             await look(viewer, source, signal)
@@ -301,7 +413,12 @@ t.test('downloads', async t => {
   mkdirSync(at('site'))
   writeFileSync(at('site/file'), Buffer.alloc(8 * 1024 * 1024, 1))
   const { url } = await startServer(t, [
-    { method: 'GET', path: '/file', auth: 'public', handle: () => fileReply({ file: () => openFile(at('site'), 'file') }) }
+    {
+      method: 'GET',
+      path: '/file',
+      auth: 'public',
+      handle: () => fileReply({ file: () => openFile(at('site'), 'file') })
+    }
   ])
   await checkOperations(t, {
     download: {

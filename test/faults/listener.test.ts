@@ -15,7 +15,7 @@ import { snapshot } from '../support/tree.js'
  * directory as it was before, or none where there was none.
  */
 
-/** A machine of one's own, as far as the network goes: what is done to it first, in a shell. */
+/** A network namespace, with the shell commands that prepare it. */
 const network = (setup: string): string[] => ['unshare', '--net', 'sh', '-c', `${setup} && exec "$@"`, 'sh']
 const ipv6Only = network('ip link set lo up && ip address del 127.0.0.1/8 dev lo')
 const may = spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status === 0
@@ -28,8 +28,16 @@ interface Ended {
 }
 
 function run(prefix: string[], words: string[], { cwd, home }: { cwd: string; home: string }): Ended {
-  const [program, all] = bare(prefix[0] ?? process.execPath, prefix.length === 0 ? [svcPath, ...words] : [...prefix.slice(1), process.execPath, svcPath, ...words])
-  return spawnSync(program, all, { cwd, env: bareEnvironment(cwd, { SVC_HOME: home }), encoding: 'utf8', timeout: 60_000 })
+  const [program, all] = bare(
+    prefix[0] ?? process.execPath,
+    prefix.length === 0 ? [svcPath, ...words] : [...prefix.slice(1), process.execPath, svcPath, ...words]
+  )
+  return spawnSync(program, all, {
+    cwd,
+    env: bareEnvironment(cwd, { SVC_HOME: home }),
+    encoding: 'utf8',
+    timeout: 60_000
+  })
 }
 
 async function occupied(t: { teardown(work: () => unknown): void }): Promise<string> {
@@ -41,38 +49,63 @@ async function occupied(t: { teardown(work: () => unknown): void }): Promise<str
 
 const cases: Array<{ what: string; prefix?: string[]; words: string[]; says: RegExp; skip?: string | false }> = [
   {
-    what: 'a port that another program has', words: ['--port', 'OCCUPIED'],
-    says: /^error: Cannot listen on 127\.0\.0\.1:\d+: another program does; "ss -ltnp" as root shows which one\. Stop it, or .*--port\n$/
+    what: 'a port that another program has',
+    words: ['--port', 'OCCUPIED'],
+    says: /^error: Cannot listen on 127\.0\.0\.1:\d+: address already in use\. Stop the other program \("ss -ltnp" as root shows it\), or choose another --port\n$/
   },
   {
-    what: 'an address of another machine', prefix: network('ip link set lo up'), words: ['--host', '192.0.2.1'], skip,
-    says: /^error: Cannot listen on 192\.0\.2\.1:5431: this machine has no such address; it has 127\.0\.0\.1, ::1\. Choose one with --host; "::" means all of them\n$/
+    what: 'an address of another machine',
+    prefix: network('ip link set lo up'),
+    words: ['--host', '192.0.2.1'],
+    skip,
+    says: /^error: Cannot listen on 192\.0\.2\.1:5431: address not available\. This machine has 127\.0\.0\.1, ::1\. Choose one of them with --host, or "::" for all of them\n$/
   },
   {
-    what: 'an IPv6 address of another machine', prefix: network('ip link set lo up'), words: ['--host', '2001:db8::1'], skip,
-    says: /^error: Cannot listen on \[2001:db8::1\]:5431: this machine has no such address; it has 127\.0\.0\.1, ::1\. Choose one with --host\n$/
+    what: 'an IPv6 address of another machine',
+    prefix: network('ip link set lo up'),
+    words: ['--host', '2001:db8::1'],
+    skip,
+    says: /^error: Cannot listen on \[2001:db8::1\]:5431: address not available\. This machine has 127\.0\.0\.1, ::1\. Choose one of them with --host\n$/
   },
   {
-    what: 'a machine that has IPv6 only, and no other address asked for', prefix: ipv6Only, words: [], skip,
-    says: /^error: Cannot listen on 127\.0\.0\.1:5431: this machine has no such address; it has ::1\. Choose one with --host; "::" means all of them\n$/
+    what: 'a machine that has IPv6 only, and no other address asked for',
+    prefix: ipv6Only,
+    words: [],
+    skip,
+    says: /^error: Cannot listen on 127\.0\.0\.1:5431: address not available\. This machine has ::1\. Choose one of them with --host, or "::" for all of them\n$/
   },
   {
-    what: 'a machine whose interfaces are down', prefix: network('true'), words: ['--host', '::1'], skip,
-    says: /^error: Cannot listen on \[::1\]:5431: this machine has no such address; it has none at all, .*"ip link set lo up"/
+    what: 'a machine whose interfaces are down',
+    prefix: network('true'),
+    words: ['--host', '::1'],
+    skip,
+    says: /^error: Cannot listen on \[::1\]:5431: address not available\. This machine has no address: .*"ip link set lo up"/
   },
   {
-    what: 'a name that means nothing', prefix: network('ip link set lo up'), words: ['--host', 'nowhere.invalid'], skip,
-    says: /^error: Cannot listen on nowhere\.invalid:5431: the name "nowhere\.invalid" could not be looked up here; it has 127\.0\.0\.1, ::1\. Choose one/
+    what: 'an unknown name',
+    prefix: network('ip link set lo up'),
+    words: ['--host', 'nowhere.invalid'],
+    skip,
+    says: /^error: Cannot listen on nowhere\.invalid:5431: [a-z ]+\. This machine has 127\.0\.0\.1, ::1\. Choose one/
   },
   {
     what: 'a port that only root may have',
-    prefix: ['setpriv', '--bounding-set=-net_bind_service', '--inh-caps=-net_bind_service', ...network('ip link set lo up && sysctl -qw net.ipv4.ip_unprivileged_port_start=1024')],
-    words: ['--port', '80'], skip,
-    says: /^error: Cannot listen on 127\.0\.0\.1:80: the system does not let this user have port 80\. Choose one above 1023 with --port .*CAP_NET_BIND_SERVICE/
+    prefix: [
+      'setpriv',
+      '--bounding-set=-net_bind_service',
+      '--inh-caps=-net_bind_service',
+      ...network('ip link set lo up && sysctl -qw net.ipv4.ip_unprivileged_port_start=1024')
+    ],
+    words: ['--port', '80'],
+    skip,
+    says: /^error: Cannot listen on 127\.0\.0\.1:80: permission denied\. Only root may listen on port 80\. Choose a port above 1023 with --port .*CAP_NET_BIND_SERVICE/
   },
   {
-    what: 'a link-local address without its interface', prefix: network('ip link set lo up'), words: ['--host', 'fe80::1'], skip,
-    says: /^error: Cannot listen on \[fe80::1\]:5431: the system does not take this address; .*fe80::1%eth0\n$/
+    what: 'a link-local address without its interface',
+    prefix: network('ip link set lo up'),
+    words: ['--host', 'fe80::1'],
+    skip,
+    says: /^error: Cannot listen on \[fe80::1\]:5431: invalid argument\. This machine has .*fe80::1%eth0\n$/
   }
 ]
 
@@ -107,14 +140,29 @@ t.test('a second server on a data directory names the process that has it', asyn
   const server = await startServeProcess(t, cwd)
   const { status, stdout, stderr } = run([], ['serve', '--port', '0'], { cwd, home: server.home })
   t.match({ status, stdout }, { status: 1, stdout: '' })
-  const who = process.platform === 'linux' ? `another svc process uses it, with the process id ${server.pid}; ` : 'another svc process uses it; '
-  t.equal(stderr, `error: cannot open "${server.home}": ${who}stop that one first, or choose another with SVC_HOME\n`)
+  const who =
+    process.platform === 'linux'
+      ? `another svc process uses it (process id ${server.pid})`
+      : 'another svc process uses it'
+  t.equal(
+    stderr,
+    `error: Cannot open "${server.home}": ${who}. Stop that process, or choose another directory with SVC_HOME\n`
+  )
   t.equal((await fetch(`${server.url}/api/health`)).status, 200, 'the first one does not mind')
 })
 
 t.test('on a machine that has IPv6 only, --host :: serves, and a client comes by [::1]', { skip }, async t => {
   const cwd = t.testdir({})
-  const [program, words] = bare(ipv6Only[0] as string, [...ipv6Only.slice(1), process.execPath, svcPath, 'serve', '--host', '::', '--port', '5431'])
+  const [program, words] = bare(ipv6Only[0] as string, [
+    ...ipv6Only.slice(1),
+    process.execPath,
+    svcPath,
+    'serve',
+    '--host',
+    '::',
+    '--port',
+    '5431'
+  ])
   const child = spawn(program, words, { cwd, env: bareEnvironment(cwd, {}), stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => child.kill('SIGKILL'))
   let said = ''
@@ -122,6 +170,9 @@ t.test('on a machine that has IPv6 only, --host :: serves, and a client comes by
   t.match(said, 'svc listens on http://[::]:5431/\n')
   const token = /Admin token: (\S+)/.exec(said)?.[1] as string
   const inside = ['nsenter', '--net', '--target', String(child.pid)]
-  const listed = run(inside, ['list', '--json', '--server', 'http://[::1]:5431', '--token', token], { cwd, home: join(cwd, 'client') })
+  const listed = run(inside, ['list', '--json', '--server', 'http://[::1]:5431', '--token', token], {
+    cwd,
+    home: join(cwd, 'client')
+  })
   t.match(listed, { status: 0, stdout: '[]\n' })
 })

@@ -7,6 +7,7 @@ import type { Project } from '../../lib/model/project.js'
 import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
 import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
+import { repetitions } from '../support/thorough.js'
 
 /** Every file below a directory with the digest of its contents. */
 function snapshot(directory: string): Record<string, string> {
@@ -14,18 +15,31 @@ function snapshot(directory: string): Record<string, string> {
   return Object.fromEntries(
     files
       .filter(file => statSync(join(directory, file)).isFile())
-      .map(file => [file, createHash('sha256').update(readFileSync(join(directory, file))).digest('hex')])
+      .map(file => [
+        file,
+        createHash('sha256')
+          .update(readFileSync(join(directory, file)))
+          .digest('hex')
+      ])
   )
 }
 
 /** A site that takes a while to extract. */
 function largeSite(mark: string): Record<string, string> {
   const noise = randomBytes(8 * 1024).toString('hex')
-  const files = Array.from({ length: 300 }, (_, index) => [`assets/${index % 17}/${index}.txt`, `${mark} ${index} ${noise}`])
+  const files = Array.from({ length: 300 }, (_, index) => [
+    `assets/${index % 17}/${index}.txt`,
+    `${mark} ${index} ${noise}`
+  ])
   return Object.fromEntries([...files, ['index.html', mark]])
 }
 
-async function push(server: ServeProcess, project: Project, zip: Buffer, fields: Record<string, string> = {}): Promise<void> {
+async function push(
+  server: ServeProcess,
+  project: Project,
+  zip: Buffer,
+  fields: Record<string, string> = {}
+): Promise<void> {
   const form = new FormData()
   for (const [name, value] of Object.entries({ projectId: project.id, ...fields })) form.set(name, value)
   form.set('file', new Blob([zip]), 'site.zip')
@@ -45,15 +59,21 @@ t.test('a server killed while it deploys leaves the target as it was, or complet
   await push(server, project, versions[1] as Buffer)
   allowed.push(snapshot(target))
 
-  for (let round = 0; round < 6; round++) {
+  for (let round = 0; round < repetitions(1, 6); round++) {
     const pushed = push(server, project, versions[round % 2] as Buffer).catch(() => {})
     await sleep(20 + round * 20)
     await server.stop('SIGKILL')
     await pushed
     server = await startServeProcess(t, directory)
     const found = snapshot(target)
-    t.ok(allowed.some(version => JSON.stringify(version) === JSON.stringify(found)), `round ${round}: one version, whole`)
-    t.notOk(readdirSync(target).some(name => name.startsWith('.svc-')), 'nothing of the staging is left')
+    t.ok(
+      allowed.some(version => JSON.stringify(version) === JSON.stringify(found)),
+      `round ${round}: one version, whole`
+    )
+    t.notOk(
+      readdirSync(target).some(name => name.startsWith('.svc-')),
+      'nothing of the staging is left'
+    )
     for (const { id, status } of await server.deployments(project.id)) {
       t.ok(status === 'success' || status === 'failed', `${id} is final`)
     }
@@ -64,7 +84,7 @@ t.test('what a server has answered is there after it was killed', async t => {
   const directory = t.testdir({})
   let server = await startServeProcess(t, directory)
   const created: string[] = []
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < repetitions(1, 3); round++) {
     await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const name = `project ${round}.${index}`
@@ -95,5 +115,8 @@ t.test('a deployment that was running has failed after the restart, and its outp
     t.match(output, /server was restarted/)
   }
   t.equal((await server.deployments(project.id)).length, 2)
-  t.notOk(existsSync(join(directory, 'server-home/tmp')) && readdirSync(join(directory, 'server-home/tmp')).length > 0, 'tmp is empty')
+  t.notOk(
+    existsSync(join(directory, 'server-home/tmp')) && readdirSync(join(directory, 'server-home/tmp')).length > 0,
+    'tmp is empty'
+  )
 })

@@ -8,7 +8,7 @@ import { startServer } from '../support/server.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 import { until } from '../support/until.js'
 
-/** An address of loopback that nobody else's DNS server has. */
+/** A loopback address without another DNS server. */
 const nameServer = '127.0.53.53'
 // What getaddrinfo would wait: minutes. Longer than any test may take.
 const resolvConf = `nameserver ${nameServer}\noptions timeout:30 attempts:5\n`
@@ -19,12 +19,18 @@ const skip = !may && 'only root, with "unshare", can give a program another /etc
 
 t.test('a DNS server that never answers', { skip }, async t => {
   const cwd = t.testdir({ 'resolv.conf': resolvConf })
-  const { asked } = await startNameServer(t, { 'stats.test': null, 'hook.test': null }, { address: nameServer, port: 53 })
+  const { asked } = await startNameServer(
+    t,
+    { 'stats.test': null, 'hook.test': null },
+    { address: nameServer, port: 53 }
+  )
   const env = bareEnvironment(cwd, { SVC_TELEMETRY_ENDPOINT: 'http://stats.test/report' })
 
   function start(words: string[], more: Record<string, string> = {}, from = cwd) {
     const child = spawn('unshare', [...elsewhere, join(cwd, 'resolv.conf'), process.execPath, svcPath, ...words], {
-      cwd: from, env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'inherit']
+      cwd: from,
+      env: { ...env, ...more },
+      stdio: ['ignore', 'pipe', 'inherit']
     })
     t.teardown(() => child.kill('SIGKILL'))
     const said = { text: '' }
@@ -35,7 +41,10 @@ t.test('a DNS server that never answers', { skip }, async t => {
   await t.test('does not hold a push that reports to it', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop', { preDeployScript: 'until [ -e go ]; do sleep 0.05; done' })
-    const from = t.testdir({ 'svc.config.json': JSON.stringify({ projectId: project.id, serverUrl: stage.url }), 'index.html': 'hello' })
+    const from = t.testdir({
+      'svc.config.json': JSON.stringify({ projectId: project.id, serverUrl: stage.url }),
+      'index.html': 'hello'
+    })
     const push = start(['push'], { SVC_DEPLOY_TOKEN: project.token }, from)
     await until(() => asked.includes('stats.test'))
     mkdirSync(project.deployPath, { recursive: true })
@@ -48,7 +57,11 @@ t.test('a DNS server that never answers', { skip }, async t => {
     asked.length = 0
     const server = start(['serve', '--port', '0'])
     await until(() => server.said.text.includes('Data directory: ') && asked.includes('stats.test'))
-    const [, url, token] = /listens on (\S+)\/\n[^]*Admin token: (\S+)/.exec(server.said.text) as unknown as [string, string, string]
+    const [, url, token] = /listens on (\S+)\/\n[^]*Admin token: (\S+)/.exec(server.said.text) as unknown as [
+      string,
+      string,
+      string
+    ]
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     await fetch(`${url}/api/settings`, { method: 'PUT', headers, body: '{"webhook_url":"http://hook.test/"}' })
     const test = fetch(`${url}/api/settings/webhook-test`, { method: 'POST', headers }).catch(() => null)

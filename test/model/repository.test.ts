@@ -1,7 +1,7 @@
 import t from 'tap'
 import { repositoryPlace, withoutCredentials } from '../../lib/model/repository.js'
 
-t.test('addresses of repositories lose their credentials', async t => {
+t.test('removes credentials from addresses of repositories', async t => {
   const cases: Array<[given: string, shown: string | null]> = [
     ['https://github.com/team/shop.git', 'https://github.com/team/shop.git'],
     ['https://gitlab-ci-token:glcbt-hunter2@gitlab.test/team/shop.git', 'https://gitlab.test/team/shop.git'],
@@ -39,7 +39,7 @@ t.test('addresses of repositories lose their credentials', async t => {
   }
 })
 
-t.test('where a repository is', async t => {
+t.test('returns host and path of a repository', async t => {
   const cases: Array<[string, { host: string; path: string } | null]> = [
     ['https://GitHub.com/team/shop.git', { host: 'github.com', path: 'team/shop' }],
     ['ssh://git.test:2222/team/sub/shop.git', { host: 'git.test:2222', path: 'team/sub/shop' }],

@@ -1,28 +1,49 @@
 import t from 'tap'
 import { maxVariableBytes, variableNameFault, variableValueFault } from '../../lib/model/variable.js'
 
-t.test('names that can and cannot be', async t => {
-  for (const name of ['A', '_x', 'app_port', 'DB_PASSWORD', 'HOME', 'PATHS', 'a1']) t.equal(variableNameFault(name), null, name)
+t.test('accepts valid names and refuses others', async t => {
+  for (const name of ['A', '_x', 'app_port', 'DB_PASSWORD', 'HOME', 'PATHS', 'a1'])
+    t.equal(variableNameFault(name), null, name)
   const cases: Array<[string, RegExp]> = [
-    ['', /not a variable name/], ['1A', /not a variable name/], ['A-B', /not a variable name/], ['A B', /not a variable name/],
-    ['A=B', /not a variable name/], ['A\n', /not a variable name/], ['Ä', /not a variable name/], ['x'.repeat(201), /longer/],
-    ['SVC_TOKEN', /svc itself/], ['SVC_', /svc itself/], ['PATH', /never be set/], ['LD_PRELOAD', /never be set/],
-    ['DYLD_INSERT_LIBRARIES', /never be set/], ['NODE_OPTIONS', /never be set/], ['BASH_ENV', /never be set/], ['IFS', /never be set/]
+    ['', /not a variable name/],
+    ['1A', /not a variable name/],
+    ['A-B', /not a variable name/],
+    ['A B', /not a variable name/],
+    ['A=B', /not a variable name/],
+    ['A\n', /not a variable name/],
+    ['Ä', /not a variable name/],
+    ['x'.repeat(201), /longer/],
+    ['SVC_TOKEN', /svc itself/],
+    ['SVC_', /svc itself/],
+    ['PATH', /never be set/],
+    ['LD_PRELOAD', /never be set/],
+    ['DYLD_INSERT_LIBRARIES', /never be set/],
+    ['NODE_OPTIONS', /never be set/],
+    ['BASH_ENV', /never be set/],
+    ['IFS', /never be set/]
   ]
   for (const [name, why] of cases) t.match(variableNameFault(name), why, name)
 })
 
-t.test('values that can and cannot be; a fault never shows the value', async t => {
-  for (const value of ['', 'x', 'a=b', 'two\nlines\r\n\tthree', '秘密', '😀']) t.equal(variableValueFault(value, false), null, JSON.stringify(value))
+t.test('accepts valid values and never shows a refused value', async t => {
+  for (const value of ['', 'x', 'a=b', 'two\nlines\r\n\tthree', '秘密', '😀'])
+    t.equal(variableValueFault(value, false), null, JSON.stringify(value))
   const cases: Array<[value: string, secret: boolean, why: RegExp]> = [
-    ['geheim\0', false, /U\+0000/], ['geheim\x1b[0m', false, /U\+001B/], ['geheim\x7f', true, /U\+007F/], ['geheim\ud800', false, /U\+D800/],
-    ['g'.repeat(maxVariableBytes + 1), false, /longer than 64 KiB/], ['ü'.repeat(maxVariableBytes / 2 + 1), true, /longer/],
-    ['', true, /too short/], ['gem', true, /at least 4/], ['ge\nhe\nim', true, /at least 4/], ['  ge   ', true, /at least 4/]
+    ['geheim\0', false, /U\+0000/],
+    ['geheim\x1b[0m', false, /U\+001B/],
+    ['geheim\x7f', true, /U\+007F/],
+    ['geheim\ud800', false, /U\+D800/],
+    ['g'.repeat(maxVariableBytes + 1), false, /longer than 64 KiB/],
+    ['ü'.repeat(maxVariableBytes / 2 + 1), true, /longer/],
+    ['', true, /too short/],
+    ['gem', true, /at least 4/],
+    ['ge\nhe\nim', true, /at least 4/],
+    ['  ge   ', true, /at least 4/]
   ]
   for (const [value, secret, why] of cases) {
     const fault = variableValueFault(value, secret) ?? ''
     t.match(fault, why)
     t.notOk(fault.includes('gehe'), 'never shows it')
   }
-  t.equal(variableValueFault('{\n"key": 1\n}', true), null, 'one line is long enough')
+  t.equal(variableValueFault('{\n"key": 1\n}', true), null, 'one long line is enough')
 })

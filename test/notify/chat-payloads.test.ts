@@ -5,16 +5,20 @@ import { payloadOf } from '../../lib/notify/payloads.js'
 import { occasion } from '../support/occasion.js'
 
 const atMs = Date.parse('2030-01-02T03:04:05Z')
-const failed = notificationOf(occasion({
-  trigger: 'rollback',
-  event: 'deploy_failure',
-  errorMessage: 'The script ended\nwith exit code 1',
-  deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
-}), atMs, null)
+const failed = notificationOf(
+  occasion({
+    trigger: 'rollback',
+    event: 'deploy_failure',
+    errorMessage: 'The script ended\nwith exit code 1',
+    deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
+  }),
+  atMs,
+  null
+)
 const linked = notificationOf(occasion(), atMs, 'https://deploy.example.org')
 const link = 'https://deploy.example.org/deployments/dep_1'
 
-t.test('Feishu: rich text, the keyword in title and text', async t => {
+t.test('Feishu gets rich text with the keyword in title and text', async t => {
   t.same(payloadOf(failed, 'feishu'), {
     msg_type: 'post',
     content: {
@@ -38,7 +42,7 @@ t.test('Feishu: rich text, the keyword in title and text', async t => {
   })
 })
 
-t.test('DingTalk: markdown, the keyword in title and text, and what others wrote makes no links', async t => {
+t.test('DingTalk gets markdown with the keyword, and texts cannot make links', async t => {
   t.same(payloadOf(failed, 'dingtalk'), {
     msgtype: 'markdown',
     markdown: {
@@ -59,14 +63,17 @@ t.test('DingTalk: markdown, the keyword in title and text, and what others wrote
   })
 })
 
-t.test('chat messages link to the deployment where the server knows how people reach it', async t => {
+t.test('chat messages link to the deployment if the public address is known', async t => {
   const url = 'https://deploy.example.org/deployments/dep_1'
   const { content } = (payloadOf(linked, 'feishu') as any).content.post.zh_cn
-  t.same(content.at(-1), [{ tag: 'a', text: 'To this deployment', href: url }])
-  t.match((payloadOf(linked, 'dingtalk') as any).markdown.text, new RegExp(`\\n\\n\\[To this deployment\\]\\(${url}\\)$`))
+  t.same(content.at(-1), [{ tag: 'a', text: 'Open this deployment', href: url }])
+  t.match(
+    (payloadOf(linked, 'dingtalk') as any).markdown.text,
+    new RegExp(`\\n\\n\\[Open this deployment\\]\\(${url}\\)$`)
+  )
 })
 
-t.test('Slack: a header, fields, a link, and a text for notifications; & < > are escaped', async t => {
+t.test('Slack gets a header, fields, a link and a text, with & < > escaped', async t => {
   t.same(payloadOf(failed, 'slack'), {
     text: 'svc · shop: rollback failed',
     blocks: [
@@ -87,35 +94,46 @@ t.test('Slack: a header, fields, a link, and a text for notifications; & < > are
     ]
   })
   t.same((payloadOf(linked, 'slack') as any).blocks.at(-1), {
-    type: 'section', text: { type: 'mrkdwn', text: `<${link}|To this deployment>` }
+    type: 'section',
+    text: { type: 'mrkdwn', text: `<${link}|Open this deployment>` }
   })
   const loud = notificationOf(occasion({ deployment: { message: '<!channel> & <@U012345>' } }), atMs, null)
   t.match(JSON.stringify(payloadOf(loud, 'slack')), '&lt;!channel&gt; &amp; &lt;@U012345&gt;', 'mentions nobody')
 })
 
-t.test('Teams: an Adaptive Card in a message; texts are runs, which know no markdown', async t => {
+t.test('Teams gets an Adaptive Card with text runs without markdown', async t => {
   const { type, attachments } = payloadOf(failed, 'teams') as any
   t.equal(type, 'message')
-  t.match(attachments, [{
-    contentType: 'application/vnd.microsoft.card.adaptive',
-    contentUrl: null,
-    content: {
-      $schema: 'http://adaptivecards.io/schemas/adaptive-card.json', type: 'AdaptiveCard', version: '1.4', fallbackText: 'svc · shop: rollback failed'
+  t.match(attachments, [
+    {
+      contentType: 'application/vnd.microsoft.card.adaptive',
+      contentUrl: null,
+      content: {
+        $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+        type: 'AdaptiveCard',
+        version: '1.4',
+        fallbackText: 'svc · shop: rollback failed'
+      }
     }
-  }])
+  ])
   const [{ content }] = attachments
   t.same(content.body[0], {
     type: 'RichTextBlock',
-    inlines: [{ type: 'TextRun', text: 'svc · shop: rollback failed', weight: 'Bolder', size: 'Medium', color: 'Attention' }]
+    inlines: [
+      { type: 'TextRun', text: 'svc · shop: rollback failed', weight: 'Bolder', size: 'Medium', color: 'Attention' }
+    ]
   })
-  t.same(content.body[5].inlines.map(({ text }: { text: string }) => text), ['Message: ', 'see [this](https://evil.test) <b>now</b>'])
+  t.same(
+    content.body[5].inlines.map(({ text }: { text: string }) => text),
+    ['Message: ', 'see [this](https://evil.test) <b>now</b>']
+  )
   t.equal(content.actions, undefined)
   const card = (payloadOf(linked, 'teams') as any).attachments[0].content
-  t.same(card.actions, [{ type: 'Action.OpenUrl', title: 'To this deployment', url: link }])
+  t.same(card.actions, [{ type: 'Action.OpenUrl', title: 'Open this deployment', url: link }])
   t.equal(card.body[0].inlines[0].color, 'Good')
 })
 
-t.test('WeCom: markdown, whose signs in what others wrote are wide ones', async t => {
+t.test('WeCom gets markdown with full-width characters in texts', async t => {
   t.same(payloadOf(failed, 'wecom'), {
     msgtype: 'markdown',
     markdown: {
@@ -132,13 +150,21 @@ t.test('WeCom: markdown, whose signs in what others wrote are wide ones', async 
       ].join('\n')
     }
   })
-  t.match((payloadOf(linked, 'wecom') as any).markdown.content, `\n[To this deployment](${link})\n`)
+  t.match((payloadOf(linked, 'wecom') as any).markdown.content, `\n[Open this deployment](${link})\n`)
 })
 
-t.test('the commit stands in every chat message', async t => {
+t.test('every chat message contains the commit', async t => {
   const provenance = {
-    source: 'cli', commit: '0123456789abcdef0123456789abcdef01234567', branch: 'main', tag: null, author: 'Ada', subject: null,
-    dirty: null, repository: null, ci: null, by: null
+    source: 'cli',
+    commit: '0123456789abcdef0123456789abcdef01234567',
+    branch: 'main',
+    tag: null,
+    author: 'Ada',
+    subject: null,
+    dirty: null,
+    repository: null,
+    ci: null,
+    by: null
   } as const
   const known = notificationOf(occasion({ deployment: { provenance } }), atMs, null)
   for (const kind of ['slack', 'teams', 'feishu', 'dingtalk', 'wecom'] as const) {
@@ -146,19 +172,31 @@ t.test('the commit stands in every chat message', async t => {
   }
 })
 
-/** The largest body that each service documents, in bytes; WeCom documents that of the content, which is tested below. */
+/** Maximum body in bytes as documented by each service. WeCom documents that of the content, which is tested below. */
 const limits: Array<[kind: NotificationKind, bytes: number]> = [
-  ['slack', 40_000], ['teams', 28_000], ['feishu', 20_000], ['dingtalk', 20_000], ['wecom', 28_000]
+  ['slack', 40_000],
+  ['teams', 28_000],
+  ['feishu', 20_000],
+  ['dingtalk', 20_000],
+  ['wecom', 28_000]
 ]
-/** What grows most where it is escaped or encoded. */
+/** Texts that grow most when they are escaped or encoded. */
 const fillings = ['x', '&', '<', '"', '\\', '*', '`', '😀', '汉', '\u0001']
 
 for (const [kind, bytes] of limits) {
-  t.test(`${kind}: no name, message or error makes it larger than its service takes`, async t => {
+  t.test(`${kind}: stays below the limit of its service for any name, message or error`, async t => {
     for (const filling of fillings) {
       const long = filling.repeat(5_000)
       const provenance = {
-        source: 'cli', commit: 'a'.repeat(40), branch: long, tag: null, author: long, subject: long, dirty: true, repository: long, ci: null,
+        source: 'cli',
+        commit: 'a'.repeat(40),
+        branch: long,
+        tag: null,
+        author: long,
+        subject: long,
+        dirty: true,
+        repository: long,
+        ci: null,
         by: null
       } as const
       const wild = occasion({
@@ -170,20 +208,27 @@ for (const [kind, bytes] of limits) {
       const body = JSON.stringify(payloadOf(notificationOf(wild, atMs, 'https://deploy.example.org'), kind))
       t.ok(Buffer.byteLength(body) < bytes, `${JSON.stringify(filling)}: ${Buffer.byteLength(body)} bytes`)
       const content = JSON.parse(body).markdown?.content ?? ''
-      t.ok(Buffer.byteLength(content) <= 4_096, `${JSON.stringify(filling)}: ${Buffer.byteLength(content)} bytes of WeCom's content`)
-      t.match(body, 'deployments/dep_1', 'the link is there')
-      t.notMatch(body, /\\ud[89a-f]/, 'no half of a character')
+      t.ok(
+        Buffer.byteLength(content) <= 4_096,
+        `${JSON.stringify(filling)}: ${Buffer.byteLength(content)} bytes of WeCom's content`
+      )
+      t.match(body, 'deployments/dep_1', 'the link is included')
+      t.notMatch(body, /\\ud[89a-f]/, 'no character is split')
     }
   })
 }
 
-t.test('the parts of a message have limits, too', async t => {
-  const wild = occasion({ project: { name: '&'.repeat(200), deployPath: `/${'&'.repeat(4_000)}` }, errorMessage: '<'.repeat(3_000) })
+t.test('limits the parts of a message', async t => {
+  const wild = occasion({
+    project: { name: '&'.repeat(200), deployPath: `/${'&'.repeat(4_000)}` },
+    errorMessage: '<'.repeat(3_000)
+  })
   const notification = notificationOf(wild, atMs, null)
   const { text, blocks } = payloadOf(notification, 'slack') as any
   t.ok(blocks[0].text.text.length <= 150)
   t.ok(blocks[1].fields.length <= 10)
-  for (const field of blocks[1].fields) t.ok(field.text.length <= 2_000 && !/&(?!amp;|lt;|gt;)/.test(field.text), 'no escape is cut')
+  for (const field of blocks[1].fields)
+    t.ok(field.text.length <= 2_000 && !/&(?!amp;|lt;|gt;)/.test(field.text), 'no escape is cut')
   t.ok(text.length <= 2_000)
   const { content } = (payloadOf(notification, 'wecom') as any).markdown
   t.ok(Buffer.byteLength(content) <= 4_096)

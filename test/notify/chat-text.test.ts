@@ -4,7 +4,7 @@ import { bytesOf, chatLines, clip, jsonBytesOf } from '../../lib/notify/chat-tex
 import { notificationOf } from '../../lib/notify/events.js'
 import { occasion } from '../support/occasion.js'
 
-t.test('a text is cut at a whole character, and never within an escape', async t => {
+t.test('cuts a text at a whole character and never within an escape', async t => {
   const escape = (character: string): string => (character === '&' ? '&amp;' : character)
   const cases: Array<[text: string, clipping: Parameters<typeof clip>[1], expected: string]> = [
     ['abc', { max: 3 }, 'abc'],
@@ -21,7 +21,16 @@ t.test('a text is cut at a whole character, and never within an escape', async t
 })
 
 const nothing: Provenance = {
-  source: 'cli', commit: null, branch: null, tag: null, author: null, subject: null, dirty: null, repository: null, ci: null, by: null
+  source: 'cli',
+  commit: null,
+  branch: null,
+  tag: null,
+  author: null,
+  subject: null,
+  dirty: null,
+  repository: null,
+  ci: null,
+  by: null
 }
 const commit = '0123456789abcdef0123456789abcdef01234567'
 const lines: Array<[what: Partial<Provenance>, expected: string | undefined]> = [
@@ -34,7 +43,7 @@ const lines: Array<[what: Partial<Provenance>, expected: string | undefined]> = 
   [{ commit, branch: 'main', author: 'Ada' }, '0123456 on main, by Ada']
 ]
 
-t.test('the commit in a line', async t => {
+t.test('formats the commit as a line', async t => {
   for (const [what, expected] of lines) {
     const notification = notificationOf(occasion({ deployment: { provenance: { ...nothing, ...what } } }), 0, null)
     t.equal(chatLines(notification).find(([name]) => name === 'Commit')?.[1], expected)

@@ -11,22 +11,22 @@ const sentences: Array<[trigger: Notification['trigger'], event: Notification['e
   ['rollback', 'deploy_failure', 'shop: rollback failed'],
   ['manual', 'deploy_success', 'shop: deployment marked as successful'],
   ['manual', 'deploy_failure', 'shop: deployment marked as failed'],
-  ['test', 'webhook_test', 'a test message: notifications arrive here']
+  ['test', 'webhook_test', 'test message: notifications arrive here']
 ]
 
 for (const [trigger, event, expected] of sentences) {
-  t.test(`${trigger}, ${event}: a sentence`, async t => {
+  t.test(`describes ${trigger}, ${event} in a sentence`, async t => {
     t.equal(headlineOf({ trigger, event, project: occasion().project }), expected)
   })
 }
 
-t.test('a notification has the time it was made, the test message every field', async t => {
+t.test('a notification has its time, and the test message has every field', async t => {
   const atMs = Date.parse('2030-01-02T03:04:05.678Z')
   const real = notificationOf(occasion(), atMs, 'https://deploy.example.org/tools/svc')
   t.equal(real.timestamp, '2030-01-02T03:04:05.678Z')
   t.equal(real.url, 'https://deploy.example.org/tools/svc/deployments/dep_1')
   const test = testNotification(atMs, 'https://deploy.example.org/tools/svc')
-  t.equal(test.url, 'https://deploy.example.org/tools/svc/', 'there is no such deployment')
+  t.equal(test.url, 'https://deploy.example.org/tools/svc/', 'the deployment does not exist')
   t.equal(notificationOf(occasion(), atMs, null).url, null)
   t.equal(testNotification(atMs, null).url, null)
   t.same(Object.keys(test).sort(), Object.keys(real).sort())

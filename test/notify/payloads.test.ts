@@ -5,7 +5,7 @@ import { maskedAddress, notificationKinds, suggestedKind } from '../../lib/model
 import type { Provenance } from '../../lib/model/provenance.js'
 import { occasion } from '../support/occasion.js'
 
-/** What an address suggests, and what it is as `webhook_url`, where any host but two families gets generic JSON (§6.5). */
+/** The kind that an address suggests, and its kind as `webhook_url`, which is generic JSON for most hosts (§6.5). */
 const hosts: Array<[host: string, suggested: string, ofSetting?: string]> = [
   ['open.feishu.cn', 'feishu'],
   ['feishu.cn', 'feishu'],
@@ -34,21 +34,28 @@ for (const [host, suggested, ofSetting = suggested] of hosts) {
   })
 }
 
-t.test('an address is shown without what may be secret', async t => {
-  t.equal(maskedAddress('https://user:pass@hooks.slack.com:8443/services/T0/B0/secret?key=secret#secret'), 'https://hooks.slack.com:8443/…')
+t.test('shows an address without its secret parts', async t => {
+  t.equal(
+    maskedAddress('https://user:pass@hooks.slack.com:8443/services/T0/B0/secret?key=secret#secret'),
+    'https://hooks.slack.com:8443/…'
+  )
   t.equal(maskedAddress(''), '')
 })
 
 const atMs = Date.parse('2030-01-02T03:04:05Z')
-const failed = notificationOf(occasion({
-  trigger: 'rollback',
-  event: 'deploy_failure',
-  errorMessage: 'The script ended\nwith exit code 1',
-  deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
-}), atMs, null)
+const failed = notificationOf(
+  occasion({
+    trigger: 'rollback',
+    event: 'deploy_failure',
+    errorMessage: 'The script ended\nwith exit code 1',
+    deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
+  }),
+  atMs,
+  null
+)
 const linked = notificationOf(occasion(), atMs, 'https://deploy.example.org')
 
-t.test('generic: the fields of the specification, the message and the link, nothing else', async t => {
+t.test('generic payloads contain the specified fields, the message and the link', async t => {
   t.same(payloadOf(failed, 'generic'), {
     event: 'deploy_failure',
     trigger: 'rollback',
@@ -67,33 +74,64 @@ t.test('generic: the fields of the specification, the message and the link, noth
     message: 'see [this](https://evil.test) <b>now</b>',
     url: null
   })
-  t.match(payloadOf(linked, 'generic'), { errorMessage: null, deployment: { rollbackOf: null }, url: 'https://deploy.example.org/deployments/dep_1' })
+  t.match(payloadOf(linked, 'generic'), {
+    errorMessage: null,
+    deployment: { rollbackOf: null },
+    url: 'https://deploy.example.org/deployments/dep_1'
+  })
 })
 
-t.test('no form tells a secret of the project', async t => {
+t.test('no payload contains a secret of the project', async t => {
   for (const kind of notificationKinds) t.notMatch(JSON.stringify(payloadOf(failed, kind)), 'secret', kind)
 })
 
-t.test('the generic message is whole, and says where the deployment comes from', async t => {
+t.test('the generic payload contains the whole message and the provenance', async t => {
   const provenance = {
-    source: 'cli', commit: 'a'.repeat(40), branch: 'main', tag: null, author: 'Ada', subject: 'New prices', dirty: false,
-    repository: 'https://git.example/shop', ci: null, by: null
+    source: 'cli',
+    commit: 'a'.repeat(40),
+    branch: 'main',
+    tag: null,
+    author: 'Ada',
+    subject: 'New prices',
+    dirty: false,
+    repository: 'https://git.example/shop',
+    ci: null,
+    by: null
   } as const
   const long = notificationOf(occasion({ errorMessage: 'x'.repeat(50_000), deployment: { provenance } }), atMs, null)
   t.match(payloadOf(long, 'generic'), { errorMessage: 'x'.repeat(50_000), deployment: { provenance } })
 })
 
-t.test('where it comes from, in every form', async t => {
+t.test('every payload contains the provenance', async t => {
   const provenance: Provenance = {
-    source: 'cli', commit: '0123456789abcdef0123456789abcdef01234567', branch: 'fix_[x](https://evil.test)', tag: null, author: 'Ada', subject: 'Lower the prices',
-    dirty: null, repository: 'https://git.test/shop', by: null, ci: { system: 'Drone', run: '42', url: 'https://drone.test/42', actor: 'ada' }
+    source: 'cli',
+    commit: '0123456789abcdef0123456789abcdef01234567',
+    branch: 'fix_[x](https://evil.test)',
+    tag: null,
+    author: 'Ada',
+    subject: 'Lower the prices',
+    dirty: null,
+    repository: 'https://git.test/shop',
+    by: null,
+    ci: { system: 'Drone', run: '42', url: 'https://drone.test/42', actor: 'ada' }
   }
   const from = (claim: Partial<Provenance>) =>
     notificationOf(occasion({ deployment: { message: null, provenance: { ...provenance, ...claim } } }), atMs, null)
   t.match(payloadOf(from({}), 'generic'), { message: null, deployment: { provenance } })
   const post = JSON.stringify(payloadOf(from({ branch: 'main' }), 'feishu'))
-  for (const line of ['Message: Lower the prices', 'Commit: 0123456 on main, by Ada', 'CI run: Drone 42, https://drone.test/42']) t.match(post, line)
-  t.match(JSON.stringify(payloadOf(from({ commit: null, branch: 'main', author: null, ci: null }), 'feishu')), '"Commit: main"')
-  t.notMatch(JSON.stringify(payloadOf(from({ commit: null, branch: null, author: 'Ada', ci: null }), 'feishu')), /Commit|CI run/)
+  for (const line of [
+    'Message: Lower the prices',
+    'Commit: 0123456 on main, by Ada',
+    'CI run: Drone 42, https://drone.test/42'
+  ])
+    t.match(post, line)
+  t.match(
+    JSON.stringify(payloadOf(from({ commit: null, branch: 'main', author: null, ci: null }), 'feishu')),
+    '"Commit: main"'
+  )
+  t.notMatch(
+    JSON.stringify(payloadOf(from({ commit: null, branch: null, author: 'Ada', ci: null }), 'feishu')),
+    /Commit|CI run/
+  )
   t.notMatch(JSON.stringify(payloadOf(from({}), 'dingtalk')), /[^\\]\]\(https:\/\/evil/)
 })

@@ -39,8 +39,14 @@ function createStage(url: string, more: { events?: string[]; secret?: string; st
   return { webhook, audits, faults, clock }
 }
 
-/** Delivery rules (§6.5, §8): how a receiver behaves, at the first attempt and the second, and what comes of it. */
-const rules: Array<{ behaviours: Behaviour[]; attempts: number; outcome: string; statusCode: number | null; reason?: string }> = [
+/** Delivery rules (§6.5, §8): the behaviour of a receiver in both attempts, and the result. */
+const rules: Array<{
+  behaviours: Behaviour[]
+  attempts: number
+  outcome: string
+  statusCode: number | null
+  reason?: string
+}> = [
   { behaviours: [200], attempts: 1, outcome: 'delivered', statusCode: 200 },
   { behaviours: [204], attempts: 1, outcome: 'delivered', statusCode: 204 },
   { behaviours: [400], attempts: 1, outcome: 'refused', statusCode: 400, reason: 'answered 400' },
@@ -50,7 +56,13 @@ const rules: Array<{ behaviours: Behaviour[]; attempts: number; outcome: string;
   { behaviours: [429], attempts: 2, outcome: 'refused', statusCode: 429, reason: 'answered 429' },
   { behaviours: [500], attempts: 2, outcome: 'refused', statusCode: 500, reason: 'answered 500' },
   { behaviours: [503, 200], attempts: 2, outcome: 'delivered', statusCode: 200 },
-  { behaviours: ['reset'], attempts: 2, outcome: 'network', statusCode: null, reason: 'the connection failed (ECONNRESET)' },
+  {
+    behaviours: ['reset'],
+    attempts: 2,
+    outcome: 'network',
+    statusCode: null,
+    reason: 'the connection failed: connection reset by peer'
+  },
   { behaviours: ['reset', 200], attempts: 2, outcome: 'delivered', statusCode: 200 },
   { behaviours: [500, 400], attempts: 2, outcome: 'refused', statusCode: 400, reason: 'answered 400' },
   { behaviours: ['endless'], attempts: 1, outcome: 'delivered', statusCode: 200 },
@@ -71,7 +83,7 @@ t.test('delivery', async t => {
       t.ok(delivery.durationMs < 12_000)
       t.equal(receiver.requests.length, attempts)
       t.equal(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size, 1, 'a retry keeps the id')
-      t.equal(new Set(receiver.requests.map(({ text }) => text)).size, 1, 'and the body')
+      t.equal(new Set(receiver.requests.map(({ text }) => text)).size, 1, 'a retry keeps the body')
       t.same(faults, [])
       t.equal(audits.length, reason === undefined ? 0 : 1)
       if (reason === undefined) return
@@ -82,13 +94,16 @@ t.test('delivery', async t => {
   }
 })
 
-t.test('which occasions are sent', async t => {
+t.test('sends the chosen events', async t => {
   const receiver = await startReceiver(t)
   const sent = (): string[] => receiver.requests.map(({ text }) => JSON.parse(text).event)
   for (const [events, expected] of [
     [['deploy_failure'], ['deploy_failure']],
     [[], []],
-    [['deploy_success', 'deploy_failure'], ['deploy_success', 'deploy_failure']]
+    [
+      ['deploy_success', 'deploy_failure'],
+      ['deploy_success', 'deploy_failure']
+    ]
   ] as const) {
     receiver.requests.length = 0
     const { webhook } = createStage(receiver.url, { events: [...events] })
@@ -102,7 +117,7 @@ t.test('which occasions are sent', async t => {
   const { webhook, audits } = createStage('')
   webhook.notify(occasion())
   await webhook.stop({ graceMs: 1_000 })
-  t.same(audits, [], 'without an address nothing is sent, and nothing has failed')
+  t.same(audits, [], 'nothing is sent without an address, and nothing has failed')
 })
 
 t.test('headers', async t => {
@@ -120,7 +135,7 @@ t.test('headers', async t => {
   })
 })
 
-t.test('the record is sent as it was, whatever becomes of it meanwhile', async t => {
+t.test('sends the record as it was at the event', async t => {
   const receiver = await startReceiver(t)
   receiver.behave(500, 200)
   const { webhook } = createStage(receiver.url)
@@ -132,19 +147,19 @@ t.test('the record is sent as it was, whatever becomes of it meanwhile', async t
   t.equal(second?.text, first?.text)
 })
 
-t.test('nobody waits, and what cannot be sent throws at nobody', async t => {
+t.test('never waits and never throws', async t => {
   const receiver = await startReceiver(t)
   receiver.behave('hang')
   const { webhook, audits } = createStage(receiver.url)
   for (let i = 0; i < 1_100; i++) webhook.notify(occasion({ project: { id: `proj_${i}` } }))
-  t.equal(audits.length, 1_100 - 4 - 250, 'what is too much is dropped, and said')
-  t.match(audits[0], { action: 'webhook.send', detail: /too many others wait, 0 attempts/ })
+  t.equal(audits.length, 1_100 - 4 - 250, 'excess messages are dropped and audited')
+  t.match(audits[0], { action: 'webhook.send', detail: /too many messages are waiting, 0 attempts/ })
   await receiver.received(4)
   await sleep(50)
-  t.equal(receiver.requests.length, 4, 'so many at once')
+  t.equal(receiver.requests.length, 4, 'only this many at once')
 
   await webhook.stop({ graceMs: 100 })
-  t.equal(audits.length, 1_100, 'each of them is accounted for')
+  t.equal(audits.length, 1_100, 'every message is accounted for')
   t.same(webhook.deliveries(), { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 1_100 })
   webhook.notify(occasion())
   t.match(audits.at(-1), { projectId: 'proj_1', detail: /the server was stopped, 0 attempts/ })
@@ -157,9 +172,13 @@ t.test('nobody waits, and what cannot be sent throws at nobody', async t => {
 t.test('the test message', async t => {
   const receiver = await startReceiver(t)
   const { webhook } = createStage(receiver.url, { events: [] })
-  t.match(await webhook.test(admin, never()), { outcome: 'delivered' }, 'whatever webhook_events says')
+  t.match(await webhook.test(admin, never()), { outcome: 'delivered' }, 'independent of webhook_events')
   t.match(JSON.parse(receiver.requests[0]?.text as string), {
-    event: 'webhook_test', trigger: 'test', project: { id: String, name: String }, deployment: { id: String }, message: String
+    event: 'webhook_test',
+    trigger: 'test',
+    project: { id: String, name: String },
+    deployment: { id: String },
+    message: String
   })
   await t.rejects(createStage('').webhook.test(admin, never()), { kind: 'invalid', code: 'no_webhook' })
 
@@ -168,29 +187,47 @@ t.test('the test message', async t => {
   const test = webhook.test(admin, { signal: giveUp.signal })
   await receiver.received(2)
   giveUp.abort(new Error('gone'))
-  t.match(await test, { outcome: 'stopped', reason: 'it was broken off' })
+  t.match(await test, { outcome: 'stopped', reason: 'it was cancelled' })
 })
 
-t.test('several targets: each has what it wants, in its form, and one that hangs holds up no other', async t => {
+t.test('several targets get their own events and forms, and one that hangs delays no other', async t => {
   const [slow, quick, chat] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
   slow.behave('hang')
   const stored = (id: string, url: string, patch: object = {}) => ({
-    position: 1, id, name: id, kind: 'generic', url, secret: '', events: '["deploy_success","deploy_failure"]', projectIds: '[]',
-    enabled: 1, createdAt: '', updatedAt: '', ...patch
+    position: 1,
+    id,
+    name: id,
+    kind: 'generic',
+    url,
+    secret: '',
+    events: '["deploy_success","deploy_failure"]',
+    projectIds: '[]',
+    enabled: 1,
+    createdAt: '',
+    updatedAt: '',
+    ...patch
   })
   const rows = [
     stored('slow', slow.url),
     stored('quick', quick.url, { secret: 'a-secret' }),
-    stored('chat', `${chat.url}/services/secret`, { kind: 'slack', events: '["deploy_failure"]', projectIds: '["proj_1"]' }),
+    stored('chat', `${chat.url}/services/secret`, {
+      kind: 'slack',
+      events: '["deploy_failure"]',
+      projectIds: '["proj_1"]'
+    }),
     stored('off', quick.url, { enabled: 0 }),
     stored('elsewhere', quick.url, { projectIds: '["proj_other"]' })
   ]
-  // Rows are decoded where they are: each reading gets its own.
-  const { webhook, audits } = createStage('', { get stored() { return rows.map(row => ({ ...row })) } })
+  // Rows are decoded on each read, so each read returns its own objects.
+  const { webhook, audits } = createStage('', {
+    get stored() {
+      return rows.map(row => ({ ...row }))
+    }
+  })
   for (let i = 0; i < 40; i++) webhook.notify(occasion({ event: 'deploy_success' }))
   webhook.notify(occasion({ event: 'deploy_failure' }))
   await Promise.all([quick.received(41), chat.received(1)])
-  t.equal(slow.requests.length, 4, 'its own places are taken, and no others')
+  t.equal(slow.requests.length, 4, 'only its own places are used')
   t.match(JSON.parse(chat.requests[0]?.text as string), { blocks: [{ type: 'header' }, { type: 'section' }] })
   t.match(quick.requests[0]?.headers['webhook-signature'], /^v1,/)
 
@@ -199,6 +236,9 @@ t.test('several targets: each has what it wants, in its form, and one that hangs
   await chat.received(2)
   await webhook.stop({ graceMs: 50 })
   const said = audits.find(({ detail }) => /^chat/.test(detail ?? ''))
-  t.match(said, { target: `127.0.0.1:${chat.port}`, detail: 'chat: deploy_failure (cli): answered 404: no_service, 1 attempt' })
+  t.match(said, {
+    target: `127.0.0.1:${chat.port}`,
+    detail: 'chat: deploy_failure (cli): answered 404: no_service, 1 attempt'
+  })
   t.notMatch(JSON.stringify(audits), 'secret')
 })

@@ -1,5 +1,17 @@
 import t from 'tap'
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync, chmodSync, chownSync } from 'node:fs'
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  chmodSync,
+  chownSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { firstDescriptor, runHelper } from '../../lib/proc/helper.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../lib/proc/identity.js'
@@ -7,7 +19,7 @@ import type { Job } from '../support/helper-fixture.js'
 import { openDirectory } from '../support/open-directory.js'
 
 const module = new URL('../support/helper-fixture.js', import.meta.url)
-const options = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
+const options = maySwitchUser() ? {} : { skip: 'only root on Linux can switch to another user' }
 
 t.test('helper processes', options, async t => {
   const rights: Rights = { identity: await findIdentity('nobody'), umask: 0o027 }
@@ -20,7 +32,15 @@ t.test('helper processes', options, async t => {
   chownSync(own, 65534, 65534)
 
   t.test('have the rights of the user and nothing of svc', async t => {
-    interface Facts { uid: number; gid: number; groups: number[]; umask: number; env: object; status: string; fds: number[] }
+    interface Facts {
+      uid: number
+      gid: number
+      groups: number[]
+      umask: number
+      env: object
+      status: string
+      fds: number[]
+    }
     const facts = await ask<Facts>({ do: 'facts' })
     t.match(facts, { uid: 65534, gid: 65534, groups: [65534], umask: 0o027 })
     t.notOk('SVC_HOME' in facts.env || 'ADMIN_TOKEN' in facts.env)
@@ -28,22 +48,22 @@ t.test('helper processes', options, async t => {
     await t.rejects(ask({ do: 'become root' }), { code: 'EPERM' })
   })
 
-  t.test('open what the user may, and no more', async t => {
+  t.test('can open only the files that the user can open', async t => {
     await t.rejects(ask({ do: 'read', path: join(directory, 'secret') }), { code: 'EACCES' })
     await t.rejects(ask({ do: 'signal', pid: process.pid }), { code: 'EPERM' })
     await ask({ do: 'write', path: join(own, 'file') })
     t.match(statSync(join(own, 'file')), { uid: 65534, gid: 65534 })
-    t.equal(statSync(join(own, 'file')).mode & 0o777, 0o640, 'the umask is that of the project')
+    t.equal(statSync(join(own, 'file')).mode & 0o777, 0o640, 'the umask of the project applies')
   })
 
-  t.test('use what svc has opened', async t => {
+  t.test('can use files that svc has opened', async t => {
     const fd = openSync(join(directory, 'secret'), 'r')
     t.teardown(() => closeSync(fd))
     t.equal(await ask({ do: 'read given' }, { descriptors: [fd] }), 'of root')
     t.equal(firstDescriptor, 4)
   })
 
-  t.test('cannot be traced or looked into by the user, so what they hold stays closed', async t => {
+  t.test('cannot be traced or inspected by the user, so their files stay private', async t => {
     const fd = openSync(join(directory, 'secret'), 'r')
     t.teardown(() => closeSync(fd))
     const spied = runHelper<Job, { fd: number }, unknown>(
@@ -64,21 +84,30 @@ t.test('helper processes', options, async t => {
     closeSync(fd)
   })
 
-  t.test('hand on what they refuse', async t => {
+  t.test('pass on their refusals', async t => {
     await t.rejects(ask({ do: 'refuse' }), { name: 'Refusal', kind: 'conflict', code: 'no_way', field: 'job' })
   })
 
-  t.test('that die are an error; those that hang are ended by an abort', async t => {
+  t.test('reject if they die, and are ended by an abort if they hang', async t => {
     await t.rejects(ask({ do: 'exit' }), /ended without an answer \(3\)/)
     const aborter = new AbortController()
     let pid = 0
-    const hanging = ask({ do: 'hang' }, { signal: aborter.signal, onStart: (started: number) => { pid = started; aborter.abort(new Error('enough')) } })
+    const hanging = ask(
+      { do: 'hang' },
+      {
+        signal: aborter.signal,
+        onStart: (started: number) => {
+          pid = started
+          aborter.abort(new Error('enough'))
+        }
+      }
+    )
     await t.rejects(hanging, /enough/)
     t.throws(() => process.kill(pid, 0), { code: 'ESRCH' }, 'it is gone when the call ends')
     await t.rejects(ask({ do: 'facts' }, { signal: AbortSignal.abort(new Error('before')) }), /before/)
   })
 
-  t.test('leave no descriptor behind', async t => {
+  t.test('leave no descriptor open', async t => {
     const before = readdirSync('/proc/self/fd').length
     for (let i = 0; i < 5; i++) await ask({ do: 'facts' })
     t.equal(readdirSync('/proc/self/fd').length, before)

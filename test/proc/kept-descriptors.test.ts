@@ -1,9 +1,10 @@
 import t from 'tap'
 import { keepBack, withoutKept } from '../../lib/proc/kept-descriptors.js'
 
-const hidden = (): number[] => withoutKept(['pipe', 'pipe'], stdio => stdio.flatMap((each, fd) => (typeof each === 'number' ? [fd] : [])))
+const hidden = (): number[] =>
+  withoutKept(['pipe', 'pipe'], stdio => stdio.flatMap((each, fd) => (typeof each === 'number' ? [fd] : [])))
 
-t.test('a descriptor is kept back until its holder lets it go', async t => {
+t.test('withholds a descriptor until its holder releases it', async t => {
   const letGo = keepBack(40)
   const other = keepBack(42)
   t.strictSame(hidden(), [40, 42])
@@ -14,7 +15,7 @@ t.test('a descriptor is kept back until its holder lets it go', async t => {
   t.strictSame(hidden(), [])
 })
 
-t.test('what has the number of a descriptor that was closed stays kept, although its former holder lets go late', async t => {
+t.test('keeps withholding a reused number if its former holder releases it late', async t => {
   const former = keepBack(40)
   const now = keepBack(40)
   former()
@@ -23,8 +24,11 @@ t.test('what has the number of a descriptor that was closed stays kept, although
   t.strictSame(hidden(), [])
 })
 
-t.test('the standard streams are never replaced', async t => {
+t.test('never replaces the standard streams', async t => {
   const letGo = keepBack(1)
-  t.strictSame(withoutKept(['pipe', 'pipe'], stdio => stdio), ['pipe', 'pipe'])
+  t.strictSame(
+    withoutKept(['pipe', 'pipe'], stdio => stdio),
+    ['pipe', 'pipe']
+  )
   letGo()
 })

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { readPty, type PtyStream } from '../../lib/proc/pty-output.js'
 
-/** A terminal of which the stream holds `held` and the kernel still has `rest`, and what is handed out of it. */
+/** A terminal with `held` in its stream and `rest` in the kernel, and the output that is passed on. */
 function stageOf(t: Test, { held, rest }: { held: Buffer; rest: Buffer }) {
   const path = join(t.testdir({}), 'rest')
   writeFileSync(path, rest)
@@ -19,15 +19,15 @@ function stageOf(t: Test, { held, rest }: { held: Buffer; rest: Buffer }) {
   return { stream, output, text: () => text }
 }
 
-t.test('at the end, what the stream holds comes before what the kernel has', async t => {
+t.test('at the end, passes on the data of the stream before that of the kernel', async t => {
   const { stream, output, text } = stageOf(t, { held: Buffer.from('first '), rest: Buffer.from('second') })
   stream.destroy()
-  t.strictSame([text(), stream.destroyed], ['', false], 'a pause holds the end back')
+  t.strictSame([text(), stream.destroyed], ['', false], 'a pause delays the end')
   output.resume()
   t.strictSame([text(), stream.destroyed], ['first second', true])
 })
 
-t.test('a character that is cut between the stream and the kernel stays whole', async t => {
+t.test('keeps a character that is split between the stream and the kernel', async t => {
   const bytes = Buffer.from('€')
   for (let at = 1; at < bytes.length; at++) {
     const { stream, output, text } = stageOf(t, { held: bytes.subarray(0, at), rest: bytes.subarray(at) })
@@ -37,7 +37,7 @@ t.test('a character that is cut between the stream and the kernel stays whole', 
   }
 })
 
-t.test('what is given up is not read', async t => {
+t.test('does not read output that was given up', async t => {
   const { stream, output, text } = stageOf(t, { held: Buffer.from('first '), rest: Buffer.from('second') })
   stream.destroy()
   output.giveUp()

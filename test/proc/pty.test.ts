@@ -12,7 +12,10 @@ import { until } from '../support/until.js'
 const module = await createPtyLoader()()
 const skip = module.outcome === 'loaded' ? false : module.reason
 
-function start(command: PtyOptions['command'], options: Partial<PtyOptions> = {}): { pty: Pty; said: () => string; sees: (pattern: RegExp) => Promise<void> } {
+function start(
+  command: PtyOptions['command'],
+  options: Partial<PtyOptions> = {}
+): { pty: Pty; said: () => string; sees: (pattern: RegExp) => Promise<void> } {
   if (module.outcome !== 'loaded') throw new Error(module.reason)
   const env = { PATH: process.env['PATH'], TERM: 'xterm-256color', LANG: 'C.UTF-8' }
   const pty = module.spawn({ command, cwd: '/', env, cols: 80, rows: 24, ...options })
@@ -33,11 +36,16 @@ function start(command: PtyOptions['command'], options: Partial<PtyOptions> = {}
   }
 }
 
-t.test('without node-pty there is a sentence that says how to get it', async t => {
+t.test('says how to install node-pty if it is missing', async t => {
   const absent = await createPtyLoader(() => import('node-' + 'pty-that-nobody-has'))()
   t.match(absent, { outcome: 'missing', reason: /npm install node-pty/ })
-  const broken = await createPtyLoader(() => Promise.reject(new Error('Failed to load native module: pty.node\nstack')))()
-  t.match(broken, { outcome: 'missing', reason: /npm rebuild node-pty.*\(Failed to load native module: pty.node\)$/ })
+  const broken = await createPtyLoader(() =>
+    Promise.reject(new Error('Failed to load native module: pty.node\nstack'))
+  )()
+  t.match(broken, {
+    outcome: 'missing',
+    reason: /\(Failed to load native module: pty.node\)\. Run "npm rebuild node-pty"/
+  })
   let loads = 0
   const load = createPtyLoader(async () => {
     loads++
@@ -47,28 +55,35 @@ t.test('without node-pty there is a sentence that says how to get it', async t =
   t.equal(loads, 1)
 })
 
-t.test('a program on a terminal of its own', { skip }, async t => {
+t.test('runs a program on its own terminal', { skip }, async t => {
   const { pty, said } = start(['sh', '-c', 'tty; stty size; echo "$TERM $ONE"; pwd; exit 3'], {
-    cols: 132, rows: 43, cwd: '/tmp', env: { PATH: process.env['PATH'], TERM: 'xterm-256color', ONE: '1', TWO: undefined }
+    cols: 132,
+    rows: 43,
+    cwd: '/tmp',
+    env: { PATH: process.env['PATH'], TERM: 'xterm-256color', ONE: '1', TWO: undefined }
   })
   t.same(await pty.ended, { exitCode: 3, signal: null })
   t.match(said(), /^\/dev\/\S+\r\n43 132\r\nxterm-256color 1\r\n\/tmp\r\n$/)
-  t.equal(pty.write('nobody'), true, 'what comes later is dropped')
+  t.equal(pty.write('nobody'), true, 'later input is dropped')
   pty.resize({ cols: 1, rows: 1 })
 })
 
-t.test('the kernel knows that it is UTF-8, and no character is ever cut', { skip }, async t => {
-  const { pty, said } = start(['sh', '-c', 'stty -a | grep -o -- "-*iutf8"; i=0; while [ $i -lt 3000 ]; do printf "€😀é"; i=$((i+1)); done'])
+t.test('sets UTF-8 in the kernel, and never cuts a character', { skip }, async t => {
+  const { pty, said } = start([
+    'sh',
+    '-c',
+    'stty -a | grep -o -- "-*iutf8"; i=0; while [ $i -lt 3000 ]; do printf "€😀é"; i=$((i+1)); done'
+  ])
   await pty.ended
-  t.equal(said(), 'iutf8\r\n' + '€😀é'.repeat(3000))
+  t.equal(said(), `iutf8\r\n${'€😀é'.repeat(3000)}`)
 })
 
-t.test('a signal by its name', { skip }, async t => {
+t.test('reports a signal by its name', { skip }, async t => {
   const { pty } = start(['sh', '-c', 'kill -9 $$'])
   t.same(await pty.ended, { exitCode: null, signal: 'SIGKILL' })
 })
 
-t.test('paused, it waits in its write; what it printed before it ended is all there, however late it is read', { skip }, async t => {
+t.test('blocks in a write while paused, and keeps all its output, however late it is read', { skip }, async t => {
   const directory = t.testdir({})
   const done = join(directory, 'done')
   const { pty, said, sees } = start(['sh', '-c', `echo begin; read go; seq 1 200000; echo done > ${done}`])
@@ -86,14 +101,14 @@ t.test('paused, it waits in its write; what it printed before it ended is all th
   late.pty.pause()
   late.pty.write('go\n')
   await until(() => !isRunning(late.pty.pid))
-  // node-pty would have let go by now.
+  // node-pty would have stopped reading by now.
   await new Promise(resolve => setTimeout(resolve, 600))
   late.pty.resume()
   await late.pty.ended
   t.match(late.said(), /\n99\r\n100\r\n$/)
 })
 
-t.test('a daemon that holds the terminal does not hold up the end', { skip }, async t => {
+t.test('a daemon that keeps the terminal open does not delay the end', { skip }, async t => {
   const { pty, said } = start(['sh', '-c', 'trap "" HUP; (trap "" HUP; sleep 60) & echo pid=$!'])
   t.same(await pty.ended, { exitCode: 0, signal: null })
   const pid = Number(/pid=(\d+)/.exec(said())?.[1])
@@ -101,8 +116,12 @@ t.test('a daemon that holds the terminal does not hold up the end', { skip }, as
   process.kill(pid, 'SIGKILL')
 })
 
-t.test('input reaches it in order, also more than the terminal takes at once; too much is not taken', { skip }, async t => {
-  const { pty, said, sees } = start(['sh', '-c', 'stty raw -echo; echo ready; sleep 0.3; head -c 300000 | cksum; head -c 1 >/dev/null; stty sane'])
+t.test('passes on input in order, also more than the terminal accepts at once, up to a limit', { skip }, async t => {
+  const { pty, said, sees } = start([
+    'sh',
+    '-c',
+    'stty raw -echo; echo ready; sleep 0.3; head -c 300000 | cksum; head -c 1 >/dev/null; stty sane'
+  ])
   await sees(/ready/)
   const typed = Array.from({ length: 300 }, (_, i) => String.fromCharCode(97 + (i % 26)).repeat(1000)).join('')
   for (let at = 0; at < typed.length; at += 10_000) t.equal(pty.write(typed.slice(at, at + 10_000)), true)
@@ -121,10 +140,10 @@ t.test('input reaches it in order, also more than the terminal takes at once; to
   const before = process.cpuUsage()
   await new Promise(resolve => setTimeout(resolve, 500))
   const { user, system } = process.cpuUsage(before)
-  t.ok((user + system) / 1000 < 250, 'and waiting costs no time of the processor')
+  t.ok((user + system) / 1000 < 250, 'waiting costs no processor time')
 })
 
-t.test('ending hangs up, and kills who does not listen', { skip }, async t => {
+t.test('end hangs up, and kills a program that ignores it', { skip }, async t => {
   const polite = start(['bash', '--norc', '-i'])
   polite.pty.write('sleep 1000 & echo "pid=$!."\n')
   await polite.sees(/pid=\d+\./)
@@ -142,34 +161,52 @@ t.test('ending hangs up, and kills who does not listen', { skip }, async t => {
   await flooding.sees(/y/)
   flooding.pty.pause()
   await flooding.pty.end(50)
-  t.equal(isRunning(flooding.pty.pid), false, 'also one that is paused')
+  t.equal(isRunning(flooding.pty.pid), false, 'also if it is paused')
 })
 
 const noDescriptors = !existsSync('/proc/self/fd') && 'there is no /proc'
 
-t.test('no program that runs beside it has the terminal, so it is hung up when svc is gone', { skip: skip || noDescriptors }, async t => {
-  const terminals = [start(['sh']), start(['sh'])]
-  const lines: string[] = []
-  const script = 'ls -l /proc/self/fd'
-  const ended = await runProcess({ command: scriptCommand(script), cwd: '/', env: { PATH: process.env['PATH'] }, onLine: line => void lines.push(line) })
-  t.equal(ended.exitCode, 0)
-  t.notMatch(lines.join('\n'), /ptmx/)
-  await Promise.all(terminals.map(({ pty }) => pty.end()))
-})
+t.test(
+  'no other program inherits the terminal, so it is hung up when svc ends',
+  { skip: skip || noDescriptors },
+  async t => {
+    const terminals = [start(['sh']), start(['sh'])]
+    const lines: string[] = []
+    const script = 'ls -l /proc/self/fd'
+    const ended = await runProcess({
+      command: scriptCommand(script),
+      cwd: '/',
+      env: { PATH: process.env['PATH'] },
+      onLine: line => void lines.push(line)
+    })
+    t.equal(ended.exitCode, 0)
+    t.notMatch(lines.join('\n'), /ptmx/)
+    await Promise.all(terminals.map(({ pty }) => pty.end()))
+  }
+)
 
-t.test('nor has a process with the rights of another user', { skip: skip || noDescriptors || (!maySwitchUser() && 'this is not root') }, async t => {
-  const { pty } = start(['sh'])
-  const call = {
-    module: new URL('../support/helper-fixture.js', import.meta.url), rights: { identity: await findIdentity('nobody'), umask: null }, job: 'wait'
+t.test(
+  'a process with the rights of another user does not inherit it either',
+  { skip: skip || noDescriptors || (!maySwitchUser() && 'this is not root') },
+  async t => {
+    const { pty } = start(['sh'])
+    const call = {
+      module: new URL('../support/helper-fixture.js', import.meta.url),
+      rights: { identity: await findIdentity('nobody'), umask: null },
+      job: 'wait'
+    }
+    const stop = new AbortController()
+    let links: string[] = []
+    const onStart = (pid: number): void => {
+      links = readdirSync(`/proc/${pid}/fd`).map(fd => readlinkSync(`/proc/${pid}/fd/${fd}`))
+      stop.abort()
+    }
+    await t.rejects(runHelper({ ...call, signal: stop.signal, onStart }))
+    t.ok(links.length > 3)
+    t.strictSame(
+      links.filter(link => /ptmx/.test(link)),
+      []
+    )
+    await pty.end()
   }
-  const stop = new AbortController()
-  let links: string[] = []
-  const onStart = (pid: number): void => {
-    links = readdirSync(`/proc/${pid}/fd`).map(fd => readlinkSync(`/proc/${pid}/fd/${fd}`))
-    stop.abort()
-  }
-  await t.rejects(runHelper({ ...call, signal: stop.signal, onStart }))
-  t.ok(links.length > 3)
-  t.strictSame(links.filter(link => /ptmx/.test(link)), [])
-  await pty.end()
-})
+)

@@ -8,13 +8,10 @@ import { runProcess, scriptCommand, type Ended, type RunOptions } from '../../li
 import { until } from '../support/until.js'
 
 const posix = process.platform === 'win32' ? 'the scripts of these tests are written for sh' : false
-// Not the PATH of whoever runs the tests: an entry that is closed to them makes a missing program look forbidden.
+// Not the PATH of the user who runs the tests: an entry without permission makes a missing program look forbidden.
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin' }
 
-async function run(
-  script: string,
-  options: Partial<RunOptions> = {}
-): Promise<{ ended: Ended; lines: string[] }> {
+async function run(script: string, options: Partial<RunOptions> = {}): Promise<{ ended: Ended; lines: string[] }> {
   const lines: string[] = []
   const ended = await runProcess({
     command: scriptCommand(script),
@@ -26,14 +23,14 @@ async function run(
   return { ended, lines }
 }
 
-/** In which a script has begun, also on a machine that is busy. */
+/** Time in which a script has started, even on a busy machine. */
 const begunMs = 1_500
 
 async function isGone(pid: number): Promise<boolean> {
   for (let tries = 0; tries < 1_000; tries++) {
     try {
       process.kill(pid, 0)
-      // A zombie that nobody reaps still answers.
+      // A zombie that is not reaped still exists.
       const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
       if (/\) Z /.test(stat)) return true
     } catch {
@@ -44,7 +41,7 @@ async function isGone(pid: number): Promise<boolean> {
   return false
 }
 
-t.test('what a script ended with', { skip: posix }, async t => {
+t.test('reports how a script ended', { skip: posix }, async t => {
   const table: Array<[what: string, script: string, ended: Ended, lines: string[]]> = [
     ['nothing', '', { reason: 'exit', exitCode: 0, signal: null }, []],
     ['lines', 'echo a; echo b', { reason: 'exit', exitCode: 0, signal: null }, ['a', 'b']],
@@ -52,9 +49,19 @@ t.test('what a script ended with', { skip: posix }, async t => {
     ['a signal', 'echo x; kill -9 $$', { reason: 'signal', exitCode: null, signal: 'SIGKILL' }, ['x']],
     ['no final newline', 'printf "a\\nb"', { reason: 'exit', exitCode: 0, signal: null }, ['a', 'b']],
     ['empty lines and CRLF', 'printf "\\n\\r\\na\\r\\n"', { reason: 'exit', exitCode: 0, signal: null }, ['', '', 'a']],
-    ['invalid UTF-8', 'printf "a\\377b\\303\\n\\303\\244"', { reason: 'exit', exitCode: 0, signal: null }, ['a\ufffdb\ufffd', 'ä']],
+    [
+      'invalid UTF-8',
+      'printf "a\\377b\\303\\n\\303\\244"',
+      { reason: 'exit', exitCode: 0, signal: null },
+      ['a\ufffdb\ufffd', 'ä']
+    ],
     ['stdin, at its end', 'cat; read x || echo "end $?"', { reason: 'exit', exitCode: 0, signal: null }, ['end 1']],
-    ['a missing program', 'svc-no-such-program', { reason: 'exit', exitCode: 127, signal: null }, ['sh: 1: svc-no-such-program: not found']]
+    [
+      'a missing program',
+      'svc-no-such-program',
+      { reason: 'exit', exitCode: 127, signal: null },
+      ['sh: 1: svc-no-such-program: not found']
+    ]
   ]
   for (const [what, script, expected, lines] of table) {
     const result = await run(script)
@@ -64,37 +71,44 @@ t.test('what a script ended with', { skip: posix }, async t => {
   }
 })
 
-t.test('stdout and stderr come in the order in which they were written', { skip: posix }, async t => {
+t.test('keeps the order of stdout and stderr', { skip: posix }, async t => {
   const { lines } = await run('i=0; while [ $i -lt 300 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done')
   t.strictSame(lines, Array.from({ length: 300 }, (_, i) => [`o${i}`, `e${i}`]).flat())
 })
 
-t.test('quotes, newlines and words of a script arrive as they were written', { skip: posix }, async t => {
+t.test('passes quotes, newlines and words of a script unchanged', { skip: posix }, async t => {
   const { lines } = await run(`x='a "b" $c'\necho "$x" # comment\necho '$0' "$#" '%s'`)
   t.strictSame(lines, ['a "b" $c', '$0 0 %s'])
 })
 
-t.test('only the environment that was given is there, and the directory', { skip: posix }, async t => {
+t.test('runs with exactly the given environment and directory', { skip: posix }, async t => {
   const cwd = t.testdir({ 'here.txt': 'yes' })
-  const { lines } = await run('cat here.txt; echo; echo "$A,$HOME"', { cwd, env: { ...env, A: 'ä b', NONE: undefined } })
+  const { lines } = await run('cat here.txt; echo; echo "$A,$HOME"', {
+    cwd,
+    env: { ...env, A: 'ä b', NONE: undefined }
+  })
   t.strictSame(lines, ['yes', 'ä b,'])
 })
 
-t.test('a command that is no script keeps two outputs', { skip: posix }, async t => {
+t.test('a command that is not a script has two outputs', { skip: posix }, async t => {
   const { ended, lines } = await run('', { command: ['sh', '-c', 'echo out; echo err >&2; exit 1'] })
   t.equal(ended.exitCode, 1)
   t.strictSame(lines.sort(), ['err', 'out'])
 })
 
-t.test('what cannot be started is an outcome that says why', { skip: posix }, async t => {
+t.test('a failed start is an outcome with a reason', { skip: posix }, async t => {
   const cwd = t.testdir({ file: '' })
   const table: Array<[what: string, options: Partial<RunOptions>, error: RegExp]> = [
-    ['no such directory', { cwd: join(cwd, 'none') }, /^could not start "sh": there is no directory ".*none"$/],
+    [
+      'no such directory',
+      { cwd: join(cwd, 'none') },
+      /^cannot start "sh": the working directory ".*none" does not exist$/
+    ],
     ['a file', { cwd: join(cwd, 'file') }, /is not a directory$/],
-    ['no such program', { command: ['svc-none'] }, /^could not start "svc-none": there is no such program$/],
-    ['no program at all', { command: [] }, /^could not start ""/],
+    ['no such program', { command: ['svc-none'] }, /^cannot start "svc-none": command not found$/],
+    ['no program at all', { command: [] }, /^cannot start ""/],
     ['a NUL byte', { command: scriptCommand('a\0b') }, /null byte/],
-    ['too long', { command: scriptCommand('#'.repeat(3_000_000)) }, /longer than the system allows$/]
+    ['too long', { command: scriptCommand('#'.repeat(3_000_000)) }, /: argument list too long: /]
   ]
   for (const [what, options, error] of table) {
     const { ended } = await run('', { cwd, ...options })
@@ -103,51 +117,61 @@ t.test('what cannot be started is an outcome that says why', { skip: posix }, as
   }
 })
 
-t.test('past its time limit a script is stopped, with all it started', { skip: posix }, async t => {
+t.test('stops a script after its timeout, with everything it started', { skip: posix }, async t => {
   const { ended, lines } = await run('sleep 600 & echo $!; echo waiting; wait', { timeoutMs: begunMs })
   t.strictSame(ended, { reason: 'timeout', exitCode: null, signal: 'SIGTERM' })
   t.equal(lines[1], 'waiting')
-  t.ok(await isGone(Number(lines[0])), 'the child of the script is gone')
+  t.ok(await isGone(Number(lines[0])), 'the child of the script has ended')
 })
 
-t.test('whoever ignores SIGTERM is killed after the grace', { skip: posix }, async t => {
-  const { ended, lines } = await run('trap "" TERM; echo $$; while :; do sleep 0.05; done', { timeoutMs: begunMs, graceMs: 200 })
+t.test('kills a process that ignores SIGTERM after the grace period', { skip: posix }, async t => {
+  const { ended, lines } = await run('trap "" TERM; echo $$; while :; do sleep 0.05; done', {
+    timeoutMs: begunMs,
+    graceMs: 200
+  })
   t.strictSame(ended, { reason: 'timeout', exitCode: null, signal: 'SIGKILL' })
   t.ok(await isGone(Number(lines[0])))
 })
 
-t.test('a member of the group that ignores SIGTERM is killed although the shell has gone', { skip: posix }, async t => {
+t.test('kills a member of the group that ignores SIGTERM, even after the shell has ended', { skip: posix }, async t => {
   const script = '(trap "" TERM; while :; do sleep 0.05; done) & echo $!; wait'
   const { ended, lines } = await run(script, { timeoutMs: begunMs, graceMs: 200 })
   t.equal(ended.reason, 'timeout')
   t.ok(await isGone(Number(lines[0])))
 })
 
-/** Leaves a child in the script's group to a parent outside of it, which never takes note of its end. */
+/** Leaves a child in the script's group to a parent outside of the group, which never reaps it. */
 const neglectful = `use POSIX; if (fork) { POSIX::setpgid(0, 0); $| = 1; print "$$\\n"; sleep 600 } else { sleep 600 }`
-const noZombies = spawnSync('perl', ['-MPOSIX', '-e', '1']).status !== 0 && 'perl, which makes the zombie, is not on this machine'
+const noZombies =
+  spawnSync('perl', ['-MPOSIX', '-e', '1']).status !== 0 && 'perl, which makes the zombie, is not on this machine'
 
-t.test('whoever has ended but was never reaped is not waited for', { skip: posix || noZombies }, async t => {
-  // Who waited for it would wait longer than the test may run.
+t.test('does not wait for a zombie', { skip: posix || noZombies }, async t => {
+  // Waiting for it would exceed the timeout of the test.
   const { ended, lines } = await run(`perl -e '${neglectful}' & wait`, { timeoutMs: begunMs, graceMs: 300_000 })
   const parent = Number(lines[0])
   t.teardown(() => process.kill(parent))
   t.equal(ended.reason, 'timeout')
-  t.doesNotThrow(() => process.kill(parent, 0), 'whoever has left the group is left alone')
+  t.doesNotThrow(() => process.kill(parent, 0), 'a process that has left the group is not touched')
 })
 
-t.test('a script may use its grace to clean up, and its reason stays', { skip: posix }, async t => {
-  const { ended, lines } = await run('trap "echo cleaned; exit 7" TERM; echo ready; while :; do sleep 0.02; done', { timeoutMs: begunMs })
+t.test('lets a script clean up in the grace period, and keeps the reason', { skip: posix }, async t => {
+  const { ended, lines } = await run('trap "echo cleaned; exit 7" TERM; echo ready; while :; do sleep 0.02; done', {
+    timeoutMs: begunMs
+  })
   t.strictSame(ended, { reason: 'timeout', exitCode: 7, signal: null })
   t.strictSame([lines[0], lines.at(-1)], ['ready', 'cleaned'])
 })
 
-t.test('cancelled: before it starts, and while it runs', { skip: posix }, async t => {
+t.test('can be cancelled before it starts and while it runs', { skip: posix }, async t => {
   const before = await run('echo never', { signal: AbortSignal.abort() })
   t.strictSame(before.ended, { reason: 'cancelled', exitCode: null, signal: null })
   t.strictSame(before.lines, [])
   const control = new AbortController()
-  const during = await run('echo on; sleep 600', { signal: control.signal, onLine: () => control.abort(), timeoutMs: 600_000 })
+  const during = await run('echo on; sleep 600', {
+    signal: control.signal,
+    onLine: () => control.abort(),
+    timeoutMs: 600_000
+  })
   t.strictSame(during.ended, { reason: 'cancelled', exitCode: null, signal: 'SIGTERM' })
 })
 
@@ -160,7 +184,7 @@ t.test('the first reason wins', { skip: posix }, async t => {
   t.ok(control.signal.aborted, 'it was cancelled, too')
 })
 
-t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: posix }, async t => {
+t.test('a daemon left behind neither delays the end nor dies', { skip: posix }, async t => {
   const cwd = t.testdir({})
   const script = '(while :; do echo tick; echo x >> alive; sleep 0.05; done) & echo $! > pid; echo started'
   const { ended, lines } = await run(script, { cwd })
@@ -175,17 +199,17 @@ t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: 
   t.equal(lines.length, given, 'it lives on, and its later output is nobody’s')
 })
 
-t.test('a silent daemon does not hold the run up', { skip: posix }, async t => {
+t.test('a silent daemon does not delay the end', { skip: posix }, async t => {
   const { lines } = await run('sleep 600 & echo $!')
   t.doesNotThrow(() => process.kill(Number(lines[0]), 'SIGKILL'), 'its end was not waited for')
 })
 
-t.test('a busy daemon left behind is cut off', { skip: posix }, async t => {
+t.test('drops the output of a busy daemon', { skip: posix }, async t => {
   const { lines } = await run('yes & echo $!')
   t.doesNotThrow(() => process.kill(Number(lines.find(line => line !== 'y')), 'SIGKILL'), 'its end was not waited for')
 })
 
-t.test('100 MB of output take bounded memory', { skip: posix }, async t => {
+t.test('needs bounded memory for 100 MB of output', { skip: posix }, async t => {
   let lines = 0
   let characters = 0
   let peak = 0
@@ -203,13 +227,13 @@ t.test('100 MB of output take bounded memory', { skip: posix }, async t => {
   t.ok(peak - before < 100 * 1024 * 1024, `${Math.round((peak - before) / 1048576)} MB`)
 })
 
-t.test('one line of 10 MB comes in pieces', { skip: posix }, async t => {
+t.test('passes on one line of 10 MB in pieces', { skip: posix }, async t => {
   const { lines } = await run('head -c 10000000 /dev/zero | tr "\\0" x')
   t.equal(lines.join('').length, 10_000_000)
   t.ok(lines.every(line => line.length <= 64 * 1024))
 })
 
-t.test('a slow consumer holds the child back', { skip: posix }, async t => {
+t.test('a slow consumer slows down the child', { skip: posix }, async t => {
   const cwd = t.testdir({})
   let release = (): void => {}
   const gate = new Promise<void>(resolve => (release = resolve))
@@ -231,7 +255,7 @@ t.test('a slow consumer holds the child back', { skip: posix }, async t => {
   t.equal(lines, 1_000_000)
 })
 
-t.test('what a slow consumer has not taken at the exit is still handed out', { skip: posix }, async t => {
+t.test('passes on output that a slow consumer has not processed at the exit', { skip: posix }, async t => {
   const lines: string[] = []
   const { ended } = await run('seq 1 3000', {
     onLine: async line => {
@@ -243,27 +267,37 @@ t.test('what a slow consumer has not taken at the exit is still handed out', { s
   t.equal(lines.length, 3000)
 })
 
-t.test('a consumer that fails stops the script, and its error travels', { skip: posix }, async t => {
+t.test('a failing consumer stops the script and rejects with its error', { skip: posix }, async t => {
   const full = new Error('disk full')
-  const thrown = run('echo a; sleep 60', { onLine: () => { throw full } })
+  const thrown = run('echo a; sleep 60', {
+    onLine: () => {
+      throw full
+    }
+  })
   await t.rejects(thrown, full)
   const rejected = run('echo a; sleep 60', { onLine: () => Promise.reject(full) })
   await t.rejects(rejected, full)
 })
 
-t.test('a program that waits for nobody lets this one exit', { skip: posix }, async t => {
+t.test('a command that is left to itself lets this process exit', { skip: posix }, async t => {
   const directory = t.testdir({})
   const program = join(directory, 'program.mjs')
   const source = new URL('../../lib/proc/run.js', import.meta.url).href
-  await writeFile(program, `import { runProcess, scriptCommand } from '${source}'
-    await runProcess({ command: scriptCommand('sleep 600 & echo $!'), cwd: '/', env: process.env, onLine: l => console.log(l) })`)
+  await writeFile(
+    program,
+    `import { runProcess, scriptCommand } from '${source}'
+    await runProcess({ command: scriptCommand('sleep 600 & echo $!'), cwd: '/', env: process.env, onLine: l => console.log(l) })`
+  )
   const { ended, lines } = await run('', { command: [process.execPath, program] })
   t.doesNotThrow(() => process.kill(Number(lines[0]), 'SIGKILL'), 'its end was not waited for')
   t.equal(ended.exitCode, 0)
 })
 
-t.test('a consumer that is slower than the script gets all of it', { skip: posix }, async t => {
-  for (const [what, takesMs, every] of [['long pauses', 700, 1000], ['short pauses', 20, 100]] as const) {
+t.test('a consumer that is slower than the script gets all output', { skip: posix }, async t => {
+  for (const [what, takesMs, every] of [
+    ['long pauses', 700, 1000],
+    ['short pauses', 20, 100]
+  ] as const) {
     const lines: string[] = []
     const { ended } = await run('seq -f "line %g of a script that is quicker than the disk" 5000; sleep 30 & exit 0', {
       onLine(line) {
@@ -277,23 +311,28 @@ t.test('a consumer that is slower than the script gets all of it', { skip: posix
   }
 })
 
-const asRoot = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
+const asRoot = maySwitchUser() ? {} : { skip: 'only root on Linux can switch to another user' }
 
-t.test('a script with the rights of another user', asRoot, async t => {
+t.test('runs a script with the rights of another user', asRoot, async t => {
   const rights = { identity: await findIdentity('nobody'), umask: 0o077 }
   const facts = await run('id -u; umask; pwd; ls /proc/self/fd', { rights, cwd: '/usr' })
   t.strictSame(facts.ended, { reason: 'exit', exitCode: 0, signal: null })
   t.strictSame(facts.lines.slice(0, 3), ['65534', '0077', '/usr'])
-  t.strictSame(facts.lines.slice(3), (await run('ls /proc/self/fd')).lines, 'it holds no more files than any script')
+  t.strictSame(facts.lines.slice(3), (await run('ls /proc/self/fd')).lines, 'it has no more open files than any script')
 
   const closed = await run('echo ran', { rights, cwd: '/root' })
   t.match(closed.ended, { reason: 'exit', exitCode: 126 })
-  t.notOk(closed.lines.includes('ran'), 'it does not run where the user may not go')
+  t.notOk(closed.lines.includes('ran'), 'it does not run in a directory that the user cannot enter')
 
   const signals = await run(`kill -0 ${process.pid}`, { rights, cwd: '/' })
   t.match(signals.ended, { exitCode: 1 }, 'it cannot signal svc')
 
   const aborter = new AbortController()
-  const sleeping = run('sleep 60 & echo begun; wait', { rights, cwd: '/', signal: aborter.signal, onLine: () => aborter.abort() })
+  const sleeping = run('sleep 60 & echo begun; wait', {
+    rights,
+    cwd: '/',
+    signal: aborter.signal,
+    onLine: () => aborter.abort()
+  })
   t.match((await sleeping).ended, { reason: 'cancelled' }, 'svc stops it, with all that it started')
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { readGit } from '../../lib/cli/git.js'
+import { readGit } from '../../lib/cli/pack/git.js'
 import { standIn } from '../support/stand-in.js'
 import { startServer } from '../support/server.js'
 import { svc } from '../support/svc.js'
@@ -12,63 +12,89 @@ import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
 
 /*
- * Every place that starts a program. None hands it a token, in its environment or among its words (a list of processes
- * shows those to everybody), nor what systemd tells svc about svc. A new place has to be written down here, and tried.
+ * Every place that starts a program. None passes it a token, in its environment or in its arguments (which a process
+ * list shows to everybody), nor systemd's variables for svc. A new place must be listed here and tested.
  */
 const sites: Record<string, string> = {
-  'cli/browser.ts': 'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/open.test.ts',
-  'cli/git.ts': 'execFile: git, tried below',
-  'cli/readiness.ts': 'runProcess: systemd-notify, tried below',
-  'cli/runtime.ts': 'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
-  'cli/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
-  'deploy/script-run.ts': 'runProcess: scripts of deployments, tried below',
-  'deploy/sync-program.ts': 'runProcess: sync with PATH alone',
-  'proc/helper.ts': 'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',
+  'cli/browser.ts':
+    'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/open.test.ts',
+  'cli/pack/git.ts': 'execFile: git, tried below',
+  'cli/service/readiness.ts': 'runProcess: systemd-notify, tried below',
+  'cli/service/runtime.ts':
+    'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
+  'cli/service/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
+  'deploy/scripts/script-run.ts': 'runProcess: scripts of deployments, tried below',
+  'install/sync-program.ts': 'runProcess: sync with PATH alone',
+  'proc/helper.ts':
+    'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',
   'proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
   'proc/run.ts': 'spawn: what the others ask for',
   'proc/stop.ts': 'spawn: taskkill (Windows) without an environment',
   'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
-  'system/memory.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
-  'system/pm2.ts': 'runProcess: pm2 jlist, tried below',
+  'machine/memory.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
+  'pm2/pm2.ts': 'runProcess: pm2 jlist, tried below',
   'terminal/sessions.ts': 'node-pty: the shell, tried below'
 }
 
-t.test('every place that starts a program is written down', async t => {
+t.test('every place that starts a program is listed', async t => {
   const top = fileURLToPath(new URL('../../../lib/', import.meta.url))
-  const starts = /\b(spawn|spawnSync|exec|execSync|execFile|execFileSync|fork|runProcess)\((?!.*\): )|\bmodule\.spawn\(|\bpromisify\(exec/
-  const found = readdirSync(top, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts')).filter(path => {
-    const code = readFileSync(join(top, path), 'utf8').split('\n').filter(line => !/^\s*(\*|\/\*|\/\/)/.test(line) && !/\.exec\(/.test(line))
-    return code.some(line => starts.test(line))
-  })
+  const starts =
+    /\b(spawn|spawnSync|exec|execSync|execFile|execFileSync|fork|runProcess)\((?!.*\): )|\bmodule\.spawn\(|\bpromisify\(exec/
+  const found = readdirSync(top, { recursive: true, encoding: 'utf8' })
+    .filter(path => path.endsWith('.ts'))
+    .filter(path => {
+      const code = readFileSync(join(top, path), 'utf8')
+        .split('\n')
+        .filter(line => !/^\s*(\*|\/\*|\/\/)/.test(line) && !/\.exec\(/.test(line))
+      return code.some(line => starts.test(line))
+    })
   t.strictSame(found.sort(), Object.keys(sites).sort())
   t.match(readFileSync(join(top, 'proc/stop.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
-  t.match(readFileSync(join(top, 'deploy/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
-  t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ {4}env: \{\},$/m)
-  t.match(readFileSync(join(top, 'system/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
+  t.match(readFileSync(join(top, 'install/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
+  t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ +env: \{\},$/m)
+  t.match(readFileSync(join(top, 'machine/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
 })
 
 const secrets: Record<string, string> = {
-  ADMIN_TOKEN: 'hunter2-admin-token-0123456789', SVC_TOKEN: 'hunter2-svc', SVC_DEPLOY_TOKEN: 'hunter2-deploy', SVC_NEW_ADMIN_TOKEN: 'hunter2-new'
+  ADMIN_TOKEN: 'hunter2-admin-token-0123456789',
+  SVC_TOKEN: 'hunter2-svc',
+  SVC_DEPLOY_TOKEN: 'hunter2-deploy',
+  SVC_NEW_ADMIN_TOKEN: 'hunter2-new'
 }
 const ofSystemd: Record<string, string> = {
-  NOTIFY_SOCKET: '/nowhere/notify', WATCHDOG_USEC: '1000000', WATCHDOG_PID: '1', LISTEN_FDS: '1', LISTEN_PID: '1', LISTEN_FDNAMES: 'x',
-  INVOCATION_ID: 'ofsystemd', JOURNAL_STREAM: '8:1', CREDENTIALS_DIRECTORY: '/run/credentials/svc', ENCRYPTED_CREDENTIALS_DIRECTORY: '/x',
-  MAINPID: '1', MANAGERPID: '1', SYSTEMD_EXEC_PID: '1', MEMORY_PRESSURE_WATCH: '/x', MEMORY_PRESSURE_WRITE: 'x',
-  STATE_DIRECTORY: '/var/lib/svc', RUNTIME_DIRECTORY: '/run/svc'
+  NOTIFY_SOCKET: '/nowhere/notify',
+  WATCHDOG_USEC: '1000000',
+  WATCHDOG_PID: '1',
+  LISTEN_FDS: '1',
+  LISTEN_PID: '1',
+  LISTEN_FDNAMES: 'x',
+  INVOCATION_ID: 'ofsystemd',
+  JOURNAL_STREAM: '8:1',
+  CREDENTIALS_DIRECTORY: '/run/credentials/svc',
+  ENCRYPTED_CREDENTIALS_DIRECTORY: '/x',
+  MAINPID: '1',
+  MANAGERPID: '1',
+  SYSTEMD_EXEC_PID: '1',
+  MEMORY_PRESSURE_WATCH: '/x',
+  MEMORY_PRESSURE_WRITE: 'x',
+  STATE_DIRECTORY: '/var/lib/svc',
+  RUNTIME_DIRECTORY: '/run/svc'
 }
 
-/** A directory that a started program writes its environment and its words into. */
+/** A directory into which a started program writes its environment and its arguments. */
 function places(t: { teardown(work: () => unknown): void }) {
   const directory = mkdtempSync(join(tmpdir(), 'svc-spawn-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
-  /** A shell script that does; `rest` runs then. */
+  /** A shell script that writes them, and then runs `rest`. */
   const dump = (name: string, rest = ':'): string =>
     `env -0 > "${directory}/${name}.env.part"; tr '\\0' ' ' < /proc/$$/cmdline > "${directory}/${name}.words"
 mv "${directory}/${name}.env.part" "${directory}/${name}.env"
 ${rest}`
   async function seen(name: string): Promise<{ names: string[]; text: string }> {
     await until(() => existsSync(join(directory, `${name}.env`)))
-    const entries = readFileSync(join(directory, `${name}.env`), 'utf8').split('\0').filter(Boolean)
+    const entries = readFileSync(join(directory, `${name}.env`), 'utf8')
+      .split('\0')
+      .filter(Boolean)
     const words = readFileSync(join(directory, `${name}.words`), 'utf8')
     return { names: entries.map(entry => entry.slice(0, entry.indexOf('='))), text: [...entries, words].join('\n') }
   }
@@ -77,14 +103,23 @@ ${rest}`
 
 const skip = !existsSync('/proc/self/cmdline') && 'there is no /proc'
 
-t.test('a script, a shell and pm2 jlist get no token, nor what systemd tells svc', { skip }, async t => {
+t.test('a script, a shell and pm2 jlist get no token, and no variables of systemd', { skip }, async t => {
   const { dump, seen } = places(t)
   const pm2 = standIn(t, 'pm2', dump('jlist', 'echo "[]"'))
   const PATH = `${pm2}:${process.env['PATH']}`
-  const stage = await startServer(t, { environment: { ...ofSystemd, ...secrets, PATH, INHERITED: 'yes', SHELL: '/bin/sh' } })
-  const project = await stage.createProject('shop', { preDeployScript: dump('pre'), postDeployScript: dump('post'), postDeployAsync: true })
+  const stage = await startServer(t, {
+    environment: { ...ofSystemd, ...secrets, PATH, INHERITED: 'yes', SHELL: '/bin/sh' }
+  })
+  const project = await stage.createProject('shop', {
+    preDeployScript: dump('pre'),
+    postDeployScript: dump('post'),
+    postDeployAsync: true
+  })
   const zip = { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }
-  await stage.as(project.token).upload([['projectId', project.id], ['file', zip]])
+  await stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['file', zip]
+  ])
   await stage.client.get('/api/pm2/apps')
   const names = ['pre', 'post', 'jlist']
   if (noPty) t.comment(`the shell is skipped: ${noPty}`)
@@ -97,16 +132,27 @@ t.test('a script, a shell and pm2 jlist get no token, nor what systemd tells svc
   for (const name of names) {
     const { names, text } = await seen(name)
     t.notMatch(text, /hunter2/, `${name}: no token`)
-    t.strictSame(names.filter(variable => variable in ofSystemd), [], `${name}: nothing of systemd`)
+    t.strictSame(
+      names.filter(variable => variable in ofSystemd),
+      [],
+      `${name}: nothing of systemd`
+    )
     t.ok(names.includes('INHERITED'), `${name}: all else`)
-    t.strictSame(names.filter(variable => /TOKEN/.test(variable)), [], name)
+    t.strictSame(
+      names.filter(variable => /TOKEN/.test(variable)),
+      [],
+      name
+    )
   }
 })
 
 t.test('git gets no token', { skip }, async t => {
   const { dump, seen } = places(t)
   const git = standIn(t, 'git', dump('git', 'echo "A subject"'))
-  t.match(await readGit(t.testdir({}), { ...secrets, ...ofSystemd, PATH: `${git}:${process.env['PATH']}`, INHERITED: 'yes' }), { commit: 'A subject' })
+  t.match(
+    await readGit(t.testdir({}), { ...secrets, ...ofSystemd, PATH: `${git}:${process.env['PATH']}`, INHERITED: 'yes' }),
+    { commit: 'A subject' }
+  )
   const { names, text } = await seen('git')
   t.notMatch(text, /hunter2/)
   t.ok(names.includes('INHERITED'))
@@ -116,7 +162,12 @@ t.test('systemd-notify gets its socket, and no token', { skip }, async t => {
   const { dump, seen } = places(t)
   const bin = standIn(t, 'systemd-notify', dump('notify'))
   const cwd = t.testdir({})
-  const env = { ...secrets, PATH: `${bin}:${process.env['PATH']}`, NOTIFY_SOCKET: join(cwd, 'notify'), CREDENTIALS_DIRECTORY: '/run/credentials/svc' }
+  const env = {
+    ...secrets,
+    PATH: `${bin}:${process.env['PATH']}`,
+    NOTIFY_SOCKET: join(cwd, 'notify'),
+    CREDENTIALS_DIRECTORY: '/run/credentials/svc'
+  }
   await svc(['serve', '--port', '0'], { cwd, env, interruptAt: /Data directory/ })
   const { names, text } = await seen('notify')
   t.notMatch(text, /hunter2/)
@@ -124,7 +175,7 @@ t.test('systemd-notify gets its socket, and no token', { skip }, async t => {
   t.notOk(names.includes('CREDENTIALS_DIRECTORY'))
 })
 
-t.test('pm2 gets what configures svc, and no token; nor is one in its file', { skip }, async t => {
+t.test('pm2 gets the configuration of svc, but no token, and its file contains none', { skip }, async t => {
   const { dump, seen } = places(t)
   const bin = standIn(t, 'pm2', `if [ "$1" = jlist ]; then ${dump('list', 'echo "[]"')}\nelse ${dump('start')}\nfi`)
   const cwd = t.testdir({})
@@ -133,13 +184,17 @@ t.test('pm2 gets what configures svc, and no token; nor is one in its file', { s
   for (const name of ['list', 'start']) {
     const { names, text } = await seen(name)
     t.notMatch(text, /hunter2/, name)
-    t.strictSame(names.filter(variable => variable in ofSystemd), [], name)
+    t.strictSame(
+      names.filter(variable => variable in ofSystemd),
+      [],
+      name
+    )
     t.equal(names.includes('SVC_PUBLIC_URL'), name === 'start', name)
   }
   t.notMatch(readFileSync(join(cwd, '.svc/pm2/ecosystem.config.cjs'), 'utf8'), /hunter2/)
 })
 
-t.test('another runtime gets svc as it is configured, and no token among its words', { skip }, async t => {
+t.test('another runtime gets the configuration of svc, and no token in its arguments', { skip }, async t => {
   const { dump, seen } = places(t)
   const bin = standIn(t, 'bun', dump('bun'))
   const env = { ...secrets, PATH: `${bin}:${process.env['PATH']}` }

@@ -11,7 +11,7 @@ import { isRunning } from '../support/processes.js'
 const skip = !existsSync('/proc/self/environ') && 'there is no /proc'
 const graceMs = 300
 
-/** A shell that leads a group of its own, with a marker of its own; it has printed `lines` lines, the numbers of processes. */
+/** A shell that leads its own group, with its own marker. It has printed `lines` lines, the numbers of processes. */
 async function begin(t: Test, script: string, lines: number) {
   const marker: Marker = { name: 'SVC_SCRIPT', value: `dep_${t.name}:preDeploy` }
   const env = { PATH: process.env['PATH'], [marker.name]: marker.value }
@@ -25,19 +25,19 @@ async function begin(t: Test, script: string, lines: number) {
   return { group: child.pid as number, pids, marker }
 }
 
-t.test('the group, and who has left it', { skip }, async t => {
+t.test('stops the group, and the processes that have left it', { skip }, async t => {
   const { group, pids, marker } = await begin(t, "sleep 60 & echo $!; setsid sh -c 'echo $$; exec sleep 60' & wait", 2)
   t.strictSame(await stopProcesses({ group, marker, graceMs }), { endedCount: 3, left: [], isPartial: false })
   t.strictSame([group, ...pids].filter(isRunning), [])
 })
 
-t.test('without a marker the group alone', { skip }, async t => {
+t.test('stops only the group if there is no marker', { skip }, async t => {
   const { group, pids } = await begin(t, "setsid sh -c 'echo $$; exec sleep 60' & wait", 1)
   t.match(await stopProcesses({ group, graceMs }), { endedCount: 1, left: [] })
   t.strictSame([group, ...pids].filter(isRunning), pids)
 })
 
-t.test('without a group those with the marker, and with no other one', { skip }, async t => {
+t.test('stops only the processes with the marker if there is no group', { skip }, async t => {
   const { group, marker } = await begin(t, 'echo $$; exec sleep 60', 1)
   for (const value of [marker.value.slice(0, -1), `${marker.value}x`, marker.value.slice(1)]) {
     t.match(await stopProcesses({ group: null, marker: { ...marker, value }, graceMs }), { endedCount: 0 }, value)
@@ -47,39 +47,44 @@ t.test('without a group those with the marker, and with no other one', { skip },
   t.notOk(isRunning(group))
 })
 
-t.test('whoever ignores SIGTERM, and one that forks again and again', { skip }, async t => {
+t.test('stops processes that ignore SIGTERM, and one that forks repeatedly', { skip }, async t => {
   // Each lives for a moment, in a session of its own, and starts the next one.
-  const endless = 'trap "" TERM; SELF=\'trap "" TERM; sleep 0.01; setsid sh -c "$SELF" & exit\'; export SELF; echo $$; setsid sh -c "$SELF" & wait'
+  const endless =
+    'trap "" TERM; SELF=\'trap "" TERM; sleep 0.01; setsid sh -c "$SELF" & exit\'; export SELF; echo $$; setsid sh -c "$SELF" & wait'
   const { group, marker } = await begin(t, endless, 1)
   t.match(await stopProcesses({ group, marker, graceMs }), { left: [] })
   t.match(await stopProcesses({ group: null, marker, graceMs }), { endedCount: 0 }, 'none is left')
 })
 
-t.test('a handler of SIGTERM may start what it needs to clean up, within the grace', { skip }, async t => {
+t.test('a handler of SIGTERM can start processes to clean up, within the grace period', { skip }, async t => {
   const directory = t.testdir({})
-  const { group, marker } = await begin(t, `trap 'sh -c "sleep 0.1; setsid sleep 0.1; echo done > ${directory}/done"; exit' TERM; echo $$; while :; do sleep 0.02; done`, 1)
+  const { group, marker } = await begin(
+    t,
+    `trap 'sh -c "sleep 0.1; setsid sleep 0.1; echo done > ${directory}/done"; exit' TERM; echo $$; while :; do sleep 0.02; done`,
+    1
+  )
   await stopProcesses({ group, marker, graceMs: 60_000 })
   t.ok(existsSync(`${directory}/done`))
 })
 
-t.test('one process by its number and its start', { skip }, async t => {
+t.test('kills one process by its number and start time', { skip }, async t => {
   const { group } = await begin(t, 'trap "" TERM; echo $$; while :; do sleep 0.02; done', 1)
   const known = knownProcess(group) as KnownProcess
   await killProcess({ ...known, startedAt: '7' })
-  t.ok(isRunning(group), 'the number of another process')
+  t.ok(isRunning(group), 'another process has the number')
   await killProcess(known)
   t.notOk(isRunning(group))
   await killProcess(known)
 })
 
-t.test('neither this process nor those above it are ever among them', { skip }, async t => {
+t.test('never stops this process or its ancestors', { skip }, async t => {
   const module = new URL('../../lib/proc/stop.js', import.meta.url).href
   const program = `import { stopProcesses } from '${module}'
     const marker = { name: 'SVC_SCRIPT', value: 'dep_self:preDeploy' }
     const stopped = await stopProcesses({ group: process.ppid, marker, graceMs: 50 })
     console.log(JSON.stringify(stopped))`
   const env = { PATH: process.env['PATH'], SVC_SCRIPT: 'dep_self:preDeploy' }
-  // As a script that starts svc anew: the shell leads the group that is to be ended, and svc is one of it.
+  // As if a script restarts svc: the shell leads the group to be stopped, and svc belongs to it.
   const words = ['-c', 'sleep 60 & "$0" --input-type=module -e "$1"; echo lives', process.execPath, program]
   const shell = spawn('sh', words, { detached: true, env, stdio: ['ignore', 'pipe', 'inherit'] })
   let said = ''
@@ -88,18 +93,33 @@ t.test('neither this process nor those above it are ever among them', { skip }, 
   t.equal(said, '{"endedCount":1,"left":[],"isPartial":false}\nlives\n')
 })
 
-t.test('where the system hides environments from root, that is said', { skip: skip || (!maySwitchUser() && 'this is not root') }, async t => {
-  const rights = { identity: await findIdentity('nobody'), umask: null }
-  const marker = { name: 'SVC_SCRIPT', value: 'dep_hidden:preDeploy' }
-  const [program = '', ...words] = withRights(['sleep', '60'], rights, '/')
-  const env = { PATH: process.env['PATH'], [marker.name]: marker.value }
-  const hidden = spawn(program, words, { detached: true, env, stdio: 'ignore' })
-  t.teardown(() => hidden.kill('SIGKILL'))
-  while (!readFileSync(`/proc/${hidden.pid}/cmdline`, 'latin1').startsWith('sleep')) await turn()
-  const module = new URL('../../lib/proc/stop.js', import.meta.url).href
-  const look = `import { stopProcesses } from '${module}'
+t.test(
+  'reports it if the system hides environments from root',
+  { skip: skip || (!maySwitchUser() && 'this is not root') },
+  async t => {
+    const rights = { identity: await findIdentity('nobody'), umask: null }
+    const marker = { name: 'SVC_SCRIPT', value: 'dep_hidden:preDeploy' }
+    const [program = '', ...words] = withRights(['sleep', '60'], rights, '/')
+    const env = { PATH: process.env['PATH'], [marker.name]: marker.value }
+    const hidden = spawn(program, words, { detached: true, env, stdio: 'ignore' })
+    t.teardown(() => hidden.kill('SIGKILL'))
+    while (!readFileSync(`/proc/${hidden.pid}/cmdline`, 'latin1').startsWith('sleep')) await turn()
+    const module = new URL('../../lib/proc/stop.js', import.meta.url).href
+    const look = `import { stopProcesses } from '${module}'
     console.log(JSON.stringify(await stopProcesses({ group: null, marker: ${JSON.stringify(marker)}, graceMs: 50 })))`
-  const ask = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', process.execPath, '--input-type=module', '-e', look] as const
-  t.equal(spawnSync(ask[0], ask.slice(1), { encoding: 'utf8' }).stdout, '{"endedCount":0,"left":[],"isPartial":true}\n')
-  t.match(await stopProcesses({ group: null, marker, graceMs: 50 }), { endedCount: 1, isPartial: false })
-})
+    const ask = [
+      'setpriv',
+      '--bounding-set=-all',
+      '--inh-caps=-all',
+      process.execPath,
+      '--input-type=module',
+      '-e',
+      look
+    ] as const
+    t.equal(
+      spawnSync(ask[0], ask.slice(1), { encoding: 'utf8' }).stdout,
+      '{"endedCount":0,"left":[],"isPartial":true}\n'
+    )
+    t.match(await stopProcesses({ group: null, marker, graceMs: 50 }), { endedCount: 1, isPartial: false })
+  }
+)

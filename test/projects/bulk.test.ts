@@ -5,7 +5,7 @@ import type { Project } from '../../lib/model/project.js'
 import { applyToProjects } from '../../lib/projects/bulk.js'
 import type { ProjectFields } from '../../lib/projects/projects.js'
 
-/** Projects that remember what was done to them; "gone" is none. */
+/** Creates projects that record the actions on them. "gone" does not exist. */
 function recorder() {
   const done: unknown[] = []
   const get = (id: string): Project => {
@@ -28,7 +28,7 @@ function recorder() {
   }
 }
 
-t.test('what is done to each', async t => {
+t.test('applies the action to each project', async t => {
   const cases: Array<[Parameters<typeof applyToProjects>[1]['action'], unknown]> = [
     [{ action: 'delete', categoryId: null }, 'one'],
     [{ action: 'setCategory', categoryId: 'cat_a' }, ['one', { categoryId: 'cat_a' }]],
@@ -44,7 +44,7 @@ t.test('what is done to each', async t => {
   }
 })
 
-t.test('one that refuses does not stop the others', async t => {
+t.test('a refusal does not stop the other projects', async t => {
   const { projects, done } = recorder()
   const action = { action: 'delete', categoryId: null } as const
   const outcome = await applyToProjects(projects, { action, ids: ['one', 'gone', 'two'], actor: systemActor })
@@ -53,7 +53,7 @@ t.test('one that refuses does not stop the others', async t => {
   t.same(done, ['one', 'two'])
 })
 
-t.test('tags are needed where tags are changed', async t => {
+t.test('requires tags for changes of tags', async t => {
   const action = { action: 'addTags', categoryId: null } as const
   await t.rejects(applyToProjects(recorder().projects, { action, ids: ['one'], actor: systemActor }), {
     code: 'invalid_field',

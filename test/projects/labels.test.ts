@@ -9,7 +9,7 @@ t.test('labels', async t => {
   const tags = createLabels('tag', stage)
   const categories = createLabels('category', stage)
 
-  t.test('colours are given out in turn; when all are taken, the first again', async t => {
+  t.test('chooses the first unused colour, or the first if all are used', async t => {
     const colors = []
     for (let i = 0; i < 8; i++) colors.push((await tags.create({ name: `tag ${i}` }, actor)).color)
     t.same(colors, [...labelColors, 'blue'])
@@ -20,7 +20,7 @@ t.test('labels', async t => {
     await t.rejects(tags.create({ name: 'TAG 1' }, actor), { kind: 'conflict', code: 'name_taken' })
   })
 
-  t.test('update keeps what is not given, and notes the time', async t => {
+  t.test('an update keeps omitted fields and sets the time', async t => {
     const { id } = await tags.create({ name: 'time', color: 'pink', sortOrder: 4 }, actor)
     stage.clock.advance(5000)
     t.match(await tags.update(id, { name: 'Time' }, actor), {
@@ -32,7 +32,7 @@ t.test('labels', async t => {
     })
   })
 
-  t.test('what is not there is not found', async t => {
+  t.test('refuses unknown labels', async t => {
     await t.rejects(tags.update('tag_x', { name: 'x' }, actor), { kind: 'not_found', code: 'not_found' })
     await t.rejects(categories.remove('cat_x', actor), { kind: 'not_found', code: 'not_found' })
   })

@@ -9,7 +9,7 @@ import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { insertDeployments } from '../support/many-deployments.js'
 import { openStage } from '../support/store.js'
 
-/** How many transactions the redo log of a store holds. */
+/** Returns the number of transactions in the redo log of a store. */
 function transactionsIn(directory: string): number {
   const { lines } = readRedo(readFileSync(join(directory, 'svc.db.redo')), 'svc.db.redo')
   return lines.flatMap(({ transactions }) => transactions).length
@@ -26,11 +26,15 @@ t.test('projects', async t => {
   const projects = createProjects({
     ...stage,
     home,
-    deployments: { hasRunning: id => running.has(id), kept: () => kept, removeWith: async (_, work) => void removed.push(await work()) }
+    deployments: {
+      hasRunning: id => running.has(id),
+      kept: () => kept,
+      removeWith: async (_, work) => void removed.push(await work())
+    }
   })
   const at = (name: string) => join(directory, 'sites', name)
 
-  t.test('a project knows when it was made and when it was changed', async t => {
+  t.test('records when a project was created and changed', async t => {
     const made = await projects.create({ name: 'shop', deployPath: at('shop') }, actor)
     t.equal(made.createdAt, '2030-01-01T00:00:00.000Z')
     clock.advance(1000)
@@ -38,13 +42,16 @@ t.test('projects', async t => {
     t.match(changed, { name: 'Shop', createdAt: '2030-01-01T00:00:00.000Z', updatedAt: '2030-01-01T00:00:01.000Z' })
   })
 
-  t.test('a deployment that has ended counts, also while that is not recorded', async t => {
+  t.test('shows the status of a deployment even if it is not recorded yet', async t => {
     const { id } = await projects.create({ name: 'kept', deployPath: at('kept') }, actor)
     kept.push({ projectId: id, status: 'success' }, { projectId: id, status: 'failed' })
     t.equal(projects.get(id).status, 'failed')
-    t.match(projects.list().find(project => project.id === id), { status: 'failed' })
+    t.match(
+      projects.list().find(project => project.id === id),
+      { status: 'failed' }
+    )
     running.add(id)
-    t.equal(projects.get(id).status, 'idle', 'the next one goes on: what the database says')
+    t.equal(projects.get(id).status, 'idle', 'while the next one runs, the database decides')
     running.delete(id)
     kept.length = 0
     t.equal(projects.get(id).status, 'idle')
@@ -52,7 +59,7 @@ t.test('projects', async t => {
     removed.length = 0
   })
 
-  t.test('paths are compared by segments, whatever their spelling', async t => {
+  t.test('compares paths by segments, whatever their spelling', async t => {
     const taken = { kind: 'conflict', code: 'path_taken' }
     for (const path of [
       at('shop'),
@@ -67,7 +74,7 @@ t.test('projects', async t => {
     for (const path of [at('shop-2'), at('sho')]) await projects.create({ name: 'x', deployPath: path }, actor)
   })
 
-  t.test('a link to the target of another is taken, too', async t => {
+  t.test('refuses a link to the target of another project', async t => {
     mkdirSync(at('shop'), { recursive: true })
     symlinkSync(at('shop'), at('link'))
     symlinkSync(at('shop'), at('other-link'))
@@ -76,7 +83,7 @@ t.test('projects', async t => {
     await t.rejects(projects.create({ name: 'x', deployPath: at('link/below') }, actor), taken)
   })
 
-  t.test('what runs is not pulled away', async t => {
+  t.test('refuses to move or delete a project during a deployment', async t => {
     const { id } = await projects.create({ name: 'busy', deployPath: at('busy') }, actor)
     running.add(id)
     await t.rejects(projects.remove(id, actor), { kind: 'conflict', code: 'deployment_running' })
@@ -91,7 +98,7 @@ t.test('projects', async t => {
     t.same(removed, [[]])
   })
 
-  t.test('a project with a long history goes whole or not at all', async t => {
+  t.test('deletes a project with a long history completely or not at all', async t => {
     const { id } = await projects.create({ name: 'long', deployPath: at('long') }, actor)
     await insertDeployments(store, { count: 2500, projectId: id, projectName: 'long' })
     const newestFirst = (): string[] => listDeployments(store, { projectId: id, limit: 9999 }).map(row => row.id)
@@ -104,24 +111,35 @@ t.test('projects', async t => {
     const failing = createProjects({
       ...stage,
       home,
-      audit: { within: () => { throw new Error('cut short') } },
-      deployments: { hasRunning: () => false, kept: () => [], removeWith: async (_, work) => void removed.push(await work()) }
+      audit: {
+        within: () => {
+          throw new Error('interrupted')
+        }
+      },
+      deployments: {
+        hasRunning: () => false,
+        kept: () => [],
+        removeWith: async (_, work) => void removed.push(await work())
+      }
     })
-    await t.rejects(failing.remove(id, actor), { message: 'cut short' })
+    await t.rejects(failing.remove(id, actor), { message: 'interrupted' })
     t.same(newestFirst(), before)
     t.same(projects.get(id), project)
-    t.equal(removed.length, from, 'no file is gone')
+    t.equal(removed.length, from, 'no file was removed')
 
     const written = transactionsIn(directory)
     await projects.remove(id, actor)
-    t.equal(transactionsIn(directory) - written, 1, 'one transaction, which a crash leaves whole or not at all')
+    t.equal(transactionsIn(directory) - written, 1, 'one transaction, so a crash cannot split it')
     t.same(newestFirst(), [])
-    t.same(removed.slice(from).map(ids => ids.sort()), [before.sort()])
+    t.same(
+      removed.slice(from).map(ids => ids.sort()),
+      [before.sort()]
+    )
     t.throws(() => projects.get(id), { code: 'not_found' })
     t.equal(listAudit(store, { action: 'project.delete', projectId: id, limit: 9 }).length, 1)
   })
 
-  t.test('a refused change leaves neither a trace nor an audit entry', async t => {
+  t.test('a refused change changes nothing and writes no audit entry', async t => {
     const before = listAudit(store, { limit: 500 }).length
     const [project] = projects.list()
     const id = project?.id as string
@@ -133,7 +151,7 @@ t.test('projects', async t => {
     t.equal(listAudit(store, { limit: 500 }).length, before)
   })
 
-  t.test('two who take the same path at the same time: one gets it', async t => {
+  t.test('of two simultaneous requests for a path, one succeeds', async t => {
     const taking = Array.from({ length: 5 }, () => projects.create({ name: 'race', deployPath: at('race') }, actor))
     const outcomes = await Promise.allSettled(taking)
     t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)

@@ -5,7 +5,7 @@ import { recentScripts } from '../../lib/projects/recent-scripts.js'
 const ran = (step: RanScript['step'], script: string): RanScript => ({ step, script, source: 'client', async: false })
 const row = (id: string, scripts: RanScript[]) => ({ id, scripts }) as DeploymentRow
 
-t.test('the scripts of the newest deployment that ran any', async t => {
+t.test('returns the scripts of the newest deployment that ran any', async t => {
   const rows = [
     row('dep_3', []),
     row('dep_2', [ran('postDeploy', 'make restart')]),

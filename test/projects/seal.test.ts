@@ -5,10 +5,10 @@ import { keyBytes, keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from '../
 const key = randomBytes(keyBytes)
 const place = { projectId: 'proj_a', name: 'DB_PASSWORD' }
 
-t.test('what was sealed can be opened, with the same key in the same place', async t => {
+t.test('opens a sealed value with the same key and place', async t => {
   for (const value of ['hunter22', 'ü\nline', 'x'.repeat(65_536)]) {
     const sealed = seal(key, place, value)
-    t.notOk(sealed.includes('hunter'), 'not to be seen')
+    t.notOk(sealed.includes('hunter'), 'the value is not visible')
     t.equal(unseal(key, place, sealed), value)
     t.equal(sealedBytes(sealed), Buffer.byteLength(value))
     t.equal(keyIdOfSealed(sealed), keyIdOf(key))
@@ -16,7 +16,7 @@ t.test('what was sealed can be opened, with the same key in the same place', asy
   }
 })
 
-t.test('another key, another place, or a change of any byte opens nothing', async t => {
+t.test('opens nothing with another key, another place, or a changed byte', async t => {
   const sealed = seal(key, place, 'hunter22')
   t.equal(unseal(randomBytes(keyBytes), place, sealed), null)
   t.equal(unseal(key, { ...place, projectId: 'proj_b' }, sealed), null, 'another project')
@@ -28,9 +28,14 @@ t.test('another key, another place, or a change of any byte opens nothing', asyn
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes)
       changed[at] = (changed[at] as number) ^ 1
-      const text = [version, id, ...parts.map((each, of) => (of === index ? changed.toString('base64url') : each))].join('.')
+      const text = [
+        version,
+        id,
+        ...parts.map((each, of) => (of === index ? changed.toString('base64url') : each))
+      ].join('.')
       t.equal(unseal(key, place, text), null, `byte ${at} of part ${index}`)
     }
   })
-  for (const text of ['', 'hunter22', sealed.slice(0, -30), `v2${sealed.slice(2)}`, `${sealed}.x`]) t.equal(unseal(key, place, text), null)
+  for (const text of ['', 'hunter22', sealed.slice(0, -30), `v2${sealed.slice(2)}`, `${sealed}.x`])
+    t.equal(unseal(key, place, text), null)
 })

@@ -18,54 +18,92 @@ async function stage(t: Test) {
   const audits: AuditEvent[] = []
   for (const id of ['proj_a', 'proj_b']) await store.write(tx => insertProject(tx, aProject({ id })))
   const key = createVariablesKey(path)
-  const variables = createVariables({ store, clock: systemClock, audit: { within: (_, event) => void audits.push(event) }, key })
+  const variables = createVariables({
+    store,
+    clock: systemClock,
+    audit: { within: (_, event) => void audits.push(event) },
+    key
+  })
   return { store, path, audits, variables }
 }
 
-t.test('many first secrets at once are sealed with one key', async t => {
+t.test('seals many simultaneous first secrets with one key', async t => {
   const { store, variables } = await stage(t)
   const names = Array.from({ length: 30 }, (_, index) => `N${index}`)
   await Promise.all(names.map(name => variables.change('proj_a', { set: [secret(name)], unset: [] }, actor)))
   t.equal(listSecrets(store).length, 30)
-  t.strictSame((await variables.open('proj_a')).find(({ name }) => name === 'N7'), { name: 'N7', value: 'value of N7', secret: true })
+  t.strictSame(
+    (await variables.open('proj_a')).find(({ name }) => name === 'N7'),
+    { name: 'N7', value: 'value of N7', secret: true }
+  )
   t.equal(await variables.check(), null)
-  t.notOk(listVariables(store, 'proj_a').some(({ value }) => value.includes('value of')), 'none of them as it is')
+  t.notOk(
+    listVariables(store, 'proj_a').some(({ value }) => value.includes('value of')),
+    'none is stored as plain text'
+  )
 })
 
-t.test('a row of another project opens nothing', async t => {
+t.test('cannot open a row copied from another project', async t => {
   const { store, variables } = await stage(t)
   for (const id of ['proj_a', 'proj_b']) await variables.replace(id, [secret('X', `value in ${id}`)], actor)
   const [row] = listVariables(store, 'proj_a')
   await store.write(tx => putVariable(tx, { ...(row as NonNullable<typeof row>), projectId: 'proj_b' }))
-  await t.rejects(variables.open('proj_b'), { code: 'variables_key', message: /The secret "X" cannot be read: the stored value is damaged/ })
+  await t.rejects(variables.open('proj_b'), {
+    code: 'variables_key',
+    message: /Cannot read the secret "X": the stored value is damaged/
+  })
   t.match(await variables.check(), { secrets: ['proj_b: X'] })
   t.equal((await variables.open('proj_a'))[0]?.value, 'value in proj_a')
 })
 
-t.test('a lost key: replacing all secrets is a way on, and plain ones need none', async t => {
+t.test('without the key, secrets can be replaced and plain variables be set', async t => {
   const { path, variables, audits } = await stage(t)
   await variables.replace('proj_a', [secret('X'), secret('Y'), { name: 'P', value: '1', secret: null }], actor)
   rmSync(path)
-  await t.rejects(variables.open('proj_a'), { message: /The secrets "X", "Y" cannot be read: the file is missing\. Restore ".*" from a backup, or set them again/ })
+  await t.rejects(variables.open('proj_a'), {
+    message: /Cannot read the secrets "X", "Y": the file is missing\. Restore ".*" from a backup, or set them again/
+  })
   await t.rejects(variables.change('proj_a', { set: [secret('X')], unset: [] }, actor), { code: 'variables_key' })
   await t.rejects(variables.replace('proj_a', [secret('X'), secret('Y', null)], actor), { code: 'variables_key' })
   await variables.change('proj_a', { set: [{ name: 'P', value: '2', secret: null }], unset: ['Y'] }, actor)
   await variables.change('proj_a', { set: [secret('X', 'another value')], unset: [] }, actor)
-  t.match(await variables.open('proj_a'), [{ name: 'P', value: '2' }, { name: 'X', value: 'another value' }])
-  t.strictSame(audits.map(({ detail }) => detail), ['set X, Y, P', 'set P; removed Y', 'set X'])
+  t.match(await variables.open('proj_a'), [
+    { name: 'P', value: '2' },
+    { name: 'X', value: 'another value' }
+  ])
+  t.strictSame(
+    audits.map(({ detail }) => detail),
+    ['set X, Y, P', 'set P; removed Y', 'set X']
+  )
 })
 
-t.test('a plain one becomes a secret without being given again, and not the other way round', async t => {
+t.test('a plain variable can become a secret without its value, but not the reverse', async t => {
   const { variables } = await stage(t)
-  await variables.replace('proj_a', [{ name: 'X', value: 'long enough', secret: null }, { name: 'S', value: 'x', secret: null }], actor)
-  await t.rejects(variables.change('proj_a', { set: [secret('S', null)], unset: [] }, actor), { field: 'variables[0].value', message: /too short/ })
+  await variables.replace(
+    'proj_a',
+    [
+      { name: 'X', value: 'long enough', secret: null },
+      { name: 'S', value: 'x', secret: null }
+    ],
+    actor
+  )
+  await t.rejects(variables.change('proj_a', { set: [secret('S', null)], unset: [] }, actor), {
+    field: 'variables[0].value',
+    message: /too short/
+  })
   await variables.change('proj_a', { set: [secret('X', null)], unset: [] }, actor)
-  t.match(variables.list('proj_a'), [{ name: 'S', value: 'x' }, { name: 'X', value: null, secret: true, hasValue: true }])
-  await t.rejects(variables.change('proj_a', { set: [{ name: 'X', value: null, secret: false }], unset: [] }, actor), { field: 'variables[0].value', message: /is a secret: to make it plain/ })
+  t.match(variables.list('proj_a'), [
+    { name: 'S', value: 'x' },
+    { name: 'X', value: null, secret: true, hasValue: true }
+  ])
+  await t.rejects(variables.change('proj_a', { set: [{ name: 'X', value: null, secret: false }], unset: [] }, actor), {
+    field: 'variables[0].value',
+    message: /is a secret: to make it a plain variable/
+  })
   t.strictSame((await variables.open('proj_a'))[1], { name: 'X', value: 'long enough', secret: true })
 })
 
-t.test('they go with their project', async t => {
+t.test('removes variables with their project', async t => {
   const { store, variables } = await stage(t)
   await variables.replace('proj_a', [secret('X')], actor)
   await store.write(tx => deleteProject(tx, 'proj_a'))

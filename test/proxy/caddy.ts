@@ -15,26 +15,38 @@ export function findCaddy(): string | null {
 }
 
 /** The site of docs/proxies.md, with TLS; it ends with the test. Its files go into `directory`. */
-export async function startCaddy(t: Test, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
+export async function startCaddy(
+  t: Test,
+  program: string,
+  { directory, upstream, base, files }: ProxyOptions
+): Promise<RunningProxy> {
   const port = await freePort()
   mkdirSync(directory, { recursive: true })
   const atRoot = 'reverse_proxy 127.0.0.1:5431 {'
   const pass = upstream.startsWith('/')
     ? `${filled(phrase('reverse_proxy unix/'), [['/run/svc/svc.sock', upstream]])} {`
     : atRoot.replace('127.0.0.1:5431', new URL(upstream).host)
-  const below = recipe('caddy', '@svc').replaceAll('/tools/svc', base).trimEnd()
+  const below = recipe('caddy', '@svc')
+    .replaceAll('/tools/svc', base)
+    .trimEnd()
     .replace('127.0.0.1:5431', upstream.startsWith('/') ? `unix/${upstream}` : new URL(upstream).host)
   const site = filled(recipe('caddy', 'deploy.example.org'), [
-    ['deploy.example.org {', `${['localhost', publicName, foreignName].map(name => `https://${name}:${port}`).join(', ')} {\n  bind 127.0.0.1`],
+    [
+      'deploy.example.org {',
+      `${['localhost', publicName, foreignName].map(name => `https://${name}:${port}`).join(', ')} {\n  bind 127.0.0.1`
+    ],
     ['/etc/ssl/deploy/fullchain.pem', files.cert],
     ['/etc/ssl/deploy/privkey.pem', files.key],
     [atRoot, base === '' ? pass : below]
   ])
   const configFile = join(directory, 'Caddyfile')
-  // No administration port, and no certificate of its own for what has none.
+  // No administration port and no automatic certificates.
   writeFileSync(configFile, `{\n  admin off\n  auto_https off\n  servers {\n    protocols h1 h2\n  }\n}\n${site}`)
   const env = { PATH: process.env['PATH'] ?? '', HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
-  const child = spawn(program, ['run', '--config', configFile, '--adapter', 'caddyfile'], { stdio: ['ignore', 'ignore', 'pipe'], env })
+  const child = spawn(program, ['run', '--config', configFile, '--adapter', 'caddyfile'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env
+  })
   endWithTest(t, child)
   let said = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))

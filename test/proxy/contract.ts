@@ -19,6 +19,7 @@ import { connectTerminal, noPty, openTerminal } from '../support/web-terminal.js
 import { zipOf } from '../support/zip.js'
 import { phrase } from './recipes.js'
 import { until } from '../support/until.js'
+import { isThorough } from '../support/thorough.js'
 
 /*
  * What svc promises behind a proxy, of whatever make. Nothing here is measured in time: that something is not held back
@@ -49,9 +50,13 @@ export interface RunningProxy {
 
 type StartProxy = (t: Test, options: ProxyOptions) => Promise<RunningProxy>
 
-/** At the root and below a prefix, over an address and over a socket. */
+/** At the root over an address, and below a prefix over a socket; `make soak` has the prefix over an address, too. */
 export function keepsPromises(t: Test, name: string, start: StartProxy, skip: string | false): void {
-  for (const { base, isSocket } of [{ base: '', isSocket: false }, { base: '/tools/svc', isSocket: false }, { base: '/tools/svc', isSocket: true }]) {
+  for (const { base, isSocket } of [
+    { base: '', isSocket: false },
+    ...(isThorough ? [{ base: '/tools/svc', isSocket: false }] : []),
+    { base: '/tools/svc', isSocket: true }
+  ]) {
     const what = `behind ${name}, ${base === '' ? 'at the root' : `under ${base}`}${isSocket ? ', over a socket' : ''}`
     t.test(what, { skip }, async t => {
       const stage = await openStage(t, start, { base, isSocket })
@@ -61,9 +66,14 @@ export function keepsPromises(t: Test, name: string, start: StartProxy, skip: st
       await t.test('output arrives while the script runs', async t => output(t, stage))
       await t.test('an upload arrives while it is sent', async t => upload(t, stage))
       await t.test('the audit log has the address of the client, not the one it claims', async t => addresses(t, stage))
-      await t.test('a terminal opens for pages of the address the browser uses, and for no others', { skip: noPty }, async t => terminal(t, stage))
+      await t.test(
+        'a terminal opens for pages of the address the browser uses, and for no others',
+        { skip: noPty },
+        async t => terminal(t, stage)
+      )
       await t.test('the panel comes from below the prefix', async t => panel(t, stage))
-      if (base === '') await t.test('200 MB pass, and so does the refusal of what is too large', async t => large(t, stage))
+      if (base === '')
+        await t.test('200 MB pass, and so does the refusal of what is too large', async t => large(t, stage))
     })
   }
 }
@@ -84,7 +94,11 @@ interface Stage {
   target: string
 }
 
-async function openStage(t: Test, start: StartProxy, { base, isSocket }: { base: string; isSocket: boolean }): Promise<Stage> {
+async function openStage(
+  t: Test,
+  start: StartProxy,
+  { base, isSocket }: { base: string; isSocket: boolean }
+): Promise<Stage> {
   const { authority, server: identity } = makeSigned()
   // Short enough for the path of a socket.
   const directory = mkdtempSync(join(tmpdir(), 'svc-'))
@@ -95,14 +109,31 @@ async function openStage(t: Test, start: StartProxy, { base, isSocket }: { base:
   const caFile = join(directory, 'ca.pem')
   writeFileSync(caFile, authority.cert)
   const socket = join(directory, 'svc.sock')
-  const server = await startServeProcess(t, directory, [...(base === '' ? [] : ['--base', base]), ...(isSocket ? ['--socket', socket] : [])], { SVC_PUBLIC_URL: publicUrl(base) })
+  const server = await startServeProcess(
+    t,
+    directory,
+    [...(base === '' ? [] : ['--base', base]), ...(isSocket ? ['--socket', socket] : [])],
+    { SVC_PUBLIC_URL: publicUrl(base) }
+  )
   const upstream = isSocket ? socket : new URL(server.url).origin
   const proxy = await start(t, { directory: join(directory, 'proxy'), upstream, base, files })
   const url = `${proxy.url}${base}`
   const client = createClient(() => url, server.adminToken, { ca: authority.cert })
   const target = join(directory, 'www')
   const { body } = await client.post('/api/projects', { name: 'Storefront', deployPath: target })
-  return { base, url, proxy, ca: authority.cert, caFile, directory, home: server.home, client, token: server.adminToken, project: body.project, target }
+  return {
+    base,
+    url,
+    proxy,
+    ca: authority.cert,
+    caFile,
+    directory,
+    home: server.home,
+    client,
+    token: server.adminToken,
+    project: body.project,
+    target
+  }
 }
 
 /** As docs/proxies.md starts svc, at the root or below a prefix. */
@@ -135,12 +166,20 @@ async function protocols(t: Test, stage: Stage): Promise<void> {
 async function hostNames(t: Test, stage: Stage): Promise<void> {
   const session = await openHttp2(t, stage)
   const path = `${stage.base}/api/health`
-  for (const [host, status] of [[publicName, 200], [foreignName, 421]] as const) {
+  for (const [host, status] of [
+    [publicName, 200],
+    [foreignName, 421]
+  ] as const) {
     const authority = `${host}:${new URL(stage.url).port}`
     const asking = session.request({ ':path': path, ':authority': authority })
     t.equal(await statusOf(asking), status, `${host}, HTTP/2`)
     asking.resume()
-    const asking1 = request(`${stage.proxy.url}${path}`, { ca: stage.ca, agent: false, servername: 'localhost', headers: { host: authority } }).end()
+    const asking1 = request(`${stage.proxy.url}${path}`, {
+      ca: stage.ca,
+      agent: false,
+      servername: 'localhost',
+      headers: { host: authority }
+    }).end()
     const [reply] = (await once(asking1, 'response')) as [IncomingMessage]
     t.equal(reply.statusCode, status, `${host}, HTTP/1.1`)
     const body = await text(reply)
@@ -153,17 +192,21 @@ async function push(t: Test, { directory, url, project, target, caFile }: Stage)
   mkdirSync(join(site, 'dist'), { recursive: true })
   writeFileSync(join(site, 'dist/index.html'), '<h1>hello</h1>')
   const env = { SVC_DEPLOY_TOKEN: project.token, NODE_EXTRA_CA_CERTS: caFile }
-  t.match(await svc(['init', '--project', project.id, '--server', url, '--out', 'dist'], { cwd: site, env }), { code: 0 })
+  t.match(await svc(['init', '--project', project.id, '--server', url, '--out', 'dist'], { cwd: site, env }), {
+    code: 0
+  })
   // The script waits until its first line has been printed here.
   const seen = join(directory, 'seen')
   const pushed = await svc(['push', '--post', `echo one; ${waitFor(seen)}; echo two`], {
-    cwd: site, env, onOutput: text => void (/^one$/m.test(text) && writeFileSync(seen, ''))
+    cwd: site,
+    env,
+    onOutput: text => void (/^one$/m.test(text) && writeFileSync(seen, ''))
   })
   t.match(pushed, { code: 0, stdout: /one\ntwo\n/ }, pushed.stderr)
   t.equal(readFileSync(join(target, 'index.html'), 'utf8'), '<h1>hello</h1>')
 }
 
-/** A line of a script that goes on when the file is there, and fails after a minute without. */
+/** Returns a script line that waits for a file, and fails after a minute without it. */
 function waitFor(file: string): string {
   return `i=0; until [ -e '${file}' ]; do i=$((i+1)); [ $i -lt 600 ] || exit 1; sleep 0.1; done`
 }
@@ -177,7 +220,12 @@ async function output(t: Test, stage: Stage): Promise<void> {
     ['postDeploy', `echo one; ${waitFor(seen)}; echo two`],
     ['file', { filename: 'a.zip', bytes: await zipOf({ 'a.txt': 'a' }) }]
   ])
-  const headers = { ':method': 'POST', ':path': `${base}/api/deploy/upload`, 'content-type': contentType, authorization: `Bearer ${project.token}` }
+  const headers = {
+    ':method': 'POST',
+    ':path': `${base}/api/deploy/upload`,
+    'content-type': contentType,
+    authorization: `Bearer ${project.token}`
+  }
   const sending = session.request(headers)
   sending.end(body)
   const [answer] = (await once(sending, 'response')) as [Record<string, string>]
@@ -198,7 +246,13 @@ function reading(stream: ClientHttp2Stream): { until(pattern: RegExp): Promise<v
   const ended = once(stream, 'end')
   return {
     async until(pattern) {
-      while (!pattern.test(text)) await Promise.race([once(stream, 'data'), ended.then(() => { throw new Error(`It ended without ${pattern}: ${text}`) })])
+      while (!pattern.test(text))
+        await Promise.race([
+          once(stream, 'data'),
+          ended.then(() => {
+            throw new Error(`It ended without ${pattern}: ${text}`)
+          })
+        ])
     },
     async rest() {
       await ended
@@ -215,7 +269,8 @@ const mustArrive = 16 * megabyte
 async function upload(t: Test, stage: Stage): Promise<void> {
   for (const open of [openUpload1, openUpload2]) {
     const { home, project, proxy } = stage
-    const head = '--b\r\nContent-Disposition: form-data; name="projectId"\r\n\r\n' +
+    const head =
+      '--b\r\nContent-Disposition: form-data; name="projectId"\r\n\r\n' +
       `${project.id}\r\n--b\r\nContent-Disposition: form-data; name="file"; filename="a.zip"\r\n\r\n`
     const rest = Buffer.concat([Buffer.alloc(1000), Buffer.from('\r\n--b--\r\n')])
     const headers = {
@@ -227,7 +282,8 @@ async function upload(t: Test, stage: Stage): Promise<void> {
     sending.write(head)
     sending.write(Buffer.alloc(sentFirst))
     const tmp = join(home, 'tmp')
-    const arrived = (): number => Math.max(0, ...readdirSync(tmp).map(name => statSync(join(tmp, name), { throwIfNoEntry: false })?.size ?? 0))
+    const arrived = (): number =>
+      Math.max(0, ...readdirSync(tmp).map(name => statSync(join(tmp, name), { throwIfNoEntry: false })?.size ?? 0))
     await until(() => arrived() >= mustArrive)
     t.ok(arrived() <= sentFirst, 'the rest has not been sent yet')
     if (proxy.spool !== null) t.same(readdirSync(proxy.spool), [], 'and nothing lies at the proxy')
@@ -256,10 +312,17 @@ async function openUpload2(t: Test, stage: Stage, headers: OutgoingHttpHeaders):
 }
 
 async function addresses(t: Test, { url, ca, client }: Stage): Promise<void> {
-  const other = createClient(() => url, null, { ca, localAddress: '127.0.0.9', lookup: (_name, options, found) => found(null, options.all ? [{ address: '127.0.0.1', family: 4 }] : '127.0.0.1' as never, 4) })
+  const other = createClient(() => url, null, {
+    ca,
+    localAddress: '127.0.0.9',
+    lookup: (_name, options, found) =>
+      found(null, options.all ? [{ address: '127.0.0.1', family: 4 }] : ('127.0.0.1' as never), 4)
+  })
   const claimed = { 'x-forwarded-for': '203.0.113.9', 'x-real-ip': '203.0.113.10', forwarded: 'for=203.0.113.11' }
   t.equal((await other.post('/api/auth/login', { token: 'wrong-one' }, claimed)).status, 401)
-  t.match((await client.get('/api/audit?limit=1')).body.items, [{ action: 'auth.login_failed', ok: false, ip: '127.0.0.9' }])
+  t.match((await client.get('/api/audit?limit=1')).body.items, [
+    { action: 'auth.login_failed', ok: false, ip: '127.0.0.9' }
+  ])
 }
 
 async function terminal(t: Test, { url, ca, client, proxy }: Stage): Promise<void> {

@@ -15,7 +15,7 @@ export function findNginx(): string | null {
   return findProgram('nginx')
 }
 
-/** What is given to it runs at the end: a test, or whoever ends what it has started. */
+/** Registers work for the end of the test or of the program that uses it. */
 type Bracket = Pick<Test, 'teardown'>
 
 /** What is in front of what: files of nginx's own go into `directory`. */
@@ -25,25 +25,49 @@ interface Proxy {
   location: string
 }
 
-/** A real nginx in front of `upstream`, without TLS, with the location of docs/proxies.md at `location`; it ends with the test. */
-export async function startNginx(t: Bracket, program: string, { directory, upstream, location }: Proxy): Promise<string> {
+/**
+ * A real nginx in front of `upstream`, without TLS, with the location of docs/proxies.md at `location`; it ends with
+ * the test.
+ */
+export async function startNginx(
+  t: Bracket,
+  program: string,
+  { directory, upstream, location }: Proxy
+): Promise<string> {
   const body = filled(bodyOf(recipe('nginx', 'location /'), 'location /'), [['http://127.0.0.1:5431', upstream]])
-  const { url } = await runNginx(t, program, { directory, http: 'access_log off;', location: `location ${location} {${body}}` })
+  const { url } = await runNginx(t, program, {
+    directory,
+    http: 'access_log off;',
+    location: `location ${location} {${body}}`
+  })
   return url
 }
 
 /** The server of docs/proxies.md, with TLS; it ends with the test. */
-export async function startSecureNginx(t: Bracket, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
+export async function startSecureNginx(
+  t: Bracket,
+  program: string,
+  { directory, upstream, base, files }: ProxyOptions
+): Promise<RunningProxy> {
   const port = await freePort()
   const pass = upstream.startsWith('/') ? phrase('proxy_pass http://unix:') : 'proxy_pass http://127.0.0.1:5431;'
   const server = filled(recipe('nginx', 'server {'), [
     ['listen 443 ', `listen 127.0.0.1:${port} `],
     ['/etc/ssl/deploy/fullchain.pem', files.cert],
     ['/etc/ssl/deploy/privkey.pem', files.key],
-    ['proxy_pass http://127.0.0.1:5431;', upstream.startsWith('/') ? filled(pass, [['/run/svc/svc.sock', upstream]]) : filled(pass, [['http://127.0.0.1:5431', upstream]])],
+    [
+      'proxy_pass http://127.0.0.1:5431;',
+      upstream.startsWith('/')
+        ? filled(pass, [['/run/svc/svc.sock', upstream]])
+        : filled(pass, [['http://127.0.0.1:5431', upstream]])
+    ],
     ['location / {', base === '' ? 'location / {' : filled(phrase('location /tools/'), [['/tools/svc', base]])]
   ])
-  const { pid } = await run(t, program, { directory, port, configuration: configuration({ directory, http: 'access_log off;', server }) })
+  const { pid } = await run(t, program, {
+    directory,
+    port,
+    configuration: configuration({ directory, http: 'access_log off;', server })
+  })
   return { url: `https://localhost:${port}`, pid, spool: join(directory, 'body') }
 }
 
@@ -56,16 +80,24 @@ export interface Nginx {
 
 /** Runs nginx with these directives until the test ends; its files go into `directory`. */
 export async function runNginx(
-  t: Bracket, program: string, { directory, http, location }: { directory: string; http: string; location: string }
+  t: Bracket,
+  program: string,
+  { directory, http, location }: { directory: string; http: string; location: string }
 ): Promise<Nginx> {
   const port = await freePort()
   const server = `server {\n    listen 127.0.0.1:${port};\n    ${location}\n  }`
-  const { words } = await run(t, program, { directory, port, configuration: configuration({ directory, http, server }) })
+  const { words } = await run(t, program, {
+    directory,
+    port,
+    configuration: configuration({ directory, http, server })
+  })
   return { url: `http://127.0.0.1:${port}`, words: [program, ...words] }
 }
 
 async function run(
-  t: Bracket, program: string, { directory, port, configuration }: { directory: string; port: number; configuration: string }
+  t: Bracket,
+  program: string,
+  { directory, port, configuration }: { directory: string; port: number; configuration: string }
 ): Promise<{ words: string[]; pid: number }> {
   for (const name of ['body', 'proxy', 'logs']) mkdirSync(join(directory, name), { recursive: true })
   const configFile = join(directory, 'nginx.conf')
@@ -89,7 +121,9 @@ export function endWithTest(t: Bracket, child: ReturnType<typeof spawn>): void {
 export async function untilListening(port: number, complaint: () => string): Promise<void> {
   for (let tries = 0; tries < 200; tries++) {
     const socket = connect({ port, host: '127.0.0.1' })
-    const isOpen = await new Promise<boolean>(resolve => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)))
+    const isOpen = await new Promise<boolean>(resolve =>
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    )
     socket.destroy()
     if (isOpen) return
     await sleep(50)

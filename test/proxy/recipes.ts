@@ -18,7 +18,9 @@ export function recipe(language: 'nginx' | 'caddy', words: string): string {
 
 /** What is in the text between backquotes, of which one holds these words. */
 export function phrase(words: string): string {
-  const found = [...text.matchAll(/`([^`\n]+)`/g)].map(([, text]) => text as string).filter(text => text.includes(words))
+  const found = [...text.matchAll(/`([^`\n]+)`/g)]
+    .map(([, text]) => text as string)
+    .filter(text => text.includes(words))
   if (found.length !== 1) throw new Error(`docs/proxies.md says ${found.length} times "${words}"`)
   return found[0] as string
 }

@@ -1,4 +1,4 @@
-import { sizeWords } from '../../www/elements/words.js'
+import { formatBytes } from '../../lib/shared/size.js'
 import { auditedPackages, installedPackage } from './dependencies.js'
 
 /* `make audit`: every package that a running svc may load, what it is, and what it may touch. */
@@ -7,7 +7,9 @@ for (const { name, version, licence, integrity, isOptional, neededBy, installScr
   const installed = installedPackage(name)
   console.log(`${name} ${version}  ${licence}${isOptional ? ', optional' : ''}, for ${neededBy}`)
   console.log(`  ${integrity}`)
-  console.log(`  ${installed === null ? 'not installed here' : `${installed.files} files, ${sizeWords(installed.bytes)}`}`)
+  console.log(
+    `  ${installed === null ? 'not installed here' : `${installed.files} files, ${formatBytes(installed.bytes)}`}`
+  )
   console.log(`  runs when installed: ${installScripts.length === 0 ? 'nothing' : installScripts.join('; ')}`)
   console.log(`  ${touches}\n`)
 }

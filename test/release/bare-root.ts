@@ -15,8 +15,8 @@ export interface BareRoot {
 }
 
 /**
- * Makes a root that is read-only but for its /tmp, as a small container has it. To be called in a mount namespace of its
- * own, as root.
+ * Makes a root that is read-only but for its /tmp, as a small container has it. To be called in a mount namespace of
+ * its own, as root.
  */
 export function makeBareRoot({ root, programs, directories }: BareRoot): void {
   const place = (from: string, to: string): void => {

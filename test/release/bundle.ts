@@ -12,9 +12,9 @@ import { tarball } from './tar.js'
 import type { TarEntry } from './tar.js'
 
 /*
- * `make dist`: what is carried to a machine without internet. `svc-<version>.tgz` is a complete installation, the client's
- * is what a container needs to push. One commit gives the same bytes each time: paths in order, one owner, the time of
- * the commit.
+ * `make dist`: what is carried to a machine without internet. `svc-<version>.tgz` is a complete installation, the
+ * client's is what a container needs to push. One commit gives the same bytes each time: paths in order, one owner, the
+ * time of the commit.
  */
 
 interface Description {
@@ -37,7 +37,8 @@ const kept: Record<string, RegExp> = {
   'buffer-crc32': /^dist\/index\.cjs$/,
   'sql.js': /^dist\/sql-wasm\.(js|wasm)$/,
   // Its sources too, so that it can be compiled where there is no binary for the machine.
-  'node-pty': /^(lib\/(?!.*\.test\.js).*\.js|build\/Release\/(pty\.node|spawn-helper)|src\/unix\/.*|binding\.gyp|scripts\/(prebuild|post-install)\.js)$/,
+  'node-pty':
+    /^(lib\/(?!.*\.test\.js).*\.js|build\/Release\/(pty\.node|spawn-helper)|src\/unix\/.*|binding\.gyp|scripts\/(prebuild|post-install)\.js)$/,
   'node-addon-api': /^(.*\.(h|gyp|gypi)|index\.js)$/
 }
 const always = /^(package\.json|LICENSE(\.md)?)$/
@@ -81,14 +82,25 @@ const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, nu
 const description = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as Description
 const { version } = description
 
-/** npm installs the packages that are inside, and asks no registry for them; it links the manual pages where man looks. */
+/**
+ * npm installs the packages that are inside, and asks no registry for them; it links the manual pages where man looks.
+ */
 function bundledDescription({ name, manual }: Bundle, packages: string[]): Buffer {
   const { description: words, license, type, bin, engines, dependencies, optionalDependencies } = description
   const inside = (all: Record<string, string>): Record<string, string> =>
     Object.fromEntries(Object.entries(all).filter(([name]) => packages.includes(name)))
   return json({
-    name, version, description: words, license, type, bin, engines, man: manual.map(({ name }) => `man/${name}`),
-    dependencies: inside(dependencies), optionalDependencies: inside(optionalDependencies), bundleDependencies: packages
+    name,
+    version,
+    description: words,
+    license,
+    type,
+    bin,
+    engines,
+    man: manual.map(({ name }) => `man/${name}`),
+    dependencies: inside(dependencies),
+    optionalDependencies: inside(optionalDependencies),
+    bundleDependencies: packages
   })
 }
 
@@ -111,9 +123,16 @@ function pack(bundle: Bundle, madeAtSeconds: number): Buffer {
     { path: 'package.json', content: bundledDescription(bundle, present), isExecutable: false }
   ]
   const audited = auditedPackages().filter(({ name }) => present.includes(name))
-  entries.push({ path: 'sbom.cdx.json', content: json(sbom({ name, version, madeAtSeconds, packages: audited })), isExecutable: false })
+  entries.push({
+    path: 'sbom.cdx.json',
+    content: json(sbom({ name, version, madeAtSeconds, packages: audited })),
+    isExecutable: false
+  })
   entries.push({ path: 'SHA256SUMS', content: Buffer.from(sums(entries)), isExecutable: false })
-  return tarball(entries.map(entry => ({ ...entry, path: `${name}-${version}/${entry.path}` })), madeAtSeconds)
+  return tarball(
+    entries.map(entry => ({ ...entry, path: `${name}-${version}/${entry.path}` })),
+    madeAtSeconds
+  )
 }
 
 /** As `sha256sum --check` reads it. */
@@ -127,7 +146,13 @@ export function commitSeconds(): number {
   const given = process.env['SOURCE_DATE_EPOCH']
   if (given !== undefined) return Number(given)
   try {
-    return Number(execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: top, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
+    return Number(
+      execFileSync('git', ['log', '-1', '--format=%ct'], {
+        cwd: top,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore']
+      })
+    )
   } catch {
     return 315_532_800
   }
@@ -137,7 +162,9 @@ export function commitSeconds(): number {
 function builtFrom(directory: string): string[] {
   return filesBelow(join(top, 'dist', directory))
     .filter(path => !/\.(d\.ts|map|tsbuildinfo)$/.test(path))
-    .filter(path => existsSync(join(top, directory, path)) || existsSync(join(top, directory, path.replace(/\.js$/, '.ts'))))
+    .filter(
+      path => existsSync(join(top, directory, path)) || existsSync(join(top, directory, path.replace(/\.js$/, '.ts')))
+    )
     .map(path => `dist/${directory}/${path}`)
 }
 
@@ -148,7 +175,15 @@ export async function makeBundles(directory: string): Promise<Array<{ path: stri
   const whole: Bundle = {
     name: 'svc',
     modules: ['bin/svc.js', ...builtFrom('lib'), ...builtFrom('www')],
-    documents: ['README.md', 'CHANGELOG.md', 'LICENSE', ...filesBelow(join(top, 'docs')).filter(path => !path.startsWith('pictures/')).sort().map(path => `docs/${path}`)],
+    documents: [
+      'README.md',
+      'CHANGELOG.md',
+      'LICENSE',
+      ...filesBelow(join(top, 'docs'))
+        .filter(path => !path.startsWith('pictures/'))
+        .sort()
+        .map(path => `docs/${path}`)
+    ],
     packages: Object.keys(kept),
     manual: await manualPages(edition)
   }
@@ -160,7 +195,10 @@ export async function makeBundles(directory: string): Promise<Array<{ path: stri
     manual: await manualPages(edition, module => bundledCommands.includes(module))
   }
   mkdirSync(directory, { recursive: true })
-  const made = [whole, client].map(bundle => ({ path: `${bundle.name}-${version}.tgz`, content: pack(bundle, madeAtSeconds) }))
+  const made = [whole, client].map(bundle => ({
+    path: `${bundle.name}-${version}.tgz`,
+    content: pack(bundle, madeAtSeconds)
+  }))
   for (const { path, content } of made) writeFileSync(join(directory, path), content)
   writeFileSync(join(directory, 'SHA256SUMS'), sums(made))
   return made.map(({ path, content }) => ({ path: join(directory, path), bytes: content.length }))

@@ -3,9 +3,35 @@ import { dirname, join, normalize } from 'node:path'
 
 /** The commands of a client: those that speak with a server, and what they need to be set up. */
 export const bundledCommands = [
-  'init', 'build', 'push', 'list', 'status', 'logs', 'rollback', 'cancel', 'open', 'login', 'logout', 'whoami',
-  'projects-create', 'projects-show', 'projects-set', 'projects-token', 'projects-delete', 'version', 'values', 'config', 'config-set', 'config-list', 'home',
-  'doctor', 'completion', 'telemetry-status', 'telemetry-on', 'telemetry-off', 'telemetry-endpoint'
+  'init',
+  'build',
+  'push',
+  'list',
+  'status',
+  'logs',
+  'rollback',
+  'cancel',
+  'open',
+  'login',
+  'logout',
+  'whoami',
+  'projects-create',
+  'projects-show',
+  'projects-set',
+  'projects-token',
+  'projects-delete',
+  'version',
+  'values',
+  'config',
+  'config-set',
+  'config-list',
+  'home',
+  'doctor',
+  'completion',
+  'telemetry-status',
+  'telemetry-on',
+  'telemetry-off',
+  'telemetry-endpoint'
 ]
 
 const staticImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+\.js)['"]/gm
@@ -20,13 +46,13 @@ export function clientModules(directory: string, commands: readonly string[]): s
   const found = new Set<string>()
   const visit = (path: string): void => {
     const [, command] = /^cli\/commands\/(.*)\.js$/.exec(path) ?? []
-    if (found.has(path) || (command !== undefined && !commands.includes(command)) || path.startsWith('main/')) return
+    if (found.has(path) || (command !== undefined && !commands.includes(command)) || path.startsWith('server/')) return
     found.add(path)
     const text = readFileSync(join(directory, path), 'utf8')
     for (const pattern of [staticImport, lateImport, workerFile]) {
       for (const [, specifier] of text.matchAll(pattern)) visit(normalize(join(dirname(path), specifier as string)))
     }
   }
-  visit('cli/main.js')
+  visit('cli/entry.js')
   return [...found].sort()
 }

@@ -23,15 +23,21 @@ run('mount', '--make-rprivate', '/')
 
 /** In place of node:20-slim. */
 function makeBase(): void {
-  const programs = ['sh', 'sha256sum', 'ln', 'mkdir', 'chown', 'chmod', 'env', 'sleep'].map(name => run('which', name).trim())
+  const programs = ['sh', 'sha256sum', 'ln', 'mkdir', 'chown', 'chmod', 'env', 'sleep'].map(name =>
+    run('which', name).trim()
+  )
   const place = (from: string, to: string): void => {
     mkdirSync(dirname(join(root, to)), { recursive: true })
     copyFileSync(realpathSync(from), join(root, to))
     chmodSync(join(root, to), 0o755)
   }
   for (const program of [...programs, process.execPath]) {
-    place(program, program === process.execPath ? '/usr/local/bin/node' : `/usr/bin/${program.split('/').pop() as string}`)
-    for (const [, library] of run('ldd', realpathSync(program)).matchAll(/(\/\S+) \(/g)) place(library as string, library as string)
+    place(
+      program,
+      program === process.execPath ? '/usr/local/bin/node' : `/usr/bin/${program.split('/').pop() as string}`
+    )
+    for (const [, library] of run('ldd', realpathSync(program)).matchAll(/(\/\S+) \(/g))
+      place(library as string, library as string)
   }
   mkdirSync(join(root, 'bin'))
   place(run('which', 'sh').trim(), '/bin/sh')
@@ -53,7 +59,13 @@ interface Image {
 /** docker build. */
 function build(): Image {
   const image: Image = {
-    user: '0:0', env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }, workdir: '/', volumes: [], port: '', health: [], command: []
+    user: '0:0',
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+    workdir: '/',
+    volumes: [],
+    port: '',
+    health: [],
+    command: []
   }
   const does: Record<string, (text: string) => void> = {
     ARG: () => {},
@@ -66,7 +78,11 @@ function build(): Image {
       mkdirSync(join(root, to), { recursive: true })
       run('cp', '-R', `${join(bundle, from)}/.`, join(root, to))
     },
-    RUN: text => void execFileSync('chroot', [root, '/bin/sh', '-c', text], { env: image.env, stdio: ['ignore', 'ignore', 'inherit'] }),
+    RUN: text =>
+      void execFileSync('chroot', [root, '/bin/sh', '-c', text], {
+        env: image.env,
+        stdio: ['ignore', 'ignore', 'inherit']
+      }),
     USER: text => void (image.user = text),
     ENV: text => {
       for (const [, key, value] of text.matchAll(/(\w+)=(\S+)/g)) image.env[key as string] = value as string
@@ -82,7 +98,8 @@ function build(): Image {
   }
   for (const { name, text } of readDockerfile(readFileSync(join(bundle, 'docs/Dockerfile'), 'utf8'))) {
     const work = does[name]
-    if (work === undefined) throw new Error(`the Dockerfile has an instruction that is not understood here: ${name} ${text}`)
+    if (work === undefined)
+      throw new Error(`the Dockerfile has an instruction that is not understood here: ${name} ${text}`)
     work(text)
   }
   return image
@@ -99,20 +116,40 @@ function mountAll({ volumes }: Image): void {
 const image = build()
 mountAll(image)
 const inside = (words: string[]): string[] => [
-  `--userspec=${image.user}`, root, '/bin/sh', '-c', `cd ${image.workdir} && exec "$@"`, 'sh', ...words
+  `--userspec=${image.user}`,
+  root,
+  '/bin/sh',
+  '-c',
+  `cd ${image.workdir} && exec "$@"`,
+  'sh',
+  ...words
 ]
 const health = (): number | null => spawnSync('chroot', inside(image.health), { env: image.env }).status
 const before = health()
 
 // Its parent waits outside; the shell that makes /proc becomes the server.
-const start = ['--pid', '--fork', '--kill-child', 'sh', '-c', `mount -t proc proc ${root}/proc && exec chroot "$@"`, 'sh', ...inside(image.command)]
+const start = [
+  '--pid',
+  '--fork',
+  '--kill-child',
+  'sh',
+  '-c',
+  `mount -t proc proc ${root}/proc && exec chroot "$@"`,
+  'sh',
+  ...inside(image.command)
+]
 const container = spawn('unshare', start, { env: image.env, stdio: ['ignore', 'pipe', 'pipe'] })
 const log: string[] = []
-for (const stream of [container.stdout, container.stderr]) createInterface({ input: stream }).on('line', line => log.push(line))
+for (const stream of [container.stdout, container.stderr])
+  createInterface({ input: stream }).on('line', line => log.push(line))
 const ended = once(container, 'exit') as Promise<[number | null]>
 
-const states = (): string[] => processesOf().map(pid => /^State:\s+(\w)/m.exec(readFileSync(`${root}/proc/${pid}/status`, 'utf8'))?.[1] ?? '')
-const processesOf = (): string[] => run('ls', `${root}/proc`).split('\n').filter(name => /^\d+$/.test(name))
+const states = (): string[] =>
+  processesOf().map(pid => /^State:\s+(\w)/m.exec(readFileSync(`${root}/proc/${pid}/status`, 'utf8'))?.[1] ?? '')
+const processesOf = (): string[] =>
+  run('ls', `${root}/proc`)
+    .split('\n')
+    .filter(name => /^\d+$/.test(name))
 
 try {
   while (!log.some(line => line.includes('Data directory'))) {
@@ -124,13 +161,24 @@ try {
   const url = `http://127.0.0.1:${image.port}`
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ name: 'site', deployPath: '/srv/www/site' })
-  const { project } = (await (await fetch(`${url}/api/projects`, { method: 'POST', headers, body })).json()) as { project: { id: string; token: string } }
+  const { project } = (await (await fetch(`${url}/api/projects`, { method: 'POST', headers, body })).json()) as {
+    project: { id: string; token: string }
+  }
   const form = new FormData()
   form.set('projectId', project.id)
   // Also a daemon whose parent is gone, and which then ends.
-  form.set('postDeploy', '(sleep 0.2 >/dev/null 2>&1 &); (: > /srv/www/x) && echo "there: yes"; (: > /opt/svc/x) || echo "elsewhere: no"')
+  form.set(
+    'postDeploy',
+    '(sleep 0.2 >/dev/null 2>&1 &); (: > /srv/www/x) && echo "there: yes"; (: > /opt/svc/x) || echo "elsewhere: no"'
+  )
   form.set('file', new Blob([await zipOf({ 'index.html': 'from a container' })]), 'a.zip')
-  const pushed = await (await fetch(`${url}/api/deploy/upload`, { method: 'POST', headers: { authorization: `Bearer ${project.token}` }, body: form })).text()
+  const pushed = await (
+    await fetch(`${url}/api/deploy/upload`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${project.token}` },
+      body: form
+    })
+  ).text()
   await sleep(600)
   const zombies = states().filter(state => state === 'Z').length
   const pid = readFileSync(`/proc/${container.pid}/task/${container.pid}/children`, 'utf8').trim()
@@ -138,11 +186,21 @@ try {
   await until(() => log.some(line => line.includes('Reloaded')))
   process.kill(Number(pid), 'SIGTERM')
   const [exitCode] = await ended
-  console.log(JSON.stringify({
-    before, during, after: health(), pushed, zombies, exitCode, log, adminToken,
-    deployed: readFileSync(join(root, 'srv/www/site/index.html'), 'utf8'),
-    isSocketGone: !existsSync(join(root, 'data/svc.sock')), uid: run('stat', '-c', '%u', join(root, 'srv/www/site/index.html')).trim()
-  }))
+  console.log(
+    JSON.stringify({
+      before,
+      during,
+      after: health(),
+      pushed,
+      zombies,
+      exitCode,
+      log,
+      adminToken,
+      deployed: readFileSync(join(root, 'srv/www/site/index.html'), 'utf8'),
+      isSocketGone: !existsSync(join(root, 'data/svc.sock')),
+      uid: run('stat', '-c', '%u', join(root, 'srv/www/site/index.html')).trim()
+    })
+  )
 } finally {
   container.kill('SIGKILL')
   await ended

@@ -9,9 +9,17 @@ t.test('what the lock file installs for running svc is what was audited', async 
   t.ok(audited.length <= 7, 'at most seven packages')
   for (const { name, version, integrity, isOptional, installScripts } of audited) {
     const lock = locked.get(name)
-    t.match({ version, integrity }, { version: lock?.version, integrity: lock?.integrity }, `${name} is the one that was read`)
+    t.match(
+      { version, integrity },
+      { version: lock?.version, integrity: lock?.integrity },
+      `${name} is the one that was read`
+    )
     t.equal(isOptional, lock?.optional === true, `${name}: optional`)
-    t.equal(installScripts.length > 0, lock?.hasInstallScript === true, `${name}: whether something runs when it is installed`)
+    t.equal(
+      installScripts.length > 0,
+      lock?.hasInstallScript === true,
+      `${name}: whether something runs when it is installed`
+    )
   }
 })
 

@@ -34,9 +34,13 @@ export interface Locked {
 
 /** The packages of run time in the lock file, by name. */
 export function lockedPackages(): Map<string, Locked> {
-  const { packages } = JSON.parse(readFileSync(join(top, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }
+  const { packages } = JSON.parse(readFileSync(join(top, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, Locked>
+  }
   const entries = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true)
-  return new Map(entries.map(([path, locked]) => [path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), locked]))
+  return new Map(
+    entries.map(([path, locked]) => [path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), locked])
+  )
 }
 
 export function auditedPackages(): Audited[] {

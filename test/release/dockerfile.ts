@@ -6,7 +6,12 @@ export interface Instruction {
 
 /** Comments and empty lines left out, continued lines joined, arguments (`ARG`) put in. */
 export function readDockerfile(text: string): Instruction[] {
-  const lines = text.split('\n').filter(line => !/^\s*(#|$)/.test(line)).join('\n').replace(/\\\n/g, '').split('\n')
+  const lines = text
+    .split('\n')
+    .filter(line => !/^\s*(#|$)/.test(line))
+    .join('\n')
+    .replace(/\\\n/g, '')
+    .split('\n')
   const args: Record<string, string> = {}
   return lines.map(line => {
     const [, name = '', rest = ''] = /^(\w+)\s+(.*)$/.exec(line) ?? []

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { commands } from '../../lib/cli/main.js'
+import { commands } from '../../lib/cli/command-table.js'
 import { findProgram } from '../support/programs.js'
 import { manualPages } from './manual.js'
 
@@ -20,15 +20,19 @@ t.test('every command has a page with every option, and svc(1) names each', asyn
     const page = pages.find(found => found.name === file)?.text ?? ''
     t.match(page, /^\.TH SVC\\-.* 1 "2023-11-14" "svc 1\.2\.3"/m, file)
     const { command } = await load()
-    for (const flag of Object.keys(command.options)) t.ok(page.includes(flag.replaceAll('-', '\\-')), `${file}: ${flag}`)
-    for (const heading of ['NAME', 'SYNOPSIS', 'DESCRIPTION', 'OPTIONS', 'EXAMPLES', 'EXIT STATUS']) t.ok(page.includes(`\n.SH ${heading}\n`), `${file}: ${heading}`)
+    for (const flag of Object.keys(command.options))
+      t.ok(page.includes(flag.replaceAll('-', '\\-')), `${file}: ${flag}`)
+    for (const heading of ['NAME', 'SYNOPSIS', 'DESCRIPTION', 'OPTIONS', 'EXAMPLES', 'EXIT STATUS'])
+      t.ok(page.includes(`\n.SH ${heading}\n`), `${file}: ${heading}`)
     t.ok(overview.includes(`svc ${name}`.replaceAll('-', '\\-')), `svc.1 names ${name}`)
   }
   t.notMatch(overview, 'svc values')
 })
 
 t.test('a client has pages of its own commands only', async t => {
-  const names = (await manualPages(edition, module => ['push', 'projects-create'].includes(module))).map(({ name }) => name)
+  const names = (await manualPages(edition, module => ['push', 'projects-create'].includes(module))).map(
+    ({ name }) => name
+  )
   t.strictSame(names, ['svc.1', 'svc-push.1', 'svc-projects-create.1'])
 })
 
@@ -43,7 +47,10 @@ t.test('what roff would take for its own is text', async t => {
 
 t.test('groff reads every page without a warning', { skip: without('groff') }, async t => {
   for (const { name, text } of pages) {
-    const { stdout, stderr, status } = spawnSync('groff', ['-man', '-ww', '-Tutf8', '-P-c'], { input: text, encoding: 'utf8' })
+    const { stdout, stderr, status } = spawnSync('groff', ['-man', '-ww', '-Tutf8', '-P-c'], {
+      input: text,
+      encoding: 'utf8'
+    })
     t.equal(stderr, '', name)
     t.equal(status, 0, name)
     t.match(plain(stdout), 'SYNOPSIS', name)
@@ -62,7 +69,13 @@ t.test('man shows a page by its name', { skip: without('man') }, async t => {
   const directory = t.testdir({})
   mkdirSync(join(directory, 'man1'))
   for (const { name, text } of pages) writeFileSync(join(directory, 'man1', name), text)
-  const env = { PATH: process.env['PATH'], MANPATH: directory, MANWIDTH: '80', LC_ALL: 'C.UTF-8', MAN_KEEP_FORMATTING: '' }
+  const env = {
+    PATH: process.env['PATH'],
+    MANPATH: directory,
+    MANWIDTH: '80',
+    LC_ALL: 'C.UTF-8',
+    MAN_KEEP_FORMATTING: ''
+  }
   for (const page of ['svc', 'svc-push']) {
     const { stdout, stderr, status } = spawnSync('man', ['--warnings', '-P', 'cat', page], { env, encoding: 'utf8' })
     if (/minimized/.test(stdout + stderr)) {

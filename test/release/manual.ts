@@ -1,7 +1,7 @@
-import type { OptionRow } from '../../lib/cli/args.js'
-import type { Command } from '../../lib/cli/command.js'
-import { shownFlag } from '../../lib/cli/help.js'
-import { commandGroups, commands, type CommandRow } from '../../lib/cli/main.js'
+import type { OptionRow } from '../../lib/cli/option-table.js'
+import type { Command, CommandRow } from '../../lib/cli/command.js'
+import { shownFlag } from '../../lib/cli/option-table.js'
+import { commandGroups, commands } from '../../lib/cli/command-table.js'
 
 /*
  * The manual pages, man-pages(7), from the table of commands: svc.1, and svc-<command>.1 for each. Roff is written with
@@ -45,7 +45,10 @@ const statuses: ReadonlyArray<readonly [code: string, what: string]> = [
 ]
 
 /** Every page, for the commands whose module `has` names: `projects-create`. */
-export async function manualPages(edition: Edition, has: (module: string) => boolean = () => true): Promise<ManualPage[]> {
+export async function manualPages(
+  edition: Edition,
+  has: (module: string) => boolean = () => true
+): Promise<ManualPage[]> {
   const rows = commands.filter(({ name, hidden }) => hidden !== true && name !== 'help' && has(moduleOf(name)))
   const loaded = await Promise.all(rows.map(async row => ({ row, command: (await row.load()).command })))
   return [
@@ -66,44 +69,93 @@ function overviewPage(rows: readonly CommandRow[], edition: Edition): string {
   const groups = Object.entries(commandGroups).flatMap(([group, heading]) => {
     const own = rows.filter(row => row.group === group)
     if (own.length === 0) return []
-    return [`.SS ${text(heading)}`, ...own.flatMap(({ name, summary }) => tagged(`\\fB${text(`svc ${name}`)}\\fR`, `${sentence(summary)} See ${pageOf(name)}(1).`))]
+    return [
+      `.SS ${text(heading)}`,
+      ...own.flatMap(({ name, summary }) =>
+        tagged(`\\fB${text(`svc ${name}`)}\\fR`, `${sentence(summary)} See ${pageOf(name)}(1).`)
+      )
+    ]
   })
   return page('SVC', edition, [
-    '.SH NAME', `svc \\- push a build to your own server, watch it deploy, roll it back`,
-    '.SH SYNOPSIS', '.B svc', '.I command', '.RI [ options ]',
+    '.SH NAME',
+    `svc \\- push a build to your own server, watch it deploy, roll it back`,
+    '.SH SYNOPSIS',
+    '.B svc',
+    '.I command',
+    '.RI [ options ]',
     '.SH DESCRIPTION',
-    ...paragraph('svc packs the files of a project, uploads them to a server of your own, and puts them in place there: all of them or, if anything fails, none. The server keeps what was deployed, so that each deployment can be rolled back to.'),
-    ...paragraph('A first deployment needs two commands, run where the repository is: "svc init" writes svc.config.json, "svc push" deploys.'),
-    '.SH COMMANDS', ...groups,
+    ...paragraph(
+      'svc packs the files of a project, uploads them to a server of your own, and puts them in place there: all of them or, if anything fails, none. The server keeps what was deployed, so that each deployment can be rolled back to.'
+    ),
+    ...paragraph(
+      'A first deployment needs two commands, run where the repository is: "svc init" writes svc.config.json, "svc push" deploys.'
+    ),
+    '.SH COMMANDS',
+    ...groups,
     '.SH OPTIONS',
-    ...tagged('\\fB\\-h\\fR, \\fB\\-\\-help\\fR', 'Show the list of commands; after a command, its options and an example.'),
+    ...tagged(
+      '\\fB\\-h\\fR, \\fB\\-\\-help\\fR',
+      'Show the list of commands; after a command, its options and an example.'
+    ),
     ...tagged('\\fB\\-V\\fR, \\fB\\-\\-version\\fR', 'Print the version.'),
     ...commonSections(),
-    '.SH SEE ALSO', rows.slice(0, 6).map(({ name }) => `.BR ${text(pageOf(name))} (1)`).join(' ,\n').replaceAll(' ,', ',')
+    '.SH SEE ALSO',
+    rows
+      .slice(0, 6)
+      .map(({ name }) => `.BR ${text(pageOf(name))} (1)`)
+      .join(' ,\n')
+      .replaceAll(' ,', ',')
   ])
 }
 
 function commandPage({ name, aliases = [], summary }: CommandRow, command: Command, edition: Edition): string {
   const operands = Object.entries(command.operands)
-  const words = operands.map(([operand, { required }]) => (required ? `.I ${text(operand)}` : `.RI [ ${text(operand)} ]`))
+  const words = operands.map(([operand, { required }]) =>
+    required ? `.I ${text(operand)}` : `.RI [ ${text(operand)} ]`
+  )
   const also = aliases.length === 0 ? [] : paragraph(`Other names: ${aliases.map(alias => `svc ${alias}`).join(', ')}.`)
-  const details = (command.details ?? '').split(/\n{2,}/).filter(Boolean).flatMap(part => paragraph(part.replaceAll('\n', ' ')))
+  const details = (command.details ?? '')
+    .split(/\n{2,}/)
+    .filter(Boolean)
+    .flatMap(part => paragraph(part.replaceAll('\n', ' ')))
   return page(pageOf(name).toUpperCase(), edition, [
-    '.SH NAME', `${text(pageOf(name))} \\- ${text(summary)}`,
-    '.SH SYNOPSIS', `.B svc ${text(name)}`, ...words, '.RI [ options ]',
-    '.SH DESCRIPTION', ...(details.length + also.length === 0 ? paragraph(sentence(summary)) : [...details, ...also]),
-    ...(operands.length === 0 ? [] : ['.SH OPERANDS', ...operands.flatMap(([operand, { help }]) => tagged(`\\fI${text(operand)}\\fR`, sentence(help)))]),
-    '.SH OPTIONS', ...Object.entries(command.options).flatMap(optionLines), ...tagged('\\fB\\-h\\fR, \\fB\\-\\-help\\fR', 'Show the options and an example.'),
+    '.SH NAME',
+    `${text(pageOf(name))} \\- ${text(summary)}`,
+    '.SH SYNOPSIS',
+    `.B svc ${text(name)}`,
+    ...words,
+    '.RI [ options ]',
+    '.SH DESCRIPTION',
+    ...(details.length + also.length === 0 ? paragraph(sentence(summary)) : [...details, ...also]),
+    ...(operands.length === 0
+      ? []
+      : [
+          '.SH OPERANDS',
+          ...operands.flatMap(([operand, { help }]) => tagged(`\\fI${text(operand)}\\fR`, sentence(help)))
+        ]),
+    '.SH OPTIONS',
+    ...Object.entries(command.options).flatMap(optionLines),
+    ...tagged('\\fB\\-h\\fR, \\fB\\-\\-help\\fR', 'Show the options and an example.'),
     ...commonSections(),
-    '.SH EXAMPLES', ...command.examples.flatMap(([line, what]) => [...paragraph(`${sentence(what)}`), '.RS 4', '.nf', text(`svc ${line}`), '.fi', '.RE']),
-    '.SH SEE ALSO', '.BR svc (1)'
+    '.SH EXAMPLES',
+    ...command.examples.flatMap(([line, what]) => [
+      ...paragraph(`${sentence(what)}`),
+      '.RS 4',
+      '.nf',
+      text(`svc ${line}`),
+      '.fi',
+      '.RE'
+    ]),
+    '.SH SEE ALSO',
+    '.BR svc (1)'
   ])
 }
 
 function optionLines([flag, row]: [string, OptionRow]): string[] {
   const value = row.value ?? row.choices?.join('|') ?? 'value'
   const letter = row.alias === undefined ? '' : `\\fB\\-${row.alias}\\fR, `
-  const argument = row.type === 'switch' ? '' : row.bare === undefined ? ` \\fI${text(value)}\\fR` : ` [\\fI${text(value)}\\fR]`
+  const argument =
+    row.type === 'switch' ? '' : row.bare === undefined ? ` \\fI${text(value)}\\fR` : ` [\\fI${text(value)}\\fR]`
   const notes = [
     row.repeatable ? 'May be given several times.' : '',
     row.choices === undefined ? '' : `One of ${row.choices.join(', ')}.`,
@@ -114,7 +166,8 @@ function optionLines([flag, row]: [string, OptionRow]): string[] {
 }
 
 function commonSections(): string[] {
-  const list = (rows: ReadonlyArray<readonly [string, string]>): string[] => rows.flatMap(([term, what]) => tagged(`\\fB${text(term)}\\fR`, what))
+  const list = (rows: ReadonlyArray<readonly [string, string]>): string[] =>
+    rows.flatMap(([term, what]) => tagged(`\\fB${text(term)}\\fR`, what))
   return ['.SH ENVIRONMENT', ...list(variables), '.SH FILES', ...list(files), '.SH EXIT STATUS', ...list(statuses)]
 }
 
@@ -141,6 +194,11 @@ function sentence(words: string): string {
 
 /** Text as roff takes it literally: escapes, hyphens that are minus signs, and no request at the start of a line. */
 function text(words: string): string {
-  const plain = words.replace(/\s+/g, ' ').replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('…', '...').replaceAll('→', '\\(->')
+  const plain = words
+    .replace(/\s+/g, ' ')
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replaceAll('…', '...')
+    .replaceAll('→', '\\(->')
   return plain.replace(/^([.'])/, '\\&$1')
 }

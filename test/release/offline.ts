@@ -20,7 +20,11 @@ const run = (program: string, ...words: string[]): string =>
 run('ip', 'link', 'set', 'lo', 'up')
 const prefix = '/tools/svc'
 
-const environmentOf = (home: string) => ({ PATH: process.env['PATH'] as string, SVC_HOME: join(directory, home), HOME: directory })
+const environmentOf = (home: string) => ({
+  PATH: process.env['PATH'] as string,
+  SVC_HOME: join(directory, home),
+  HOME: directory
+})
 
 function serve(home: string, ...words: string[]): Promise<Served> {
   return startServed({
@@ -32,17 +36,23 @@ function serve(home: string, ...words: string[]): Promise<Served> {
 
 /** The commands of the server's own machine. */
 function operate(home: string, ...words: string[]): string {
-  return execFileSync(process.execPath, [join(server, 'bin/svc.js'), ...words], { encoding: 'utf8', cwd: directory, env: environmentOf(home) })
+  return execFileSync(process.execPath, [join(server, 'bin/svc.js'), ...words], {
+    encoding: 'utf8',
+    cwd: directory,
+    env: environmentOf(home)
+  })
 }
 
-interface Api {
-  (method: string, path: string, body?: unknown): Promise<any>
-}
+type Api = (method: string, path: string, body?: unknown) => Promise<any>
 
 function apiOf(url: string, token: string): Api {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   return async (method, path, body) => {
-    const answer = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
     return await answer.json()
   }
 }
@@ -57,8 +67,14 @@ async function deploy({ name, url, token, root }: { name: string; url: string; t
   mkdirSync(site)
   chmodSync(site, 0o777)
   const svc = (words: string, secret: string): string =>
-    run('chroot', '--userspec=65534:65534', root, '/bin/sh', '-c',
-      `cd /tmp/${name} && export HOME=/tmp SVC_SERVER_URL=${url} ${secret} && /bin/node /svc/bin/svc.js ${words} 2>&1`)
+    run(
+      'chroot',
+      '--userspec=65534:65534',
+      root,
+      '/bin/sh',
+      '-c',
+      `cd /tmp/${name} && export HOME=/tmp SVC_SERVER_URL=${url} ${secret} && /bin/node /svc/bin/svc.js ${words} 2>&1`
+    )
   const push = (text: string): string => {
     writeFileSync(join(site, 'index.html'), text)
     return svc(`push --project ${project.id}`, `SVC_DEPLOY_TOKEN=${project.token}`)
@@ -69,7 +85,10 @@ async function deploy({ name, url, token, root }: { name: string; url: string; t
   const rolledBack = svc(`rollback ${project.id} --to ${first.id} --yes`, `SVC_TOKEN=${token}`)
   const panel = await (await fetch(`${url}/`, { headers: { accept: 'text/html' } })).text()
   return {
-    pushed, second, rolledBack, now: deployed(),
+    pushed,
+    second,
+    rolledBack,
+    now: deployed(),
     listed: svc('list --json', `SVC_TOKEN=${token}`),
     version: (await api('GET', '/api/health')).version,
     terminal: await api('GET', '/api/terminal/available'),
@@ -77,7 +96,10 @@ async function deploy({ name, url, token, root }: { name: string; url: string; t
   }
 }
 
-/** Backs up a running server, restores it elsewhere, and deploys from an archive that came along; `name`: its newest project. */
+/**
+ * Backs up a running server, restores it elsewhere, and deploys from an archive that came along; `name`: its newest
+ * project.
+ */
 async function carry({ name, words }: { name: string; words: readonly string[] }) {
   const file = join(directory, `${name}.backup.zip`)
   const elsewhere = `home-of-${name}`
@@ -91,14 +113,26 @@ async function carry({ name, words }: { name: string; words: readonly string[] }
   const { status } = await api('POST', `/api/deployments/${second.id}/rollback`)
   const now = readFileSync(join(directory, `www-${name}`, 'index.html'), 'utf8')
   const verified = JSON.parse(operate(elsewhere, 'verify', '--json'))
-  return { backedUp, restored, projects: projects.map((each: { name: string }) => each.name), status, now, verified, ended: await there.stop() }
+  return {
+    backedUp,
+    restored,
+    projects: projects.map((each: { name: string }) => each.name),
+    status,
+    now,
+    verified,
+    ended: await there.stop()
+  }
 }
 
 const endings: Array<() => unknown> = []
 const bracket = { teardown: (work: () => unknown): void => void endings.unshift(work) }
 try {
   const root = join(directory, 'root')
-  makeBareRoot({ root, programs: { '/bin/node': process.execPath, '/bin/sh': '/bin/sh' }, directories: { '/svc': client } })
+  makeBareRoot({
+    root,
+    programs: { '/bin/node': process.execPath, '/bin/sh': '/bin/sh' },
+    directories: { '/svc': client }
+  })
   const direct = await serve('home')
   bracket.teardown(direct.kill)
   const seen = {
@@ -112,7 +146,11 @@ try {
     const behind = await serve('home', '--base', prefix)
     bracket.teardown(behind.kill)
     const upstream = new URL(behind.url).origin
-    const proxy = await startNginx(bracket, nginx, { directory: join(directory, 'nginx'), upstream, location: `${prefix}/` })
+    const proxy = await startNginx(bracket, nginx, {
+      directory: join(directory, 'nginx'),
+      upstream,
+      location: `${prefix}/`
+    })
     const proxied = await deploy({ name: 'proxied', url: `${proxy}${prefix}`, token: behind.adminToken, root })
     const carriedBehind = await carry({ name: 'proxied', words: ['--base', prefix] })
     console.log(JSON.stringify({ ...seen, proxied, carriedBehind }))

@@ -29,7 +29,9 @@ export function sbom({ name, version, madeAtSeconds, packages }: Content) {
     { ref: own, dependsOn: neededBy('svc') },
     ...packages.map(({ name, version }) => ({ ref: reference(name, version), dependsOn: neededBy(name) }))
   ]
-  const digest = createHash('sha256').update(JSON.stringify([own, madeAtSeconds, components])).digest('hex')
+  const digest = createHash('sha256')
+    .update(JSON.stringify([own, madeAtSeconds, components]))
+    .digest('hex')
   return {
     bomFormat: 'CycloneDX',
     specVersion: '1.5',

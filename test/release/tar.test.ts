@@ -19,7 +19,13 @@ t.test('tar reads it: contents, modes, order, time, long paths', async t => {
   const listed = execFileSync('tar', ['--utc', '-tvzf', archive], { encoding: 'utf8' })
   t.match(listed, /-rwxr-xr-x 0\/0 +10 2023-11-14 22:13 bin\/run\.js/)
   t.match(listed, /-rw-r--r-- 0\/0 +512 2023-11-14 22:13 block/)
-  t.same(listed.trim().split('\n').map(line => line.split(' ').at(-1)), ['bin/run.js', 'block', long, 'empty'])
+  t.same(
+    listed
+      .trim()
+      .split('\n')
+      .map(line => line.split(' ').at(-1)),
+    ['bin/run.js', 'block', long, 'empty']
+  )
   execFileSync('tar', ['-xzf', archive, '-C', join(directory, 'out')])
   t.equal(execFileSync('cat', [join(directory, 'out', long)], { encoding: 'utf8' }), 'deep')
 })

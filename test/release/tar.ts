@@ -10,12 +10,16 @@ export interface TarEntry {
 const blockBytes = 512
 
 /**
- * A tar archive (POSIX.1-1988 ustar), compressed: the entries in the order of their paths, all of one owner and one time
- * (seconds since 1970), so that the same files give the same bytes. Throws where a path has no place in a header.
+ * A tar archive (POSIX.1-1988 ustar), compressed: the entries in the order of their paths, all of one owner and one
+ * time (seconds since 1970), so that the same files give the same bytes. Throws where a path has no place in a header.
  */
 export function tarball(entries: readonly TarEntry[], modifiedAtSeconds: number): Buffer {
   const sorted = [...entries].sort((a, b) => (a.path < b.path ? -1 : 1))
-  const blocks = sorted.flatMap(entry => [header(entry, modifiedAtSeconds), entry.content, padding(entry.content.length)])
+  const blocks = sorted.flatMap(entry => [
+    header(entry, modifiedAtSeconds),
+    entry.content,
+    padding(entry.content.length)
+  ])
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * blockBytes)]), { level: 9 })
 }
 

@@ -28,8 +28,15 @@ async function npm(words: string[]): Promise<string> {
   } catch (cause) {
     const { stderr = '' } = cause as { stderr?: string }
     const lines = stderr.split('\n').filter(line => /^npm (error|ERR!)/.test(line) && !/complete log/.test(line))
-    const why = lines.map(line => line.replace(/^npm (error|ERR!) */, '')).slice(0, 3).join(' ') || String((cause as Error).message)
-    throw new Error(`The runtimes could not be fetched: the npm registry cannot be used ("npm ${words.join(' ')}": ${why})`, { cause })
+    const why =
+      lines
+        .map(line => line.replace(/^npm (error|ERR!) */, ''))
+        .slice(0, 3)
+        .join(' ') || String((cause as Error).message)
+    throw new Error(
+      `The runtimes could not be fetched: the npm registry cannot be used ("npm ${words.join(' ')}": ${why})`,
+      { cause }
+    )
   }
 }
 
@@ -38,7 +45,10 @@ export async function nodeVersions(majors: readonly number[]): Promise<string[]>
   const all = JSON.parse(await npm(['view', nodePackage, 'versions', '--json'])) as string[]
   const released = all.filter(version => /^\d+\.\d+\.\d+$/.test(version)).sort(byVersion)
   const newestOf = (fits: (version: string) => boolean): string[] => released.filter(fits).slice(-1)
-  const wanted = [...majors.flatMap(major => newestOf(version => version.startsWith(`${major}.`))), ...newestOf(() => true)]
+  const wanted = [
+    ...majors.flatMap(major => newestOf(version => version.startsWith(`${major}.`))),
+    ...newestOf(() => true)
+  ]
   return [...new Set(wanted)]
 }
 
@@ -57,12 +67,17 @@ export const fetchBun = (version: string): Promise<Fetched> => fetchProgram(bunP
 async function fetchProgram(name: string, version: string, program: string): Promise<Fetched> {
   const folder = join(cache, `${name.replace('/', '-')}-${version}`)
   const path = join(folder, program)
-  const isThere = await access(path).then(() => true, () => false)
+  const isThere = await access(path).then(
+    () => true,
+    () => false
+  )
   if (isThere) return { version, path }
   await mkdir(cache, { recursive: true })
   const directory = await mkdtemp(join(cache, 'fetching-'))
   try {
-    const [packed] = JSON.parse(await npm(['pack', '--json', '--pack-destination', directory, `${name}@${version}`])) as Array<{ filename: string }>
+    const [packed] = JSON.parse(
+      await npm(['pack', '--json', '--pack-destination', directory, `${name}@${version}`])
+    ) as Array<{ filename: string }>
     // What npm names and what it writes differ for scoped packages in some of its versions.
     const archive = join(directory, (packed?.filename ?? '').replace('@', '').replace('/', '-'))
     await run('tar', ['xzf', archive, '-C', directory, 'package/bin', 'package/package.json'])

@@ -41,7 +41,11 @@ function onPath(directory: string, name: string, program: string): string {
 
 /** What a Node that is too old is told, in place of a page of a parser's complaints. */
 async function refusal({ server }: Bundles, { path, version }: Fetched): Promise<Outcomes> {
-  const { code, stdout, stderr } = await runOnce({ command: [path, join(server, 'bin/svc.js'), 'serve'], cwd: tmpdir(), env: {} })
+  const { code, stdout, stderr } = await runOnce({
+    command: [path, join(server, 'bin/svc.js'), 'serve'],
+    cwd: tmpdir(),
+    env: {}
+  })
   const isRight = code === 1 && stdout === '' && stderr === `svc needs Node.js 18 or newer: this is v${version}\n`
   return { refuses: isRight ? null : `exit code ${code}, ${JSON.stringify(stdout + stderr)}` }
 }
@@ -53,7 +57,8 @@ async function rows(directory: string, bundles: Bundles, show: (row: Row) => voi
   show({ what: `Node ${old?.version}`, outcomes: await refusal(bundles, old as Fetched) })
   const inBun = { runs: 'bun', version: bun.version, noTerminal: noTerminalInBun } as const
   const subjects: Array<[what: string, subject: Subject]> = [first, ...supported].map(({ version, path }) => [
-    `Node ${version}`, { program: path, runs: 'node', version }
+    `Node ${version}`,
+    { program: path, runs: 'node', version }
   ])
   const [node] = supported.slice(-1) as [Fetched]
   const [withBun, withNode] = [onPath(directory, 'bun', bun.path), onPath(directory, 'node', node.path)]
@@ -61,7 +66,10 @@ async function rows(directory: string, bundles: Bundles, show: (row: Row) => voi
     [`Bun ${bun.version}`, { program: bun.path, ...inBun }],
     ['--runtime bun', { program: node.path, path: [withBun], serveWords: ['--runtime', 'bun'], ...inBun }],
     ['auto beside Bun', { program: node.path, path: [withBun], runs: 'node', version: node.version }],
-    ['Bun --runtime node', { program: bun.path, path: [withNode], serveWords: ['--runtime', 'node'], runs: 'node', version: node.version }]
+    [
+      'Bun --runtime node',
+      { program: bun.path, path: [withNode], serveWords: ['--runtime', 'node'], runs: 'node', version: node.version }
+    ]
   )
   for (const [what, subject] of subjects) show({ what, outcomes: await walk(bundles, subject) })
 }
@@ -82,7 +90,10 @@ function show({ what, outcomes }: Row): void {
 
 try {
   const [whole, client] = (await makeBundles(join(directory, 'made'))).map(({ path }) => path) as [string, string]
-  const bundles = { server: unpack(whole, join(directory, 'svc')), client: unpack(client, join(directory, 'svc-client')) }
+  const bundles = {
+    server: unpack(whole, join(directory, 'svc')),
+    client: unpack(client, join(directory, 'svc-client'))
+  }
   await rows(directory, bundles, show)
 } catch (error) {
   seen.fail++

@@ -34,7 +34,21 @@ export type Outcomes = Record<string, string | null>
 /** Above what a loaded machine takes for any of the steps. */
 const stepMs = 40_000
 
-export const steps = ['names', 'start', 'doctor', 'push', 'output', 'tail', 'search', 'terminal', 'rollback', 'export', 'cancel', 'stop', 'again'] as const
+export const steps = [
+  'names',
+  'start',
+  'doctor',
+  'push',
+  'output',
+  'tail',
+  'search',
+  'terminal',
+  'rollback',
+  'export',
+  'cancel',
+  'stop',
+  'again'
+] as const
 type Step = (typeof steps)[number]
 
 /** The same walk for every runtime: everything is done by it, and only looked at from here. */
@@ -44,7 +58,10 @@ export async function walk(bundles: Bundles, subject: Subject): Promise<Outcomes
   const stage = createStage(bundles, subject, directory)
   try {
     for (const step of steps) {
-      outcomes[step] = await within(stage[step]).then(() => null, (error: unknown) => sentenceOf(error))
+      outcomes[step] = await within(stage[step]).then(
+        () => null,
+        (error: unknown) => sentenceOf(error)
+      )
       // Nothing else can be told of a server that is not there.
       if (step === 'start' && outcomes[step] !== null) break
     }
@@ -56,7 +73,11 @@ export async function walk(bundles: Bundles, subject: Subject): Promise<Outcomes
   return outcomes
 }
 
-function createStage({ server, client: clientBundle }: Bundles, subject: Subject, directory: string): Record<Step, () => Promise<void>> & { end(): void } {
+function createStage(
+  { server, client: clientBundle }: Bundles,
+  subject: Subject,
+  directory: string
+): Record<Step, () => Promise<void>> & { end(): void } {
   const { program, runs, version, noTerminal, serveWords = [], path = [] } = subject
   const env = {
     PATH: [...path, process.env['PATH'] ?? ''].join(delimiter),
@@ -93,7 +114,8 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
   const begin = (text: string, onBegun: () => unknown): Promise<Said> => {
     writeFileSync(join(site, 'index.html'), text)
     // A rollback runs it too, and need not wait.
-    const script = 'echo begun; until [ -e go -o $SVC_DEPLOY_MODE = rollback ]; do sleep 0.1; done; rm -f go; echo deployed'
+    const script =
+      'echo begun; until [ -e go -o $SVC_DEPLOY_MODE = rollback ]; do sleep 0.1; done; rm -f go; echo deployed'
     const words = ['push', '--project', project.id, '--post', script]
     let hasBegun = false
     return runOnce(invoke(words, { SVC_DEPLOY_TOKEN: project.token }), stdout => {
@@ -113,7 +135,11 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
       const wanted = namesOfNode(join(server, 'dist/lib'))
       const script = `const wanted = ${JSON.stringify(wanted)}
         Promise.all(wanted.map(async ([from, name]) => name in (await import(from)) ? [] : [name + ' of ' + from])).then(all => console.log(all.flat().join(', ')))`
-      equal((await runOnce({ command: [program, '-e', script], cwd: directory, env })).stdout, '\n', 'names that are imported and not there')
+      equal(
+        (await runOnce({ command: [program, '-e', script], cwd: directory, env })).stdout,
+        '\n',
+        'names that are imported and not there'
+      )
     },
 
     async start() {
@@ -124,7 +150,10 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
       equal((await client().get('/')).status, 200, 'the panel')
       mkdirSync(site)
       // Large enough to be compressed in pieces, beside one that is not compressed at all.
-      writeFileSync(join(site, 'data.json'), JSON.stringify(Array.from({ length: 20_000 }, (_, at) => ({ at, token: adminToken.length }))))
+      writeFileSync(
+        join(site, 'data.json'),
+        JSON.stringify(Array.from({ length: 20_000 }, (_, at) => ({ at, token: adminToken.length })))
+      )
       writeFileSync(join(site, 'picture.png'), Buffer.alloc(300_000, 'png'))
       project = (await client().post('/api/projects', { name: 'Walk', deployPath: target })).body.project
     },
@@ -132,8 +161,9 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
     async doctor() {
       const { stdout } = await svc(['doctor', '--json'], { SVC_TOKEN: running().adminToken })
       const { findings } = JSON.parse(stdout) as { findings: Array<{ check: string; result: string; detail: string }> }
-      const of = (check: string): { result?: string; detail?: string } => findings.find(finding => finding.check === check) ?? {}
-      matches(String(of('Server\'s runtime').detail), new RegExp(`${runs} v${version}`, 'i'))
+      const of = (check: string): { result?: string; detail?: string } =>
+        findings.find(finding => finding.check === check) ?? {}
+      matches(String(of("Server's runtime").detail), new RegExp(`${runs} v${version}`, 'i'))
       const terminal = of('Terminal')
       equal(terminal.result, noTerminal === undefined ? 'pass' : 'warning', 'what doctor says of the terminal')
       if (noTerminal !== undefined) matches(String(terminal.detail), noTerminal)
@@ -179,7 +209,11 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
       equal(body.available, noTerminal === undefined, `whether there is a terminal (${body.reason})`)
       if (noTerminal !== undefined) {
         matches(body.reason, noTerminal)
-        equal((await client().get('/api/terminal/ws', { upgrade: 'websocket', connection: 'Upgrade' })).status, 501, 'the answer to who wants one')
+        equal(
+          (await client().get('/api/terminal/ws', { upgrade: 'websocket', connection: 'Upgrade' })).status,
+          501,
+          'the answer to who wants one'
+        )
         return
       }
       const terminal = await openTerminal({ url: running().url, client: client() })
@@ -214,14 +248,21 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
     async stop() {
       const ended = served
       equal(await ended?.stop(), 0, 'the exit code after SIGTERM')
-      const complaints = ended?.complained().split('\n').filter(line => !line.startsWith('Stopping: ') && !noTerminal?.test(line))
+      const complaints = ended
+        ?.complained()
+        .split('\n')
+        .filter(line => !line.startsWith('Stopping: ') && !noTerminal?.test(line))
       equal(complaints, [''], 'what was said on stderr, deprecations included')
     },
 
     async again() {
       const { stop } = await start()
       const records = (await client().get(`/api/logs?projectId=${project.id}`)).body as Array<{ status: string }>
-      equal(records.map(({ status }) => status), ['failed', 'success', 'success', 'success'], 'the records of before')
+      equal(
+        records.map(({ status }) => status),
+        ['failed', 'success', 'success', 'success'],
+        'the records of before'
+      )
       matches((await push('three')).stdout, /deployed\n/)
       isServed('three')
       equal(await stop(), 0, 'the exit code after SIGTERM')
@@ -235,15 +276,22 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
 function namesOfNode(directory: string): Array<[from: string, name: string]> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.js'))
   return files.flatMap(path => {
-    const imports = readFileSync(join(directory, path), 'utf8').matchAll(/^import \{([^}]*)\} from ['"](node:[^'"]+)['"]/gm)
+    const imports = readFileSync(join(directory, path), 'utf8').matchAll(
+      /^import \{([^}]*)\} from ['"](node:[^'"]+)['"]/gm
+    )
     return [...imports].flatMap(([, names, from]) =>
-      (names as string).split(',').map((name): [string, string] => [from as string, name.trim().split(' as ')[0] as string]))
+      (names as string)
+        .split(',')
+        .map((name): [string, string] => [from as string, name.trim().split(' as ')[0] as string])
+    )
   })
 }
 
 async function within(work: () => Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error(`nothing came in ${stepMs / 1000} s`)), stepMs)))
+  const late = new Promise<never>(
+    (_, reject) => (timer = setTimeout(() => reject(new Error(`nothing came in ${stepMs / 1000} s`)), stepMs))
+  )
   await Promise.race([work(), late]).finally(() => clearTimeout(timer))
 }
 
@@ -257,5 +305,8 @@ function matches(text: string, pattern: RegExp): void {
 }
 
 function sentenceOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).trim().replace(/\s*\n\s*/g, ' · ').slice(0, 600)
+  return (error instanceof Error ? error.message : String(error))
+    .trim()
+    .replace(/\s*\n\s*/g, ' · ')
+    .slice(0, 600)
 }

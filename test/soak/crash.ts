@@ -16,9 +16,13 @@ const lanes = Number(process.env['CRASH_LANES'] ?? 2)
 const diskMegabytes = Number(process.env['CRASH_DISK_MB'] ?? 0) || null
 const skip = process.platform !== 'linux' && 'processes are found in /proc'
 t.setTimeout(0)
-t.test(`a crash run of ${Number.isFinite(kills) ? `${kills} kills` : `${seconds} seconds`}`, { skip, timeout: 0 }, async t => {
-  const report = await soakCrash({ seconds, seed, kills, lanes, diskMegabytes, say: line => t.comment(line) })
-  for (const line of linesOf(report, seed)) t.comment(line)
-  t.ok(report.kills > 0, `${report.kills} kills`)
-  checkReport(t, report)
-})
+t.test(
+  `a crash run of ${Number.isFinite(kills) ? `${kills} kills` : `${seconds} seconds`}`,
+  { skip, timeout: 0 },
+  async t => {
+    const report = await soakCrash({ seconds, seed, kills, lanes, diskMegabytes, say: line => t.comment(line) })
+    for (const line of linesOf(report, seed)) t.comment(line)
+    t.ok(report.kills > 0, `${report.kills} kills`)
+    checkReport(t, report)
+  }
+)

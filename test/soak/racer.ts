@@ -1,25 +1,37 @@
 /*
  * A user who owns the targets races against svc, which runs as root: `node racer.js [seconds] [seed]`.
  *
- * Two processes of user 65534 rename, replace and link every name that they see in a target: its directories, its files,
- * `.svc-staging-*`, and the target itself. What they plant are links to decoys outside, directories with such links in
- * them, and pipes. Meanwhile archives are extracted, some are cancelled, some processes are killed and their targets
- * recovered; targets are listed, read, packed and measured. In the end every decoy must be as it was: its bytes, mode,
- * owner, inode and time. Nothing of a decoy's contents may be seen through a target, and nothing may be blocked.
+ * Two processes of user 65534 rename, replace and link every name that they see in a target: its directories, its
+ * files, `.svc-staging-*`, and the target itself. What they plant are links to decoys outside, directories with such
+ * links in them, and pipes. Meanwhile archives are extracted, some are cancelled, some processes are killed and their
+ * targets recovered; targets are listed, read, packed and measured. In the end every decoy must be as it was: its
+ * bytes, mode, owner, inode and time. Nothing of a decoy's contents may be seen through a target, and nothing may be
+ * blocked.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inflateRawSync } from 'node:zlib'
 import { Refusal } from '../../lib/base/refusal.js'
-import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
-import { createExecutors } from '../../lib/deploy/executors.js'
-import { measureTree } from '../../lib/target/tree-size.js'
-import { listDirectory, openFile, readPreview } from '../../lib/target/browse.js'
-import { ensureTarget } from '../../lib/target/guard.js'
+import { extractArchive, recoverTargets } from '../../lib/install/unpack/extract.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { measureTree } from '../../lib/install/tree-size.js'
+import { listDirectory, openFile, readPreview } from '../../lib/install/browse.js'
+import { ensureTarget } from '../../lib/install/guard.js'
 import { packTarget, writeToFile } from '../../lib/transfer/pack-target.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 import { createRandom, type Random } from '../support/random.js'
@@ -51,7 +63,13 @@ function prepare(): Stage {
   const base = mkdtempSync(join(realpathSync(tmpdir()), 'svc-racer-'))
   chmodSync(base, 0o755)
   const at = (name: string): string => join(base, name)
-  const stage = { base, theirs: at('theirs'), decoys: at('decoys'), home: at('home'), deployments: at('home/deployments') }
+  const stage = {
+    base,
+    theirs: at('theirs'),
+    decoys: at('decoys'),
+    home: at('home'),
+    deployments: at('home/deployments')
+  }
   mkdirSync(stage.theirs)
   chownSync(stage.theirs, racingUser, racingUser)
   mkdirSync(stage.deployments, { recursive: true, mode: 0o700 })
@@ -76,12 +94,19 @@ function writeArchives({ home }: Stage, random: Random): string[] {
   return Array.from({ length: 6 }, (_, at) => {
     const entries: EntryPlan[] = []
     for (const folder of ['', ...folders]) {
-      if (folder !== '' && random.below(4) === 0) entries.push({ name: `${folder}/`, mode: 0o040000 | random.oneOf([0o755, 0o777, 0o750]) })
+      if (folder !== '' && random.below(4) === 0)
+        entries.push({ name: `${folder}/`, mode: 0o040000 | random.oneOf([0o755, 0o777, 0o750]) })
       for (const name of names) {
-        if (random.below(3) > 0) entries.push({ name: join(folder, name), data: random.oneOf(['same', `content ${at}`]), mode: random.oneOf([0o100644, 0o100666]) })
+        if (random.below(3) > 0)
+          entries.push({
+            name: join(folder, name),
+            data: random.oneOf(['same', `content ${at}`]),
+            mode: random.oneOf([0o100644, 0o100666])
+          })
       }
     }
-    for (let i = 0; i < 40; i++) entries.push({ name: `many${at % 2}/d${i % 8}/f${i}`, data: 'many '.repeat(50), method: 8 })
+    for (let i = 0; i < 40; i++)
+      entries.push({ name: `many${at % 2}/d${i % 8}/f${i}`, data: 'many '.repeat(50), method: 8 })
     const path = join(home, `archive${at}.zip`)
     writeFileSync(path, makeZip(entries))
     return path
@@ -94,11 +119,18 @@ const limits = { maxEntries: 10_000, maxExtractedBytes: 1e9 }
 async function extractOnce([archivePath, target, deployId, home]: [string, string, string, string]): Promise<void> {
   await ensureTarget(target, { home })
   await extractArchive(createExecutors(), {
-    archivePath, target, deployId, home: { deployments: join(home, 'deployments') }, limits, signal: new AbortController().signal
+    archivePath,
+    target,
+    deployId,
+    home: { deployments: join(home, 'deployments') },
+    limits,
+    signal: new AbortController().signal
   })
 }
 
-interface Counts { [what: string]: number }
+interface Counts {
+  [what: string]: number
+}
 
 async function main(): Promise<number> {
   if (process.geteuid?.() !== 0) {
@@ -124,10 +156,14 @@ async function main(): Promise<number> {
     }
   }
   const after = stateOf(stage)
-  const changes = [...before.filter(line => !after.includes(line)).map(line => `- ${line}`), ...after.filter(line => !before.includes(line)).map(line => `+ ${line}`)]
+  const changes = [
+    ...before.filter(line => !after.includes(line)).map(line => `- ${line}`),
+    ...after.filter(line => !before.includes(line)).map(line => `+ ${line}`)
+  ]
   const moves = readFileSync(join(stage.theirs, 'moves'), 'utf8').trim().split('\n').length * 1000
   console.log(`racer: ${seconds} s, seed ${seed}, about ${moves} moves of the racing user`)
-  for (const [what, count] of Object.entries(counts).sort((a, b) => b[1] - a[1])) console.log(`  ${String(count).padStart(7)}  ${what}`)
+  for (const [what, count] of Object.entries(counts).sort((a, b) => b[1] - a[1]))
+    console.log(`  ${String(count).padStart(7)}  ${what}`)
   console.log(`changes outside the targets: ${changes.length}`)
   for (const line of [...complaints, ...changes.slice(0, 40)]) console.log(`  ${line}`)
   rmSync(stage.base, { recursive: true, force: true })
@@ -136,7 +172,9 @@ async function main(): Promise<number> {
 
 function startRacer({ theirs, decoys }: Stage, seed: number): ChildProcess {
   return spawn(process.execPath, [program, 'race', theirs, decoys, String(seed)], {
-    stdio: ['ignore', 'inherit', 'inherit'], cwd: '/', env: { NODE_V8_COVERAGE: '' }
+    stdio: ['ignore', 'inherit', 'inherit'],
+    cwd: '/',
+    env: { NODE_V8_COVERAGE: '' }
   })
 }
 
@@ -145,7 +183,9 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
   const archives = writeArchives(stage, random)
   const threads = createExecutors()
   const complaints: string[] = []
-  const count = (what: string): void => { counts[what] = (counts[what] ?? 0) + 1 }
+  const count = (what: string): void => {
+    counts[what] = (counts[what] ?? 0) + 1
+  }
   const deadline = Date.now() + seconds * 1000
   let target = ''
 
@@ -155,7 +195,7 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
       await work()
       count(`${what}: done`)
     } catch (error) {
-      // Where files are meant in the message, only what is said of them counts.
+      // Messages differ in their file names; count them without.
       count(`${what}: ${error instanceof Refusal ? error.code : String(error).replace(/["'/][^ ]*/g, '…')}`)
     } finally {
       clearTimeout(watch)
@@ -210,7 +250,9 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
     await attempt('measuring', () => measureTree(target, { maxEntries: 20_000, deadlineMs: performance.now() + 2000 }))
     const path = join(home, `packed${round}.zip`)
     await attempt('packing', async () => {
-      const { note } = await packTarget({ target, ignore: [], ignoreBuiltin: false }, sources => writeToFile(path, sources, undefined))
+      const { note } = await packTarget({ target, ignore: [], ignoreBuiltin: false }, sources =>
+        writeToFile(path, sources, undefined)
+      )
       if (note !== null) count('packing: with a note')
     })
     if (holdsSecret(path)) complaints.push('a package contains a decoy')
@@ -227,10 +269,18 @@ function holdsSecret(path: string): boolean {
     return false
   }
   if (bytes.includes(secret)) return true
-  for (let at = bytes.indexOf('PK\x03\x04', 0, 'latin1'); at !== -1; at = bytes.indexOf('PK\x03\x04', at + 4, 'latin1')) {
+  for (
+    let at = bytes.indexOf('PK\x03\x04', 0, 'latin1');
+    at !== -1;
+    at = bytes.indexOf('PK\x03\x04', at + 4, 'latin1')
+  ) {
     const start = at + 30 + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28)
     try {
-      if (bytes.readUInt16LE(at + 8) === 8 && inflateRawSync(bytes.subarray(start), { finishFlush: 2 }).includes(secret)) return true
+      if (
+        bytes.readUInt16LE(at + 8) === 8 &&
+        inflateRawSync(bytes.subarray(start), { finishFlush: 2 }).includes(secret)
+      )
+        return true
     } catch {
       // What follows the entry is no part of it.
     }

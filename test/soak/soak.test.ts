@@ -11,4 +11,5 @@ const cases: Array<[what: string, lines: string[], code: number | null, pass: nu
   ['one that failed', ['12 moves'], 1, 0, 1],
   ['one that was killed', [], null, 0, 1]
 ]
-for (const [what, lines, code, pass, fail] of cases) t.test(`checks of a soak: ${what}`, async t => t.same(countChecks(lines, code), { pass, fail }))
+for (const [what, lines, code, pass, fail] of cases)
+  t.test(`checks of a soak: ${what}`, async t => t.same(countChecks(lines, code), { pass, fail }))

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
 import type { Disk } from '../../lib/store/disk.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { writeSetting } from '../../lib/store/tables/settings.js'
 import { onDisk } from './stage.js'
 import { until } from '../support/until.js'
 
-t.test('a checkpoint folds every write into svc.db, and the redo log begins anew', async t => {
+t.test('writes everything to svc.db in a checkpoint and starts a new redo log', async t => {
   const directory = t.testdir()
   const store = await openStore({ directory })
   t.teardown(() => store.close())
@@ -23,13 +23,13 @@ t.test('a checkpoint folds every write into svc.db, and the redo log begins anew
   t.equal(lines, 1)
 })
 
-t.test('writes go on while svc.db is written, and none of them is lost when the redo log is exchanged', async t => {
+t.test('loses no write that arrives while a checkpoint is written', async t => {
   const directory = t.testdir()
   let during = 0
   const slow: Disk = {
     ...realDisk,
     async rename(from, to) {
-      // svc.db is on its way: some writes are made durable now, and some are waiting when the log is exchanged.
+      // svc.db is being written: some writes become durable now, and some are waiting when the log is replaced.
       if (to.endsWith('svc.db') && during === 0) {
         for (; during < 5; during++) await store.write(tx => writeSetting(tx, `during${during}`, 'x'))
         void store.write(tx => writeSetting(tx, 'waiting', 'x'))
@@ -46,22 +46,31 @@ t.test('writes go on while svc.db is written, and none of them is lost when the 
   await store.write(tx => writeSetting(tx, 'after', 'x'))
   const { settings, held } = await onDisk(directory)
   t.equal(held, 1)
-  t.same(Object.keys(settings).sort(), ['after', 'before', 'during0', 'during1', 'during2', 'during3', 'during4', 'waiting'])
+  t.same(Object.keys(settings).sort(), [
+    'after',
+    'before',
+    'during0',
+    'during1',
+    'during2',
+    'during3',
+    'during4',
+    'waiting'
+  ])
 })
 
-t.test('a long redo log is folded in by itself', async t => {
+t.test('begins a checkpoint when the redo log is long', async t => {
   const directory = t.testdir()
   const store = await openStore({ directory, foldBytes: 20_000 })
   t.teardown(() => store.close())
   for (let n = 0; n < 50; n++) await store.write(tx => writeSetting(tx, 'k', String(n).repeat(1000)))
-  // The redo log is begun anew a moment after svc.db.
+  // The new redo log is written a moment after svc.db.
   await until(async () => (await onDisk(directory)).lines < 50)
   const { held, lines, settings } = await onDisk(directory)
-  t.ok(held > 0 && lines < 50, `${held} are held, ${lines} are in the log`)
+  t.ok(held > 0 && lines < 50, `${held} are in svc.db, ${lines} are in the log`)
   t.equal(settings['k'], '49'.repeat(1000))
 })
 
-t.test('when no write comes for a while, the redo log is folded in', async t => {
+t.test('begins a checkpoint after a while without writes', async t => {
   const directory = t.testdir()
   const store = await openStore({ directory, idleMs: 30 })
   t.teardown(() => store.close())
@@ -70,7 +79,7 @@ t.test('when no write comes for a while, the redo log is folded in', async t => 
   t.match(await onDisk(directory), { held: 1, lines: 0 })
 })
 
-t.test('a start folds what a kill left in the redo log, and writes nothing where there is nothing', async t => {
+t.test('writes a checkpoint at the start after a kill, and none if the redo log is empty', async t => {
   const directory = t.testdir()
   const killed = await openStore({ directory })
   await killed.write(tx => writeSetting(tx, 'a', '1'))
@@ -90,20 +99,21 @@ t.test('a start folds what a kill left in the redo log, and writes nothing where
   )
 })
 
-t.test('a checkpoint in the background that fails is told, and tried again later', async t => {
+t.test('warns about a failed checkpoint in the background and retries later', async t => {
   const directory = t.testdir()
   const warnings: string[] = []
   let isFull = false
   const disk: Disk = {
     ...realDisk,
-    create: path => (isFull ? Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) : realDisk.create(path))
+    create: path =>
+      isFull ? Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) : realDisk.create(path)
   }
   const store = await openStore({ directory, disk, foldBytes: 5000, warn: sentence => warnings.push(sentence) })
   t.teardown(() => store.close())
   isFull = true
   for (let n = 0; n < 20; n++) await store.write(tx => writeSetting(tx, 'k', String(n).repeat(1000)))
   await until(() => warnings.length > 0)
-  t.match(warnings[0], /could not write ".*svc\.db" anew/)
+  t.match(warnings[0], /Cannot write a checkpoint to ".*svc\.db"/)
   t.equal(store.state().ok, true)
   isFull = false
   for (let n = 0; n < 20; n++) await store.write(tx => writeSetting(tx, 'k', String(n).repeat(1000)))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
 
-t.test('a created file is for its owner only, and takes the place of one that is there', async t => {
+t.test('creates a file for its owner only, replacing an existing one', async t => {
   const path = join(t.testdir({ file: 'old and longer' }), 'file')
   chmodSync(path, 0o644)
   const file = await realDisk.create(path)
@@ -14,7 +14,7 @@ t.test('a created file is for its owner only, and takes the place of one that is
   if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
 })
 
-t.test('a file is written and read by position, whatever the size, and cut', async t => {
+t.test('writes, reads and truncates a file by position, whatever the size', async t => {
   const path = join(t.testdir(), 'file')
   const file = await realDisk.create(path)
   t.teardown(() => file.close())
@@ -23,21 +23,22 @@ t.test('a file is written and read by position, whatever the size, and cut', asy
   await file.write(Buffer.from('0123456789'), 0)
   t.ok(Buffer.concat([Buffer.from('0123456789'), large]).equals(readFileSync(path)))
   t.equal(Buffer.from(await file.read(8, 4)).toString(), '89ab')
-  t.equal((await file.read(300_000, 100)).length, 10, 'what is not there is not given')
+  t.equal((await file.read(300_000, 100)).length, 10, 'only existing bytes are returned')
   await file.truncate(5)
   t.equal(readFileSync(path, 'utf8'), '01234')
 })
 
-t.test('a file is read in pieces, the last one with what is left', async t => {
+t.test('reads a file in pieces, the last one shorter', async t => {
   const path = join(t.testdir({ file: '0123456789', empty: '' }), 'file')
-  const read = (pieceBytes: number) => realDisk.readPieces(path, pieceBytes)?.map(piece => Buffer.from(piece).toString())
+  const read = (pieceBytes: number) =>
+    realDisk.readPieces(path, pieceBytes)?.map(piece => Buffer.from(piece).toString())
   t.same(read(4), ['0123', '4567', '89'])
   t.same(read(5), ['01234', '56789'])
   t.same(read(100), ['0123456789'])
   t.same(realDisk.readPieces(join(path, '../empty'), 4), [])
 })
 
-t.test('a file is the same if it is read by threads, be it small, large or empty', async t => {
+t.test('reads the same contents by threads for small, large and empty files', async t => {
   const large = Buffer.alloc(9 * 1024 * 1024 + 5)
   for (let at = 0; at < large.length; at += 4096) large.writeUInt32LE(at, at)
   const directory = t.testdir({ small: '0123456789', large, empty: '', folder: {} })
@@ -46,14 +47,17 @@ t.test('a file is the same if it is read by threads, be it small, large or empty
     for (const pieceBytes of [1_000_000, 4 * 1024 * 1024]) {
       const [loaded, read] = [await realDisk.loadPieces(path, pieceBytes), realDisk.readPieces(path, pieceBytes)]
       t.equal(loaded?.length, read?.length, name)
-      t.ok(loaded === null || loaded.every((piece, index) => Buffer.compare(piece, read?.[index] as Uint8Array) === 0), name)
+      t.ok(
+        loaded === null || loaded.every((piece, index) => Buffer.compare(piece, read?.[index] as Uint8Array) === 0),
+        name
+      )
       t.equal(new Set(loaded?.map(piece => piece.buffer)).size, loaded?.length ?? 0, 'each piece has its own memory')
     }
   }
   await t.rejects(realDisk.loadPieces(join(directory, 'folder'), 4), { code: 'EISDIR' })
 })
 
-t.test('what is not there is null, and what cannot be read throws', async t => {
+t.test('returns null for a missing file and throws for an unreadable one', async t => {
   const directory = t.testdir({ folder: {} })
   t.equal(realDisk.read(join(directory, 'none')), null)
   t.equal(realDisk.readPieces(join(directory, 'none'), 4), null)
@@ -63,7 +67,7 @@ t.test('what is not there is null, and what cannot be read throws', async t => {
   await t.rejects(realDisk.open(join(directory, 'none')), { code: 'ENOENT' })
 })
 
-t.test('removing what is not there is no failure; renaming replaces', async t => {
+t.test('ignores a missing file when removing, and replaces a file when renaming', async t => {
   const directory = t.testdir({ a: 'a', b: 'b' })
   await realDisk.remove(join(directory, 'none'))
   await realDisk.rename(join(directory, 'a'), join(directory, 'b'))

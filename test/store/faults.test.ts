@@ -1,15 +1,16 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import type { Store } from '../../lib/store/database.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 import { createFaultyDisk } from './stage.js'
 import type { FaultyDisk } from './stage.js'
+import { repetitions } from '../support/thorough.js'
 
 /**
- * The disk fails at the 1st, 2nd, … n-th step of an operation, until the operation succeeds. Every time: what was
- * acknowledged is there, what was refused is not, now and after the store is opened again.
+ * The disk fails at the 1st, 2nd, … n-th step of an operation, until the operation succeeds. Each time, the
+ * acknowledged writes exist and the refused ones do not, now and after the store is opened again.
  */
 const most = 60
 
@@ -19,10 +20,12 @@ interface Seen {
 }
 
 async function writeOne(store: Store, key: string, seen: Seen): Promise<void> {
-  await store.write(tx => writeSetting(tx, key, 'x')).then(
-    () => seen.acknowledged.push(key),
-    () => seen.refused.push(key)
-  )
+  await store
+    .write(tx => writeSetting(tx, key, 'x'))
+    .then(
+      () => seen.acknowledged.push(key),
+      () => seen.refused.push(key)
+    )
 }
 
 function check(t: Test, settings: Record<string, string>, seen: Seen, when: string): void {
@@ -63,7 +66,7 @@ const operations: Operation[] = [
     }
   },
   {
-    what: 'a checkpoint, with a write before and one meanwhile',
+    what: 'a checkpoint, with a write before it and one during it',
     async run(store, _disk, seen) {
       const before = writeOne(store, 'b', seen)
       const checkpoint = store.checkpoint().catch(() => {})
@@ -72,11 +75,14 @@ const operations: Operation[] = [
   }
 ]
 
+/** Between the steps that fail. */
+const stride = repetitions(4, 1)
+
 for (const fault of faults) {
   for (const { what, run } of operations) {
-    const how = `${fault.code}${fault.once ? '' : ' from then on'}, ${fault.share * 100} % of the bytes written`
-    t.test(`${what}, while the disk fails at each step in turn (${how})`, async t => {
-      for (let step = 1; step <= most; step++) {
+    const how = `${fault.code}${fault.once ? '' : ' at every later step'}, ${fault.share * 100} % of the bytes written`
+    t.test(`keeps acknowledged writes if the disk fails at each step of ${what} (${how})`, async t => {
+      for (let step = 1; step <= most; step += stride) {
         const directory = t.testdir()
         const disk = createFaultyDisk(realDisk)
         const store = await openStore({ directory, disk })
@@ -91,7 +97,7 @@ for (const fault of faults) {
         t.equal(seen.acknowledged.includes('z'), true, `step ${step}: the next write succeeds`)
         t.equal(store.state().ok, true, `step ${step}: and the state is good again`)
         check(t, readSettings(store), seen, `step ${step}: in memory`)
-        // As after a kill: a second store reads what is on the disk, and the first one is never closed before.
+        // Like a start after a kill: a second store reads the disk, and the first one is not closed before.
         const again = await openStore({ directory })
         check(t, readSettings(again), seen, `step ${step}: opened again`)
         await again.close()
@@ -103,8 +109,8 @@ for (const fault of faults) {
   }
 }
 
-t.test('opening a store for the first time, while the disk fails at each step in turn', async t => {
-  for (let step = 1; step <= most; step++) {
+t.test('opens a new store if the disk fails at each step', async t => {
+  for (let step = 1; step <= most; step += stride) {
     const directory = t.testdir()
     const disk = Object.assign(createFaultyDisk(realDisk), { failAt: step })
     const opened = await openStore({ directory, disk }).catch(() => null)

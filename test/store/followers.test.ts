@@ -1,10 +1,11 @@
 import t from 'tap'
 import { createFollowers } from '../../lib/store/followers.js'
 
-t.test('each who follows is told of the rows of its table, once', async t => {
+t.test('reports the written rows of a table once to each follower', async t => {
   const followers = createFollowers(() => false)
   const [one, other, elsewhere] = [followers.follow('a'), followers.follow('a'), followers.follow('b')]
-  for (const followed of [one, other, elsewhere]) t.equal(followed.take(), null, 'nothing is known before the first call')
+  for (const followed of [one, other, elsewhere])
+    t.equal(followed.take(), null, 'anything may have changed before the first call')
   followers.touch('a', 1)
   followers.touch('a', 1)
   followers.touch('a', 2)
@@ -18,7 +19,7 @@ t.test('each who follows is told of the rows of its table, once', async t => {
   one.stop()
   followers.touch('a', 5)
   t.same(one.take(), new Set())
-  t.same(other.take(), new Set([5]), 'the other goes on')
+  t.same(other.take(), new Set([5]), 'the other follower continues')
 })
 
 t.test('within a write, and on the first call after it, any row may have changed', async t => {
@@ -34,7 +35,7 @@ t.test('within a write, and on the first call after it, any row may have changed
   t.same(followed.take(), new Set())
 })
 
-t.test('many rows, or all, are told as any', async t => {
+t.test('reports null for many rows or all rows', async t => {
   const followers = createFollowers(() => false)
   const followed = followers.follow('a')
   followed.take()

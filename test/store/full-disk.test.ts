@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Refusal } from '../../lib/base/refusal.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 import { onDisk } from './stage.js'
 
 const sizeKiB = 4096
 
-/** A small disk of its own, or the reason why there is none. */
+/** Returns a small disk, or the reason why there is none. */
 function mountSmallDisk(): { directory: string; unmount(): void } | string {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can mount a small disk'
   const directory = mkdtempSync(join(tmpdir(), 'svc-full-'))
@@ -31,32 +31,42 @@ function mountSmallDisk(): { directory: string; unmount(): void } | string {
 
 const disk = mountSmallDisk()
 
-t.test('on a disk that is really full, writes are refused, what was acknowledged stays, and space makes it well', { skip: typeof disk === 'string' && disk }, async t => {
-  if (typeof disk === 'string') return
-  t.teardown(() => disk.unmount())
-  const { directory } = disk
-  const store = await openStore({ directory })
-  const ballast = join(directory, 'ballast')
-  writeFileSync(ballast, Buffer.alloc(1024 * 1024))
-  const acknowledged: string[] = []
-  let refusal: Refusal | undefined
-  for (let n = 0; n < 200 && refusal === undefined; n++) {
-    await store.write(tx => writeSetting(tx, `k${n}`, 'x'.repeat(100_000))).then(
-      () => acknowledged.push(`k${n}`),
-      error => (refusal = error)
+t.test(
+  'refuses writes on a really full disk, keeps acknowledged ones, and recovers when there is space',
+  { skip: typeof disk === 'string' && disk },
+  async t => {
+    if (typeof disk === 'string') return
+    t.teardown(() => disk.unmount())
+    const { directory } = disk
+    const store = await openStore({ directory })
+    const ballast = join(directory, 'ballast')
+    writeFileSync(ballast, Buffer.alloc(1024 * 1024))
+    const acknowledged: string[] = []
+    let refusal: Refusal | undefined
+    for (let n = 0; n < 200 && refusal === undefined; n++) {
+      await store
+        .write(tx => writeSetting(tx, `k${n}`, 'x'.repeat(100_000)))
+        .then(
+          () => acknowledged.push(`k${n}`),
+          error => (refusal = error)
+        )
+    }
+    t.ok(acknowledged.length > 5, `${acknowledged.length} writes went through`)
+    t.match(refusal, { name: 'Refusal', code: 'disk_full' })
+    t.match(store.state(), { ok: false, error: 'no space left on device' })
+    t.same(Object.keys(readSettings(store)).sort(), [...acknowledged].sort(), 'memory contains the acknowledged writes')
+    t.same(
+      Object.keys((await onDisk(directory)).settings).sort(),
+      [...acknowledged].sort(),
+      'the disk contains them too'
     )
-  }
-  t.ok(acknowledged.length > 5, `${acknowledged.length} writes went through`)
-  t.match(refusal, { name: 'Refusal', code: 'disk_full' })
-  t.match(store.state(), { ok: false, error: 'the disk is full' })
-  t.same(Object.keys(readSettings(store)).sort(), [...acknowledged].sort(), 'memory holds what was acknowledged')
-  t.same(Object.keys((await onDisk(directory)).settings).sort(), [...acknowledged].sort(), 'the disk does too')
 
-  rmSync(ballast)
-  await store.write(tx => writeSetting(tx, 'after', 'x'))
-  t.equal(store.state().ok, true)
-  await store.close()
-  const again = await openStore({ directory })
-  t.same(Object.keys(readSettings(again)).sort(), [...acknowledged, 'after'].sort())
-  await again.close()
-})
+    rmSync(ballast)
+    await store.write(tx => writeSetting(tx, 'after', 'x'))
+    t.equal(store.state().ok, true)
+    await store.close()
+    const again = await openStore({ directory })
+    t.same(Object.keys(readSettings(again)).sort(), [...acknowledged, 'after'].sort())
+    await again.close()
+  }
+)

@@ -7,7 +7,7 @@ interface Line {
   transactions: string[]
 }
 
-/** A group commit over a disk that takes one turn of the event loop, and refuses lines that hold the text `bad`. */
+/** Returns a group commit whose disk takes one turn of the event loop and refuses lines that contain the text `bad`. */
 function aGroup(): { commits: GroupCommit; lines: Line[] } {
   const lines: Line[] = []
   const commits = createGroupCommit({
@@ -23,7 +23,7 @@ function aGroup(): { commits: GroupCommit; lines: Line[] } {
   return { commits, lines }
 }
 
-t.test('those who write in one tick share a line, and those who come while it is written share the next', async t => {
+t.test('writes one line for a tick, and one for all writes that arrive meanwhile', async t => {
   const { commits, lines } = aGroup()
   const first = [commits.push('a'), commits.push('b')]
   await Promise.resolve().then(() => {})
@@ -48,26 +48,32 @@ t.test('32 writers in a loop need little more than one line for 32 writes', asyn
   t.ok(lines.length <= 40, `${lines.length} lines`)
 })
 
-t.test('a line that fails refuses all that wait, and their numbers are given anew', async t => {
+t.test('refuses all waiting writes after a failed line and reuses their numbers', async t => {
   const { commits, lines } = aGroup()
   const outcomes = Promise.allSettled([commits.push('good'), new Promise(setImmediate).then(() => commits.push('bad'))])
   await commits.settled()
   const late = Promise.allSettled([commits.push('bad'), commits.push('behind it')])
-  t.same((await late).map(({ status }) => status), ['rejected', 'rejected'])
+  t.same(
+    (await late).map(({ status }) => status),
+    ['rejected', 'rejected']
+  )
   await outcomes
   t.equal(commits.executed, commits.durable)
   await commits.push('next')
   t.same(lines.at(-1), { first: commits.durable, transactions: ['next'] })
 })
 
-t.test('a long queue is cut into lines of bounded length', async t => {
+t.test('splits a long queue into lines of limited length', async t => {
   const { commits, lines } = aGroup()
   const text = 'x'.repeat(400_000)
   await Promise.all(Array.from({ length: 10 }, () => commits.push(text)))
-  t.same(lines.map(({ transactions }) => transactions.length), [3, 3, 3, 1])
+  t.same(
+    lines.map(({ transactions }) => transactions.length),
+    [3, 3, 3, 1]
+  )
 })
 
-t.test('settled waits for all that have run; between runs while no line is written', async t => {
+t.test('waits in settled for all executed writes, and runs between while no line is written', async t => {
   const { commits, lines } = aGroup()
   await commits.settled()
   void commits.push('a')
@@ -78,6 +84,9 @@ t.test('settled waits for all that have run; between runs while no line is writt
   await turn
   t.equal(lines.flatMap(({ transactions }) => transactions).length, 2)
   t.equal(seen.length, 1)
-  await t.rejects(commits.between(() => Promise.reject(new Error('no'))), /no/)
+  await t.rejects(
+    commits.between(() => Promise.reject(new Error('no'))),
+    /no/
+  )
   await commits.push('c')
 })

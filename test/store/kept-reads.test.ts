@@ -3,7 +3,7 @@ import { keepReads } from '../../lib/store/kept-reads.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 import { openStage } from '../support/store.js'
 
-t.test('a read is made once between two writes', async t => {
+t.test('reads once between two writes', async t => {
   const { store } = await openStage(t)
   let reads = 0
   const setting = keepReads(store, key => {

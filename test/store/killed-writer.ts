@@ -1,11 +1,11 @@
 import { writeSync } from 'node:fs'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { writeSetting } from '../../lib/store/tables/settings.js'
 
 /**
- * A program to be killed: writes to every store it is given, several writers at a time, and says `<store> <n>` on
- * stdout as soon as write n was acknowledged. Each write leaves two rows. Checkpoints come every few dozen writes; every
- * fourth store has large rows, so that its svc.db is written in several pieces.
+ * A program to be killed. It writes to every given store, with several writers at a time, and prints `<store> <n>` as
+ * soon as write n was acknowledged. Each write adds two rows. Checkpoints run every few dozen writes. Every fourth
+ * store has large rows, so that its svc.db is written in several pieces.
  */
 const writers = 3
 const rowBytes = 400
@@ -14,7 +14,7 @@ const largeTimes = 100
 async function writeForEver(directory: string, which: number): Promise<void> {
   const mostBytes = which % 4 === 0 ? rowBytes * largeTimes : rowBytes
   const store = await openStore({ directory, foldBytes: 30 * mostBytes })
-  let n = store.get<{ n: number }>("SELECT count(*) AS n FROM settings WHERE key <> 'last'")?.n ?? 0
+  let n = Number(store.get("SELECT count(*) AS n FROM settings WHERE key <> 'last'")?.['n'])
   const write = async () => {
     for (;;) {
       const mine = ++n

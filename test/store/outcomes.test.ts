@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import type { Store } from '../../lib/store/database.js'
 import { insertDeployment, updateDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
@@ -13,15 +13,29 @@ const at = '2026-01-01T00:00:00.000Z'
 const statuses = ['queued', 'running', 'success', 'failed'] as const
 const random = createRandom(11)
 
-/** What may stand in a record, in any combination. */
+/** The possible values of a record, in any combination. */
 function someFields(): Partial<DeploymentRow> {
   const postDeploy = random.oneOf(['running', 'success', 'failed', 'skipped'] as const)
   return {
     status: random.oneOf(statuses),
-    // Several of the same time, so that their order of arrival decides.
+    // Some have equal times, so that their order of arrival decides.
     startTime: `2026-01-01T00:00:0${random.below(10)}.000Z`,
-    steps: random.oneOf([[], [{ name: 'extract', status: 'failed', startedAt: at, endedAt: at }], [{ name: 'postDeploy', status: postDeploy, startedAt: at, endedAt: at }]]),
-    scripts: random.oneOf([[], [{ step: random.oneOf(['preDeploy', 'postDeploy'] as const), source: 'client', script: 'a "quoted" one', async: random.below(2) === 0 }]])
+    steps: random.oneOf([
+      [],
+      [{ name: 'extract', status: 'failed', startedAt: at, endedAt: at }],
+      [{ name: 'postDeploy', status: postDeploy, startedAt: at, endedAt: at }]
+    ]),
+    scripts: random.oneOf([
+      [],
+      [
+        {
+          step: random.oneOf(['preDeploy', 'postDeploy'] as const),
+          source: 'client',
+          script: 'a "quoted" one',
+          async: random.below(2) === 0
+        }
+      ]
+    ])
   }
 }
 
@@ -29,12 +43,15 @@ async function fill(store: Store, deployments: number): Promise<void> {
   await store.write(tx => {
     for (const id of ['a', 'b', 'c', 'd', 'e']) insertProject(tx, aProject({ id, token: id, deployPath: `/srv/${id}` }))
     for (let n = 0; n < deployments; n++) {
-      insertDeployment(tx, aDeployment({ id: `dep_${n}`, projectId: random.oneOf(['a', 'b', 'c', 'd']), ...someFields() }))
+      insertDeployment(
+        tx,
+        aDeployment({ id: `dep_${n}`, projectId: random.oneOf(['a', 'b', 'c', 'd']), ...someFields() })
+      )
     }
   })
 }
 
-t.test('whatever changes, what is kept is what counting gives', async t => {
+t.test('keeps summaries equal to the counted ones after any change', async t => {
   const store = await aStore(t)
   await fill(store, 60)
   t.same(summariesOf(store), countedSummaries(store))
@@ -42,13 +59,20 @@ t.test('whatever changes, what is kept is what counting gives', async t => {
     const id = `dep_${random.below(60)}`
     await store.write(tx => {
       if (random.below(10) === 0) tx.run('DELETE FROM deployments WHERE id = ?', id)
-      else updateDeployment(tx, id, random.oneOf([someFields(), { steps: someFields().steps }, { status: random.oneOf(statuses) }] as Array<Partial<DeploymentRow>>))
+      else
+        updateDeployment(
+          tx,
+          id,
+          random.oneOf([someFields(), { steps: someFields().steps }, { status: random.oneOf(statuses) }] as Array<
+            Partial<DeploymentRow>
+          >)
+        )
     })
     t.same(summariesOf(store), countedSummaries(store), `step ${step}`)
   }
 })
 
-t.test('an upgrade finds what was broken before', async t => {
+t.test('finds existing broken projects in an upgrade', async t => {
   const directory = t.testdir()
   const store = await openStore({ directory })
   await fill(store, 60)

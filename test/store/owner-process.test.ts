@@ -8,7 +8,7 @@ import { findListener } from '../../lib/store/owner-process.js'
 
 const skip = process.platform !== 'linux' && 'only Linux tells who listens'
 
-t.test('who listens at a socket is found, also after it was renamed; where nobody does, nobody is', { skip }, async t => {
+t.test('finds the process that listens on a socket, also after a rename, or none', { skip }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc owner '))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   const path = join(directory, 'svc.sock')

@@ -1,6 +1,17 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { createHash } from 'node:crypto'
 import { createServer, get } from 'node:http'
 import type { IncomingMessage } from 'node:http'
@@ -16,17 +27,19 @@ const isWindows = process.platform === 'win32'
 const isRoot = process.getuid?.() === 0
 const inUse = { name: 'Refusal', kind: 'conflict', code: 'in_use', message: /another svc process uses it/ }
 
-/** A directory whose path is short enough for a socket; tap's own may not be. */
+/** Returns a directory whose path is short enough for a socket; tap's own may be too long. */
 function aHome(t: { teardown(remove: () => void): void }): string {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'svc-test-')))
   t.teardown(() => rmSync(home, { recursive: true, force: true }))
   return home
 }
 
-/** A process that tries to own the directory, and what it says: `owned`, or the refusal's code. */
+/** Starts a process that tries to own the directory. Its output is `owned`, or the code of the refusal. */
 function start(directory: string): { child: ChildProcess; said: Promise<string> } {
   const child = spawn(...bare(process.execPath, [program, directory]), { stdio: ['pipe', 'pipe', 'inherit'] })
-  const said = new Promise<string>(resolve => child.stdout?.once('data', (chunk: Buffer) => resolve(String(chunk).trim())))
+  const said = new Promise<string>(resolve =>
+    child.stdout?.once('data', (chunk: Buffer) => resolve(String(chunk).trim()))
+  )
   return { child, said }
 }
 
@@ -36,7 +49,7 @@ function kill(child: ChildProcess): Promise<unknown> {
   return ended
 }
 
-t.test('a second owner is refused until the first lets go, by another way to the same directory too', async t => {
+t.test('refuses a second owner until the first releases the directory, also by another path', async t => {
   const top = aHome(t)
   const home = join(top, 'home')
   mkdirSync(home)
@@ -53,7 +66,7 @@ t.test('a second owner is refused until the first lets go, by another way to the
   t.same(readdirSync(home), [], 'nothing is left')
 })
 
-t.test('the socket is for its owner only', { skip: isWindows && 'Windows has pipes' }, async t => {
+t.test('creates the socket for its owner only', { skip: isWindows && 'Windows has pipes' }, async t => {
   const home = aHome(t)
   const { path, release } = await ownDirectory(home)
   t.teardown(release)
@@ -62,7 +75,7 @@ t.test('the socket is for its owner only', { skip: isWindows && 'Windows has pip
   t.same(readdirSync(home), ['svc.sock'])
 })
 
-t.test('a killed owner stands in nobody\'s way', async t => {
+t.test("a killed owner stands in nobody's way", async t => {
   const home = aHome(t)
   for (let round = 0; round < 3; round++) {
     const { child, said } = start(home)
@@ -75,7 +88,7 @@ t.test('a killed owner stands in nobody\'s way', async t => {
   t.same(readdirSync(home), [])
 })
 
-t.test('of several that start at once over what a killed one left, exactly one owns', async t => {
+t.test('lets exactly one of several starters own a directory with a stale socket', async t => {
   const home = aHome(t)
   for (let round = 0; round < 2; round++) {
     const starters = Array.from({ length: 5 }, () => start(home))
@@ -85,7 +98,7 @@ t.test('of several that start at once over what a killed one left, exactly one o
   }
 })
 
-t.test('of several that start at once in one process, exactly one owns', async t => {
+t.test('lets exactly one of several starters in one process own the directory', async t => {
   const home = aHome(t)
   for (let round = 0; round < 5; round++) {
     const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => ownDirectory(home)))
@@ -96,7 +109,7 @@ t.test('of several that start at once in one process, exactly one owns', async t
   t.same(readdirSync(home), [])
 })
 
-t.test('a plain file in the place of the socket is no owner', { skip: isWindows && 'Windows has pipes' }, async t => {
+t.test('treats a plain file in place of the socket as stale', { skip: isWindows && 'Windows has pipes' }, async t => {
   const home = aHome(t)
   writeFileSync(join(home, 'svc.sock'), 'stale')
   const { release } = await ownDirectory(home)
@@ -104,7 +117,7 @@ t.test('a plain file in the place of the socket is no owner', { skip: isWindows 
   await release()
 })
 
-/** A data directory whose path is too long for a socket, and the places that take its lock. */
+/** Returns a data directory whose path is too long for a socket, and the directories for its lock. */
 function aLongHome(t: { testdir(): string; teardown(work: () => unknown): void }) {
   const home = join(t.testdir(), 'long'.repeat(30), 'home')
   mkdirSync(home, { recursive: true })
@@ -117,64 +130,88 @@ function aLongHome(t: { testdir(): string; teardown(work: () => unknown): void }
   return { home, places }
 }
 
-t.test('where the path is too long for a socket, the lock is in /run, or in the temporary directory', { skip: isWindows && 'Windows has pipes' }, async t => {
-  const { home, places } = aLongHome(t)
-  const { path, release } = await ownDirectory(home, places)
-  t.match(path, /\/svc-[0-9a-f]{16}\/svc\.sock$/)
-  t.ok(path.startsWith(isRoot ? places.runtime : places.temporary))
-  t.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
-  await t.rejects(ownDirectory(home, places), inUse)
-  t.equal(await findOwner(home, places), path)
-  await release()
-  t.same([places.runtime, places.temporary].flatMap(place => readdirSync(place)), [], 'nothing is left')
+t.test(
+  'puts the lock in /run or in the temporary directory if the path is too long for a socket',
+  { skip: isWindows && 'Windows has pipes' },
+  async t => {
+    const { home, places } = aLongHome(t)
+    const { path, release } = await ownDirectory(home, places)
+    t.match(path, /\/svc-[0-9a-f]{16}\/svc\.sock$/)
+    t.ok(path.startsWith(isRoot ? places.runtime : places.temporary))
+    t.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
+    await t.rejects(ownDirectory(home, places), inUse)
+    t.equal(await findOwner(home, places), path)
+    await release()
+    t.same(
+      [places.runtime, places.temporary].flatMap(place => readdirSync(place)),
+      [],
+      'nothing is left'
+    )
 
-  const elsewhere = { ...places, runtime: join(places.runtime, 'none') }
-  const second = await ownDirectory(home, elsewhere)
-  t.ok(second.path.startsWith(places.temporary), 'there is no /run')
-  await t.rejects(ownDirectory(home, places), inUse, 'one that finds it in the meantime')
-  t.equal(await findOwner(home, places), second.path)
-  await second.release()
-})
+    const elsewhere = { ...places, runtime: join(places.runtime, 'none') }
+    const second = await ownDirectory(home, elsewhere)
+    t.ok(second.path.startsWith(places.temporary), 'there is no /run')
+    await t.rejects(ownDirectory(home, places), inUse, 'while the first one owns it')
+    t.equal(await findOwner(home, places), second.path)
+    await second.release()
+  }
+)
 
-t.test('a place for the lock that another user could change is refused before anything is sent', { skip: isWindows && 'Windows has pipes' }, async t => {
-  const { home, places } = aLongHome(t)
-  const { path, release } = await ownDirectory(home, { ...places, runtime: places.temporary })
-  await release()
-  const place = join(path, '..')
-  let connections = 0
-  const plant = async (uid: number, mode: number): Promise<() => Promise<unknown>> => {
+t.test(
+  'refuses a lock directory that another user could change before anything is sent',
+  { skip: isWindows && 'Windows has pipes' },
+  async t => {
+    const { home, places } = aLongHome(t)
+    const { path, release } = await ownDirectory(home, { ...places, runtime: places.temporary })
+    await release()
+    const place = join(path, '..')
+    let connections = 0
+    const plant = async (uid: number, mode: number): Promise<() => Promise<unknown>> => {
+      mkdirSync(place)
+      const server = createServer().on('connection', () => connections++)
+      await new Promise<void>(resolve => server.listen(join(place, 'svc.sock'), resolve))
+      if (uid !== 0) chownSync(place, uid, uid)
+      chmodSync(place, mode)
+      return () => new Promise(resolve => server.close(() => resolve(rmSync(place, { recursive: true, force: true }))))
+    }
+    const cases: Array<[what: string, uid: number, mode: number]> = [
+      ['others have write access', 0, 0o777],
+      ['its group has write access', 0, 0o770]
+    ]
+    if (isRoot) cases.push(['another user has created it', 65_534, 0o755])
+    else t.comment('not root: another user’s directory cannot be made')
+    for (const [what, uid, mode] of cases) {
+      const remove = await plant(uid, mode)
+      const refused = {
+        code: 'lock_untrusted',
+        message: new RegExp(
+          `^Cannot lock ".*": the lock would be in "${place}", and .*"${place}".*\\. Remove it, or choose a shorter SVC_HOME$`
+        )
+      }
+      await t.rejects(findOwner(home, places), refused, what)
+      await t.rejects(ownDirectory(home, places), refused, what)
+      await remove()
+    }
+    t.equal(connections, 0)
+  }
+)
+
+t.test(
+  'ignores an untrusted lock directory if it is not needed',
+  { skip: isWindows && 'Windows has pipes' },
+  async t => {
+    const home = aHome(t)
+    const { places } = aLongHome(t)
+    const place = join(places.temporary, `svc-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`)
     mkdirSync(place)
-    const server = createServer().on('connection', () => connections++)
-    await new Promise<void>(resolve => server.listen(join(place, 'svc.sock'), resolve))
-    if (uid !== 0) chownSync(place, uid, uid)
-    chmodSync(place, mode)
-    return () => new Promise(resolve => server.close(() => resolve(rmSync(place, { recursive: true, force: true }))))
+    chmodSync(place, 0o777)
+    t.equal(await findOwner(home, places), null)
+    const { release } = await ownDirectory(home, places)
+    await release()
   }
-  const cases: Array<[what: string, uid: number, mode: number]> = [['others may write to it', 0, 0o777], ['its group may', 0, 0o770]]
-  if (isRoot) cases.push(['another user has made it', 65_534, 0o755])
-  else t.comment('not root: another user’s directory cannot be made')
-  for (const [what, uid, mode] of cases) {
-    const remove = await plant(uid, mode)
-    const refused = { code: 'lock_untrusted', message: new RegExp(`^Cannot lock ".*": the lock would be in "${place}", and .*"${place}".*\\. Remove it, or choose a shorter SVC_HOME$`) }
-    await t.rejects(findOwner(home, places), refused, what)
-    await t.rejects(ownDirectory(home, places), refused, what)
-    await remove()
-  }
-  t.equal(connections, 0)
-})
+)
 
-t.test('what a stranger puts there stops no command of a directory that does not need it', { skip: isWindows && 'Windows has pipes' }, async t => {
-  const home = aHome(t)
-  const { places } = aLongHome(t)
-  const place = join(places.temporary, `svc-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`)
-  mkdirSync(place)
-  chmodSync(place, 0o777)
-  t.equal(await findOwner(home, places), null)
-  const { release } = await ownDirectory(home, places)
-  await release()
-})
-
-t.test('HTTP is served on the lock; before anybody serves, callers are hung up on', async t => {
+t.test('serves HTTP on the lock, and closes connections before it is served', async t => {
   const { server, path, release } = await ownDirectory(aHome(t))
   t.teardown(release)
   await t.rejects(request(path), { code: /^(ECONNRESET|EPIPE)$/ })

@@ -1,7 +1,7 @@
 import type { Refusal } from '../../lib/base/refusal.js'
 import { ownDirectory } from '../../lib/store/owner.js'
 
-/** Tries to own the directory it is given, says how that ended, and stays until it is killed. */
+/** Tries to own the given directory, prints the result, and stays until it is killed. */
 try {
   await ownDirectory(process.argv[2] as string)
   console.log('owned')

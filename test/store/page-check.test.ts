@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { faultOfPagesInThread } from '../../lib/store/page-check-thread.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 
-/** A svc.db of 12 MB; `isDamaged`: with a page in it that makes no sense. */
+/** Creates a svc.db of 12 MB; with `isDamaged`, one of its pages is invalid. */
 async function aLargeDatabase(t: Test, isDamaged: boolean): Promise<string> {
   const directory = t.testdir()
   const store = await openStore({ directory })
@@ -23,7 +23,7 @@ async function aLargeDatabase(t: Test, isDamaged: boolean): Promise<string> {
   return directory
 }
 
-t.test('a whole file has no fault', async t => {
+t.test('finds no fault in an undamaged file', async t => {
   const directory = await aLargeDatabase(t, false)
   t.equal(await faultOfPagesInThread(join(directory, 'svc.db')), null)
   const store = await openStore({ directory })
@@ -33,7 +33,7 @@ t.test('a whole file has no fault', async t => {
   await store.close()
 })
 
-t.test('a damaged page of a large svc.db is found while it is open; writes are refused from then on, and it is never written over', async t => {
+t.test('refuses writes and never overwrites a large svc.db after a damaged page was found', async t => {
   const directory = await aLargeDatabase(t, true)
   const path = join(directory, 'svc.db')
   const before = readFileSync(path)
@@ -42,17 +42,20 @@ t.test('a damaged page of a large svc.db is found while it is open; writes are r
   const store = await openStore({ directory, warn: sentence => warnings.push(sentence) })
   await store.write(tx => writeSetting(tx, 'a', '1'))
   await t.rejects(store.checkpoint(), { code: 'database_damaged' })
-  await t.rejects(store.write(tx => writeSetting(tx, 'b', '1')), { code: 'database_damaged' })
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'b', '1')),
+    { code: 'database_damaged' }
+  )
   t.match(store.state(), { ok: false, error: /is damaged/ })
   t.match(warnings[0], /is damaged/)
   await store.close()
   t.ok(before.equals(readFileSync(path)), 'untouched')
   const again = await openStore({ directory })
-  t.equal(again.get<{ value: string }>('SELECT value FROM settings WHERE key = ?', 'a')?.value, '1', 'what was acknowledged is kept')
+  t.equal(again.get('SELECT value FROM settings WHERE key = ?', 'a')?.['value'], '1', 'what was acknowledged is kept')
   await again.close()
 })
 
-t.test('a small svc.db is looked at before it is opened', async t => {
+t.test('checks a small svc.db before it is opened', async t => {
   const directory = t.testdir()
   const store = await openStore({ directory })
   await store.write(tx => writeSetting(tx, 'a', 'x'.repeat(100_000)))

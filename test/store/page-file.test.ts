@@ -3,7 +3,7 @@ import { createPageFile, pieceBytes, piecesOf } from '../../lib/store/page-file.
 import type { Image, PageFile } from '../../lib/store/page-file.js'
 import { createRandom } from '../support/random.js'
 
-/** Takes what is handed to sql.js as MEMFS takes it. */
+/** Uses the object for sql.js in the way of MEMFS. */
 function adopt(file: PageFile): Uint8Array {
   return file.handed.slice(0, file.handed.length)
 }
@@ -12,7 +12,7 @@ function bytesOf(image: Image): Buffer {
   return Buffer.concat(image.pieces)
 }
 
-t.test('begins with the bytes it was given, once they are adopted', async t => {
+t.test('contains the given bytes once they are adopted', async t => {
   const file = createPageFile([Buffer.from('some bytes')])
   t.equal(file.handed.length, 10)
   t.notOk(file.adopted)
@@ -22,7 +22,7 @@ t.test('begins with the bytes it was given, once they are adopted', async t => {
   t.equal(bytesOf(file.image()).toString(), 'some bytes')
 })
 
-t.test('images stay as they were, whatever is written, however many there are, in whatever order they are released', async t => {
+t.test('keeps images unchanged whatever is written, with any number of images in any order of release', async t => {
   const random = createRandom(11)
   const file = createPageFile(piecesOf(Buffer.alloc(3 * pieceBytes + 100, 1)))
   const contents = adopt(file)
@@ -40,7 +40,8 @@ t.test('images stay as they were, whatever is written, however many there are, i
     if (random.below(20) === 0) held.push({ image: file.image(), expected: Buffer.from(model) })
     if (held.length > 0 && random.below(25) === 0) {
       const [{ image, expected }] = held.splice(random.below(held.length), 1) as [(typeof held)[number]]
-      if (image.bytes !== expected.length || !bytesOf(image).equals(expected)) t.fail(`an image has changed by step ${step}`)
+      if (image.bytes !== expected.length || !bytesOf(image).equals(expected))
+        t.fail(`an image has changed by step ${step}`)
       image.release()
       image.release()
     }
@@ -49,16 +50,18 @@ t.test('images stay as they were, whatever is written, however many there are, i
   for (const { image, expected } of held) t.ok(bytesOf(image).equals(expected))
 })
 
-t.test('a piece is copied once for an image, and not at all when the image was released', async t => {
+t.test('copies a piece once per image, and not after the image was released', async t => {
   const file = createPageFile(piecesOf(Buffer.alloc(2 * pieceBytes)))
   const contents = adopt(file)
   const page = Buffer.alloc(4096, 7)
-  const isSame = (one: Image, other: Image, index: number): boolean => one.pieces[index]?.byteOffset === other.pieces[index]?.byteOffset && one.pieces[index]?.buffer === other.pieces[index]?.buffer
+  const isSame = (one: Image, other: Image, index: number): boolean =>
+    one.pieces[index]?.byteOffset === other.pieces[index]?.byteOffset &&
+    one.pieces[index]?.buffer === other.pieces[index]?.buffer
   const first = file.image()
   contents.set(page, 0)
   const second = file.image()
   t.notOk(isSame(first, second, 0))
-  t.ok(isSame(first, second, 1), 'what is not written to is shared')
+  t.ok(isSame(first, second, 1), 'an unchanged piece is shared')
   first.release()
   second.release()
   contents.set(page, 4096)

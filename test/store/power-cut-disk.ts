@@ -1,26 +1,26 @@
 import type { Disk, DiskFile } from '../../lib/store/disk.js'
 
 /**
- * A disk in memory that can lose its power: what was written and not synced is then there in part, block by block as
- * chance has it, and names (creations, renames, removals) are there up to some point, in order, as a journal keeps them.
+ * A disk in memory that can lose power. Of the data that was written but not synced, a random subset of blocks is then
+ * on the disk. Changes of names (creations, renames, removals) are there up to some point, in order, as with a journal.
  */
 export interface PowerCutDisk extends Disk {
-  /** Steps until the power goes; from then on nothing answers. Infinity: it stays. */
+  /** Number of steps until the power fails; then no call returns. Infinity means never. */
   stepsLeft: number
-  /** The disk as it is found when the power is back. */
+  /** The contents of the disk after the power has returned. */
   afterPowerCut(chance: () => number): PowerCutDisk
 }
 
 interface Inode {
   synced: Buffer
   current: Buffer
-  /** What was done since the last sync, in order. */
+  /** The operations since the last sync, in order. */
   pending: Array<{ position: number; bytes: Buffer } | { length: number }>
 }
 
 const blockBytes = 512
 
-/** Begins with these files, all synced. */
+/** Starts with these files, all synced. */
 export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): PowerCutDisk {
   let syncedNames = new Map<string, Inode>()
   for (const [path, content] of files) syncedNames.set(path, { synced: content, current: content, pending: [] })
@@ -30,14 +30,16 @@ export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): Powe
   const disk: PowerCutDisk = {
     stepsLeft: Infinity,
     read(path) {
-      // A copy, as from a real disk: SQLite in memory goes on writing in it.
+      // A copy, as from a real disk: SQLite in memory continues to write to it.
       const inode = names.get(path)
       return inode === undefined ? null : Buffer.from(inode.current)
     },
     readPieces(path, pieceBytes) {
       const whole = disk.read(path)
       if (whole === null) return null
-      return Array.from({ length: Math.ceil(whole.length / pieceBytes) }, (_, n) => whole.slice(n * pieceBytes, (n + 1) * pieceBytes))
+      return Array.from({ length: Math.ceil(whole.length / pieceBytes) }, (_, n) =>
+        whole.slice(n * pieceBytes, (n + 1) * pieceBytes)
+      )
     },
     loadPieces: async (path, pieceBytes) => disk.readPieces(path, pieceBytes),
     size: path => names.get(path)?.current.length ?? null,
@@ -70,7 +72,7 @@ export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): Powe
     }
   }
 
-  /** Every step takes a turn of the event loop; once the power is gone it never ends. */
+  /** Every step takes a turn of the event loop. After the power failure a step never ends. */
   function step(): Promise<void> {
     return disk.stepsLeft-- > 0 ? new Promise(setImmediate) : new Promise(() => {})
   }
@@ -99,7 +101,7 @@ export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): Powe
         await step()
       },
       async sync() {
-        // What is written while the sync goes on is not part of it.
+        // Data that is written during the sync is not part of it.
         const { current, pending } = inode
         await step()
         inode.synced = current
@@ -113,7 +115,10 @@ export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): Powe
 }
 
 function survivors({ synced, pending }: Inode, chance: () => number): Buffer {
-  const longest = Math.max(synced.length, ...pending.map(change => ('length' in change ? 0 : change.position + change.bytes.length)))
+  const longest = Math.max(
+    synced.length,
+    ...pending.map(change => ('length' in change ? 0 : change.position + change.bytes.length))
+  )
   const content = Buffer.alloc(longest)
   let length = synced.copy(content)
   for (const change of pending) {

@@ -1,17 +1,18 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { setImmediate as turn } from 'node:timers/promises'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 import { createPowerCutDisk } from './power-cut-disk.js'
 import type { PowerCutDisk } from './power-cut-disk.js'
+import { repetitions } from '../support/thorough.js'
 
 const directory = '/data'
 const cutsEach = 3
 const mostSteps = 120
 const writers = 3
 
-/** The same numbers for the same seed, so that a failure can be had again. */
+/** Returns the same numbers for the same seed, so that a failure can be reproduced. */
 function chanceOf(seed: number): () => number {
   let state = seed
   return () => {
@@ -20,11 +21,14 @@ function chanceOf(seed: number): () => number {
   }
 }
 
-/** Writes until the power goes; gives the number of the last write that was acknowledged. */
+/** Writes until the power fails; returns the number of the last acknowledged write. */
 async function writeUntilCut(disk: PowerCutDisk, from: number, mostBytes: number): Promise<number> {
   let acknowledged = from
   let n = from
-  const store = await Promise.race([openStore({ directory, disk, foldBytes: 5 * mostBytes, idleMs: 1 }), powerless(disk)])
+  const store = await Promise.race([
+    openStore({ directory, disk, foldBytes: 5 * mostBytes, idleMs: 1 }),
+    powerless(disk)
+  ])
   if (store === null) return from
   const write = async () => {
     for (;;) {
@@ -43,7 +47,7 @@ async function writeUntilCut(disk: PowerCutDisk, from: number, mostBytes: number
 
 async function powerless(disk: PowerCutDisk): Promise<null> {
   while (disk.stepsLeft > 0) await turn()
-  // What was under way settles.
+  // Lets pending operations settle.
   for (let turns = 0; turns < 5; turns++) await turn()
   return null
 }
@@ -60,8 +64,8 @@ async function cutAgainAndAgain(t: Test, runs: number, mostBytes: number): Promi
       disk = disk.afterPowerCut(chance)
       const { rows, last } = await present(disk)
       const when = `seed ${seed}, cut ${cut}`
-      if (rows < acknowledged) t.fail(`${when}: ${acknowledged} were acknowledged, ${rows} are there`)
-      if (rows !== last) t.fail(`${when}: a write is there in part`)
+      if (rows < acknowledged) t.fail(`${when}: ${acknowledged} were acknowledged, ${rows} exist`)
+      if (rows !== last) t.fail(`${when}: a write is incomplete`)
       writes += rows - acknowledged
       acknowledged = rows
     }
@@ -70,11 +74,15 @@ async function cutAgainAndAgain(t: Test, runs: number, mostBytes: number): Promi
   t.ok(writes > runs * cutsEach, `${writes} writes`)
 }
 
-t.test('after power cuts that keep any part of what was not synced, every acknowledged write is there, whole', t => cutAgainAndAgain(t, 16, 3000))
+t.test('keeps every acknowledged write complete after power cuts that keep any part of the unsynced data', t =>
+  cutAgainAndAgain(t, repetitions(3, 16), 3000)
+)
 
-t.test('the same where svc.db is written in many pieces, and changed meanwhile', t => cutAgainAndAgain(t, 8, 137_000))
+t.test('keeps them, too, if svc.db is written in many pieces and changes meanwhile', t =>
+  cutAgainAndAgain(t, repetitions(2, 8), 137_000)
+)
 
-/** What a start finds: on a copy, which is closed in the ordinary way and opened once more. */
+/** Returns what a start finds: on a copy, which is closed normally and opened once more. */
 async function present(disk: PowerCutDisk): Promise<{ rows: number; last: number }> {
   const copy = disk.afterPowerCut(() => 0)
   await (await openStore({ directory, disk: copy })).close()

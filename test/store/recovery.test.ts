@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { encodeHeader, encodeLine, encodeTransaction } from '../../lib/store/redo.js'
 import { schemaVersion } from '../../lib/store/schema.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
@@ -12,7 +12,7 @@ interface Scene {
   testdir(): string
 }
 
-/** A data directory with writes in svc.db, and `unfolded` more in the redo log, as a kill leaves it. */
+/** Creates a data directory with writes in svc.db and `unfolded` more in the redo log, as after a kill. */
 async function aDirectory(t: Scene, unfolded = 0): Promise<string> {
   const directory = t.testdir()
   const store = await openStore({ directory })
@@ -32,14 +32,18 @@ function line(number: number, n: number): Buffer {
   return encodeLine(number, [encodeTransaction([{ sql, values: [`logged${n}`, 'y'] }])])
 }
 
-/** Everything in the directory: names, bytes, and when they were last written. */
+/** Returns everything in the directory: names, bytes, and times of the last write. */
 function snapshot(directory: string): unknown {
   return readdirSync(directory)
     .sort()
-    .map(name => [name, readFileSync(join(directory, name)).toString('base64'), statSync(join(directory, name)).mtimeMs])
+    .map(name => [
+      name,
+      readFileSync(join(directory, name)).toString('base64'),
+      statSync(join(directory, name)).mtimeMs
+    ])
 }
 
-/** SQLite's own program or another connection is not needed: the header's fields are at fixed places. */
+/** Changes a header field directly: the fields have fixed offsets, so no other SQLite program is needed. */
 function poke(file: string, offset: number, bytes: number[]): void {
   const content = readFileSync(file)
   content.set(bytes, offset)
@@ -54,22 +58,58 @@ interface Damage {
 
 const damages: Damage[] = [
   { what: 'an empty svc.db', code: 'database_damaged', damage: file => writeFileSync(file, '') },
-  { what: 'a svc.db that is text', code: 'database_damaged', damage: file => writeFileSync(file, 'not a database\n'.repeat(1000)) },
+  {
+    what: 'a svc.db that contains text',
+    code: 'database_damaged',
+    damage: file => writeFileSync(file, 'not a database\n'.repeat(1000))
+  },
   { what: 'a svc.db of zeros', code: 'database_damaged', damage: file => writeFileSync(file, Buffer.alloc(8192)) },
   { what: 'a changed magic', code: 'database_damaged', damage: file => poke(file, 3, [0]) },
-  { what: 'a svc.db cut at half', code: 'database_damaged', damage: file => truncateSync(file, statSync(file).size >> 1) },
-  { what: 'a svc.db cut by one byte', code: 'database_damaged', damage: file => truncateSync(file, statSync(file).size - 1) },
-  { what: 'a first page that is overwritten', code: 'database_damaged', damage: file => poke(file, 100, Array(2000).fill(0xa5)) },
-  { what: 'an inner page that is overwritten', code: 'database_damaged', damage: file => poke(file, statSync(file).size - 8192, Array(4096).fill(0xa5)) },
+  {
+    what: 'a svc.db cut at half',
+    code: 'database_damaged',
+    damage: file => truncateSync(file, statSync(file).size >> 1)
+  },
+  {
+    what: 'a svc.db without its last byte',
+    code: 'database_damaged',
+    damage: file => truncateSync(file, statSync(file).size - 1)
+  },
+  {
+    what: 'an overwritten first page',
+    code: 'database_damaged',
+    damage: file => poke(file, 100, Array(2000).fill(0xa5))
+  },
+  {
+    what: 'an overwritten inner page',
+    code: 'database_damaged',
+    damage: file => poke(file, statSync(file).size - 8192, Array(4096).fill(0xa5))
+  },
   { what: 'the database of another program', code: 'database_damaged', damage: file => poke(file, 68, [0, 0, 0, 9]) },
   { what: 'a newer schema', code: 'database_newer', damage: file => poke(file, 60, [0, 0, 0, schemaVersion + 1]) },
-  { what: 'a svc.db that is missing', code: 'database_missing', damage: file => rmSync(file) },
+  { what: 'a missing svc.db', code: 'database_missing', damage: file => rmSync(file) },
   { what: 'the WAL of another program', code: 'database_in_use', damage: file => writeFileSync(`${file}-wal`, 'wal') },
-  { what: 'the journal of another program', code: 'database_in_use', damage: file => writeFileSync(`${file}-journal`, 'journal') },
-  { what: 'a damaged line in the middle', code: 'redo_damaged', damage: (_, log) => poke(log, encodeHeader(1).length + 40, [0]) },
+  {
+    what: 'the journal of another program',
+    code: 'database_in_use',
+    damage: file => writeFileSync(`${file}-journal`, 'journal')
+  },
+  {
+    what: 'a damaged line in the middle',
+    code: 'redo_damaged',
+    damage: (_, log) => poke(log, encodeHeader(1).length + 40, [0])
+  },
   { what: 'an empty redo log', code: 'redo_damaged', damage: (_, log) => writeFileSync(log, '') },
-  { what: 'a redo log whose first line is missing', code: 'redo_damaged', damage: (_, log) => writeFileSync(log, Buffer.concat([encodeHeader(1), line(3, 1)])) },
-  { what: 'a redo log that begins after a newer svc.db', code: 'database_outdated', damage: (_, log) => writeFileSync(log, encodeHeader(2)) },
+  {
+    what: 'a redo log whose first line is missing',
+    code: 'redo_damaged',
+    damage: (_, log) => writeFileSync(log, Buffer.concat([encodeHeader(1), line(3, 1)]))
+  },
+  {
+    what: 'a redo log that begins after a newer svc.db',
+    code: 'database_outdated',
+    damage: (_, log) => writeFileSync(log, encodeHeader(2))
+  },
   {
     what: 'a redo log that does not fit the tables',
     code: 'redo_damaged',
@@ -78,16 +118,20 @@ const damages: Damage[] = [
 ]
 
 for (const { what, code, damage } of damages) {
-  t.test(`${what} is refused with ${code}, and nothing is touched`, async t => {
+  t.test(`refuses ${what} with ${code} and changes nothing`, async t => {
     const directory = await aDirectory(t, 3)
     damage(join(directory, 'svc.db'), join(directory, 'svc.db.redo'))
     const before = snapshot(directory)
-    await t.rejects(openStore({ directory }), { name: 'Refusal', code, message: /^cannot open the database: ".*svc\.db/ })
+    await t.rejects(openStore({ directory }), {
+      name: 'Refusal',
+      code,
+      message: /^Cannot open the database: ".*svc\.db/
+    })
     t.same(snapshot(directory), before)
   })
 }
 
-t.test('the redo log is replayed over svc.db, and a torn last line is ignored', async t => {
+t.test('replays the redo log over svc.db and ignores a torn last line', async t => {
   const directory = await aDirectory(t, 3)
   const log = join(directory, 'svc.db.redo')
   const content = readFileSync(log)
@@ -102,7 +146,7 @@ t.test('the redo log is replayed over svc.db, and a torn last line is ignored', 
   await again.close()
 })
 
-t.test('lines that svc.db holds already are passed over, in part too', async t => {
+t.test('skips lines that svc.db already includes, also in part', async t => {
   const directory = await aDirectory(t)
   const sql = 'INSERT INTO settings (key, value) VALUES (?, ?)'
   const transactions = ['folded0', 'fresh'].map(key => encodeTransaction([{ sql, values: [key, 'again'] }]))
@@ -112,7 +156,7 @@ t.test('lines that svc.db holds already are passed over, in part too', async t =
   await store.close()
 })
 
-t.test('a svc.db alone, as from a copy, is opened', async t => {
+t.test('opens a svc.db without a redo log, as from a copy', async t => {
   const directory = await aDirectory(t)
   rmSync(join(directory, 'svc.db.redo'))
   const store = await openStore({ directory })
@@ -120,12 +164,18 @@ t.test('a svc.db alone, as from a copy, is opened', async t => {
   await store.close()
 })
 
-t.test('a svc.db that sqlite3 has changed, in WAL mode too, is opened', { skip: withoutSqlite3() }, async t => {
+t.test('opens a svc.db that sqlite3 has changed, also in WAL mode', { skip: withoutSqlite3() }, async t => {
   const directory = await aDirectory(t)
-  execFileSync('sqlite3', [join(directory, 'svc.db'), "PRAGMA journal_mode = WAL; UPDATE settings SET value = 'by hand' WHERE key = 'folded0'"])
+  execFileSync('sqlite3', [
+    join(directory, 'svc.db'),
+    "PRAGMA journal_mode = WAL; UPDATE settings SET value = 'by hand' WHERE key = 'folded0'"
+  ])
   const store = await openStore({ directory })
   t.equal(readSettings(store)['folded0'], 'by hand')
   await store.write(tx => writeSetting(tx, 'folded1', 'by svc'))
   await store.close()
-  t.equal(execFileSync('sqlite3', [join(directory, 'svc.db'), "SELECT value FROM settings WHERE key = 'folded1'"]).toString(), 'by svc\n')
+  t.equal(
+    execFileSync('sqlite3', [join(directory, 'svc.db'), "SELECT value FROM settings WHERE key = 'folded1'"]).toString(),
+    'by svc\n'
+  )
 })

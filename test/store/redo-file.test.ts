@@ -24,23 +24,26 @@ interface Scene {
   teardown(close: () => Promise<void>): void
 }
 
-t.test('lines are appended behind each other, into room that was reserved', async t => {
+t.test('appends lines one after another into reserved room', async t => {
   const { redo, path } = await begun(t)
   const bytes = statSync(path).size
   for (let n = 1; n <= 100; n++) await redo.append(line(n))
-  t.same(numbers(path), Array.from({ length: 100 }, (_, n) => n + 1))
+  t.same(
+    numbers(path),
+    Array.from({ length: 100 }, (_, n) => n + 1)
+  )
   t.equal(statSync(path).size, bytes, 'the file is no longer than before')
   t.equal(content(path).end, redo.end)
 })
 
-t.test('a line that is longer than the reserved room is written too, and those behind it', async t => {
+t.test('writes a line that is longer than the reserved room, and the lines after it', async t => {
   const { redo, path } = await begun(t)
   await redo.append(encodeLine(1, [encodeTransaction([{ sql: 'INSERT', values: ['x'.repeat(3_000_000)] }])]))
   await redo.append(line(2))
   t.same(numbers(path), [1, 2])
 })
 
-t.test('a log is gone on with where it ends, and a torn line is cut off first', async t => {
+t.test('continues a log at its end and first cuts off a torn line', async t => {
   const { redo, path } = await begun(t)
   await redo.append(line(1))
   const { end } = redo
@@ -52,7 +55,7 @@ t.test('a log is gone on with where it ends, and a torn line is cut off first', 
   t.same(numbers(path), [1, 7])
 })
 
-t.test('a restart keeps the lines from a byte on', async t => {
+t.test('keeps the lines from a byte on when restarting', async t => {
   const { redo, path } = await begun(t)
   await redo.append(line(1))
   const from = redo.end
@@ -64,7 +67,7 @@ t.test('a restart keeps the lines from a byte on', async t => {
   t.equal(content(path).after, 1)
 })
 
-t.test('after an append that failed, with any share of the line on the disk, the next stands where it should', async t => {
+t.test('writes the next line at the right place after a failed append, whatever part reached the disk', async t => {
   for (const share of [0, 0.5, 1]) {
     for (const step of [1, 2]) {
       const disk = createFaultyDisk(realDisk)
@@ -78,7 +81,7 @@ t.test('after an append that failed, with any share of the line on the disk, the
   }
 })
 
-t.test('a restart that fails at any step leaves a log that can be gone on with', async t => {
+t.test('leaves a usable log if a restart fails at any step', async t => {
   for (let step = 1; ; step++) {
     const disk = createFaultyDisk(realDisk)
     const { redo, path } = await begun(t, disk)
@@ -96,10 +99,10 @@ t.test('a restart that fails at any step leaves a log that can be gone on with',
   }
 })
 
-t.test('on a full disk a line still goes into the room that is there', async t => {
+t.test('writes a line into existing room on a full disk', async t => {
   const disk = createFaultyDisk(realDisk)
   const { redo, path } = await begun(t, disk)
-  // Two steps to make the room smaller than it was reserved: what follows the long line cannot be reserved.
+  // Two steps make the room smaller than usual: after the long line, nothing can be reserved.
   Object.assign(disk, { steps: 0, failAt: 2, code: 'ENOSPC' })
   await redo.append(encodeLine(1, [encodeTransaction([{ sql: 'INSERT', values: ['x'.repeat(2_000_000)] }])]))
   disk.failAt = 0

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Refusal } from '../../lib/base/refusal.js'
+import type { Call } from '../../lib/store/database.js'
 import { encodeHeader, encodeLine, encodeTransaction, readRedo } from '../../lib/store/redo.js'
-import type { Call } from '../../lib/store/redo.js'
 
 const insert = 'INSERT INTO t VALUES (?)'
 const calls = (...values: Call['values']): Call[] => [{ sql: insert, values }]
@@ -11,7 +11,7 @@ const second = encodeLine(10, [encodeTransaction(calls('c'))])
 const zeros = Buffer.alloc(4096)
 const read = (...parts: Buffer[]) => readRedo(Buffer.concat(parts), 'svc.db.redo')
 
-t.test('readRedo gives back what was encoded, with and without room reserved behind it', async t => {
+t.test('reads back what was encoded, with and without reserved room', async t => {
   for (const room of [Buffer.alloc(0), zeros]) {
     const content = read(header, first, second, room)
     t.same(content, {
@@ -42,12 +42,12 @@ const values: Array<[what: string, value: Call['values'][number]]> = [
 ]
 
 for (const [what, value] of values) {
-  t.test(`a redo line keeps ${what} exactly`, async t => {
+  t.test(`keeps ${what} exactly in a redo line`, async t => {
     t.strictSame(read(header, encodeLine(8, [encodeTransaction(calls(value))])).lines[0]?.transactions, [calls(value)])
   })
 }
 
-t.test('readRedo ignores a last line that was torn at any byte, before reserved room or the end of the file', async t => {
+t.test('ignores a last line that was torn at any byte, before reserved room or the end of the file', async t => {
   for (let cut = 1; cut < second.length; cut++) {
     for (const room of [Buffer.alloc(0), zeros]) {
       const content = read(header, first, second.subarray(0, cut), room)
@@ -58,14 +58,14 @@ t.test('readRedo ignores a last line that was torn at any byte, before reserved 
   }
 })
 
-t.test('readRedo ignores a last line of which only a later block reached the disk', async t => {
+t.test('ignores a last line of which only a later block reached the disk', async t => {
   const half = second.length >> 1
   const content = read(header, first, Buffer.alloc(half), second.subarray(half), zeros)
   t.equal(content.lines.length, 1)
   t.equal(content.torn, true)
 })
 
-t.test('readRedo refuses any changed byte in a line that is not the last', async t => {
+t.test('refuses any changed byte in a line that is not the last', async t => {
   const from = header.length
   for (let at = from; at < from + first.length; at++) {
     const file = Buffer.concat([header, first, second, zeros])
@@ -74,11 +74,11 @@ t.test('readRedo refuses any changed byte in a line that is not the last', async
   }
 })
 
-t.test('readRedo refuses a line in the middle that has become zeros', async t => {
+t.test('refuses a line in the middle that has become zeros', async t => {
   t.throws(() => read(header, Buffer.alloc(first.length), second, zeros), { code: 'redo_damaged' })
 })
 
-t.test('readRedo refuses any changed byte of the header, an empty file, and a file of zeros', async t => {
+t.test('refuses any changed byte of the header, an empty file, and a file of zeros', async t => {
   for (let at = 0; at < header.length - 1; at++) {
     const file = Buffer.concat([header, zeros])
     file[at] = (file[at] as number) ^ 1
@@ -89,7 +89,7 @@ t.test('readRedo refuses any changed byte of the header, an empty file, and a fi
   t.throws(() => read(zeros), { code: 'redo_damaged' })
 })
 
-t.test('readRedo refuses a newer format, and the sentence names the file', async t => {
+t.test('refuses a newer format and names the file', async t => {
   const newer = encodeLine(0, []).toString()
   t.throws(() => readRedo(Buffer.from(newer), 'svc.db.redo'), { code: 'redo_damaged' }, 'a line is no header')
   const { crc32 } = await import('../../lib/base/crc32.js')

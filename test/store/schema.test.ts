@@ -3,7 +3,7 @@ import { createMemory } from '../../lib/store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
-t.test('migrate takes every step once, and marks the database as svc\'s', async t => {
+t.test("migrate takes every step once, and marks the database as svc's", async t => {
   const memory = createMemory(await loadSqlite(), null)
   t.teardown(() => memory.close())
   t.equal(versionOf(memory), 0)
@@ -14,7 +14,7 @@ t.test('migrate takes every step once, and marks the database as svc\'s', async 
   t.equal(memory.pragma('quick_check'), 'ok')
 })
 
-t.test('migrate takes all steps or none', async t => {
+t.test('applies all migrations or none', async t => {
   const memory = createMemory(await loadSqlite(), null)
   t.teardown(() => memory.close())
   memory.script('CREATE TABLE audit (in_the_way)')
@@ -36,11 +36,14 @@ const lists: Array<[what: string, sql: string]> = [
 ]
 
 for (const [what, sql] of lists) {
-  t.test(`listing ${what} reads an index, and sorts nothing`, async t => {
+  t.test(`uses an index to list ${what}, and does not sort`, async t => {
     const memory = createMemory(await loadSqlite(), null)
     t.teardown(() => memory.close())
     migrate(memory)
-    const plan = memory.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail).join('; ')
+    const plan = memory
+      .all(`EXPLAIN QUERY PLAN ${sql}`)
+      .map(({ detail }) => detail)
+      .join('; ')
     t.notMatch(plan, 'TEMP B-TREE')
     t.match(plan, /USING INDEX/)
   })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createMemory } from '../../lib/store/memory.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
-t.test('each load of SQLite is one of its own', async t => {
+t.test('loads a separate SQLite each time', async t => {
   const [one, other] = [createMemory(await loadSqlite(), null), createMemory(await loadSqlite(), null)]
   t.teardown(() => [one, other].forEach(memory => memory.close()))
   one.script('CREATE TABLE t (a); INSERT INTO t VALUES (1)')

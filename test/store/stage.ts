@@ -10,10 +10,11 @@ import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
 import { countDeploymentsByDay, listDeployments } from '../../lib/store/tables/deployments.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
-import { openStore } from '../../lib/store/database.js'
-import type { Reader, Store, StoreOptions } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
+import type { Reader, Store } from '../../lib/store/database.js'
+import type { StoreOptions } from '../../lib/store/durable-store.js'
 
-/** What the tests of the store share: records with every field, and a disk that fails when it is told to. */
+/** Shared parts of the store's tests: complete records, and a disk that fails on demand. */
 
 const at = '2026-01-02T03:04:05.678Z'
 
@@ -78,10 +79,19 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
 }
 
 export function aLabel(fields: Partial<Label> = {}): Label {
-  return { id: 'tag_a', name: 'Web', color: 'blue', sortOrder: 0, projectCount: 0, createdAt: at, updatedAt: at, ...fields }
+  return {
+    id: 'tag_a',
+    name: 'Web',
+    color: 'blue',
+    sortOrder: 0,
+    projectCount: 0,
+    createdAt: at,
+    updatedAt: at,
+    ...fields
+  }
 }
 
-/** The reason to leave out what needs the sqlite3 program; false where it is there. */
+/** The reason to skip a test that needs the sqlite3 program; false if it is installed. */
 export function withoutSqlite3(): string | false {
   try {
     execFileSync('sqlite3', ['--version'])
@@ -91,7 +101,7 @@ export function withoutSqlite3(): string | false {
   }
 }
 
-/** What triggers keep: of each project, and of each day. */
+/** Reads the columns that triggers maintain for each project and each day. */
 export function summariesOf(db: Reader): unknown {
   return {
     projects: db.all('SELECT id, status, lastDeployAt, tagIds FROM projects ORDER BY id'),
@@ -100,14 +110,16 @@ export function summariesOf(db: Reader): unknown {
   }
 }
 
-/** The same, counted from the rows. */
+/** Computes the same from the rows. */
 export function countedSummaries(db: Reader): unknown {
-  const projects = db.all<{ id: string }>('SELECT id FROM projects ORDER BY id').map(({ id }) => {
-    const deployments = db.all<{ status: string; startTime: string }>(
-      'SELECT status, startTime FROM deployments WHERE projectId = ? ORDER BY startTime DESC, position DESC', id
+  const projects = db.all('SELECT id FROM projects ORDER BY id').map(row => {
+    const id = String(row['id'])
+    const deployments = db.all(
+      'SELECT status, startTime FROM deployments WHERE projectId = ? ORDER BY startTime DESC, position DESC',
+      id
     )
     const goesOn = deployments.some(({ status }) => status === 'queued' || status === 'running')
-    const tags = db.all<{ tagId: string }>('SELECT tagId FROM projectTags WHERE projectId = ? ORDER BY tagId', id)
+    const tags = db.all('SELECT tagId FROM projectTags WHERE projectId = ? ORDER BY tagId', id)
     return {
       id,
       status: goesOn ? 'running' : (deployments[0]?.status ?? 'idle'),
@@ -119,7 +131,9 @@ export function countedSummaries(db: Reader): unknown {
     'SELECT substr(startTime, 1, 10) AS date, status, count(*) AS deployments FROM deployments GROUP BY date, status ORDER BY date, status'
   )
   const broken = projects.flatMap(({ id }) => {
-    const rows = listDeployments(db, { projectId: id, limit: 1000 }).filter(({ status }) => status === 'success' || status === 'failed')
+    const rows = listDeployments(db, { projectId: id, limit: 1000 }).filter(
+      ({ status }) => status === 'success' || status === 'failed'
+    )
     const good = rows.findIndex(row => row.status === 'success' && listedDeployment(row).backgroundFailed !== true)
     const failures = good === -1 ? rows : rows.slice(0, good)
     const [newest] = failures
@@ -128,15 +142,17 @@ export function countedSummaries(db: Reader): unknown {
   return { projects, days, broken }
 }
 
-/** Opens a store, and closes it when the test ends. */
+/** Opens a store and closes it when the test ends. */
 export async function aStore(t: Test, options: Partial<StoreOptions> = {}): Promise<Store> {
   const store = await openStore({ directory: t.testdir(), ...options })
   t.teardown(() => store.close())
   return store
 }
 
-/** What a start after a kill would find. */
-export async function onDisk(directory: string): Promise<{ settings: Record<string, string>; held: number; lines: number }> {
+/** Reads what a start after a kill would find. */
+export async function onDisk(
+  directory: string
+): Promise<{ settings: Record<string, string>; held: number; lines: number }> {
   const databasePath = join(directory, 'svc.db')
   const redoPath = `${databasePath}.redo`
   const { memory, held, redo } = recover({ sqlite: await loadSqlite(), disk: realDisk, databasePath, redoPath })
@@ -146,14 +162,14 @@ export async function onDisk(directory: string): Promise<{ settings: Record<stri
 }
 
 export interface FaultyDisk extends Disk {
-  /** Steps taken since it was last told: each write, sync, rename, creation, removal … is one. */
+  /** Number of steps since it was last reset: each write, sync, rename, creation, removal … is one. */
   steps: number
-  /** The step that fails, and all after it while `once` is false; 0: none does. */
+  /** The step that fails, and all after it while `once` is false; 0 means none. */
   failAt: number
   once: boolean
-  /** What a failing step says. */
+  /** The error code of a failing step. */
   code: string
-  /** How much of a failing write reaches the disk all the same. */
+  /** The part of a failing write that reaches the disk. */
   share: number
 }
 
@@ -182,7 +198,8 @@ export function createFaultyDisk(disk: Disk): FaultyDisk {
   }
 
   function fail(call: string): void {
-    if (isFailing()) throw Object.assign(new Error(`${faulty.code}: the disk was told to fail, ${call}`), { code: faulty.code })
+    if (isFailing())
+      throw Object.assign(new Error(`${faulty.code}: the disk was told to fail, ${call}`), { code: faulty.code })
   }
 
   function fileOf(file: DiskFile): DiskFile {

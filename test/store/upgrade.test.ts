@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { realDisk } from '../../lib/store/disk.js'
 import { createMemory } from '../../lib/store/memory.js'
 import { schemaVersion, versionOf } from '../../lib/store/schema.js'
@@ -14,7 +14,7 @@ import { findProject, insertProject } from '../../lib/store/tables/projects.js'
 import { olderDatabase, olderVersion } from '../support/older-database.js'
 import { aDeployment, aLabel, aProject, countedSummaries, createFaultyDisk, summariesOf } from './stage.js'
 
-/** A data directory of the schema before the last, killed: `a` is in svc.db, `b` in its redo log. */
+/** Returns a data directory of the previous schema after a kill: `a` is in svc.db, `b` in its redo log. */
 async function olderHome(directory: string): Promise<void> {
   const store = await openStore({ directory })
   await store.write(tx => {
@@ -42,7 +42,7 @@ async function versionIn(path: string): Promise<number> {
   }
 }
 
-t.test('an upgrade keeps the database that was there, whole, for whoever goes back', async t => {
+t.test('keeps a complete copy of the old database in an upgrade', async t => {
   const directory = t.testdir({})
   await olderHome(directory)
   const store = await openStore({ directory })
@@ -56,24 +56,28 @@ t.test('an upgrade keeps the database that was there, whole, for whoever goes ba
   t.strictSame(readSettings(memory), { a: '1', b: '2' }, 'with what the redo log had')
   t.equal(memory.pragma('integrity_check'), 'ok')
 
-  await t.test('and the next start finds nothing to do', async t => {
+  await t.test('has nothing to do at the next start', async t => {
     const before = readFileSync(kept)
     await (await openStore({ directory })).close()
     t.ok(readFileSync(kept).equals(before))
   })
 })
 
-t.test('an upgrade counts what is kept of deployments and tags from then on', async t => {
+t.test('maintains summaries of deployments and tags after an upgrade', async t => {
   const directory = t.testdir({})
   await olderHome(directory)
   const store = await openStore({ directory })
   t.teardown(() => store.close())
   t.same(summariesOf(store), countedSummaries(store))
-  t.match(findProject(store, 'proj_a'), { status: 'failed', lastDeployAt: '2026-01-03T00:00:00.000Z', tagIds: ['tag_a'] })
+  t.match(findProject(store, 'proj_a'), {
+    status: 'failed',
+    lastDeployAt: '2026-01-03T00:00:00.000Z',
+    tagIds: ['tag_a']
+  })
   t.match(findProject(store, 'proj_b'), { status: 'idle', lastDeployAt: null, tagIds: [] })
 })
 
-t.test('an upgrade that ends at any step of the disk is completed by the next start', async t => {
+t.test('completes an interrupted upgrade at the next start, whatever step failed', async t => {
   const top = t.testdir({ old: {} })
   await olderHome(join(top, 'old'))
   let isThrough = false
@@ -85,7 +89,7 @@ t.test('an upgrade that ends at any step of the disk is completed by the next st
     const disk = Object.assign(createFaultyDisk(realDisk), { failAt, once: false })
     const store = await openStore({ directory, disk }).catch(() => null)
     isThrough = store !== null
-    // What a kill leaves: nothing more is written.
+    // The state after a kill: nothing more is written.
     disk.failAt = disk.failAt || 1
     const again = await openStore({ directory })
     t.strictSame(readSettings(again), { a: '1', b: '2' }, `step ${failAt}`)
@@ -99,7 +103,7 @@ t.test('an upgrade that ends at any step of the disk is completed by the next st
   t.ok(failAt > 8, `${failAt} steps`)
 })
 
-t.test('a full disk refuses the upgrade, and leaves the old as it is', async t => {
+t.test('refuses an upgrade on a full disk and keeps the old database', async t => {
   const directory = t.testdir({})
   await olderHome(directory)
   const before = readFileSync(join(directory, 'svc.db'))
@@ -108,14 +112,19 @@ t.test('a full disk refuses the upgrade, and leaves the old as it is', async t =
   t.ok(readFileSync(join(directory, 'svc.db')).equals(before))
 })
 
-t.test('an upgrade numbers what changed a target, in order of arrival and whatever its status', async t => {
+t.test('numbers the changes of a target in an upgrade, in order of arrival and whatever their status', async t => {
   const directory = t.testdir({})
   const store = await openStore({ directory })
   const at = '2026-01-01T00:00:00.000Z'
-  const extracted = (status: 'success' | 'failed'): DeploymentStep[] => [{ name: 'extract', status, startedAt: at, endedAt: at }]
+  const extracted = (status: 'success' | 'failed'): DeploymentStep[] => [
+    { name: 'extract', status, startedAt: at, endedAt: at }
+  ]
   await store.write(tx => {
     for (const id of ['proj_a', 'proj_b']) insertProject(tx, aProject({ id, deployPath: `/srv/${id}`, token: id }))
-    insertDeployment(tx, aDeployment({ id: 'dep_1', steps: extracted('success'), startTime: '2026-01-09T00:00:00.000Z' }))
+    insertDeployment(
+      tx,
+      aDeployment({ id: 'dep_1', steps: extracted('success'), startTime: '2026-01-09T00:00:00.000Z' })
+    )
     insertDeployment(tx, aDeployment({ id: 'dep_2', steps: extracted('failed') }))
     insertDeployment(tx, aDeployment({ id: 'dep_3', status: 'failed', steps: extracted('success') }))
     insertDeployment(tx, aDeployment({ id: 'dep_4', projectId: 'proj_b', steps: extracted('success') }))
@@ -125,6 +134,9 @@ t.test('an upgrade numbers what changed a target, in order of arrival and whatev
   await olderDatabase(join(directory, 'svc.db'))
   const upgraded = await openStore({ directory })
   t.teardown(() => upgraded.close())
-  t.strictSame(['dep_1', 'dep_2', 'dep_3', 'dep_4', 'dep_5'].map(id => findDeployment(upgraded, id)?.placed), [1, null, 2, 1, null])
+  t.strictSame(
+    ['dep_1', 'dep_2', 'dep_3', 'dep_4', 'dep_5'].map(id => findDeployment(upgraded, id)?.placed),
+    [1, null, 2, 1, null]
+  )
   t.equal(liveDeployment(upgraded, 'proj_a')?.id, 'dep_3')
 })

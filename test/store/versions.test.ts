@@ -3,12 +3,16 @@ import { systemActor as actor } from '../../lib/model/audit.js'
 import { openStage } from '../support/store.js'
 import { createVersions } from '../../lib/store/versions.js'
 
-t.test('each statement counts for its table', t => {
+t.test('counts each statement for its table', t => {
   const cases: Array<[string, string]> = [
-    ['INSERT INTO projects (id) VALUES (?)', 'projects'], ['insert or replace into "tags" values (?)', 'tags'],
-    ['UPDATE deployments SET status = ?', 'deployments'], ['UPDATE OR IGNORE audit SET a = ?', 'audit'],
-    ['DELETE FROM projectTags WHERE a = ?', 'projectTags'], ['REPLACE INTO settings VALUES (?)', 'settings'],
-    ['WITH a AS (SELECT 1) INSERT INTO projects SELECT * FROM a', 'projects'], [' \n update\n tags set a = 1', 'tags']
+    ['INSERT INTO projects (id) VALUES (?)', 'projects'],
+    ['insert or replace into "tags" values (?)', 'tags'],
+    ['UPDATE deployments SET status = ?', 'deployments'],
+    ['UPDATE OR IGNORE audit SET a = ?', 'audit'],
+    ['DELETE FROM projectTags WHERE a = ?', 'projectTags'],
+    ['REPLACE INTO settings VALUES (?)', 'settings'],
+    ['WITH a AS (SELECT 1) INSERT INTO projects SELECT * FROM a', 'projects'],
+    [' \n update\n tags set a = 1', 'tags']
   ]
   const tables = ['projects', 'tags', 'deployments', 'audit', 'projectTags', 'settings']
   for (const [sql, table] of cases) {
@@ -24,7 +28,7 @@ t.test('each statement counts for its table', t => {
   t.end()
 })
 
-t.test('a version of the store changes with its tables, and with nothing else', async t => {
+t.test('changes a version of the store with its tables only', async t => {
   const { store, audit } = await openStage(t)
   const projects = store.version(['projects', 'deployments'])
   const audited = store.version(['audit'])
@@ -32,6 +36,11 @@ t.test('a version of the store changes with its tables, and with nothing else', 
   t.equal(store.version(['projects', 'deployments']), projects)
   t.not(store.version(['audit']), audited)
   const now = store.version(['audit'])
-  await t.rejects(store.write(tx => { tx.run(`DELETE FROM audit`); throw new Error('no') }))
+  await t.rejects(
+    store.write(tx => {
+      tx.run(`DELETE FROM audit`)
+      throw new Error('no')
+    })
+  )
   t.not(store.version(['audit']), now, 'a write that was rolled back may count')
 })

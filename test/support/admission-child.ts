@@ -2,11 +2,21 @@ import type { Test } from 'tap'
 import { createProjects } from '../../lib/projects/projects.js'
 import { admin, deployStage } from './deploy-stage.js'
 
-/** A program to be killed: makes projects, deploys, rolls back and deletes the projects again, in the data directory in argv. */
+/**
+ * A program to be killed: makes projects, deploys, rolls back and deletes the projects again, in the data directory in
+ * argv.
+ */
 const [, , directory = ''] = process.argv
 const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
 const { store, clock, ids, home, deployer } = stage
-const projects = createProjects({ store, clock, ids, home: home.directory, audit: { within: () => {} }, deployments: deployer })
+const projects = createProjects({
+  store,
+  clock,
+  ids,
+  home: home.directory,
+  audit: { within: () => {} },
+  deployments: deployer
+})
 for (let round = 0; ; round++) {
   const project = await stage.addProject()
   const { id } = await stage.deploy(project, { 'a.txt': '1' })

@@ -1,23 +1,53 @@
 import { apiRoutes } from '../../lib/api/routes.js'
-import type { RunningServer } from '../../lib/main/serve.js'
+import type { RunningServer } from '../../lib/server/serve.js'
 import type { Client } from './client.js'
 
 /** Pages that tell of the moment or of the machine, not of the data directory. */
 const passedOver = [
-  '/api/health', '/api/health/detail', '/api/settings/status', '/api/overview', '/api/storage', '/api/system/resources',
-  '/api/pm2/available', '/api/pm2/apps', '/api/fs/home', '/api/fs/list', '/api/migration/export', '/api/backup',
-  '/metrics', '/api/system/history', '/api/changes', '/api/auth/session', '/api/auth/whoami', '/api/sessions', '/api/deploy/check',
-  '/api/terminal/available', '/api/terminal/ws', '/api/log-sources/:sourceId/stream', '/api/log-sources/:sourceId/search'
+  '/api/health',
+  '/api/health/detail',
+  '/api/settings/status',
+  '/api/overview',
+  '/api/storage',
+  '/api/system/resources',
+  '/api/pm2/available',
+  '/api/pm2/apps',
+  '/api/fs/home',
+  '/api/fs/list',
+  '/api/migration/export',
+  '/api/backup',
+  '/metrics',
+  '/api/system/history',
+  '/api/changes',
+  '/api/auth/session',
+  '/api/auth/whoami',
+  '/api/sessions',
+  '/api/deploy/check',
+  '/api/terminal/available',
+  '/api/terminal/ws',
+  '/api/log-sources/:sourceId/stream',
+  '/api/log-sources/:sourceId/search'
 ]
 const queries: Record<string, string> = {
-  '/api/logs': '?limit=500', '/api/audit': '?limit=500', '/api/search': '?q=a', '/api/logs/:deployId': '?timestamps=1',
-  '/api/logs/:deployId/output': '?timestamps=1', '/api/projects/:id/file': '?path=index.html',
+  '/api/logs': '?limit=500',
+  '/api/audit': '?limit=500',
+  '/api/search': '?q=a',
+  '/api/logs/:deployId': '?timestamps=1',
+  '/api/logs/:deployId/output': '?timestamps=1',
+  '/api/projects/:id/file': '?path=index.html',
   '/api/projects/:id/download': '?path=index.html'
 }
 
 /** Every page of the API that can be got, with every id that there is: path → status and body. */
-export async function apiPages({ server, client }: { server: RunningServer; client: Client }): Promise<Record<string, unknown>> {
-  const ids = async (path: string): Promise<string[]> => ((await client.get(path)).body as Array<{ id: string }>).map(({ id }) => id)
+export async function apiPages({
+  server,
+  client
+}: {
+  server: RunningServer
+  client: Client
+}): Promise<Record<string, unknown>> {
+  const ids = async (path: string): Promise<string[]> =>
+    ((await client.get(path)).body as Array<{ id: string }>).map(({ id }) => id)
   const projects = await ids('/api/projects')
   const deployments = await ids('/api/logs?limit=500')
   const sources: string[] = []

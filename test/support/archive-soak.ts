@@ -53,7 +53,11 @@ const pollMs = 100
 export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak): Promise<SoakFigures> {
   const random = createRandom(soak.seed)
   const server = await startServeProcess(t, soak.directory, [], {}, ['--trace-warnings'])
-  await sendJson(server, { method: 'PUT', path: '/api/settings', value: { max_extracted_size: String(hostileLimitMb) } })
+  await sendJson(server, {
+    method: 'PUT',
+    path: '/api/settings',
+    value: { max_extracted_size: String(hostileLimitMb) }
+  })
   const project = async (name: string): Promise<Project> => {
     const value = { name, deployPath: join(soak.directory, 'targets', name) }
     return ((await sendJson(server, { method: 'POST', path: '/api/projects', value })) as { project: Project }).project
@@ -61,12 +65,22 @@ export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak)
   const honest = await Promise.all(Array.from({ length: honestProjects }, (_, index) => project(`honest-${index}`)))
   const hostile = await Promise.all(Array.from({ length: hostileProjects }, (_, index) => project(`hostile-${index}`)))
   const figures: SoakFigures = {
-    sent: 0, outcomes: {}, honestRounds: 0, honestErrors: [], filesBefore: 0, filesAfter: 0, difference: [], warnings: []
+    sent: 0,
+    outcomes: {},
+    honestRounds: 0,
+    honestErrors: [],
+    filesBefore: 0,
+    filesAfter: 0,
+    difference: [],
+    warnings: []
   }
 
   // One of each first: what a server opens once and keeps is no leak.
   for (const one of honest) await honestRound(server, one, 0)
-  const held = (): string[] => openFiles(server.pid).filter(name => soak.isThorough || !/^(anon_inode|pipe):/.test(name)).map(nameless)
+  const held = (): string[] =>
+    openFiles(server.pid)
+      .filter(name => soak.isThorough || !/^(anon_inode|pipe):/.test(name))
+      .map(nameless)
   const before = await unchanged(held, soak.isThorough ? idleMs : briefMs)
   figures.filesBefore = before.length
 
@@ -83,17 +97,24 @@ export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak)
   }
   const live = async (own: Project): Promise<void> => {
     for (let round = 1; !isOver || round < 3; round++) {
-      await honestRound(server, own, round).then(() => figures.honestRounds++, error => figures.honestErrors.push(`${own.name}: ${String(error)}`))
+      await honestRound(server, own, round).then(
+        () => figures.honestRounds++,
+        error => figures.honestErrors.push(`${own.name}: ${String(error)}`)
+      )
     }
   }
   const living = honest.map(live)
-  await Promise.all(hostile.map(attack)).finally(() => { isOver = true })
+  await Promise.all(hostile.map(attack)).finally(() => {
+    isOver = true
+  })
   await Promise.all(living)
 
   const after = await settled(held, before)
   figures.filesAfter = after.length
   figures.difference = compareLists(before, after)
-  figures.warnings = `${server.said()}\n${server.saidOnStderr()}`.split('\n').filter(line => /warning|EBADF|unexpected|Error:/i.test(line))
+  figures.warnings = `${server.said()}\n${server.saidOnStderr()}`
+    .split('\n')
+    .filter(line => /warning|EBADF|unexpected|Error:/i.test(line))
   const code = await server.stop()
   if (code !== 0) figures.warnings.push(`the server ended with ${code}`)
   return figures
@@ -113,9 +134,11 @@ async function honestRound(server: ServeProcess, project: Project, round: number
   if (upload.status !== 200 || !last.includes('"success"')) throw new Error(`deploying: ${upload.status} ${last}`)
   if (readFileSync(join(project.deployPath, 'mark.txt'), 'utf8') !== mark) throw new Error('the target has other files')
   const download = await send(server, { path: `/api/projects/${project.id}/download?path=large.txt` })
-  if (download.status !== 200 || sha256(download.body) !== sha256(large)) throw new Error(`download: ${download.status}, ${download.body.length} bytes`)
+  if (download.status !== 200 || sha256(download.body) !== sha256(large))
+    throw new Error(`download: ${download.status}, ${download.body.length} bytes`)
   const record = await send(server, { path: `/api/logs/${upload.deployId}` })
-  if (record.status !== 200 || !record.body.toString().includes('"success"')) throw new Error(`record: ${record.status} ${record.body.toString()}`)
+  if (record.status !== 200 || !record.body.toString().includes('"success"'))
+    throw new Error(`record: ${record.status} ${record.body.toString()}`)
   const output = await send(server, { path: `/api/logs/${upload.deployId}/output` })
   if (output.status !== 200) throw new Error(`output: ${output.status}`)
 }
@@ -127,7 +150,10 @@ async function sendHostile(server: ServeProcess, project: Project, archive: Host
     await send(server, { method: 'POST', path: `/api/deployments/${deployId}/cancel` })
   }
   try {
-    const { status, body } = await uploadTo(server, project, archive.bytes, { onBegin, abortAfterBytes: archive.abortAfterBytes })
+    const { status, body } = await uploadTo(server, project, archive.bytes, {
+      onBegin,
+      abortAfterBytes: archive.abortAfterBytes
+    })
     if (status !== 200) return `refused ${status}`
     return body.toString().trim().split('\n').at(-1)?.includes('"success"') ? 'success' : 'failed'
   } catch (error) {
@@ -145,9 +171,14 @@ function uploadTo(server: ServeProcess, project: Project, zip: Buffer, uploading
   const boundary = 'archive-soak'
   const body = Buffer.concat([
     Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; name="projectId"\r\n\r\n${project.id}\r\n`),
-    Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="a.zip"\r\n\r\n`), zip, Buffer.from(`\r\n--${boundary}--\r\n`)
+    Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="a.zip"\r\n\r\n`),
+    zip,
+    Buffer.from(`\r\n--${boundary}--\r\n`)
   ])
-  const headers = { authorization: `Bearer ${project.token}`, 'content-type': `multipart/form-data; boundary=${boundary}` }
+  const headers = {
+    authorization: `Bearer ${project.token}`,
+    'content-type': `multipart/form-data; boundary=${boundary}`
+  }
   return send(server, { method: 'POST', path: '/api/deploy/upload', headers, body, ...uploading })
 }
 
@@ -165,26 +196,43 @@ interface Reply {
 }
 
 /** One request on a connection of its own, with the admin token unless it brings another. */
-function send(server: ServeProcess, { method = 'GET', path, headers = {}, body, onBegin, abortAfterBytes }: Sending): Promise<Reply> {
+function send(
+  server: ServeProcess,
+  { method = 'GET', path, headers = {}, body, onBegin, abortAfterBytes }: Sending
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const authorization = `Bearer ${server.adminToken}`
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
-    const sending = request(server.url + path, { method, agent: false, headers: { authorization, ...length, ...headers } }, response => {
-      const deployId = String(response.headers['x-svc-deploy-id'])
-      const begun = response.statusCode === 200 ? onBegin?.(deployId) : undefined
-      begun?.catch(reject)
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
-      response.on('end', () => resolve({ status: response.statusCode as number, deployId, body: Buffer.concat(chunks) }))
-    })
+    const sending = request(
+      server.url + path,
+      { method, agent: false, headers: { authorization, ...length, ...headers } },
+      response => {
+        const deployId = String(response.headers['x-svc-deploy-id'])
+        const begun = response.statusCode === 200 ? onBegin?.(deployId) : undefined
+        begun?.catch(reject)
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
+        response.on('end', () =>
+          resolve({ status: response.statusCode as number, deployId, body: Buffer.concat(chunks) })
+        )
+      }
+    )
     sending.on('error', reject)
     if (abortAfterBytes === undefined) return void sending.end(body)
     sending.write(Buffer.from(body ?? '').subarray(0, abortAfterBytes), () => sending.destroy(new Error('aborted')))
   })
 }
 
-async function sendJson(server: ServeProcess, { method, path, value }: { method: string; path: string; value: object }): Promise<unknown> {
-  const reply = await send(server, { method, path, body: JSON.stringify(value), headers: { 'content-type': 'application/json' } })
+async function sendJson(
+  server: ServeProcess,
+  { method, path, value }: { method: string; path: string; value: object }
+): Promise<unknown> {
+  const reply = await send(server, {
+    method,
+    path,
+    body: JSON.stringify(value),
+    headers: { 'content-type': 'application/json' }
+  })
   if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${reply.body.toString()}`)
   return JSON.parse(reply.body.toString())
 }

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sealFile } from '../../lib/backup/seal.js'
 import { backupFormat } from '../../lib/backup/format.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { schemaVersion } from '../../lib/store/schema.js'
 import { zipOf } from './zip.js'
 
@@ -21,20 +21,37 @@ export async function smallHome(directory: string): Promise<Record<string, Uint8
   }
 }
 
-/** A sealed backup of these files at `path`; `lies`: what its list says otherwise, `extra`: entries it does not name. */
+/**
+ * A sealed backup of these files at `path`; `lies`: what its list says otherwise, `extra`: entries it does not name.
+ */
 export async function forgeBackup(
   path: string,
   files: Record<string, Uint8Array>,
   { lies = {}, extra = {} }: { lies?: object; extra?: Record<string, Uint8Array> } = {}
 ): Promise<void> {
   const listed = Object.entries(files).map(([path, bytes]) => {
-    return { path, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex'), mtimeMs: 1_750_000_000_000 }
+    return {
+      path,
+      bytes: bytes.length,
+      sha256: createHash('sha256').update(bytes).digest('hex'),
+      mtimeMs: 1_750_000_000_000
+    }
   })
   const manifest = {
-    format: backupFormat, createdAt: '2026-01-01T00:00:00.000Z', version: '1.0.0', schemaVersion, host: 'there',
-    directory: '/srv/svc', files: listed, notes: [], ...lies
+    format: backupFormat,
+    createdAt: '2026-01-01T00:00:00.000Z',
+    version: '1.0.0',
+    schemaVersion,
+    host: 'there',
+    directory: '/srv/svc',
+    files: listed,
+    notes: [],
+    ...lies
   }
   const entries = { ...files, ...extra, 'manifest.json': Buffer.from(JSON.stringify(manifest)) }
-  writeFileSync(path, await zipOf(Object.fromEntries(Object.entries(entries).map(([name, bytes]) => [join('svc-backup', name), bytes]))))
+  writeFileSync(
+    path,
+    await zipOf(Object.fromEntries(Object.entries(entries).map(([name, bytes]) => [join('svc-backup', name), bytes])))
+  )
   await sealFile(path)
 }

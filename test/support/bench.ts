@@ -20,11 +20,13 @@ const defaultRounds = 5
 
 /**
  * Runs the contestants in alternating rounds and prints one row each: median, lowest, highest, and ours divided by it.
- * Gives back the medians by name; a contestant that was left out has none.
+ * Returns the medians by name, without those of skipped contestants.
  */
 export async function compare(comparison: Comparison): Promise<Record<string, number>> {
   const { name, unit, rounds = defaultRounds, warmups = 1, contestants, target } = comparison
-  const present = Object.entries(contestants).flatMap(([who, run]) => (run === null ? [] : [{ who, run, seen: [] as number[] }]))
+  const present = Object.entries(contestants).flatMap(([who, run]) =>
+    run === null ? [] : [{ who, run, seen: [] as number[] }]
+  )
   for (let round = -warmups; round < rounds; round++) {
     // The order turns round each time, so that none always follows the same one.
     for (const contestant of round % 2 === 0 ? present : [...present].reverse()) {
@@ -44,7 +46,8 @@ export async function compare(comparison: Comparison): Promise<Record<string, nu
       at === 0 ? '' : figure(ours / median(seen))
     ])
   ])
-  for (const [who, run] of Object.entries(contestants)) if (run === null) console.log(`  ${who}: left out, not on this machine`)
+  for (const [who, run] of Object.entries(contestants))
+    if (run === null) console.log(`  ${who}: left out, not on this machine`)
   if (target !== undefined) console.log(`  target: ${target}`)
   return medians
 }
@@ -71,6 +74,9 @@ function figure(value: number): string {
 function print(rows: string[][]): void {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => (row[column] ?? '').length)))
   for (const row of rows) {
-    console.log('  ' + row.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  '))
+    console.log(
+      '  ' +
+        row.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  ')
+    )
   }
 }

@@ -21,11 +21,13 @@ export interface BrokenRelayOptions {
 }
 
 /**
- * A way to a server that breaks at a certain point. Once it has broken, it passes everything on; a GET, as before an upload,
- * always passes.
+ * A way to a server that breaks at a certain point. Once it has broken, it passes everything on; a GET, as before an
+ * upload, always passes.
  */
 export async function startBrokenRelay(
-  t: { teardown(work: () => unknown): void }, to: string, options: BrokenRelayOptions = {}
+  t: { teardown(work: () => unknown): void },
+  to: string,
+  options: BrokenRelayOptions = {}
 ): Promise<BrokenRelay> {
   const { afterBytes = Infinity, swallowsUntil, hides } = options
   const sockets = new Set<Socket>()
@@ -36,12 +38,17 @@ export async function startBrokenRelay(
   }
   const listener = createServer(client => {
     const server = connect(Number(new URL(relay.to).port), '127.0.0.1')
-    for (const [socket, other] of [[client, server], [server, client]] as const) {
+    for (const [socket, other] of [
+      [client, server],
+      [server, client]
+    ] as const) {
       sockets.add(socket)
-      socket.on('error', () => {}).on('close', () => {
-        sockets.delete(socket)
-        other.destroy()
-      })
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          sockets.delete(socket)
+          other.destroy()
+        })
     }
     let passed = 0
     let sent = ''

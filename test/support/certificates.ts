@@ -34,7 +34,10 @@ export function makeCertificate(wish: Wish = {}): Identity {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const signer = issuer?.keyObject ?? privateKey
   const extensions = isAuthority
-    ? [extension('2.5.29.19', true, sequence(tlv(0x01, Buffer.from([0xff])))), extension('2.5.29.15', true, tlv(0x03, Buffer.from([1, 6])))]
+    ? [
+        extension('2.5.29.19', true, sequence(tlv(0x01, Buffer.from([0xff])))),
+        extension('2.5.29.15', true, tlv(0x03, Buffer.from([1, 6])))
+      ]
     : [extension('2.5.29.17', false, sequence(...names.map(alternative)))]
   const body = sequence(
     tlv(0xa0, tlv(0x02, Buffer.from([2]))),
@@ -64,7 +67,8 @@ export function pem(der: Buffer): string {
 
 function tlv(tag: number, content: Buffer): Buffer {
   const { length } = content
-  const head = length < 128 ? [tag, length] : length < 256 ? [tag, 0x81, length] : [tag, 0x82, length >> 8, length & 0xff]
+  const head =
+    length < 128 ? [tag, length] : length < 256 ? [tag, 0x81, length] : [tag, 0x82, length >> 8, length & 0xff]
   return Buffer.concat([Buffer.from(head), content])
 }
 

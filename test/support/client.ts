@@ -69,7 +69,13 @@ export function createClient(url: () => string, token: string | null, way: Reque
     const text = await textOf(reply)
     const body = parsed(text)
     const status = reply.statusCode as number
-    checkAnswer({ method, path: new URL(url() + path).href.slice(new URL(url()).origin.length), status, contentType: String(reply.headers['content-type']), body })
+    checkAnswer({
+      method,
+      path: new URL(url() + path).href.slice(new URL(url()).origin.length),
+      status,
+      contentType: String(reply.headers['content-type']),
+      body
+    })
     return { status, headers: reply.headers, text, body }
   }
 

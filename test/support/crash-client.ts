@@ -19,20 +19,33 @@ export interface UploadSteps {
 
 /** Speaks to a server that may be killed at any moment: null is an answer that did not come whole. */
 export interface CrashClient {
-  call(method: string, path: string, token: string, body?: unknown, headers?: Record<string, string>, steps?: UploadSteps): Promise<Answer | null>
+  call(
+    method: string,
+    path: string,
+    token: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+    steps?: UploadSteps
+  ): Promise<Answer | null>
   upload(token: string, fields: FormFields, steps: UploadSteps): Promise<Answer | null>
 }
 
 export function createCrashClient(url: string): CrashClient {
   function exchange(
-    method: string, path: string, headers: Record<string, string>, body: Buffer | null, steps: UploadSteps
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body: Buffer | null,
+    steps: UploadSteps
   ): Promise<Answer | null> {
     return new Promise(resolve => {
       const lost = (): void => resolve(null)
       const length: Record<string, string> = body === null ? {} : { 'content-length': String(body.length) }
       const request = httpRequest(url + path, { method, agent: false, headers: { ...length, ...headers } }, reply => {
         steps.onHead?.(reply.statusCode as number, reply.headers['x-svc-deploy-id'] as string | undefined)
-        void textOf(reply).then(text => resolve(text === null ? null : { status: reply.statusCode as number, text, body: parsed(text) }))
+        void textOf(reply).then(text =>
+          resolve(text === null ? null : { status: reply.statusCode as number, text, body: parsed(text) })
+        )
       })
       request.once('error', lost).once('finish', () => steps.onSent?.())
       if (body === null) return void request.end()
@@ -51,7 +64,13 @@ export function createCrashClient(url: string): CrashClient {
     },
     upload(token, fields, steps) {
       const { contentType, body } = formOf(fields)
-      return exchange('POST', '/api/deploy/upload', { 'content-type': contentType, authorization: `Bearer ${token}` }, body, steps)
+      return exchange(
+        'POST',
+        '/api/deploy/upload',
+        { 'content-type': contentType, authorization: `Bearer ${token}` },
+        body,
+        steps
+      )
     }
   }
 }

@@ -52,16 +52,33 @@ export function openLane(options: CrashOptions, report: CrashReport, number: num
   }
   chmodSync(base, 0o755)
   const disk = options.diskMegabytes === null ? null : at('disk', 0o755)
-  if (disk !== null) execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${options.diskMegabytes}m,mode=755`, 'tmpfs', disk])
+  if (disk !== null)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${options.diskMegabytes}m,mode=755`, 'tmpfs', disk])
   const below = disk === null ? '' : 'disk/'
-  const places = { home: at(`${below}home`, 0o700), sites: at(`${below}sites`, 0o755), proofs: at('proofs', 0o1777), temporary: at('tmp', 0o1777) }
+  const places = {
+    home: at(`${below}home`, 0o700),
+    sites: at(`${below}sites`, 0o755),
+    proofs: at('proofs', 0o1777),
+    temporary: at('tmp', 0o1777)
+  }
   const settings = { default_deploy_path: '', script_timeout: '1800', keep_archives: '10', durable_targets: 'true' }
   const told = new Set<string>()
   let count = 0
   const lane: Lane = {
-    base, places, disk, report, lane: number, round: 0, moment: 'nothing', runAs: otherUser(), random: createRandom(options.seed),
+    base,
+    places,
+    disk,
+    report,
+    lane: number,
+    round: 0,
+    moment: 'nothing',
+    runAs: otherUser(),
+    random: createRandom(options.seed),
     model: {
-      projects: [], askedProjects: new Set(), settings: createRegister<Record<string, string>>(settings), tags: createRegister<readonly string[]>([]),
+      projects: [],
+      askedProjects: new Set(),
+      settings: createRegister<Record<string, string>>(settings),
+      tags: createRegister<readonly string[]>([]),
       adminToken: createRegister('')
     },
     next: () => ++count,
@@ -84,9 +101,11 @@ export function closeLane({ base, disk, report }: Lane, { say }: CrashOptions): 
   rmSync(base, { recursive: true, force: true })
 }
 
-/** Whose rights a project's scripts and files may have; null: nobody else's here. */
+/** The user of a project's scripts and files, or null if no other user is available. */
 function otherUser(): string | null {
-  return process.geteuid?.() === 0 && spawnSync('setpriv', ['--version'], { stdio: 'ignore' }).status === 0 ? 'nobody' : null
+  return process.geteuid?.() === 0 && spawnSync('setpriv', ['--version'], { stdio: 'ignore' }).status === 0
+    ? 'nobody'
+    : null
 }
 
 /** Counts a kill, and how far it let extractions come. */
@@ -102,8 +121,14 @@ export function noteKill(lane: Lane, moment: string, server: CrashServer): void 
   const states = journalStates(journals)
   for (const state of new Set(states)) count(state)
   report.moments.set(moment, counts)
-  for (const line of server.said().split('\n').filter(line => /^\S/.test(line))) {
-    const head = line.replace(/dep_\w+|"[^"]*"|\/\S+|\d+/g, '…').replace(/…[… ,]*(and … more)?/g, '… ').slice(0, 160)
+  for (const line of server
+    .said()
+    .split('\n')
+    .filter(line => /^\S/.test(line))) {
+    const head = line
+      .replace(/dep_\w+|"[^"]*"|\/\S+|\d+/g, '…')
+      .replace(/…[… ,]*(and … more)?/g, '… ')
+      .slice(0, 160)
     report.complaints.set(head, (report.complaints.get(head) ?? 0) + 1)
   }
 }
@@ -113,5 +138,11 @@ export function keepForLater({ base, places, report }: Lane): void {
   if (process.env['CRASH_KEEP'] === undefined || report.violations.length > 0) return
   const kept = join(base, 'killed')
   rmSync(kept, { recursive: true, force: true })
-  for (const name of ['home', 'sites'] as const) cpSync(places[name], join(kept, name), { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter: path => !/svc\.sock/.test(path) })
+  for (const name of ['home', 'sites'] as const)
+    cpSync(places[name], join(kept, name), {
+      recursive: true,
+      verbatimSymlinks: true,
+      preserveTimestamps: true,
+      filter: path => !/svc\.sock/.test(path)
+    })
 }

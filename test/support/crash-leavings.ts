@@ -17,7 +17,11 @@ const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', '
 export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, Deployment>): Promise<void> {
   const { complain } = needs
   let strays = findStrays(needs, named)
-  for (const untilMs = performance.now() + settleMs; strays.length > 0 && performance.now() < untilMs; strays = findStrays(needs, named)) {
+  for (
+    const untilMs = performance.now() + settleMs;
+    strays.length > 0 && performance.now() < untilMs;
+    strays = findStrays(needs, named)
+  ) {
     // What a probe, or a checkpoint in the background, has just written goes by itself.
     if (!strays.every(path => /(health\.probe|svc\.db\S*\.tmp)$/.test(path))) break
     await sleep(pollMs)
@@ -33,7 +37,9 @@ function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deploymen
     return record !== undefined && (kind === '.log' || kind === '.manifest' || (kind === '.zip' && record.hasArtifact))
   }
   const inside = (directory: string, isStray: (name: string) => boolean): string[] =>
-    readdirSync(directory).filter(isStray).map(name => join(directory, name))
+    readdirSync(directory)
+      .filter(isStray)
+      .map(name => join(directory, name))
   const targets = readdirSync(sites).map(name => join(sites, name))
   return [
     ...inside(home, name => !homeNames.has(name)),
@@ -44,14 +50,25 @@ function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deploymen
   ]
 }
 
-/** What a script that ended by itself has left running was meant to; everything else was not. What was is ended here. */
+/**
+ * What a script that ended by itself has left running was meant to; everything else was not. What was is ended here.
+ */
 export async function checkProcesses({ places, serverPid, helpers, complain }: CheckNeeds): Promise<void> {
-  const unwanted = (): MarkedProcess[] => markedProcesses(places.sites).filter(({ pid, deployId, step }) =>
-    pid !== serverPid && !existsSync(join(places.proofs, `${deployId}.${step}.ended`)))
+  const unwanted = (): MarkedProcess[] =>
+    markedProcesses(places.sites).filter(
+      ({ pid, deployId, step }) => pid !== serverPid && !existsSync(join(places.proofs, `${deployId}.${step}.ended`))
+    )
   let left = unwanted()
-  for (const untilMs = performance.now() + settleMs / 6; left.length > 0 && performance.now() < untilMs; left = unwanted()) await sleep(pollMs)
-  for (const pid of helpers) if (isRunning(pid)) complain('process', `the helper process ${pid} still works on a target`)
-  for (const { pid, command, deployId, step } of left) complain('process', `${command} (${pid}) of the ${step} script of ${deployId} still runs`)
+  for (
+    const untilMs = performance.now() + settleMs / 6;
+    left.length > 0 && performance.now() < untilMs;
+    left = unwanted()
+  )
+    await sleep(pollMs)
+  for (const pid of helpers)
+    if (isRunning(pid)) complain('process', `the helper process ${pid} still works on a target`)
+  for (const { pid, command, deployId, step } of left)
+    complain('process', `${command} (${pid}) of the ${step} script of ${deployId} still runs`)
   for (const { pid } of markedProcesses(places.sites)) {
     if (pid !== serverPid) process.kill(pid, 'SIGKILL')
   }

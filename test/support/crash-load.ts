@@ -30,13 +30,27 @@ export async function addProject(needs: LoadNeeds, { files, runAs = null }: NewP
   if (runAs !== null) chownSync(target, nobody, nobody)
   model.askedProjects.add(name)
   const fields = { description: 'first', env: 'first' }
-  const answer = await client.call('POST', '/api/projects', model.adminToken.settled(), { name, deployPath: target, ...fields, runAs })
+  const answer = await client.call('POST', '/api/projects', model.adminToken.settled(), {
+    name,
+    deployPath: target,
+    ...fields,
+    runAs
+  })
   if (!isGood(needs, `create ${name}`, answer)) return null
   model.askedProjects.delete(name)
   const { id, token } = answer.body.project as { id: string; token: string }
   const project: ProjectModel = {
-    id, name, token: createRegister(token), target, files, tree: new Map(), known: new Set(), deployments: new Map(),
-    fields: createRegister(fields), sources: createRegister<readonly string[]>([]), isThere: createRegister(true)
+    id,
+    name,
+    token: createRegister(token),
+    target,
+    files,
+    tree: new Map(),
+    known: new Set(),
+    deployments: new Map(),
+    fields: createRegister(fields),
+    sources: createRegister<readonly string[]>([]),
+    isThere: createRegister(true)
   }
   model.projects.push(project)
   return project
@@ -45,36 +59,50 @@ export async function addProject(needs: LoadNeeds, { files, runAs = null }: NewP
 export interface LoadKind {
   /** The admin token is changed: nobody else may use it. */
   isTokenRound: boolean
-  /** So much is written into the database that it is written anew. */
+  /** Writes so much that the database file is rewritten. */
   isLarge: boolean
 }
 
-/** Every writer, each going round by itself. Resolves when all have noticed that it is over. */
+/** Runs every writer in its own loop. Resolves when all have stopped. */
 export async function runLoad(needs: LoadNeeds, { isTokenRound, isLarge }: LoadKind): Promise<void> {
   const { model, isOver } = needs
-  const writers = model.projects.filter(({ isThere }) => isThere.settled()).flatMap(project => [deploys(project, isTokenRound), deploys(project, isTokenRound)])
+  const writers = model.projects
+    .filter(({ isThere }) => isThere.settled())
+    .flatMap(project => [deploys(project, isTokenRound), deploys(project, isTokenRound)])
   // Requests with an old token count as attempts to guess one.
   if (isTokenRound) writers.push(changesToken)
-  else writers.push(changesSettings, changesTags, reads, comesAndGoes, ...model.projects.slice(0, 2).map(changesProject))
+  else
+    writers.push(changesSettings, changesTags, reads, comesAndGoes, ...model.projects.slice(0, 2).map(changesProject))
   if (isLarge) writers.push(...model.projects.slice(2, 3).map(addsSources))
   if (needs.disk !== null) writers.push(fillsDisk)
-  await Promise.all(writers.map(async write => {
-    while (!isOver()) await write(needs)
-  }))
+  await Promise.all(
+    writers.map(async write => {
+      while (!isOver()) await write(needs)
+    })
+  )
 }
 
-const changesProject = (project: ProjectModel): Writer => async needs => {
-  const { client, model, random, reached } = needs
-  if (!project.isThere.settled()) return void (await sleep(50))
-  const token = model.adminToken.settled()
-  const number = needs.next()
-  const fields = { description: `of ${number}`, env: `env-${number}` }
-  const asked = project.fields.ask(fields)
-  const answer = await client.call('PUT', `/api/projects/${project.id}`, token, fields, {}, { onSent: () => reached('a project is changed') })
-  if (isGood(needs, `change of ${project.name}`, answer, [404])) asked.acknowledged()
-  if (random.below(3) === 0) await changesSources(needs, project)
-  await sleep(random.below(100))
-}
+const changesProject =
+  (project: ProjectModel): Writer =>
+  async needs => {
+    const { client, model, random, reached } = needs
+    if (!project.isThere.settled()) return void (await sleep(50))
+    const token = model.adminToken.settled()
+    const number = needs.next()
+    const fields = { description: `of ${number}`, env: `env-${number}` }
+    const asked = project.fields.ask(fields)
+    const answer = await client.call(
+      'PUT',
+      `/api/projects/${project.id}`,
+      token,
+      fields,
+      {},
+      { onSent: () => reached('a project is changed') }
+    )
+    if (isGood(needs, `change of ${project.name}`, answer, [404])) asked.acknowledged()
+    if (random.below(3) === 0) await changesSources(needs, project)
+    await sleep(random.below(100))
+  }
 
 async function changesSources(needs: LoadNeeds, project: ProjectModel): Promise<void> {
   const { client, model, places } = needs
@@ -96,29 +124,45 @@ async function changesSources(needs: LoadNeeds, project: ProjectModel): Promise<
   if (isGood(needs, 'log source', answer, [404])) asked.acknowledged()
 }
 
-/** So much at once that the database is written anew. */
-const addsSources = (project: ProjectModel): Writer => async needs => {
-  const { client, model, places } = needs
-  const number = needs.next()
-  const labels = Array.from({ length: manySources }, (_, at) => `log-${number}-${at}`)
-  const asked = project.sources.ask([...project.sources.settled(), ...labels])
-  const items = labels.map(label => ({ label, filePath: join(places.proofs, ...Array<string>(18).fill(longName), label) }))
-  const answer = await client.call('POST', `/api/projects/${project.id}/log-sources`, model.adminToken.settled(), { items })
-  if (isGood(needs, 'many log sources', answer, [404, 409])) return asked.acknowledged()
-  if (answer !== null) asked.refused()
-  await sleep(20)
-}
+/** Writes so much at once that the database file is rewritten. */
+const addsSources =
+  (project: ProjectModel): Writer =>
+  async needs => {
+    const { client, model, places } = needs
+    const number = needs.next()
+    const labels = Array.from({ length: manySources }, (_, at) => `log-${number}-${at}`)
+    const asked = project.sources.ask([...project.sources.settled(), ...labels])
+    const items = labels.map(label => ({
+      label,
+      filePath: join(places.proofs, ...Array<string>(18).fill(longName), label)
+    }))
+    const answer = await client.call('POST', `/api/projects/${project.id}/log-sources`, model.adminToken.settled(), {
+      items
+    })
+    if (isGood(needs, 'many log sources', answer, [404, 409])) return asked.acknowledged()
+    if (answer !== null) asked.refused()
+    await sleep(20)
+  }
 
 const changesSettings: Writer = async needs => {
   const { client, model, random, reached } = needs
   const number = needs.next()
   // Together or not at all.
   const values = {
-    default_deploy_path: `/srv/${number}`, script_timeout: String(1000 + (number % 9000)), keep_archives: String(2 + random.below(4)),
+    default_deploy_path: `/srv/${number}`,
+    script_timeout: String(1000 + (number % 9000)),
+    keep_archives: String(2 + random.below(4)),
     durable_targets: String(random.below(2) === 0)
   }
   const asked = model.settings.ask(values)
-  const answer = await client.call('PUT', '/api/settings', model.adminToken.settled(), values, {}, { onSent: () => reached('settings are changed') })
+  const answer = await client.call(
+    'PUT',
+    '/api/settings',
+    model.adminToken.settled(),
+    values,
+    {},
+    { onSent: () => reached('settings are changed') }
+  )
   if (isGood(needs, 'settings', answer)) asked.acknowledged()
   await sleep(random.below(60))
 }
@@ -135,7 +179,9 @@ const changesTags: Writer = async needs => {
   } else {
     const list = await client.call('GET', '/api/tags', token)
     if (!isGood(needs, 'tags', list)) return
-    const { id } = (list.body as Array<{ id: string; name: string }>).find(tag => tag.name === before[0]) ?? { id: 'missing' }
+    const { id } = (list.body as Array<{ id: string; name: string }>).find(tag => tag.name === before[0]) ?? {
+      id: 'missing'
+    }
     if (isGood(needs, 'tag', await client.call('DELETE', `/api/tags/${id}`, token))) asked.acknowledged()
   }
   await sleep(random.below(60))
@@ -148,7 +194,14 @@ const changesToken: Writer = async needs => {
   const oldToken = model.adminToken.settled()
   const newToken = `token-${needs.next()}-abcdefghijklmnop`
   const asked = model.adminToken.ask(newToken)
-  const answer = await client.call('POST', '/api/settings/token', oldToken, { oldToken, newToken }, {}, { onSent: () => reached('the admin token is changed') })
+  const answer = await client.call(
+    'POST',
+    '/api/settings/token',
+    oldToken,
+    { oldToken, newToken },
+    {},
+    { onSent: () => reached('the admin token is changed') }
+  )
   if (isGood(needs, 'token', answer)) asked.acknowledged()
 }
 
@@ -173,19 +226,36 @@ const comesAndGoes: Writer = async needs => {
   await removeProject(needs, project, () => reached('a project is deleted'))
 }
 
-/** Deletes a project as far as it is acknowledged; one that runs scripts in the background may be busy. */
+/** Deletes a project. The server refuses if its scripts run in the background. */
 export async function removeProject(needs: LoadNeeds, project: ProjectModel, onSent = (): void => {}): Promise<void> {
   const asked = project.isThere.ask(false)
-  const answer = await needs.client.call('DELETE', `/api/projects/${project.id}`, needs.model.adminToken.settled(), undefined, {}, { onSent })
+  const answer = await needs.client.call(
+    'DELETE',
+    `/api/projects/${project.id}`,
+    needs.model.adminToken.settled(),
+    undefined,
+    {},
+    { onSent }
+  )
   if (isGood(needs, `delete ${project.name}`, answer, [409])) asked.acknowledged()
   else if (answer !== null) asked.refused()
 }
 
 const reads: Writer = async needs => {
   const { client, model, random } = needs
-  const paths = ['/api/health', '/api/projects', '/api/logs?limit=20', '/api/settings', '/api/audit?limit=20', '/api/overview', '/api/storage', '/api/tags']
+  const paths = [
+    '/api/health',
+    '/api/projects',
+    '/api/logs?limit=20',
+    '/api/settings',
+    '/api/audit?limit=20',
+    '/api/overview',
+    '/api/storage',
+    '/api/tags'
+  ]
   const path = random.oneOf(paths)
-  if (random.below(6) === 0) isGood(needs, 'cleaning', await client.call('POST', '/api/storage/clean', model.adminToken.settled(), {}))
+  if (random.below(6) === 0)
+    isGood(needs, 'cleaning', await client.call('POST', '/api/storage/clean', model.adminToken.settled(), {}))
   else isGood(needs, path, await client.call('GET', path, model.adminToken.settled()))
   await sleep(random.below(40))
 }

@@ -8,7 +8,7 @@ export interface Register<T> {
   /** What may be found: what was acknowledged last, and what was asked for and not answered. */
   allowed(): readonly T[]
   settled(): T
-  /** A write is on its way; what is called tells what came of it. */
+  /** Begins a write. Call the returned function with its result. */
   ask(value: T): { acknowledged(): void; refused(): void }
   /** It was looked at, so only this is so. */
   found(value: T): void

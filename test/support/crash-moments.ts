@@ -14,7 +14,7 @@ export interface Moment {
 }
 
 /** Written so often that the database is folded. */
-export const largePoint = 'the database is written anew'
+export const largePoint = 'the database file is rewritten'
 const fullPoint = 'the disk is full'
 /** SIGTERM first, then, up to `withinMs` later, SIGKILL. */
 export const stopMoment = 'it is told to stop'
@@ -54,8 +54,12 @@ export function someMoment(random: Random, isDiskSmall: boolean): Moment {
   return moments.find(({ weight }) => (at -= weight) < 0) as Moment
 }
 
-/** Tells of what happens on the disk, as it happens. Gives what ends it. */
-export function watchPoints({ home, proofs }: CrashPlaces, targets: readonly string[], reached: (point: string) => void): () => void {
+/** Reports disk operations as they happen. Returns the function that stops reporting. */
+export function watchPoints(
+  { home, proofs }: CrashPlaces,
+  targets: readonly string[],
+  reached: (point: string) => void
+): () => void {
   const deployments = join(home, 'deployments')
   const watchers: FSWatcher[] = []
   const look = (directory: string, seen: (name: string) => string | null): void => {
@@ -66,7 +70,8 @@ export function watchPoints({ home, proofs }: CrashPlaces, targets: readonly str
     watchers.push(watcher.on('error', () => {}))
   }
   look(deployments, name => {
-    if (name.endsWith('.undo')) return existsSync(join(deployments, name)) ? 'an extraction begins' : 'a journal is removed'
+    if (name.endsWith('.undo'))
+      return existsSync(join(deployments, name)) ? 'an extraction begins' : 'a journal is removed'
     return name.endsWith('.manifest') ? 'a manifest is written' : null
   })
   look(home, name => {
@@ -75,10 +80,16 @@ export function watchPoints({ home, proofs }: CrashPlaces, targets: readonly str
   })
   look(proofs, name => {
     if (name.endsWith('.ended')) return 'a script ends'
-    return name.endsWith('.pre.begun') ? 'a pre-deploy script runs' : name.endsWith('.post.begun') ? 'a post-deploy script runs' : null
+    return name.endsWith('.pre.begun')
+      ? 'a pre-deploy script runs'
+      : name.endsWith('.post.begun')
+        ? 'a post-deploy script runs'
+        : null
   })
   for (const target of targets.filter(existsSync)) {
-    look(target, name => (name === 'index.html' ? 'files are renamed' : name.startsWith('.svc-') ? 'staging is there' : null))
+    look(target, name =>
+      name === 'index.html' ? 'files are renamed' : name.startsWith('.svc-') ? 'staging is there' : null
+    )
   }
   return () => watchers.forEach(watcher => watcher.close())
 }
@@ -91,5 +102,9 @@ export function journalStates(texts: readonly string[]): string[] {
 /** The names of undo journals in a data directory. */
 export function journalsIn(home: string): string[] {
   const deployments = join(home, 'deployments')
-  return existsSync(deployments) ? readdirSync(deployments).filter(name => name.endsWith('.undo')).map(name => join(deployments, name)) : []
+  return existsSync(deployments)
+    ? readdirSync(deployments)
+        .filter(name => name.endsWith('.undo'))
+        .map(name => join(deployments, name))
+    : []
 }

@@ -18,7 +18,7 @@ export interface LoadNeeds {
   random: Random
   /** A number that nobody had before. */
   next(): number
-  /** A project's own user; null: no other user can be had here. */
+  /** The user of a project, or null if no other user is available. */
   runAs: string | null
   /** The directory of a disk that fills up, where honest requests may be refused for it; null: none does. */
   disk: string | null
@@ -36,16 +36,22 @@ export interface LoadNeeds {
 export type Writer = (needs: LoadNeeds) => Promise<void>
 
 /**
- * Whether it is a 200. Everything else but what `refusals` names is complained about, unless the server was killed, or its
- * disk may be full.
+ * Whether it is a 200. Everything else but what `refusals` names is complained about, unless the server was killed, or
+ * its disk may be full.
  */
-export function isGood(needs: LoadNeeds, what: string, answer: Answer | null, refusals: readonly number[] = []): answer is Answer {
+export function isGood(
+  needs: LoadNeeds,
+  what: string,
+  answer: Answer | null,
+  refusals: readonly number[] = []
+): answer is Answer {
   if (answer?.status === 200) {
     needs.acknowledged()
     return true
   }
   if (answer === null && !needs.isOver()) needs.complain(`${what}: no answer from a server that runs`)
   const mayRefuse = answer?.status === 503 && (needs.isOver() || needs.disk !== null)
-  if (answer !== null && !mayRefuse && !refusals.includes(answer.status)) needs.complain(`${what}: ${answer.status} ${answer.text.slice(0, 300)}`)
+  if (answer !== null && !mayRefuse && !refusals.includes(answer.status))
+    needs.complain(`${what}: ${answer.status} ${answer.text.slice(0, 300)}`)
   return false
 }

@@ -10,7 +10,7 @@ export const invariants = {
   record: 'every record is true to its target',
   stray: 'no stray file is left after the next start',
   process: 'no process is left that nobody wanted',
-  health: 'health tells when recovery is over',
+  health: 'health reports the end of the recovery',
   answer: 'a server that runs answers, and does not fail',
   start: 'every start succeeds'
 }
@@ -35,6 +35,7 @@ export interface CheckNeeds {
 /** JSON of the API with the admin token; throws where it is not given. */
 export async function get<T>({ client, model }: Pick<CheckNeeds, 'client' | 'model'>, path: string): Promise<T> {
   const answer = await client.call('GET', path, model.adminToken.settled())
-  if (answer?.status !== 200) throw new Error(`GET ${path}: ${answer?.status ?? 'no answer'} ${answer?.text.slice(0, 200) ?? ''}`)
+  if (answer?.status !== 200)
+    throw new Error(`GET ${path}: ${answer?.status ?? 'no answer'} ${answer?.text.slice(0, 200) ?? ''}`)
   return answer.body as T
 }

@@ -31,7 +31,9 @@ export function linesOf({ kills, acknowledged, moments, complaints }: CrashRepor
   return [
     `${kills} kills, seed ${seed}, ${acknowledged} answers that acknowledged something; kills with a journal that was begun, ready, done:`,
     `${'moment'.padEnd(34)}${columns.map(name => name.padStart(7)).join('')}`,
-    ...rows.map(([name, counts]) => `${name.padEnd(34)}${columns.map(column => String(counts[column] ?? 0).padStart(7)).join('')}`),
+    ...rows.map(
+      ([name, counts]) => `${name.padEnd(34)}${columns.map(column => String(counts[column] ?? 0).padStart(7)).join('')}`
+    ),
     ...[...complaints].map(([line, count]) => `said ${count} times: ${line}`)
   ]
 }

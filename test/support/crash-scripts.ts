@@ -18,9 +18,8 @@ const bodies = {
 export type ScriptKind = keyof typeof bodies
 
 /**
- * A script that leaves proofs: `<id>.<step>.begun` with the deployment before it (renamed, since a kill may come between the
- * making of a file and its writing), and `.ended` once nothing but its end
- * is left.
+ * A script that leaves proofs: `<id>.<step>.begun` with the deployment before it (renamed, since a kill may come
+ * between the making of a file and its writing), and `.ended` once nothing but its end is left.
  */
 export function scriptOf(kind: ScriptKind, step: 'pre' | 'post', proofs: string): string {
   const proof = `${proofs}/$SVC_DEPLOY_ID.${step}`
@@ -31,10 +30,17 @@ export function scriptOf(kind: ScriptKind, step: 'pre' | 'post', proofs: string)
 export function someScripts(random: Random, proofs: string): Array<[name: string, value: string]> {
   const fields: Array<[string, string]> = []
   const of = (kinds: readonly ScriptKind[], step: 'pre' | 'post'): string => scriptOf(random.oneOf(kinds), step, proofs)
-  if (random.below(3) === 0) fields.push(['preDeploy', of(['short', 'short', 'slow', 'leaves', 'starts', 'prints', 'fails'], 'pre')])
+  if (random.below(3) === 0)
+    fields.push(['preDeploy', of(['short', 'short', 'slow', 'leaves', 'starts', 'prints', 'fails'], 'pre')])
   if (random.below(2) === 0) {
     const isAsync = random.below(3) === 0
-    fields.push(['postDeploy', of(isAsync ? ['slow', 'starts', 'fails', 'stays'] : ['short', 'slow', 'leaves', 'starts', 'prints', 'fails'], 'post')])
+    fields.push([
+      'postDeploy',
+      of(
+        isAsync ? ['slow', 'starts', 'fails', 'stays'] : ['short', 'slow', 'leaves', 'starts', 'prints', 'fails'],
+        'post'
+      )
+    ])
     if (isAsync) fields.push(['postDeployAsync', 'true'])
   }
   return fields

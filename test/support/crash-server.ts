@@ -20,7 +20,11 @@ export interface CrashServer {
 
 export function startCrashServer(base: string, { home, temporary }: CrashPlaces): CrashServer {
   const env = bareEnvironment(base, { SVC_HOME: home, TMPDIR: temporary })
-  const child: ChildProcess = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0']), { cwd: base, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child: ChildProcess = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0']), {
+    cwd: base,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   const ended = once(child, 'exit')
   let [out, err] = ['', '']
   const listens = new Promise<string | null>(resolve => {
@@ -53,16 +57,20 @@ const limitMs = 60_000
 const notYet = new Set(['starting', 'unhealthy'])
 
 /**
- * Asks for health until it is good. Until then it must be 503 with `starting`, or with `unhealthy` on a disk that is busy
- * for longer than a probe waits. Gives how often it said so; null: the server ended, or never became well.
+ * Asks for health until it is good. Until then it must be 503 with `starting`, or with `unhealthy` on a disk that is
+ * busy for longer than a probe waits. Gives how often it said so; null: the server ended, or never became well.
  */
-export async function awaitHealth(url: string, complain: (sentence: string) => void): Promise<{ client: CrashClient; startings: number } | null> {
+export async function awaitHealth(
+  url: string,
+  complain: (sentence: string) => void
+): Promise<{ client: CrashClient; startings: number } | null> {
   const client = createCrashClient(url)
   for (let startings = 0, untilMs = performance.now() + limitMs; performance.now() < untilMs; startings++) {
     const answer = await client.call('GET', '/api/health', '')
     if (answer === null) return null
     if (answer.status === 200) return { client, startings }
-    if (answer.status !== 503 || !notYet.has(String(answer.body?.status))) complain(`health during a start: ${answer.status} ${answer.text.slice(0, 200)}`)
+    if (answer.status !== 503 || !notYet.has(String(answer.body?.status)))
+      complain(`health during a start: ${answer.status} ${answer.text.slice(0, 200)}`)
     await new Promise(resolve => setTimeout(resolve, pollMs))
   }
   return null

@@ -27,16 +27,18 @@ const folders = ['', 'assets/', 'lib/', 'lib/deep/', 'pages/']
 const [regular, link] = [0o100000, 0o120000]
 
 /**
- * An archive with the names that every archive of a project has, each replaced, changed in its mode or time alone, turned
- * from a file into a link, or left as it is; and with some new names, in new directories too.
+ * An archive with the names that every archive of a project has, each replaced, changed in its mode or time alone,
+ * turned from a file into a link, or left as it is; and with some new names, in new directories too.
  */
 export function makeSite(random: Random, { number, files, isDamaged = false }: SitePlan): Site {
   const entries: EntryPlan[] = [planFile('index.html', number, number)]
   for (let at = 0; at < files; at++) {
     const path = `${folders[at % folders.length]}${at}.txt`
-    if (at % 11 === 3 && random.below(2) === 0) entries.push({ name: path, mode: link | 0o777, data: `${at}.to-${number}` })
+    if (at % 11 === 3 && random.below(2) === 0)
+      entries.push({ name: path, mode: link | 0o777, data: `${at}.to-${number}` })
     // The first few are new in every version, the rest only now and then.
-    else if (at < 4 || random.below(3) > 0) entries.push(planFile(path, number, number, random.oneOf([0o644, 0o644, 0o755])))
+    else if (at < 4 || random.below(3) > 0)
+      entries.push(planFile(path, number, number, random.oneOf([0o644, 0o644, 0o755])))
     else entries.push(planFile(path, 0, random.below(2) * number))
   }
   for (let at = random.below(8); at > 0; at--) {
@@ -50,7 +52,7 @@ export function makeSite(random: Random, { number, files, isDamaged = false }: S
 }
 
 function planFile(path: string, version: number, time: number, mode = 0o644): EntryPlan {
-  const data = `${version} ${path} `.repeat(1 + (path.length * 7) % 40)
+  const data = `${version} ${path} `.repeat(1 + ((path.length * 7) % 40))
   return { name: path, mode: regular | mode, data, method: path.length % 2 === 0 ? 8 : 0, dosTime: dosTimeOf(time) }
 }
 
@@ -71,7 +73,7 @@ function fileLine(mode: number, timeMs: number, bytes: Buffer): string {
   return `file ${mode.toString(8)} ${timeMs} ${bytes.length} ${bytes.subarray(0, 24).toString('latin1')} ${createHash('sha1').update(bytes).digest('hex')}`
 }
 
-/** What is there once an archive was extracted over a tree. */
+/** Returns the tree after an archive was extracted over it. */
 export function overlay(below: Tree, above: Tree): Tree {
   return new Map([...below, ...above])
 }

@@ -58,7 +58,7 @@ interface Started {
 /** A start, and all that must hold after it. Null: there is no server to go on with. */
 async function startAndCheck(lane: Lane): Promise<Started | null> {
   const { model, places, complain } = lane
-  const server = await startFull(lane) ?? startCrashServer(lane.base, places)
+  const server = (await startFull(lane)) ?? startCrashServer(lane.base, places)
   const url = await server.listens
   const health = url === null ? null : await awaitHealth(url, sentence => lane.disk ?? complain('health', sentence))
   if (health === null) {
@@ -70,23 +70,37 @@ async function startAndCheck(lane: Lane): Promise<Started | null> {
   const trees = new Map<string, Tree>(model.projects.map(({ target }) => [target, readTree(target)]))
   const journals = journalsIn(places.home)
   if (journals.length > 0) complain('health', `health is good while ${journals.length} journals are there`)
-  if (lane.round === 0) model.adminToken.found((JSON.parse(readFileSync(join(places.home, 'config.json'), 'utf8')) as { adminToken: string }).adminToken)
+  if (lane.round === 0)
+    model.adminToken.found(
+      (JSON.parse(readFileSync(join(places.home, 'config.json'), 'utf8')) as { adminToken: string }).adminToken
+    )
   try {
-    await checkAll({ client: health.client, model, places, trees, serverPid: server.pid, helpers: lane.helpers, isDiskSmall: lane.disk !== null, complain })
+    await checkAll({
+      client: health.client,
+      model,
+      places,
+      trees,
+      serverPid: server.pid,
+      helpers: lane.helpers,
+      isDiskSmall: lane.disk !== null,
+      complain
+    })
   } catch (error) {
     complain('answer', `the checks met a fault: ${(error as Error).stack}`)
   }
   return { server, client: health.client }
 }
 
-/** A start on a disk that the kill has left full, and that has room again a moment later; null: it does not come so far. */
+/**
+ * A start on a disk that the kill has left full, and that has room again a moment later; null: it does not come so far.
+ */
 async function startFull({ base, places, disk, random }: Lane): Promise<CrashServer | null> {
   if (disk === null) return null
   const server = startCrashServer(base, places)
   await Promise.race([server.listens, sleep(startMs)])
   await sleep(random.below(startMs))
   emptyDisk(disk)
-  if (await server.listens !== null && server.isRunning()) return server
+  if ((await server.listens) !== null && server.isRunning()) return server
   await server.kill()
   return null
 }
@@ -101,15 +115,28 @@ async function loadAndKill(lane: Lane, { server, client }: Started): Promise<voi
     strike = ms => void (ms === 0 ? resolve() : setTimeout(resolve, ms))
   })
   const needs: LoadNeeds = {
-    client, model, places, random, runAs, next, disk: lane.disk,
+    client,
+    model,
+    places,
+    random,
+    runAs,
+    next,
+    disk: lane.disk,
     isOver: () => isOver,
     reached: point => void (point === moment.point && strike(delayMs)),
     complain: sentence => lane.complain('answer', sentence),
     acknowledged: () => void lane.report.acknowledged++
   }
   await renewProjects(lane, needs)
-  const stopWatching = watchPoints(places, model.projects.map(({ target }) => target), needs.reached)
-  const load = runLoad(needs, { isTokenRound: tokenPoints.has(moment.point ?? ''), isLarge: moment.point === largePoint })
+  const stopWatching = watchPoints(
+    places,
+    model.projects.map(({ target }) => target),
+    needs.reached
+  )
+  const load = runLoad(needs, {
+    isTokenRound: tokenPoints.has(moment.point ?? ''),
+    isLarge: moment.point === largePoint
+  })
   if (moment.point === undefined) strike(moment.name === stopMoment ? random.below(400) : delayMs)
   let isLate = false
   const late = setTimeout(() => {

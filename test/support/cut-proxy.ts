@@ -19,7 +19,10 @@ export async function startCutProxy(t: { teardown(work: () => unknown): void }, 
       return
     }
     const far = connect(Number(port), hostname)
-    for (const [from, to] of [[near, far], [far, near]] as const) {
+    for (const [from, to] of [
+      [near, far],
+      [far, near]
+    ] as const) {
       sockets.add(from)
       from.on('error', () => {})
       from.on('close', () => {

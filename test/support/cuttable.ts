@@ -19,7 +19,10 @@ export async function startCuttable(target: string): Promise<Cuttable> {
   const server = createServer(near => {
     if (isCut) return void near.destroy()
     const far = connect(Number(port), hostname)
-    for (const [one, other] of [[near, far], [far, near]] as const) {
+    for (const [one, other] of [
+      [near, far],
+      [far, near]
+    ] as const) {
       sockets.add(one)
       one.on('data', bytes => {
         if (!other.write(bytes)) one.pause()

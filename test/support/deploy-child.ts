@@ -8,10 +8,9 @@ const stage = await deployStage({ teardown: () => {} } as unknown as Test, direc
 const project = findProject(stage.store, projectId)
 if (project === undefined) throw new Error(`There is no project ${projectId}`)
 for (let round = 0; ; round++) {
-  const files = Object.fromEntries(Array.from(
-    { length: 800 },
-    (_, index) => [`d${index % 7}/f${index}`, `round ${round}`]
-  ))
+  const files = Object.fromEntries(
+    Array.from({ length: 800 }, (_, index) => [`d${index % 7}/f${index}`, `round ${round}`])
+  )
   const run = await stage.push(project, files)
   process.stdout.write(`${run.deployId}\n`)
   await run.finished

@@ -5,14 +5,16 @@ import { Readable } from 'node:stream'
 import type { Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import { randomIds } from '../../lib/base/ids.js'
-import { createDeployer, type Deployer, type DeployRequest, type Run } from '../../lib/deploy/deployer.js'
+import type { DeployRequest, Run } from '../../lib/deploy/admission.js'
+import { createDeployer, type Deployer } from '../../lib/deploy/deployer.js'
 import type { DeployHome } from '../../lib/deploy/files.js'
 import type { DeployNeeds, Notice } from '../../lib/deploy/needs.js'
 import type { Actor, AuditEvent } from '../../lib/model/audit.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import type { OpenedVariable } from '../../lib/model/variable.js'
-import { openStore, type Store } from '../../lib/store/database.js'
+import type { Store } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { findDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject, updateProject } from '../../lib/store/tables/projects.js'
 import { zipOf } from './zips.js'
@@ -67,14 +69,26 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
   const faults: unknown[] = []
   const kept: DeployStage['kept'] = []
   const variables: OpenedVariable[] = []
-  const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, max_output_size: 1024, allow_client_scripts: true, durable_targets: true }
+  const values = {
+    keep_archives: 10,
+    script_timeout: 30,
+    max_extracted_size: 64,
+    max_output_size: 1024,
+    allow_client_scripts: true,
+    durable_targets: true
+  }
   const needs: DeployNeeds = {
     store,
     home,
     clock: systemClock,
     ids: randomIds,
     settings: { number: key => values[key], flag: key => values[key] },
-    environment: { PATH: process.env['PATH'], ADMIN_TOKEN: 'hunter2-of-the-server', SVC_HOME: home.directory, INHERITED: 'yes' },
+    environment: {
+      PATH: process.env['PATH'],
+      ADMIN_TOKEN: 'hunter2-of-the-server',
+      SVC_HOME: home.directory,
+      INHERITED: 'yes'
+    },
     quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
     variables: { open: async () => variables },
     audit: event => void audits.push(event),
@@ -104,10 +118,10 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     change: async (project, patch) => void (await store.write(tx => updateProject(tx, project.id, patch))),
     async push(project, files, request = {}) {
       const bytes = Readable.from([await zipOf(files)])
-      const received = await deployer.receive(
-        bytes,
-        { limitBytes: 64 * 1024 * 1024, signal: new AbortController().signal }
-      )
+      const received = await deployer.receive(bytes, {
+        limitBytes: 64 * 1024 * 1024,
+        signal: new AbortController().signal
+      })
       return deployer.deploy(received, { projectId: project.id, env: {}, actor: admin, ...request })
     },
     deploy: async (project, files, request) => (await stage.push(project, files, request)).finished,

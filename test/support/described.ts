@@ -1,6 +1,7 @@
 /*
- * Checks answers against the description of the API: whatever a test asks, the path, the query, the status, the body and
- * the code of an error must be those that the document has. The client of the tests (client.ts) uses it for every answer.
+ * Checks answers against the description of the API: whatever a test asks, the path, the query, the status, the body
+ * and the code of an error must be those that the document has. The client of the tests (client.ts) uses it for every
+ * answer.
  */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
@@ -34,7 +35,9 @@ export function createDescription() {
   function validator(route: ApiRoute, status: number): ValidateFunction {
     const path = route.path.replace(/:(\w+)/g, '{$1}')
     const answer = ['', 'paths', path, route.method.toLowerCase(), 'responses', String(status)]
-      .map(part => part.replaceAll('~', '~0').replaceAll('/', '~1')).map(encodeURIComponent).join('/')
+      .map(part => part.replaceAll('~', '~0').replaceAll('/', '~1'))
+      .map(encodeURIComponent)
+      .join('/')
     const shared = responsesOf(document, route)[String(status)]?.['$ref'] as string | undefined
     const pointer = `${shared?.slice(1) ?? answer}/content/application~1json/schema`
     const made = validators.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` })
@@ -45,22 +48,32 @@ export function createDescription() {
   function faultOf({ method, path, status, contentType, body }: Seen): string | null {
     const at = path.search(/\/api\//)
     const url = new URL(at < 0 ? path : path.slice(at), 'http://any')
-    const route = routes.find(route => route.method === (method === 'HEAD' ? 'GET' : method) && matches(route.path, url.pathname))
-    if (route === undefined) return [404, 405, 204, 400, 403, 421, 503].includes(status) || at < 0 ? null : `the document has no ${method} ${url.pathname}`
+    const route = routes.find(
+      route => route.method === (method === 'HEAD' ? 'GET' : method) && matches(route.path, url.pathname)
+    )
+    if (route === undefined)
+      return [404, 405, 204, 400, 403, 421, 503].includes(status) || at < 0
+        ? null
+        : `the document has no ${method} ${url.pathname}`
     const operation = operations[`${route.method} ${route.path}`]
     if (operation === undefined) return `no operation describes ${route.method} ${route.path}`
     const response = responsesOf(document, route)[String(status)]
     // An address outside the prefix of the server.
     if (response === undefined && status === 404) return null
-    if (response === undefined) return `the document has no status ${status} (${(body as { code?: string } | undefined)?.code ?? ''})`
+    if (response === undefined)
+      return `the document has no status ${status} (${(body as { code?: string } | undefined)?.code ?? ''})`
     if (status < 400 && process.env['ANY_PARAMETERS'] === undefined) {
-      const known = new Set(['ticket', ...(operation.parameters ?? []).filter(({ in: place }) => place === 'query').map(({ name }) => name)])
+      const known = new Set([
+        'ticket',
+        ...(operation.parameters ?? []).filter(({ in: place }) => place === 'query').map(({ name }) => name)
+      ])
       const unknown = [...url.searchParams.keys()].find(name => !known.has(name))
       if (unknown !== undefined) return `the document has no parameter "${unknown}"`
     }
     if (!contentType.startsWith('application/json') || method === 'HEAD' || status === 304) return null
     const code = (body as { code?: unknown } | undefined)?.code
-    if (status >= 400 && typeof code === 'string' && status !== 503 && !codesOf(route, operation).includes(code)) return `the document has no code "${code}"`
+    if (status >= 400 && typeof code === 'string' && status !== 503 && !codesOf(route, operation).includes(code))
+      return `the document has no code "${code}"`
     const validate = validator(route, status)
     if (validate(body)) return null
     const [error] = validate.errors ?? []
@@ -80,5 +93,8 @@ function responsesOf(document: Json, route: ApiRoute): Responses {
 function matches(pattern: string, path: string): boolean {
   const expected = pattern.split('/')
   const given = path.split('/')
-  return expected.length === given.length && expected.every((part, at) => part.startsWith(':') ? given[at] !== '' : part === given[at])
+  return (
+    expected.length === given.length &&
+    expected.every((part, at) => (part.startsWith(':') ? given[at] !== '' : part === given[at]))
+  )
 }

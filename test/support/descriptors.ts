@@ -36,10 +36,11 @@ export function watchDescriptors(): DescriptorWatch {
       throw error
     }
   }
-  fs.close = ((fd: number, callback?: fs.NoParamCallback) => close(fd, error => {
-    note(error)
-    callback?.(error)
-  })) as typeof fs.close
+  fs.close = ((fd: number, callback?: fs.NoParamCallback) =>
+    close(fd, error => {
+      note(error)
+      callback?.(error)
+    })) as typeof fs.close
   syncBuiltinESMExports()
   const onWarning = (warning: Error): void => void faults.push(`${warning.name}: ${warning.message}`)
   process.on('warning', onWarning)
@@ -65,13 +66,16 @@ export function watchDescriptors(): DescriptorWatch {
 /** What each descriptor of a process leads to; Linux only. */
 export function openFiles(pid: number | 'self' = 'self'): string[] {
   const directory = `/proc/${pid}/fd`
-  return fs.readdirSync(directory).flatMap(number => {
-    try {
-      return [fs.readlinkSync(`${directory}/${number}`)]
-    } catch {
-      return [] // the descriptor that listed the directory
-    }
-  }).sort()
+  return fs
+    .readdirSync(directory)
+    .flatMap(number => {
+      try {
+        return [fs.readlinkSync(`${directory}/${number}`)]
+      } catch {
+        return [] // the descriptor that listed the directory
+      }
+    })
+    .sort()
 }
 
 /** How many of each are more, or less, than before. */

@@ -2,13 +2,24 @@ import fs, { promises } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 
 const calls = ['openSync', 'readSync', 'writeSync', 'fstatSync', 'open', 'read', 'write', 'writev', 'fstat'] as const
-const ofHandles = ['read', 'write', 'writev', 'stat', 'datasync', 'sync', 'truncate', 'readFile', 'appendFile', 'writeFile'] as const
+const ofHandles = [
+  'read',
+  'write',
+  'writev',
+  'stat',
+  'datasync',
+  'sync',
+  'truncate',
+  'readFile',
+  'appendFile',
+  'writeFile'
+] as const
 
 type Call = (...args: unknown[]) => unknown
 
 /**
- * Runs `work` while `onCall` hears of each call of this thread that opens, reads, writes or measures a file; if it throws,
- * the call fails with that. Nothing of it stays.
+ * Runs `work` while `onCall` hears of each call of this thread that opens, reads, writes or measures a file; if it
+ * throws, the call fails with that. Nothing of it stays.
  */
 export async function withDiskHook<T>(onCall: (name: string) => void, work: () => Promise<T>): Promise<T> {
   const probe = await promises.open('/dev/null')
@@ -18,12 +29,17 @@ export async function withDiskHook<T>(onCall: (name: string) => void, work: () =
   const replace = (object: Record<string, Call>, name: string, make: (original: Call) => Call): void => {
     const original = object[name] as Call
     object[name] = make(original)
-    undo.push(() => { object[name] = original })
+    undo.push(() => {
+      object[name] = original
+    })
   }
-  const rejecting = (name: string) => (original: Call): Call => async function (this: unknown, ...args) {
-    onCall(name)
-    return await original.apply(this, args)
-  }
+  const rejecting =
+    (name: string) =>
+    (original: Call): Call =>
+      async function (this: unknown, ...args) {
+        onCall(name)
+        return await original.apply(this, args)
+      }
   for (const name of calls) {
     replace(fs as unknown as Record<string, Call>, name, original => (...args) => {
       const callback = args.at(-1)

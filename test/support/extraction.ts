@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/refusal.js'
-import { endJournal, extractArchive } from '../../lib/deploy/extract.js'
-import { filesAt, type ExtractionPaths } from '../../lib/deploy/extraction-files.js'
-import { runExtraction, type Extracted } from '../../lib/deploy/extraction.js'
-import { createExecutors, type Executors } from '../../lib/deploy/executors.js'
-import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
-import type { SyncFileSystem } from '../../lib/target/durable.js'
+import { endJournal, extractArchive } from '../../lib/install/unpack/extract.js'
+import { filesAt, type ExtractionPaths } from '../../lib/install/unpack/extraction-files.js'
+import { runExtraction, type Extracted } from '../../lib/install/unpack/extraction.js'
+import { createExecutors, type Executors } from '../../lib/install/unpack/executors.js'
+import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
+import type { SyncFileSystem } from '../../lib/install/durable.js'
 import { snapshot } from './tree.js'
 
 export interface ExtractionStage {
@@ -16,15 +16,24 @@ export interface ExtractionStage {
   put(zip: Buffer): void
   /** In this thread, on any disk. */
   run(options?: {
-    disk?: Disk; maxEntries?: number; maxExtractedBytes?: number; isDurable?: boolean; syncFileSystem?: SyncFileSystem; check?: () => void
+    disk?: Disk
+    maxEntries?: number
+    maxExtractedBytes?: number
+    isDurable?: boolean
+    syncFileSystem?: SyncFileSystem
+    check?: () => void
   }): Promise<ExtractedPaths>
   /** In a thread, as the product does; this file's tests share the threads unless they bring their own. */
-  runThreads(options?: { threads?: Executors; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<ExtractedPaths>
+  runThreads(options?: {
+    threads?: Executors
+    signal?: AbortSignal | undefined
+    maxExtractedBytes?: number
+  }): Promise<ExtractedPaths>
   /** Target and journals, which must be what they were before. */
   state(): string[]
 }
 
-/** What came of it, with the paths of `changes`. */
+/** The result of an extraction, with the paths of `changes`. */
 export type ExtractedPaths = Extracted & { changedPaths: string[] }
 
 function withPaths(extracted: Extracted): ExtractedPaths {
@@ -34,7 +43,11 @@ function withPaths(extracted: Extracted): ExtractedPaths {
 const sharedThreads = createExecutors()
 
 /** A place to extract to, below a directory that the test owns. */
-export function extractionStage(directory: string, deployId = 'dep_test', target = join(directory, 'target')): ExtractionStage {
+export function extractionStage(
+  directory: string,
+  deployId = 'dep_test',
+  target = join(directory, 'target')
+): ExtractionStage {
   const deployments = join(directory, 'deployments')
   const archivePath = join(directory, 'archive.zip')
   mkdirSync(target, { recursive: true })
@@ -44,16 +57,38 @@ export function extractionStage(directory: string, deployId = 'dep_test', target
     return withPaths(extracted)
   }
   return {
-    target, deployments, archivePath,
+    target,
+    deployments,
+    archivePath,
     put: zip => writeFileSync(archivePath, zip),
-    run: ({ disk = realDisk, maxEntries = 200_000, maxExtractedBytes = 1e9, isDurable = true, syncFileSystem, check = () => {} } = {}) =>
+    run: ({
+      disk = realDisk,
+      maxEntries = 200_000,
+      maxExtractedBytes = 1e9,
+      isDurable = true,
+      syncFileSystem,
+      check = () => {}
+    } = {}) =>
       runExtraction(
-        { target, deployId, umask: process.umask(), masksModes: false, limits: { maxEntries, maxExtractedBytes }, isDurable },
-        filesAt(disk, pathsOf(directory, deployId)), disk, check, syncFileSystem
+        {
+          target,
+          deployId,
+          umask: process.umask(),
+          masksModes: false,
+          limits: { maxEntries, maxExtractedBytes },
+          isDurable
+        },
+        filesAt(disk, pathsOf(directory, deployId)),
+        { disk, check, syncFileSystem }
       ).then(recorded),
     runThreads: ({ threads = sharedThreads, signal = new AbortController().signal, maxExtractedBytes = 1e9 } = {}) =>
       extractArchive(threads, {
-        archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal
+        archivePath,
+        target,
+        deployId,
+        home: { deployments },
+        limits: { maxEntries: 200_000, maxExtractedBytes },
+        signal
       }).then(recorded),
     state: () => [...snapshot(target), ...snapshot(deployments)]
   }

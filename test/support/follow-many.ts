@@ -3,9 +3,9 @@
  *
  *   node follow-many.js <url> <token> <count> read | ignore
  *
- * `read` looks for a line that begins with the time in milliseconds, as `"data":"<time>` or `"lines":["<time>`, and keeps
- * how long it took; `ignore` never reads.
- * Messages to the parent: `open` once every connection has its reply, and in return for any message the lags so far.
+ * `read` looks for a line that begins with the time in milliseconds, as `"data":"<time>` or `"lines":["<time>`, and
+ * keeps how long it took; `ignore` never reads. Messages to the parent: `open` once every connection has its reply, and
+ * in return for any message the lags so far.
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'

@@ -30,7 +30,9 @@ export async function footprintOf(server: ServeProcess, sites: string): Promise<
     threads: figure('Threads'),
     children: childrenOf(server.pid),
     temporary: readdirSync(join(server.home, 'tmp')).sort(),
-    staging: readdirSync(sites, { recursive: true, encoding: 'utf8' }).filter(path => /(^|\/)\.svc-[^/]*$/.test(path)).sort()
+    staging: readdirSync(sites, { recursive: true, encoding: 'utf8' })
+      .filter(path => /(^|\/)\.svc-[^/]*$/.test(path))
+      .sort()
   }
 }
 
@@ -59,7 +61,9 @@ function leadOf(path: string): string | null {
 }
 
 function childrenOf(pid: number): string[] {
-  const pids = readdirSync(`/proc/${pid}/task`).flatMap(task => read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean))
+  const pids = readdirSync(`/proc/${pid}/task`).flatMap(task =>
+    read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean)
+  )
   return pids.map(child => read(`/proc/${child}/comm`).trim()).sort()
 }
 

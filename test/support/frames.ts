@@ -76,7 +76,7 @@ export interface ServerFrame {
 
 /** Takes the whole frames out of what a server has sent; gives what is left. */
 export function readFrames(bytes: Buffer, take: (frame: ServerFrame) => void): Buffer {
-  for (let at = 0; ;) {
+  for (let at = 0; ; ) {
     const rest = bytes.subarray(at)
     if (rest.length < 2) return rest
     const short = (rest[1] as number) & 0x7f
@@ -86,8 +86,19 @@ export function readFrames(bytes: Buffer, take: (frame: ServerFrame) => void): B
     if (rest.length < headBytes + length) return rest
     const first = rest[0] as number
     const isLong = (short === 126 && length < 126) || (short === 127 && length < 65536)
-    const isWrong = (first & 0xf0) !== 0x80 ? 'a fragment, or reserved bits' : (rest[1] as number) & 0x80 ? 'masked' : isLong ? 'length' : undefined
-    take({ opcode: first & 0x0f, payload: rest.subarray(headBytes, headBytes + length), ...(isWrong === undefined ? {} : { isWrong }) })
+    const isWrong =
+      (first & 0xf0) !== 0x80
+        ? 'a fragment, or reserved bits'
+        : (rest[1] as number) & 0x80
+          ? 'masked'
+          : isLong
+            ? 'length'
+            : undefined
+    take({
+      opcode: first & 0x0f,
+      payload: rest.subarray(headBytes, headBytes + length),
+      ...(isWrong === undefined ? {} : { isWrong })
+    })
     at += headBytes + length
   }
 }

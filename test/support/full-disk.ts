@@ -10,7 +10,8 @@ export function fillDisk(directory: string, leftBytes: number): void {
   try {
     const { bavail, bsize } = statfsSync(directory)
     const piece = Buffer.alloc(64 * blockBytes, 1)
-    for (let bytes = bavail * bsize - leftBytes; bytes > 0; ) bytes -= writeSync(fd, piece, 0, Math.min(piece.length, bytes))
+    for (let bytes = bavail * bsize - leftBytes; bytes > 0; )
+      bytes -= writeSync(fd, piece, 0, Math.min(piece.length, bytes))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
   } finally {

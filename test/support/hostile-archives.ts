@@ -17,8 +17,19 @@ const megabyte = 1024 * 1024
 export const hostileLimitMb = 64
 
 export const hostileKinds = [
-  'inflates to more', 'bomb', 'wrong CRC', 'no deflate', 'cut off', 'cut data', 'flipped', 'oversize', 'overlapping', 'bad name',
-  'many links', 'cancelled', 'aborted upload'
+  'inflates to more',
+  'bomb',
+  'wrong CRC',
+  'no deflate',
+  'cut off',
+  'cut data',
+  'flipped',
+  'oversize',
+  'overlapping',
+  'bad name',
+  'many links',
+  'cancelled',
+  'aborted upload'
 ] as const
 export type HostileKind = (typeof hostileKinds)[number]
 
@@ -27,9 +38,19 @@ let material: { text: Buffer; deflated: Buffer; zeros: Buffer; noise: Buffer } |
 
 function materials(): NonNullable<typeof material> {
   if (material !== undefined) return material
-  const text = Buffer.from(Array.from({ length: 40_000 }, (_, index) => `${index} the contents of a page, ${index * 7919}\n`).join(''))
-  const noise = Buffer.alloc(megabyte, Uint8Array.from({ length: 251 }, (_, index) => (index * 167 + 13) & 0xff))
-  return (material = { text, deflated: deflateRawSync(text), zeros: deflateRawSync(Buffer.alloc(40 * megabyte), { level: 1 }), noise })
+  const text = Buffer.from(
+    Array.from({ length: 40_000 }, (_, index) => `${index} the contents of a page, ${index * 7919}\n`).join('')
+  )
+  const noise = Buffer.alloc(
+    megabyte,
+    Uint8Array.from({ length: 251 }, (_, index) => (index * 167 + 13) & 0xff)
+  )
+  return (material = {
+    text,
+    deflated: deflateRawSync(text),
+    zeros: deflateRawSync(Buffer.alloc(40 * megabyte), { level: 1 }),
+    noise
+  })
 }
 
 /** An archive of this kind. Large entries are over 512 KiB, so that they go through a stream. */
@@ -39,18 +60,37 @@ export function hostileArchive(kind: HostileKind, random: Random): HostileArchiv
   const small: EntryPlan = { name: `small-${random.below(100)}.txt`, data: 'small', method: 8 }
   const zip = (...entries: EntryPlan[]): Buffer => makeZip([small, ...entries])
   switch (kind) {
-    case 'inflates to more': return { kind, bytes: zip({ ...page, size: 600 * 1024 + random.below(text.length - 700 * 1024) }) }
-    case 'bomb': return { kind, bytes: zip({ name: 'bomb', raw: zeros, method: 8, crc32: 0, size: 600 * 1024 }) }
-    case 'wrong CRC': return { kind, bytes: zip({ ...page, crc32: random.below(2 ** 31) }) }
-    case 'no deflate': return { kind, bytes: zip({ ...page, raw: noise }) }
-    case 'cut off': return { kind, bytes: cut(zip(page), random) }
-    case 'cut data': return { kind, bytes: zip({ ...page, raw: deflated.subarray(0, 1 + random.below(deflated.length - 1)) }) }
-    case 'flipped': return { kind, bytes: flip(zip(page), random, small.name.length) }
-    case 'oversize': return { kind, bytes: zip({ ...page, size: (hostileLimitMb + 1 + random.below(3000)) * megabyte }) }
-    case 'overlapping': return { kind, bytes: zip(page, { ...page, name: 'again.txt', sharesBytesOf: 1 }) }
-    case 'bad name': return { kind, bytes: zip({ ...page, name: random.oneOf(['../up', '/etc/x', 'a\u202eb', 'a\0b', 'a\\b', 'a//b']) }) }
-    case 'many links': return { kind, bytes: zip(...chain(random)) }
-    case 'cancelled': return { kind, bytes: zip({ name: 'zeros', raw: zeros, method: 8, size: 40 * megabyte, crc32: 1 }), cancelAfterMs: random.below(60) }
+    case 'inflates to more':
+      return { kind, bytes: zip({ ...page, size: 600 * 1024 + random.below(text.length - 700 * 1024) }) }
+    case 'bomb':
+      return { kind, bytes: zip({ name: 'bomb', raw: zeros, method: 8, crc32: 0, size: 600 * 1024 }) }
+    case 'wrong CRC':
+      return { kind, bytes: zip({ ...page, crc32: random.below(2 ** 31) }) }
+    case 'no deflate':
+      return { kind, bytes: zip({ ...page, raw: noise }) }
+    case 'cut off':
+      return { kind, bytes: cut(zip(page), random) }
+    case 'cut data':
+      return { kind, bytes: zip({ ...page, raw: deflated.subarray(0, 1 + random.below(deflated.length - 1)) }) }
+    case 'flipped':
+      return { kind, bytes: flip(zip(page), random, small.name.length) }
+    case 'oversize':
+      return { kind, bytes: zip({ ...page, size: (hostileLimitMb + 1 + random.below(3000)) * megabyte }) }
+    case 'overlapping':
+      return { kind, bytes: zip(page, { ...page, name: 'again.txt', sharesBytesOf: 1 }) }
+    case 'bad name':
+      return {
+        kind,
+        bytes: zip({ ...page, name: random.oneOf(['../up', '/etc/x', 'a\u202eb', 'a\0b', 'a\\b', 'a//b']) })
+      }
+    case 'many links':
+      return { kind, bytes: zip(...chain(random)) }
+    case 'cancelled':
+      return {
+        kind,
+        bytes: zip({ name: 'zeros', raw: zeros, method: 8, size: 40 * megabyte, crc32: 1 }),
+        cancelAfterMs: random.below(60)
+      }
     case 'aborted upload': {
       const bytes = zip({ name: 'noise', data: noise })
       return { kind, bytes, abortAfterBytes: random.below(bytes.length) }

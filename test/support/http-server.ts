@@ -2,9 +2,9 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { Test } from 'tap'
 import { Refusal } from '../../lib/base/refusal.js'
-import type { Route } from '../../lib/http/route.js'
-import { createHttpServer } from '../../lib/http/server.js'
-import type { HttpServer, ServerEvent, ServerOptions } from '../../lib/http/server.js'
+import type { Route } from '../../lib/http/core/route.js'
+import { HttpServer } from '../../lib/http/core/server.js'
+import type { ServerEvent, ServerOptions } from '../../lib/http/core/server.js'
 
 export interface TestServer {
   server: HttpServer
@@ -15,10 +15,12 @@ export interface TestServer {
 
 /** A server on loopback for some routes; `admin` routes want the token `secret`. Closed when the test ends. */
 export async function startServer(
-  t: Test, routes: Route[], options: Partial<ServerOptions<string, unknown>> = {}
+  t: Test,
+  routes: Route[],
+  options: Partial<ServerOptions<string, unknown>> = {}
 ): Promise<TestServer> {
   const events: ServerEvent[] = []
-  const server = createHttpServer<string, unknown>({
+  const server = new HttpServer<string, unknown>({
     routes,
     base: '',
     authorize(route, { headers }) {
@@ -44,9 +46,11 @@ export interface RawReply {
 
 /** Sends bytes as they are, and reads until the server closes the connection. */
 export function sendRaw(port: number, bytes: string | Buffer): Promise<RawReply> {
-  return readRaw(connect({ port, host: '127.0.0.1' }, function (this: Socket) {
-    this.write(bytes)
-  }))
+  return readRaw(
+    connect({ port, host: '127.0.0.1' }, function (this: Socket) {
+      this.write(bytes)
+    })
+  )
 }
 
 /** Reads a socket until its other end closes it. */

@@ -1,13 +1,17 @@
 /*
- * Loaded before a server (`node --expose-gc --import`): on SIGUSR2 it says on stdout, as `inside: <JSON>`, what keeps the
- * process alive, which timers are set, and how much memory is in use after two collections. Nothing of it is in the product.
+ * Loaded before a server (`node --expose-gc --import`): on SIGUSR2 it says on stdout, as `inside: <JSON>`, what keeps
+ * the process alive, which timers are set, and how much memory is in use after two collections. Nothing of it is in the
+ * product.
  */
 import { createHook } from 'node:async_hooks'
 import { writeSync } from 'node:fs'
 
 /** What a server says of itself. */
 export interface Inside {
-  /** Kinds of `process.getActiveResourcesInfo()`, with how many of each; and `timers`, those included that keep nothing alive. */
+  /**
+   * Kinds of `process.getActiveResourcesInfo()`, with how many of each; and `timers`, those included that keep nothing
+   * alive.
+   */
   resources: Record<string, number>
   heapBytes: number
   /** Of buffers and of the database, which is one. */

@@ -26,6 +26,8 @@ export function holdIntervals(t: { teardown(work: () => unknown): void }, period
   t.teardown(() => Object.assign(globalThis, { setInterval: start, clearInterval: end }))
   return {
     count: () => held.size,
-    pass: () => { for (const run of [...held.values()]) run() }
+    pass: () => {
+      for (const run of [...held.values()]) run()
+    }
   }
 }

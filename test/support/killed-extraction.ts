@@ -1,10 +1,10 @@
 /* A process that extracts, and kills itself at the n-th call to the disk; or, for `threads`, waits to be killed. */
 import { join } from 'node:path'
-import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExecutors } from '../../lib/deploy/executors.js'
-import { filesAt } from '../../lib/deploy/extraction-files.js'
-import { runExtraction } from '../../lib/deploy/extraction.js'
-import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
+import { extractArchive } from '../../lib/install/unpack/extract.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { filesAt } from '../../lib/install/unpack/extraction-files.js'
+import { runExtraction } from '../../lib/install/unpack/extraction.js'
+import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
 
 const [archivePath, target, deployments, n] = process.argv.slice(2) as [string, string, string, string]
 let calls = 0
@@ -24,9 +24,16 @@ const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
 if (n === 'threads') {
   const signal = new AbortController().signal
   process.stdout.write('begin\n')
-  await extractArchive(createExecutors(), { archivePath, target, deployId: 'dep_killed', home: { deployments }, limits, signal })
+  await extractArchive(createExecutors(), {
+    archivePath,
+    target,
+    deployId: 'dep_killed',
+    home: { deployments },
+    limits,
+    signal
+  })
 } else {
   const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits, isDurable: true }
   const [journalPath, manifestPath] = [join(deployments, 'dep_killed.undo'), join(deployments, 'dep_killed.manifest')]
-  await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), disk, () => {})
+  await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), { disk })
 }

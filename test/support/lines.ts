@@ -3,7 +3,7 @@ import type { ChildProcessWithoutNullStreams, SpawnOptions } from 'node:child_pr
 import { createInterface } from 'node:readline'
 import { bare } from './bare.js'
 
-/** A process that is waited for by what it says, line by line; killed with the test. */
+/** A process whose output lines a test waits for. It is killed with the test. */
 export interface Speaker {
   child: ChildProcessWithoutNullStreams
   /** All lines so far, of stdout and stderr. */
@@ -15,11 +15,14 @@ export interface Speaker {
 }
 
 export function startSpeaker(
-  t: { teardown(work: () => unknown): void }, program: string, words: readonly string[], options: SpawnOptions = {}
+  t: { teardown(work: () => unknown): void },
+  program: string,
+  words: readonly string[],
+  options: SpawnOptions = {}
 ): Speaker {
   const child = spawn(...bare(program, words), { ...options, stdio: 'pipe' }) as ChildProcessWithoutNullStreams
   const lines: string[] = []
-  let onLine: Array<() => void> = []
+  const onLine: Array<() => void> = []
   const wake = (): void => {
     for (const call of onLine.splice(0)) call()
   }

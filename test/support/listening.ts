@@ -16,7 +16,8 @@ export interface Listening {
 
 /** Runs a program that prints the address it listens on, and asks it for `path` as soon as it has. */
 export async function startListening(
-  words: string[], { cwd, env, path }: { cwd: string; env: Record<string, string>; path: string }
+  words: string[],
+  { cwd, env, path }: { cwd: string; env: Record<string, string>; path: string }
 ): Promise<Listening> {
   const startedAt = performance.now()
   const child = spawn(process.execPath, words, { cwd, env, stdio: ['ignore', 'pipe', 'ignore'] })

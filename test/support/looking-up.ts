@@ -1,4 +1,4 @@
-import { createLookup } from '../../lib/notify/lookup.js'
+import { createLookup } from '../../lib/http/outgoing/lookup.js'
 
 /** A process that looks a name up, gives it up once it is told to, and has nothing else to do. */
 const [name = '', server = ''] = process.argv.slice(2)

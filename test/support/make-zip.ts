@@ -45,7 +45,13 @@ const defaultTime = (12 << 11) | (30 << 5)
 
 /** The bytes of the zip that a description asks for. */
 export function makeZip(plan: ZipPlan | EntryPlan[]): Buffer {
-  const { entries, claimedEntries, comment = '', prefix = Buffer.alloc(0), zip64 = false } = Array.isArray(plan) ? { entries: plan } : plan
+  const {
+    entries,
+    claimedEntries,
+    comment = '',
+    prefix = Buffer.alloc(0),
+    zip64 = false
+  } = Array.isArray(plan) ? { entries: plan } : plan
   const parts: Buffer[] = [prefix]
   let offset = prefix.length
   const put = (bytes: Buffer): void => {
@@ -63,7 +69,7 @@ export function makeZip(plan: ZipPlan | EntryPlan[]): Buffer {
       put(fields.raw)
       if (entry.descriptor) put(words(0x08074b50, fields.crc, fields.compressedSize, fields.size))
     }
-    return centralHeader(entry, fields, entry.headerOffset ?? offsets[offsets.length - 1] as number, zip64)
+    return centralHeader(entry, fields, entry.headerOffset ?? (offsets[offsets.length - 1] as number), zip64)
   })
   const start = offset
   central.forEach(put)
@@ -71,17 +77,41 @@ export function makeZip(plan: ZipPlan | EntryPlan[]): Buffer {
   const count = claimedEntries ?? entries.length
   if (zip64) {
     const at = offset
-    put(Buffer.concat([words(0x06064b50), long(44), halves(45, 45), words(0, 0), long(count), long(count), long(size), long(start)]))
+    put(
+      Buffer.concat([
+        words(0x06064b50),
+        long(44),
+        halves(45, 45),
+        words(0, 0),
+        long(count),
+        long(count),
+        long(size),
+        long(start)
+      ])
+    )
     put(Buffer.concat([words(0x07064b50, 0), long(at), words(1)]))
   }
-  put(Buffer.concat([
-    words(0x06054b50), halves(0, 0, zip64 ? 0xffff : count, zip64 ? 0xffff : count),
-    words(zip64 ? 0xffffffff : size, zip64 ? 0xffffffff : start), halves(Buffer.byteLength(comment)), Buffer.from(comment)
-  ]))
+  put(
+    Buffer.concat([
+      words(0x06054b50),
+      halves(0, 0, zip64 ? 0xffff : count, zip64 ? 0xffff : count),
+      words(zip64 ? 0xffffffff : size, zip64 ? 0xffffffff : start),
+      halves(Buffer.byteLength(comment)),
+      Buffer.from(comment)
+    ])
+  )
   return Buffer.concat(parts)
 }
 
-interface Fields { name: Buffer; raw: Buffer; method: number; crc: number; size: number; compressedSize: number; flags: number }
+interface Fields {
+  name: Buffer
+  raw: Buffer
+  method: number
+  crc: number
+  size: number
+  compressedSize: number
+  flags: number
+}
 
 function fieldsOf(entry: EntryPlan): Fields {
   const data = Buffer.from(entry.data ?? '')
@@ -90,11 +120,13 @@ function fieldsOf(entry: EntryPlan): Fields {
   const name = Buffer.from(entry.name)
   const isUtf8 = typeof entry.name === 'string' && /[^\x00-\x7f]/.test(entry.name)
   return {
-    name, raw, method,
+    name,
+    raw,
+    method,
     crc: entry.crc32 ?? crc32(data),
     size: entry.size ?? data.length,
     compressedSize: entry.compressedSize ?? raw.length,
-    flags: entry.flags ?? ((isUtf8 ? 0x800 : 0) | (entry.descriptor ? 8 : 0))
+    flags: entry.flags ?? (isUtf8 ? 0x800 : 0) | (entry.descriptor ? 8 : 0)
   }
 }
 
@@ -103,8 +135,11 @@ function localHeader(entry: EntryPlan, { name, method, flags, crc, size, compres
   const known = entry.descriptor ? [0, 0, 0] : [crc, compressedSize, size]
   return Buffer.concat([
     words(entry.localSignature ?? 0x04034b50),
-    halves(20, flags, method, entry.dosTime ?? defaultTime, entry.dosDate ?? defaultDate), words(...known),
-    halves(name.length, extra.length), name, extra
+    halves(20, flags, method, entry.dosTime ?? defaultTime, entry.dosDate ?? defaultDate),
+    words(...known),
+    halves(name.length, extra.length),
+    name,
+    extra
   ])
 }
 
@@ -115,9 +150,20 @@ function centralHeader(entry: EntryPlan, fields: Fields, offset: number, zip64: 
   const known = zip64 ? [crc, 0xffffffff, 0xffffffff] : [crc, compressedSize, size]
   return Buffer.concat([
     words(0x02014b50),
-    halves(((entry.mode === undefined ? 0 : 3) << 8) | 20, 20, flags, method, entry.dosTime ?? defaultTime, entry.dosDate ?? defaultDate),
-    words(...known), halves(name.length, extra.length, 0, 0, 0), words(((entry.mode ?? 0) << 16) >>> 0),
-    words(zip64 ? 0xffffffff : offset), name, extra
+    halves(
+      ((entry.mode === undefined ? 0 : 3) << 8) | 20,
+      20,
+      flags,
+      method,
+      entry.dosTime ?? defaultTime,
+      entry.dosDate ?? defaultDate
+    ),
+    words(...known),
+    halves(name.length, extra.length, 0, 0, 0),
+    words(((entry.mode ?? 0) << 16) >>> 0),
+    words(zip64 ? 0xffffffff : offset),
+    name,
+    extra
   ])
 }
 

@@ -20,7 +20,7 @@ export interface LoadOptions {
 }
 
 export interface Load {
-  /** Works until then. Resolves when the last operation is over. */
+  /** Works until this time. Resolves after the last operation. */
   run(seconds: number): Promise<void>
   /** How often each operation was done. */
   done: Record<string, number>
@@ -32,7 +32,8 @@ export interface Load {
 export async function createMixedLoad({ server, sites, seed, leavesShells }: LoadOptions): Promise<Load> {
   const client = createClient(() => server.url, server.adminToken)
   const as = (project: Project): Client => createClient(() => server.url, project.token)
-  const make = async (name: string): Promise<Project> => (await client.post('/api/projects', { name, deployPath: join(sites, name) })).body.project
+  const make = async (name: string): Promise<Project> =>
+    (await client.post('/api/projects', { name, deployPath: join(sites, name) })).body.project
   const [shop, blog, slow, broken] = [await make('shop'), await make('blog'), await make('slow'), await make('broken')]
   const log = join(sites, 'app.log')
   appendFileSync(log, 'first line\n')
@@ -48,7 +49,10 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
 
   /** Files of a site, some of them large, some the same each time. */
   const filesOf = (random: Random): Record<string, Uint8Array> => {
-    const files: Record<string, Uint8Array> = { 'index.html': Buffer.from(`<p>${random.below(1e9)}`), 'same.txt': Buffer.from('same') }
+    const files: Record<string, Uint8Array> = {
+      'index.html': Buffer.from(`<p>${random.below(1e9)}`),
+      'same.txt': Buffer.from('same')
+    }
     for (let at = random.below(30); at >= 0; at--) {
       const bytes = Buffer.alloc(random.below(at === 0 ? 400_000 : 3000), random.below(256))
       for (let place = 0; place < bytes.length; place += 7) bytes[place] = random.below(256)
@@ -57,21 +61,35 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     return files
   }
 
-  const push = async (project: Project, bytes: Uint8Array, fields: Array<[string, string]> = []): Promise<{ status: number; ended: string; text: string }> => {
-    const reply = await as(project).upload([['projectId', project.id], ...fields, ['file', { filename: 'a.zip', bytes }]])
+  const push = async (
+    project: Project,
+    bytes: Uint8Array,
+    fields: Array<[string, string]> = []
+  ): Promise<{ status: number; ended: string; text: string }> => {
+    const reply = await as(project).upload([
+      ['projectId', project.id],
+      ...fields,
+      ['file', { filename: 'a.zip', bytes }]
+    ])
     const ended = reply.status === 200 ? String(eventsOf(reply).at(-1)?.status) : ''
     return { status: reply.status, ended, text: reply.text.slice(-300) }
   }
 
-  const deploys = (project: Project) => async (random: Random): Promise<void> => {
-    const files = filesOf(random)
-    const fields: Array<[string, string]> = random.below(3) === 0 ? [['postDeploy', 'seq 1 500; echo "$SVC_DEPLOY_ID"']] : []
-    const { status, ended, text } = await push(project, await zipOf(files), fields)
-    expect(status === 200 && ended === 'success', () => `deploy: ${status} ${ended} ${text}`)
-    for (const [path, bytes] of Object.entries(files)) {
-      expect(readFileSync(join(project.deployPath, path)).equals(bytes), () => `deploy: ${path} is not what was uploaded`)
+  const deploys =
+    (project: Project) =>
+    async (random: Random): Promise<void> => {
+      const files = filesOf(random)
+      const fields: Array<[string, string]> =
+        random.below(3) === 0 ? [['postDeploy', 'seq 1 500; echo "$SVC_DEPLOY_ID"']] : []
+      const { status, ended, text } = await push(project, await zipOf(files), fields)
+      expect(status === 200 && ended === 'success', () => `deploy: ${status} ${ended} ${text}`)
+      for (const [path, bytes] of Object.entries(files)) {
+        expect(
+          readFileSync(join(project.deployPath, path)).equals(bytes),
+          () => `deploy: ${path} is not what was uploaded`
+        )
+      }
     }
-  }
 
   const damages = async (random: Random): Promise<void> => {
     const zip = await zipOf(filesOf(random))
@@ -79,7 +97,10 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     const kind = random.below(4)
     if (kind === 0) {
       // The connection ends within the body.
-      const { contentType, body: form } = formOf([['projectId', broken.id], ['file', { filename: 'a.zip', bytes: zip }]])
+      const { contentType, body: form } = formOf([
+        ['projectId', broken.id],
+        ['file', { filename: 'a.zip', bytes: zip }]
+      ])
       const head = `POST /api/deploy/upload HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${broken.token}\r\ncontent-type: ${contentType}\r\ncontent-length: ${form.length}\r\n\r\n`
       const { hostname, port } = new URL(server.url)
       const socket = connect(Number(port), hostname)
@@ -99,8 +120,15 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
 
   const cancels = async (random: Random): Promise<void> => {
     const bytes = await zipOf({ 'a.txt': String(random.below(1e9)) })
-    const { contentType, body: form } = formOf([['projectId', slow.id], ['preDeploy', 'echo started; sleep 20'], ['file', { filename: 'a.zip', bytes }]])
-    const reply = await as(slow).open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body: form })
+    const { contentType, body: form } = formOf([
+      ['projectId', slow.id],
+      ['preDeploy', 'echo started; sleep 20'],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
+    const reply = await as(slow).open('POST', '/api/deploy/upload', {
+      headers: { 'content-type': contentType },
+      body: form
+    })
     const id = String(reply.headers['x-svc-deploy-id'])
     reply.on('error', () => {})
     const ended = new Promise(resolve => reply.once('close', resolve))
@@ -123,7 +151,8 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     if (record === undefined) return void (await sleep(200))
     const stream = await openStream(client, `/api/logs/${record.id}/stream`)
     if (random.below(2) === 0) await sleep(random.below(500))
-    else await stream.next(({ event, data }) => event === 'status' && ['success', 'failed'].includes(data.status), 60_000)
+    else
+      await stream.next(({ event, data }) => event === 'status' && ['success', 'failed'].includes(data.status), 60_000)
     stream.close()
     await stream.ended
   }
@@ -143,13 +172,16 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     appendFileSync(log, `${mark}\n`)
     await stream.next(({ data }) => JSON.stringify(data).includes(mark), 30_000)
     if (random.below(5) === 0) rotate()
-    appendFileSync(log, 'x'.repeat(random.below(20_000)) + '\n')
+    appendFileSync(log, `${'x'.repeat(random.below(20_000))}\n`)
     stream.close()
     await stream.ended
   }
 
   const searches = async (random: Random): Promise<void> => {
-    const stream = await openStream(client, `${sourcePath}/search?q=${random.oneOf(['mark', 'x', 'no-such-word'])}&context=0`)
+    const stream = await openStream(
+      client,
+      `${sourcePath}/search?q=${random.oneOf(['mark', 'x', 'no-such-word'])}&context=0`
+    )
     expect(stream.status === 200 || stream.status === 404, () => `search: ${stream.status}`)
     if (stream.status === 200 && random.below(3) > 0) await stream.next('done', 60_000)
     stream.close()
@@ -178,8 +210,18 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
 
   const reads = async (random: Random): Promise<void> => {
     const path = random.oneOf([
-      '/', '/api/health', '/api/health/detail', '/api/projects', `/api/projects/${shop.id}`, '/api/settings', '/api/audit?limit=20',
-      `/api/logs?projectId=${shop.id}`, '/api/overview', '/api/stats', '/api/storage', '/api/system/resources'
+      '/',
+      '/api/health',
+      '/api/health/detail',
+      '/api/projects',
+      `/api/projects/${shop.id}`,
+      '/api/settings',
+      '/api/audit?limit=20',
+      `/api/logs?projectId=${shop.id}`,
+      '/api/overview',
+      '/api/stats',
+      '/api/storage',
+      '/api/system/resources'
     ])
     const { status } = await client.get(path)
     expect(status < 500, () => `GET ${path}: ${status}`)
@@ -193,19 +235,32 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     if (kept.length === 0) return void (await sleep(300))
     const { status, body: answer } = await client.post(`/api/deployments/${random.oneOf(kept).id}/rollback`)
     // Retention may have taken the archive since.
-    expect([200, 404, 409].includes(status) && (status !== 200 || answer.success === true), () => `rollback: ${status} ${JSON.stringify(answer).slice(0, 200)}`)
+    expect(
+      [200, 404, 409].includes(status) && (status !== 200 || answer.success === true),
+      () => `rollback: ${status} ${JSON.stringify(answer).slice(0, 200)}`
+    )
     await sleep(random.below(2000))
   }
 
   const work: Record<string, (random: Random) => Promise<void>> = {
-    deploys: deploys(shop), damages, cancels, follows, 'follows 2': follows, tails, searches, reads, rollsBack,
+    deploys: deploys(shop),
+    damages,
+    cancels,
+    follows,
+    'follows 2': follows,
+    tails,
+    searches,
+    reads,
+    rollsBack,
     ...(!noPty && { shells }),
     ...(!noPty && leavesShells && { leaves })
   }
 
   async function goRound(name: string, random: Random, untilMs: number): Promise<void> {
     while (performance.now() < untilMs && faults.length < 20) {
-      await (work[name] as (random: Random) => Promise<void>)(random).catch((error: Error) => void faults.push(`${name}: ${error.message}`))
+      await (work[name] as (random: Random) => Promise<void>)(random).catch(
+        (error: Error) => void faults.push(`${name}: ${error.message}`)
+      )
       done[name] = (done[name] ?? 0) + 1
     }
   }

@@ -54,7 +54,11 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
     if (half === 0) say(`half:   ${lineOf(await footprintOf(server, sites))}`)
   }
   say(`loaded: ${lineOf(await footprintOf(server, sites))}`)
-  say(`done:   ${Object.entries(load.done).map(([name, count]) => `${name} ${count}`).join(', ')}; seed ${seed}`)
+  say(
+    `done:   ${Object.entries(load.done)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(', ')}; seed ${seed}`
+  )
   const ended = await settle(server, sites, begun)
   say(`ended:  ${lineOf(ended)}`)
 
@@ -66,8 +70,14 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
   t.same(ended.staging, [], 'no staging directory is left')
   t.same(await strayFiles(server), [], 'every file in deployments/ has its record')
   if (isLong) {
-    t.ok(ended.heapBytes < warm.heapBytes + heapMarginBytes, `heap ${mb(warm.heapBytes)} → ${mb(ended.heapBytes)}, margin ${mb(heapMarginBytes)}`)
-    t.ok(ended.rssBytes < warm.rssBytes + rssMarginBytes, `RSS ${mb(warm.rssBytes)} → ${mb(ended.rssBytes)}, margin ${mb(rssMarginBytes)}`)
+    t.ok(
+      ended.heapBytes < warm.heapBytes + heapMarginBytes,
+      `heap ${mb(warm.heapBytes)} → ${mb(ended.heapBytes)}, margin ${mb(heapMarginBytes)}`
+    )
+    t.ok(
+      ended.rssBytes < warm.rssBytes + rssMarginBytes,
+      `RSS ${mb(warm.rssBytes)} → ${mb(ended.rssBytes)}, margin ${mb(rssMarginBytes)}`
+    )
   }
   t.equal(await server.stop(), 0)
 }
@@ -86,7 +96,11 @@ async function settle(server: ServeProcess, sites: string, { descriptors, resour
 
 /** What there is more of than there was, and how much more. */
 function more(now: Record<string, number>, before: Record<string, number>): Record<string, number> {
-  return Object.fromEntries(Object.entries(now).map(([kind, count]) => [kind, count - (before[kind] ?? 0)] as const).filter(([, count]) => count > 0))
+  return Object.fromEntries(
+    Object.entries(now)
+      .map(([kind, count]) => [kind, count - (before[kind] ?? 0)] as const)
+      .filter(([, count]) => count > 0)
+  )
 }
 
 /** Files of deployments that no record names, and archives that no record has. */
@@ -104,9 +118,23 @@ async function strayFiles(server: ServeProcess): Promise<string[]> {
   })
 }
 
-function lineOf({ descriptors, resources, heapBytes, arrayBufferBytes, rssBytes, threads, children, temporary, staging }: Footprint): string {
+function lineOf({
+  descriptors,
+  resources,
+  heapBytes,
+  arrayBufferBytes,
+  rssBytes,
+  threads,
+  children,
+  temporary,
+  staging
+}: Footprint): string {
   const sum = Object.values(descriptors).reduce((total, count) => total + count, 0)
-  const kinds = Object.entries(resources).map(([kind, count]) => `${kind} ${count}`).join(' ')
-  return `${sum} descriptors, ${threads} threads, ${children.length} children, ${temporary.length} temporary, ${staging.length} staging, ` +
+  const kinds = Object.entries(resources)
+    .map(([kind, count]) => `${kind} ${count}`)
+    .join(' ')
+  return (
+    `${sum} descriptors, ${threads} threads, ${children.length} children, ${temporary.length} temporary, ${staging.length} staging, ` +
     `heap ${mb(heapBytes)}, buffers ${mb(arrayBufferBytes)}, RSS ${mb(rssBytes)}; ${kinds}`
+  )
 }

@@ -1,12 +1,23 @@
 /*
  * `make mutate`: does a test notice when a condition of lib is wrong? `node mutate.js <count> <seed> [room]` changes
  * one condition at a time, chosen at random, in a copy of what was compiled, and runs the tests of the room that it
- * stands in, those of the same file first, until one fails. Printed is what survives: a condition that no test needs.
+ * stands in, those of the same file first, until one fails. It prints what survives: a condition that no test needs.
  *
- * What fails without any change is left out, and named. A test that takes ten times as long as without has noticed.
+ * A test that fails without any change is left out and named. A test that takes ten times as long has noticed the
+ * change.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -50,7 +61,9 @@ async function main([count = '', seed = '', room = '']: string[]): Promise<void>
     const by = await noticedBy(copy, change, rooms)
     if (by === null) survived++
     const what = `lib/${change.module.replace(/\.js$/, '.ts')}: ${oneLine(change.text)} → ${oneLine(change.replacement)}`
-    process.stdout.write(`${index + 1} of ${chosen.length} ${by === null ? 'SURVIVED' : 'noticed'} ${what}${by === null ? '' : ` (${by})`}\n`)
+    process.stdout.write(
+      `${index + 1} of ${chosen.length} ${by === null ? 'SURVIVED' : 'noticed'} ${what}${by === null ? '' : ` (${by})`}\n`
+    )
   }
   process.stdout.write(`${survived} of ${chosen.length} survived (seed ${seed})\n`)
 }
@@ -65,8 +78,12 @@ function unmountBelow(directory: string): void {
 /** So many of all the changes that there are, no two of them the same. */
 function choose(copy: string, { count, seed, room }: { count: number; seed: number; room: string }): Change[] {
   const directory = join(copy, 'dist/lib')
-  const modules = filesBelow(directory, '.js').map(path => relative(directory, path)).filter(name => name.startsWith(room))
-  const all = modules.flatMap(module => findMutations(readFileSync(join(directory, module), 'utf8')).map(one => ({ ...one, module })))
+  const modules = filesBelow(directory, '.js')
+    .map(path => relative(directory, path))
+    .filter(name => name.startsWith(room))
+  const all = modules.flatMap(module =>
+    findMutations(readFileSync(join(directory, module), 'utf8')).map(one => ({ ...one, module }))
+  )
   const random = createRandom(seed)
   const chosen: Change[] = []
   while (chosen.length < count && all.length > 0) chosen.push(...all.splice(random.below(all.length), 1))
@@ -86,10 +103,12 @@ function createRooms(copy: string) {
 
   return {
     measure,
-    /** Those of a module's room: first what has its name, then from the quickest to the slowest, as far as that is known. */
+    /** Those of a module's room: first the test of its name, then the known ones from the quickest to the slowest. */
     testsFor(module: string): Test[] {
-      const room = module.includes(sep) ? dirname(module).split(sep)[0] as string : module
-      const all = rooms.get(room) ?? filesBelow(join(copy, 'dist/test', room), '.test.js').map(path => ({ path, tookMs: undefined, isSound: true }))
+      const room = module.includes(sep) ? (dirname(module).split(sep)[0] as string) : module
+      const all =
+        rooms.get(room) ??
+        filesBelow(join(copy, 'dist/test', room), '.test.js').map(path => ({ path, tookMs: undefined, isSound: true }))
       rooms.set(room, all)
       const own = join(copy, 'dist/test', module.replace(/\.js$/, '.test.js'))
       const tests = [...all].sort((a, b) => (a.tookMs ?? mostMs) - (b.tookMs ?? mostMs))
@@ -99,7 +118,11 @@ function createRooms(copy: string) {
 }
 
 /** The test that a change makes fail; null: none. */
-async function noticedBy(copy: string, change: Change, { testsFor, measure }: ReturnType<typeof createRooms>): Promise<string | null> {
+async function noticedBy(
+  copy: string,
+  change: Change,
+  { testsFor, measure }: ReturnType<typeof createRooms>
+): Promise<string | null> {
   const path = join(copy, 'dist/lib', change.module)
   const source = readFileSync(path, 'utf8')
   for (const test of testsFor(change.module)) {
@@ -107,7 +130,8 @@ async function noticedBy(copy: string, change: Change, { testsFor, measure }: Re
     if (!test.isSound) continue
     writeFileSync(path, mutated(source, change))
     try {
-      if (!await passes(copy, test.path, Math.max(leastMs, (test.tookMs as number) * slowdown))) return relative(join(copy, 'dist/test'), test.path)
+      if (!(await passes(copy, test.path, Math.max(leastMs, (test.tookMs as number) * slowdown))))
+        return relative(join(copy, 'dist/test'), test.path)
     } finally {
       writeFileSync(path, source)
     }

@@ -4,14 +4,21 @@ import ts from 'typescript'
 export interface Mutation {
   start: number
   end: number
-  /** What stands there, and what is put in its place. */
+  /** The original text and its replacement. */
   text: string
   replacement: string
 }
 
 /** What a comparison, or a joint, is turned into: the bound moves by one, or the choice is the other one. */
 const others: Readonly<Record<string, string>> = {
-  '<': '<=', '<=': '<', '>': '>=', '>=': '>', '===': '!==', '!==': '===', '&&': '||', '||': '&&'
+  '<': '<=',
+  '<=': '<',
+  '>': '>=',
+  '>=': '>',
+  '===': '!==',
+  '!==': '===',
+  '&&': '||',
+  '||': '&&'
 }
 
 /** One more or one less of a clock's reading is never seen. */
@@ -31,7 +38,8 @@ export function findMutations(source: string): Mutation[] {
   const visit = (node: ts.Node): void => {
     if (isExpression(node) && ofOtherSystems.test(node.getText(file))) return
     const condition = conditionOf(node)
-    if (condition !== null && !ofOtherSystems.test(condition.getText(file))) add(condition.getStart(file), condition.end, text => `!(${text})`)
+    if (condition !== null && !ofOtherSystems.test(condition.getText(file)))
+      add(condition.getStart(file), condition.end, text => `!(${text})`)
     if (ts.isBinaryExpression(node)) {
       const other = others[node.operatorToken.getText(file)]
       const isSeen = !/[<>]/.test(other ?? '') || !ofTime.test(source.slice(node.getStart(file), node.end))

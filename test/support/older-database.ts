@@ -7,7 +7,9 @@ export const olderVersion = schemaVersion - 3
 
 /** Makes a svc.db one of an older schema: what the last three steps brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
-  await change(path, `
+  await change(
+    path,
+    `
     DROP INDEX deploymentsByBranch;
     DROP INDEX deploymentsByCommit;
     ALTER TABLE deployments DROP COLUMN provenance;
@@ -50,7 +52,8 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN lastDeployAt;
     DROP INDEX auditFailures;
     ALTER TABLE audit DROP COLUMN failures;
-    PRAGMA user_version = ${olderVersion}`)
+    PRAGMA user_version = ${olderVersion}`
+  )
 }
 
 /** Makes a svc.db one of a schema that is not known yet. */

@@ -19,7 +19,11 @@ export async function realPm2(t: { teardown(work: () => unknown): void }): Promi
   const directory = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
   const env = { PATH: `${bin}:${process.env['PATH']}`, PM2_HOME: directory }
   const run: RealPm2['run'] = (...words) => {
-    const { status, stdout } = spawnSync(join(bin, 'pm2'), words, { env: { ...env, HOME: directory }, encoding: 'utf8', timeout: 60_000 })
+    const { status, stdout } = spawnSync(join(bin, 'pm2'), words, {
+      env: { ...env, HOME: directory },
+      encoding: 'utf8',
+      timeout: 60_000
+    })
     return { status, stdout }
   }
   t.teardown(() => {

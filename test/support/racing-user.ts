@@ -4,7 +4,16 @@
  */
 import { execFileSync } from 'node:child_process'
 import {
-  appendFileSync, chmodSync, linkSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync
+  appendFileSync,
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync
 } from 'node:fs'
 import { join } from 'node:path'
 import { createRandom } from './random.js'
@@ -34,34 +43,44 @@ export function runRacer([theirs, decoys, seed]: [string, string, string]): void
   /** Something to stand where a directory was. */
   function plantDirectory(place: string): void {
     switch (random.below(5)) {
-      case 0: return symlinkSync(join(decoys, random.oneOf(inner)), place)
+      case 0:
+        return symlinkSync(join(decoys, random.oneOf(inner)), place)
       case 1:
         mkdirSync(place, 0o777)
-        for (const name of ['files', 'aside', 'app', 'deep']) symlinkSync(join(decoys, random.oneOf(inner)), join(place, name))
+        for (const name of ['files', 'aside', 'app', 'deep'])
+          symlinkSync(join(decoys, random.oneOf(inner)), join(place, name))
         return
       case 2:
         mkdirSync(place, 0o700)
         return symlinkSync(join(decoys, 'files'), join(place, 'files'))
-      case 3: return linkSync(pipe, place)
-      default: return symlinkSync(decoys, place)
+      case 3:
+        return linkSync(pipe, place)
+      default:
+        return symlinkSync(decoys, place)
     }
   }
 
   function plantFile(place: string): void {
     switch (random.below(4)) {
-      case 0: return symlinkSync(join(decoys, random.oneOf(inner), 'a.js'), place)
-      case 1: return linkSync(pipe, place)
-      case 2: return mkdirSync(place)
-      default: return linkSync(join(decoys, 'a.js'), place)
+      case 0:
+        return symlinkSync(join(decoys, random.oneOf(inner), 'a.js'), place)
+      case 1:
+        return linkSync(pipe, place)
+      case 2:
+        return mkdirSync(place)
+      default:
+        return linkSync(join(decoys, 'a.js'), place)
     }
   }
 
   function exchange(place: string): void {
     const away = `${place}~${random.below(3)}`
     let isDirectory = false
-    tries(() => { isDirectory = lstatSync(place).isDirectory() })
+    tries(() => {
+      isDirectory = lstatSync(place).isDirectory()
+    })
     tries(() => renameSync(place, away))
-    tries(() => isDirectory ? plantDirectory(place) : plantFile(place))
+    tries(() => (isDirectory ? plantDirectory(place) : plantFile(place)))
     if (random.below(3) > 0) tries(() => putBack(place, away))
   }
 
@@ -73,7 +92,9 @@ export function runRacer([theirs, decoys, seed]: [string, string, string]): void
 
   /** Names that a deployment to come will use. */
   function plantAhead(target: string, names: readonly string[]): void {
-    const last = names.filter(name => name.startsWith(stagingPrefix)).map(name => Number(/dep_(\d+)/.exec(name)?.[1] ?? 0))
+    const last = names
+      .filter(name => name.startsWith(stagingPrefix))
+      .map(name => Number(/dep_(\d+)/.exec(name)?.[1] ?? 0))
     const next = join(target, `${stagingPrefix}dep_${Math.max(0, ...last) + 1 + random.below(2)}`)
     plantDirectory(next)
   }
@@ -85,14 +106,18 @@ export function runRacer([theirs, decoys, seed]: [string, string, string]): void
     if (names.length === 0) return
     const name = random.oneOf(names)
     if (random.below(100) === 0) tries(() => plantAhead(directory, names))
-    if (name.includes('~') && random.below(4) === 0) return rmSync(join(directory, name), { recursive: true, force: true })
+    if (name.includes('~') && random.below(4) === 0)
+      return rmSync(join(directory, name), { recursive: true, force: true })
     if (depth < 3 && random.below(3) > 0) tries(() => visit(join(directory, name), depth + 1))
     else exchange(join(directory, name))
     if (random.below(20) === 0) tries(() => chmodSync(directory, random.oneOf([0o755, 0o777, 0o755])))
   }
 
   function newestTarget(): string | undefined {
-    const numbers = readdirSync(theirs).map(name => /^t(\d+)$/.exec(name)?.[1]).filter(found => found !== undefined).map(Number)
+    const numbers = readdirSync(theirs)
+      .map(name => /^t(\d+)$/.exec(name)?.[1])
+      .filter(found => found !== undefined)
+      .map(Number)
     return numbers.length === 0 ? undefined : `t${Math.max(...numbers)}`
   }
 
@@ -106,7 +131,9 @@ export function runRacer([theirs, decoys, seed]: [string, string, string]): void
       else tries(() => visit(target, 0))
       if (++count % 1000 === 0) appendFileSync(join(theirs, 'moves'), '1000\n')
     }
-    tries(() => { if (name !== undefined && lstatSync(join(theirs, name)).isSymbolicLink()) unlinkSync(join(theirs, name)) })
+    tries(() => {
+      if (name !== undefined && lstatSync(join(theirs, name)).isSymbolicLink()) unlinkSync(join(theirs, name))
+    })
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, random.below(60))
   }
 }

@@ -14,7 +14,14 @@ export interface ReceivedRequest {
 }
 
 /** How a receiver behaves: a status, or something worse. */
-export type Behaviour = number | 'hang' | 'reset' | 'redirect' | 'endless' | 'silent-body' | { status: number; body: string }
+export type Behaviour =
+  | number
+  | 'hang'
+  | 'reset'
+  | 'redirect'
+  | 'endless'
+  | 'silent-body'
+  | { status: number; body: string }
 
 export interface Receiver {
   url: string
@@ -36,7 +43,14 @@ export async function startReceiver(t: { teardown(work: () => unknown): void }):
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const { method = '', url = '', headers } = request
     const closed = new Promise<void>(resolve => response.once('close', resolve))
-    requests.push({ method, path: url, headers, text: Buffer.concat(chunks).toString('utf8'), atMs: Date.now(), closed })
+    requests.push({
+      method,
+      path: url,
+      headers,
+      text: Buffer.concat(chunks).toString('utf8'),
+      atMs: Date.now(),
+      closed
+    })
     answer(response, (behaviours.length > 1 ? behaviours.shift() : behaviours[0]) as Behaviour)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

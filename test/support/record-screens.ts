@@ -25,37 +25,86 @@ const programs: Record<string, { command: string; keys: string[][] }> = {
   vim: {
     command: 'vim -u NONE -N -c "syntax on" -c "set number hlsearch ruler showcmd mouse=a" server.js',
     keys: [
-      ['G'], ['C-b'], ['/', 'const', 'Enter'], ['n', 'V', 'j', 'j', 'j'], ['Escape', 'o', '部署 é ü 完成 🚀 done', 'Escape'],
-      [':vsplit notes.md', 'Enter'], ['G', 'o', 'a line that is long enough to be wrapped by the editor at its right edge, twice', 'Escape'],
-      ['C-w', 'w', 'g', 'g', 'd', 'd', 'd', 'd', 'u'], [':set list cursorline', 'Enter', 'C-e', 'C-e', 'C-y'],
-      ['5', 'j', 'C-v', '4', 'j', '6', 'l'], ['Escape', ':help', 'Enter'], ['C-d', 'C-d', 'C-u'], [':qa!', 'Enter']
+      ['G'],
+      ['C-b'],
+      ['/', 'const', 'Enter'],
+      ['n', 'V', 'j', 'j', 'j'],
+      ['Escape', 'o', '部署 é ü 完成 🚀 done', 'Escape'],
+      [':vsplit notes.md', 'Enter'],
+      ['G', 'o', 'a line that is long enough to be wrapped by the editor at its right edge, twice', 'Escape'],
+      ['C-w', 'w', 'g', 'g', 'd', 'd', 'd', 'd', 'u'],
+      [':set list cursorline', 'Enter', 'C-e', 'C-e', 'C-y'],
+      ['5', 'j', 'C-v', '4', 'j', '6', 'l'],
+      ['Escape', ':help', 'Enter'],
+      ['C-d', 'C-d', 'C-u'],
+      [':qa!', 'Enter']
     ]
   },
   less: {
     command: 'less -R colors.log',
     keys: [
-      ['Space'], ['Space', 'Space'], ['b'], ['j', 'j', 'j', 'k'], ['/', 'error', 'Enter'], ['n', 'n'], ['-', 'N', 'Enter'],
-      ['G'], ['-', 'S', 'Enter', 'Right'], ['h'], ['q'], ['g'], ['q']
+      ['Space'],
+      ['Space', 'Space'],
+      ['b'],
+      ['j', 'j', 'j', 'k'],
+      ['/', 'error', 'Enter'],
+      ['n', 'n'],
+      ['-', 'N', 'Enter'],
+      ['G'],
+      ['-', 'S', 'Enter', 'Right'],
+      ['h'],
+      ['q'],
+      ['g'],
+      ['q']
     ]
   },
   htop: {
     command: 'htop -d 100',
-    keys: [['F5'], ['Down', 'Down'], ['F6'], ['Escape'], ['F2'], ['Down', 'Right', 'Down'], ['Escape', 'F1'], ['q'], ['q']]
+    keys: [
+      ['F5'],
+      ['Down', 'Down'],
+      ['F6'],
+      ['Escape'],
+      ['F2'],
+      ['Down', 'Right', 'Down'],
+      ['Escape', 'F1'],
+      ['q'],
+      ['q']
+    ]
   },
   mc: {
     command: 'mc -u',
     keys: [
-      ['Down', 'Down'], ['F9'], ['Right', 'Down', 'Down'], ['Escape', 'Escape'], ['Tab', 'End'], ['Home', 'Down', 'Down', 'Down', 'F3'],
-      ['Down', 'Down', 'F4'], ['F10'], ['F5'], ['Escape', 'Escape'], ['F1'], ['F10'], ['F10', 'Enter']
+      ['Down', 'Down'],
+      ['F9'],
+      ['Right', 'Down', 'Down'],
+      ['Escape', 'Escape'],
+      ['Tab', 'End'],
+      ['Home', 'Down', 'Down', 'Down', 'F3'],
+      ['Down', 'Down', 'F4'],
+      ['F10'],
+      ['F5'],
+      ['Escape', 'Escape'],
+      ['F1'],
+      ['F10'],
+      ['F10', 'Enter']
     ]
   },
   top: { command: 'top -d 100', keys: [['z'], ['x'], ['1'], ['c', 'V'], ['?'], ['q'], ['f'], ['q'], ['q']] },
   tmux: {
     command: 'tmux -f /dev/null -S /srv/inner',
     keys: [
-      ['ls --color=always -l', 'Enter'], ['C-b', '%'], ['seq 60', 'Enter'], ['C-b', '"'], ['cat colors.log', 'Enter'],
-      ['C-b', '[', 'PageUp'], ['q', 'C-b', 't'], ['q', 'C-b', 'o', 'vim -u NONE server.js', 'Enter'], ['C-b', 'z'],
-      [':q', 'Enter', 'C-b', 'w'], ['q', 'C-b', ':', 'kill-server', 'Enter']
+      ['ls --color=always -l', 'Enter'],
+      ['C-b', '%'],
+      ['seq 60', 'Enter'],
+      ['C-b', '"'],
+      ['cat colors.log', 'Enter'],
+      ['C-b', '[', 'PageUp'],
+      ['q', 'C-b', 't'],
+      ['q', 'C-b', 'o', 'vim -u NONE server.js', 'Enter'],
+      ['C-b', 'z'],
+      [':q', 'Enter', 'C-b', 'w'],
+      ['q', 'C-b', ':', 'kill-server', 'Enter']
     ]
   }
 }
@@ -94,7 +143,13 @@ async function record(tmux: Tmux, name: string, directory: string): Promise<void
   const script = join(directory, `${name}.sh`)
   writeFileSync(script, `${stage}\nexec ${command}\n`)
   const pane = 'screens:99'
-  await tmux.command('new-window', '-d', '-t', pane, `stty -echo; read go; stty echo; exec unshare -p -f -u -m --mount-proc sh ${script}`)
+  await tmux.command(
+    'new-window',
+    '-d',
+    '-t',
+    pane,
+    `stty -echo; read go; stty echo; exec unshare -p -f -u -m --mount-proc sh ${script}`
+  )
   await tmux.command('pipe-pane', '-O', '-t', pane, `cat > ${file}`)
   await tmux.command('send-keys', '-t', pane, 'Enter')
   const offsets = [await settle(file)]

@@ -2,7 +2,13 @@ import type { Client } from './client.js'
 
 /** Routes whose answers a later version must give for a data directory of an earlier one; it may add fields. */
 const lists = [
-  '/api/projects', '/api/categories', '/api/tags', '/api/logs?limit=100', '/api/log-sources', '/api/settings', '/api/audit?limit=200',
+  '/api/projects',
+  '/api/categories',
+  '/api/tags',
+  '/api/logs?limit=100',
+  '/api/log-sources',
+  '/api/settings',
+  '/api/audit?limit=200',
   '/api/notification-targets'
 ]
 /** Of each project. */

@@ -19,7 +19,9 @@ export async function rivals(versions: Record<string, string>): Promise<Load | n
   const folder = await installedFolder(versions)
   if (folder === null) return null
   // A module inside the folder, so that names resolve there.
-  const { load } = (await import(pathToFileURL(join(folder, 'load.mjs')).href)) as { load: (name: string) => Promise<object> }
+  const { load } = (await import(pathToFileURL(join(folder, 'load.mjs')).href)) as {
+    load: (name: string) => Promise<object>
+  }
   return async <T>(name: string) => {
     const module = await load(name)
     return ('default' in module ? module.default : module) as T
@@ -66,5 +68,9 @@ async function install(folder: string, versions: Record<string, string>): Promis
 
 function firstLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  return text.split('\n').find(line => line.startsWith('npm error') || line.startsWith('npm ERR!')) ?? text.split('\n')[0] ?? ''
+  return (
+    text.split('\n').find(line => line.startsWith('npm error') || line.startsWith('npm ERR!')) ??
+    text.split('\n')[0] ??
+    ''
+  )
 }

@@ -16,8 +16,8 @@ const graphics: Record<string, string> = Object.fromEntries(
 graphics['i'] = '␋'
 
 /**
- * The cells of a text with SGR, as `tmux capture-pane -e` prints it: a line for each row, the look lasting over its end,
- * SO and SI for line drawing. Written for this output alone, so that the emulator does not judge itself.
+ * The cells of a text with SGR, as `tmux capture-pane -e` prints it: a line for each row, the look lasting over its
+ * end, SO and SI for line drawing. Written for this output alone, so that the emulator does not judge itself.
  */
 export function cellsOfCapture(capture: string, size: { columns: number; rows: number }): TestCell[][] {
   const look: Look = { flags: new Set(), underline: '', foreground: '', background: '' }
@@ -25,7 +25,10 @@ export function cellsOfCapture(capture: string, size: { columns: number; rows: n
   return lines.map(line => {
     const row: TestCell[] = []
     let isGraphic = false
-    for (const [, sgr, shift, character] of line.matchAll(/\x1b\[([\d;:]*)m|([\x0e\x0f])|(\P{M}[\p{M}\u200d\ufe0f]*)/gsu)) {
+    for (const [, sgr, shift, character] of line.matchAll(
+      // biome-ignore lint/suspicious/noMisleadingCharacterClass: a base character and the marks that join it
+      /\x1b\[([\d;:]*)m|([\x0e\x0f])|(\P{M}[\p{M}\u200d\ufe0f]*)/gsu
+    )) {
       if (sgr !== undefined) applySgr(look, sgr)
       else if (shift !== undefined) isGraphic = shift === '\x0e'
       else if (character !== undefined) {
@@ -46,7 +49,8 @@ interface Look {
   background: string
 }
 
-const isWide = (character: string): boolean => /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}]/u.test(character)
+const isWide = (character: string): boolean =>
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}]/u.test(character)
 
 function applySgr(look: Look, sgr: string): void {
   const words = sgr.split(';')
@@ -83,7 +87,11 @@ export function cellsOfEmulator(emulator: Emulator): TestCell[][] {
   return Array.from({ length: emulator.rows }, (_, row) => {
     const { cells } = emulator.line(emulator.historyLength + row)
     return Array.from({ length: emulator.columns }, (_, column) => {
-      const [what, foreground, background] = cells.subarray(column * 3, column * 3 + 3) as unknown as [number, number, number]
+      const [what, foreground, background] = cells.subarray(column * 3, column * 3 + 3) as unknown as [
+        number,
+        number,
+        number
+      ]
       const text = emulator.textOf(what)
       return { text: text === ' ' ? '' : text, style: cellWords(foreground, background) }
     })
@@ -93,13 +101,21 @@ export function cellsOfEmulator(emulator: Emulator): TestCell[][] {
 /** By the layout that www/terminal/cells.ts documents. */
 function cellWords(foreground: number, background: number): string {
   const isOn = [
-    foreground & (1 << 25), foreground & (1 << 26), foreground & (1 << 27), background & (1 << 26),
-    foreground & (1 << 28), background & (1 << 25), foreground & (1 << 29)
+    foreground & (1 << 25),
+    foreground & (1 << 26),
+    foreground & (1 << 27),
+    background & (1 << 26),
+    foreground & (1 << 28),
+    background & (1 << 25),
+    foreground & (1 << 29)
   ]
   const words = names.filter((_, index) => isOn[index] !== 0)
   const underline = (background >> 27) & 7
   if (underline !== 0) words.push(`underline ${underline}`)
-  for (const [what, word] of [['text', foreground], ['ground', background]] as const) {
+  for (const [what, word] of [
+    ['text', foreground],
+    ['ground', background]
+  ] as const) {
     const color = word & 0x1ffffff
     if (color >= 1 << 24) words.push(`${what} ${(color >> 16) & 255},${(color >> 8) & 255},${color & 255}`)
     else if (color > 0) words.push(`${what} ${color - 1}`)
@@ -109,9 +125,13 @@ function cellWords(foreground: number, background: number): string {
 
 /** The cells that differ, in words; each row's first eight. */
 export function differences(found: TestCell[][], wanted: TestCell[][]): string[] {
-  return wanted.flatMap((row, y) => row.flatMap((cell, x) => {
-    const mine = found[y]?.[x]
-    if (mine?.text === cell.text && (mine.style === cell.style || cell.isUntold === true)) return []
-    return [`row ${y} column ${x}: "${mine?.text}" [${mine?.style}], wanted "${cell.text}" [${cell.style}]`]
-  }).slice(0, 8))
+  return wanted.flatMap((row, y) =>
+    row
+      .flatMap((cell, x) => {
+        const mine = found[y]?.[x]
+        if (mine?.text === cell.text && (mine.style === cell.style || cell.isUntold === true)) return []
+        return [`row ${y} column ${x}: "${mine?.text}" [${mine?.style}], wanted "${cell.text}" [${cell.style}]`]
+      })
+      .slice(0, 8)
+  )
 }

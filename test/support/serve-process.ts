@@ -9,6 +9,7 @@ import type { Project } from '../../lib/model/project.js'
 import { bareEnvironment, svcPath } from './svc.js'
 import { zipOf } from './zip.js'
 import { bare } from './bare.js'
+import { serverSays } from './sentences/server.js'
 
 /** A real `svc serve` on a free port, with a data directory of its own below `cwd`; it ends with the test. */
 export interface ServeProcess {
@@ -37,18 +38,22 @@ export interface ServeProcess {
 /** A deployment that has begun. */
 export interface Upload {
   deployId: string
-  /** Every line of the answer, once it is over. */
+  /** All lines of the answer after its end. */
   finished: Promise<Array<Record<string, string>>>
 }
 
-/** The admin token of a server that has said where it listens: into a pipe only the start that generates it prints it. */
+/**
+ * The admin token of a server that has said where it listens: into a pipe only the start that generates it prints it.
+ */
 export function tokenSaid(stdout: string, env: Record<string, string | undefined>): string {
   const printed = /Admin token: (\S+)/.exec(stdout)?.[1]
   if (printed !== undefined) return printed
-  const from = /The admin token is that of (.+)/.exec(stdout)?.[1] as string
+  const from = new RegExp(serverSays.tokenComesFrom('(.+)')).exec(stdout)?.[1] as string
   if (from === 'ADMIN_TOKEN') return env['ADMIN_TOKEN'] as string
   const text = readFileSync(from, 'utf8')
-  return from.endsWith('.json') ? (JSON.parse(text) as { adminToken: string }).adminToken : (parseDotenv(text)['ADMIN_TOKEN'] as string)
+  return from.endsWith('.json')
+    ? (JSON.parse(text) as { adminToken: string }).adminToken
+    : (parseDotenv(text)['ADMIN_TOKEN'] as string)
 }
 
 export async function startServeProcess(

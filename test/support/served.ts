@@ -37,7 +37,8 @@ export async function startServed({ command: [program, ...words], cwd, env }: In
     adminToken: tokenSaid(said.stdout, env),
     complained: () => said.stderr,
     async says(pattern) {
-      while (!pattern.test(said.stdout + said.stderr)) await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')])
+      while (!pattern.test(said.stdout + said.stderr))
+        await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')])
     },
     async stop() {
       child.kill('SIGTERM')
@@ -56,7 +57,8 @@ export interface Said {
 
 /** Runs one command to its end; `onOutput` hears all that was said so far on stdout, whenever more is. */
 export async function runOnce(
-  { command: [program, ...words], cwd, env }: Invocation, onOutput: (stdout: string) => void = () => {}
+  { command: [program, ...words], cwd, env }: Invocation,
+  onOutput: (stdout: string) => void = () => {}
 ): Promise<Said> {
   const child = spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const said = { stdout: '', stderr: '' }

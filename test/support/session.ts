@@ -15,7 +15,12 @@ export interface SignedInSession {
 
 /** Begins a browser session by the login. `headers`: of the login, e.g. of a proxy. */
 export async function signIn(
-  client: Pick<Client, 'post'>, { token = adminToken, remember = true, headers = {} }: { token?: string; remember?: boolean; headers?: Record<string, string> } = {}
+  client: Pick<Client, 'post'>,
+  {
+    token = adminToken,
+    remember = true,
+    headers = {}
+  }: { token?: string; remember?: boolean; headers?: Record<string, string> } = {}
 ): Promise<SignedInSession> {
   const reply = await client.post('/api/auth/login', { token, session: true, remember }, headers)
   const setCookie = reply.headers['set-cookie']?.[0]

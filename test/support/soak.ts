@@ -1,7 +1,8 @@
 /*
- * `make soak`: `node soak.js <minutes> <name>…` runs the programs of test/soak one after the other, each for its share of
- * the time (`node <name>.js <seconds>`). What they say goes through; the last line counts like the last one of a test run.
- * A program that prints no TAP is one check: its exit code.
+ * `make soak`: `node soak.js <minutes> <name>…` runs the programs of test/soak one after the other, each for its share
+ * of the time (`node <name>.js <seconds>`); test/soak/thorough.ts takes the time that it needs. Their output is passed
+ * on; the last line has the form of the last line of a test run. A program that prints no TAP is one check: its exit
+ * code.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +16,10 @@ interface Counted {
 
 /** Of a program's lines: tap's own count of all checks, or the lines that are not part of a subtest. */
 export function countChecks(lines: readonly string[], code: number | null): Counted {
-  const told = lines.map(line => /^# \{ total: \d+(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line)).filter(match => match !== null).at(-1)
+  const told = lines
+    .map(line => /^# \{ total: \d+(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line))
+    .filter(match => match !== null)
+    .at(-1)
   const own = (pattern: RegExp): number => lines.filter(line => pattern.test(line)).length
   const pass = told === undefined ? own(/^ok\b/) : Number(told[1] ?? 0)
   const fail = told === undefined ? own(/^not ok\b/) : Number(told[2] ?? 0)
@@ -38,7 +42,8 @@ async function run(name: string, seconds: number): Promise<Counted> {
 
 async function main([minutes = '', ...names]: string[]): Promise<void> {
   const seconds = Math.floor((Number(minutes) * 60) / names.length)
-  if (!(seconds >= 1)) throw new Error(`"${minutes}" minutes for ${names.length} programs: at least a second each is needed`)
+  if (!(seconds >= 1))
+    throw new Error(`"${minutes}" minutes for ${names.length} programs: at least a second each is needed`)
   const all: Counted = { pass: 0, fail: 0 }
   for (const name of names) {
     process.stdout.write(`# soak: ${name}, ${seconds} s\n`)

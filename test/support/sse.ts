@@ -3,7 +3,7 @@ import type { Client } from './client.js'
 
 export interface LiveEvent {
   event: string
-  /** Empty where the event has none. */
+  /** Empty if the event has no id. */
   id: string
   data: any
   atMs: number

@@ -1,6 +1,6 @@
-import { createAudit } from '../../lib/auth/audit.js'
+import { createAudit } from '../../lib/audit/audit.js'
 import { randomIds } from '../../lib/base/ids.js'
-import { openStore } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { setClock } from './clock.js'
 
 /** A store in a throw-away directory with what services need around it: a clock that can be set, ids, an audit log. */

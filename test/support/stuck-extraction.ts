@@ -1,8 +1,8 @@
 /* A process whose extraction is stuck in a system call, and cancelled; it has nothing to do then, and must end. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExecutors } from '../../lib/deploy/executors.js'
+import { extractArchive } from '../../lib/install/unpack/extract.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
 
 const [archivePath, target, deployments, deployId] = process.argv.slice(2) as [string, string, string, string]
 process.on('SIGTERM', () => process.stdout.write('a listener for signals\n'))
@@ -16,6 +16,12 @@ const looking = setInterval(() => {
 }, 10)
 const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
 const threads = createExecutors({ graceMs: 100 })
-await extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits, signal: controller.signal })
-  .catch((error: Error) => process.stdout.write(`${error.message}\n`))
+await extractArchive(threads, {
+  archivePath,
+  target,
+  deployId,
+  home: { deployments },
+  limits,
+  signal: controller.signal
+}).catch((error: Error) => process.stdout.write(`${error.message}\n`))
 await threads.close()

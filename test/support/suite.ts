@@ -1,50 +1,85 @@
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { env, execPath, stderr } from 'node:process'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { bare } from './bare.js'
+import { processorSeconds } from './processor-time.js'
 
 /*
- * `node suite.js <jobs> <file> …` runs test files, so many at once, and writes their TAP as `tap run` would; what it
- * says meanwhile goes to stderr. Each is a bare Node here: `tap run` loads its watch over every module (for coverage,
- * which nobody asks for) into all of them, and shows each assertion anew, which together took two thirds of the time of
- * a small test.
+ * `node suite.js <jobs> <file> …` runs test files in groups, so many groups at once, and writes one TAP stream;
+ * progress goes to stderr. Each group is one bare Node (group.js). `tap run` would start a process per file, load its
+ * watch over every module into it, and print each assertion a second time: together four fifths of the time of a small
+ * file.
+ *
+ * A file that reads or changes what belongs to the whole process runs by itself. With one job, each file does.
  */
 
-/** Of one file: more than ten times what the slowest takes on two idle cores. */
+/** The limit of one file: more than ten times what the slowest takes on two idle cores. */
 const timeoutSeconds = 400
+/** Start-up costs a third of a second per group; more groups spread better over the jobs. */
+const groupCount = 32
+const browserGroupCount = 3
+const groupProgram = fileURLToPath(new URL('group.js', import.meta.url))
+
+/**
+ * Signs of a file that measures its own process, or changes it: memory, descriptors, handlers, timers, the environment.
+ */
+const ofProcess =
+  /process\.(on|once|umask\(|exit|chdir|memoryUsage|cpuUsage|env\[[^\]]*\] =)|globalThis|syncBuiltin|openFiles|node:test|\/proc\/self/
 
 const [jobs, ...files] = process.argv.slice(2)
 
 const isOfBrowser = (file: string): boolean => file.includes('/browser/')
+const isAlone = (file: string): boolean => ofProcess.test(readFileSync(file, 'utf8'))
 
-/**
- * Large files first, as they take longest, so that none is waited for at the end; those with a browser, which keep both
- * cores busy alone, spread among the others, so that few of them run at once.
- */
-function ordered(files: readonly string[]): string[] {
-  const bySize = files.map(file => ({ file, size: statSync(file).size })).sort((a, b) => b.size - a.size).map(({ file }) => file)
-  const [browsers, others] = [bySize.filter(isOfBrowser), bySize.filter(file => !isOfBrowser(file))]
-  const gap = Math.floor(others.length / (browsers.length + 4))
-  return [...browsers.flatMap((file, index) => [file, ...others.slice(index * gap, (index + 1) * gap)]), ...others.slice(browsers.length * gap)]
+/** Groups of about the same size of neighbours, which load the same modules. */
+function cut(files: readonly string[], count: number): string[][] {
+  const sizes = files.map(file => statSync(file).size)
+  const share = sizes.reduce((sum, size) => sum + size, 0) / count
+  const groups: string[][] = []
+  let size = 0
+  for (const [index, file] of files.entries()) {
+    const at = Math.min(count - 1, Math.floor((size + (sizes[index] as number) / 2) / share))
+    groups[at] = [...(groups[at] ?? []), file]
+    size += sizes[index] as number
+  }
+  return groups.filter(group => group.length > 0)
+}
+
+/** Browsers first, as they take longest; then the files that run alone, the largest first; then the rest. */
+function grouped(): string[][] {
+  if (Number(jobs) === 1) return files.map(file => [file])
+  const alone = files.filter(isAlone).sort((a, b) => statSync(b).size - statSync(a).size)
+  const rest = files.filter(file => !alone.includes(file))
+  const others = rest.filter(file => !isOfBrowser(file))
+  return [
+    ...cut(rest.filter(isOfBrowser), browserGroupCount),
+    ...alone.map(file => [file]),
+    ...cut(others, Math.min(groupCount, Math.ceil(others.length / 8)))
+  ]
 }
 
 // Data directories that a group may write to are refused: tests make theirs as most machines do.
 process.umask(0o022)
 t.jobs = Number(jobs)
 t.setTimeout(0)
-t.plan(files.length)
 let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
-for (const file of ordered(files)) {
-  const run = t.spawn(...bare(execPath, [file]), {
-    name: file,
+for (const group of grouped()) {
+  const run = t.spawn(...bare(execPath, [groupProgram, ...group]), {
+    name: `group of ${group.length}, from ${group[0]}`,
     buffered: true,
-    timeout: timeoutSeconds * 1000,
+    timeout: timeoutSeconds * 1000 * group.length,
     // tap would remove a test's directory before what runs in it is stopped.
     env: { ...env, TAP_SAVE_FIXTURE: '1', TAP_TIMEOUT: String(timeoutSeconds) }
   })
   runs.push(run)
-  void run.then(results => tell(file, results?.ok === true))
+  void run.then(results => {
+    // A process that ended early has not run the rest of its files.
+    const missing = group.slice(results?.count ?? 0)
+    for (const file of missing) t.fail(file)
+    tell(group.length, [...missing, ...(results?.failures ?? []).map(({ name }) => name)])
+  })
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -54,9 +89,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 
-function tell(file: string, isOk: boolean): void {
-  const count = `${++done} of ${files.length}`
-  if (!isOk) stderr.write(`${stderr.isTTY ? '\r\x1b[K' : ''}failed: ${file}\n`)
-  if (stderr.isTTY) stderr.write(`\r\x1b[K${done === files.length ? '' : count}`)
-  else if (done % 50 === 0 || done === files.length) stderr.write(`${count}\n`)
+function tell(ended: number, failed: readonly string[]): void {
+  done += ended
+  for (const name of failed) stderr.write(`${stderr.isTTY ? '\r\x1b[K' : ''}failed: ${name}\n`)
+  if (stderr.isTTY) stderr.write(`\r\x1b[K${done === files.length ? '' : `${done} of ${files.length}`}`)
+  else stderr.write(`${done} of ${files.length}\n`)
+  if (done === files.length) stderr.write(`${Math.round(processorSeconds())} s of processor time\n`)
 }

@@ -11,7 +11,7 @@ export interface SvcOptions {
   env?: Record<string, string>
   /** Standard input; without it, there is none. */
   input?: string
-  /** Called with everything said so far, on both streams, whenever something is said. */
+  /** Called with the whole output of both streams after each new part. */
   onOutput?: (text: string, child: ChildProcess) => void
   /** Ctrl-C, once, as soon as everything said so far matches. */
   interruptAt?: RegExp
@@ -26,7 +26,11 @@ export interface Ended {
 
 /** Runs `svc` as a process of its own, without a terminal, until it ends. */
 export function svc(words: string[], { cwd, env = {}, input, onOutput, interruptAt }: SvcOptions): Promise<Ended> {
-  const child = spawn(...bare(process.execPath, [svcPath, ...words]), { cwd, env: bareEnvironment(cwd, env), stdio: 'pipe' })
+  const child = spawn(...bare(process.execPath, [svcPath, ...words]), {
+    cwd,
+    env: bareEnvironment(cwd, env),
+    stdio: 'pipe'
+  })
   const said = { stdout: '', stderr: '' }
   let isInterrupted = false
   for (const name of ['stdout', 'stderr'] as const) {

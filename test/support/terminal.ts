@@ -9,7 +9,7 @@ export interface Step {
 }
 
 /**
- * Runs a program on a pseudo-terminal of 100 columns. Python has one in its standard library, Node has none; what it
+ * Runs a program on a pseudo-terminal of 100 columns. Python has one in its standard library, Node does not; what it
  * writes is everything the program wrote, on both streams.
  */
 const script = `

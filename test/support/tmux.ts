@@ -33,8 +33,8 @@ export interface Tmux {
 }
 
 /**
- * Written after a program, makes tmux tell the colours of erased cells too: capture-pane stops behind the last cell of a
- * row that was written to, so one is written into each row's last column.
+ * Written after a program, makes tmux tell the colours of erased cells too: capture-pane stops behind the last cell of
+ * a row that was written to, so one is written into each row's last column.
  */
 export function revealing({ columns, rows }: { columns: number; rows: number }): Buffer {
   const marks = Array.from({ length: rows }, (_, row) => `\x1b[${row + 1};${columns}H*`)
@@ -51,7 +51,11 @@ export async function startTmux({ columns, rows }: { columns: number; rows: numb
     (await run('tmux', ['-S', socket, '-f', '/dev/null', ...words], { env, maxBuffer: 64 * 1024 * 1024 })).stdout
   let screens = 0
   await command('new-session', '-d', '-s', 'screens', '-x', String(columns), '-y', String(rows), 'exec sleep 100000')
-  for (const [name, value] of [['status', 'off'], ['remain-on-exit', 'on'], ['default-terminal', 'xterm-256color']]) {
+  for (const [name, value] of [
+    ['status', 'off'],
+    ['remain-on-exit', 'on'],
+    ['default-terminal', 'xterm-256color']
+  ]) {
     await command('set-option', '-g', name as string, value as string)
   }
 
@@ -67,7 +71,9 @@ export async function startTmux({ columns, rows }: { columns: number; rows: numb
       await command('new-window', '-d', '-t', target, script)
       while ((await command('display-message', '-p', '-t', target, '#{pane_title}')).trim() !== title) await pause(10)
       const text = await command('capture-pane', '-p', '-e', '-N', '-t', target)
-      const cursor = (await command('display-message', '-p', '-t', target, '#{cursor_x} #{cursor_y}')).split(' ').map(Number)
+      const cursor = (await command('display-message', '-p', '-t', target, '#{cursor_x} #{cursor_y}'))
+        .split(' ')
+        .map(Number)
       await command('kill-window', '-t', target)
       return { text, cursor: { x: cursor[0] as number, y: cursor[1] as number } }
     },

@@ -7,11 +7,12 @@ const defaultWithinMs = 60_000
 type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>
 
 /**
- * Looks until something is so, and gives what was found. For what tells nobody when it comes to be: a file, a process, a
- * record in another program. Rejects after `withinMs`, saying what was looked for.
+ * Looks until something is so, and gives what was found. For what tells nobody when it comes to be: a file, a process,
+ * a record in another program. Rejects after `withinMs`, saying what was looked for.
  */
 export async function until<T>(
-  look: () => T | Promise<T>, { what = () => String(look), withinMs = defaultWithinMs }: { what?: string | (() => string); withinMs?: number } = {}
+  look: () => T | Promise<T>,
+  { what = () => String(look), withinMs = defaultWithinMs }: { what?: string | (() => string); withinMs?: number } = {}
 ): Promise<Truthy<Awaited<T>>> {
   for (const deadlineMs = performance.now() + withinMs; ; await sleep(pollMs)) {
     const found = await look()

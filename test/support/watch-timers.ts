@@ -1,6 +1,6 @@
 /*
- * Loaded before a program (`node --import`): on SIGUSR2 it says on stdout, as `timers: <JSON>`, which of the timers that
- * are set, or were set since it was last asked, run out within a second. Node's own are among them.
+ * Loaded before a program (`node --import`): on SIGUSR2 it says on stdout, as `timers: <JSON>`, which of the timers
+ * that are set, or were set since it was last asked, run out within a second. Node's own are among them.
  */
 import { createHook } from 'node:async_hooks'
 import { writeSync } from 'node:fs'
@@ -16,7 +16,12 @@ let quick: string[] = []
 createHook({
   init(id, type, _trigger, timer) {
     if (type !== 'Timeout') return
-    const place = new Error('set').stack?.split('\n').slice(2, 9).map(line => line.trim()).join(' < ') ?? ''
+    const place =
+      new Error('set').stack
+        ?.split('\n')
+        .slice(2, 9)
+        .map(line => line.trim())
+        .join(' < ') ?? ''
     const known = { timer: timer as Timer, place }
     set.set(id, known)
     if (isQuick(known.timer)) quick.push(place)

@@ -39,9 +39,16 @@ export async function openWebSocket(url: string, { headers = {}, ahead, ca }: Op
   const socket = protocol === 'https:' ? connectTls({ ...to, servername: hostname, ca }) : connect(to)
   const key = randomBytes(16).toString('base64')
   const all: Record<string, string> = {
-    host, upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-key': key, 'sec-websocket-version': '13', ...headers
+    host,
+    upgrade: 'websocket',
+    connection: 'Upgrade',
+    'sec-websocket-key': key,
+    'sec-websocket-version': '13',
+    ...headers
   }
-  const lines = Object.entries(all).filter(([, value]) => value !== '').map(([name, value]) => `${name}: ${value}`)
+  const lines = Object.entries(all)
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}: ${value}`)
   const head = Buffer.from([`GET ${pathname}${search} HTTP/1.1`, ...lines, '', ''].join('\r\n'))
   socket.write(Buffer.concat([head, ahead ?? Buffer.alloc(0)]))
 
@@ -70,10 +77,13 @@ export async function openWebSocket(url: string, { headers = {}, ahead, ca }: Op
   const [first = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n')
   const status = Number(first.split(' ')[1])
   bytes = bytes.subarray(end + 4)
-  const answered = Object.fromEntries(fields.map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]))
+  const answered = Object.fromEntries(
+    fields.map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)])
+  )
   if (status === 101) {
     const expected = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
-    if (!headers['sec-websocket-key'] && answered['sec-websocket-accept'] !== expected) throw new Error('Sec-WebSocket-Accept is wrong')
+    if (!headers['sec-websocket-key'] && answered['sec-websocket-accept'] !== expected)
+      throw new Error('Sec-WebSocket-Accept is wrong')
     isAccepted = true
     bytes = readFrames(bytes, frame => void frames.push(frame))
   }

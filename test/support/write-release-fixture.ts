@@ -1,5 +1,5 @@
 /*
- * Writes what a release writes, for test/main/releases.test.ts:
+ * Writes what a release writes, for test/server/releases.test.ts:
  *
  *   node dist/test/support/write-release-fixture.js [version]
  *
@@ -24,7 +24,8 @@ import { zipOf } from './zip.js'
 const top = fileURLToPath(new URL('../../../', import.meta.url))
 const described = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as { version: string }
 const version = process.argv[2] ?? described.version
-if (version !== described.version) console.warn(`package.json has the version ${described.version}, not ${version}: run this again after it is released`)
+if (version !== described.version)
+  console.warn(`package.json has the version ${described.version}, not ${version}: run this again after it is released`)
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-release-'))
 const home = join(directory, 'home')
@@ -49,52 +50,115 @@ interface MadeProject {
   project: { id: string; token: string }
 }
 
-async function deploy(url: string, { project }: MadeProject, files: Record<string, string>, fields: Record<string, string> = {}): Promise<string> {
+async function deploy(
+  url: string,
+  { project }: MadeProject,
+  files: Record<string, string>,
+  fields: Record<string, string> = {}
+): Promise<string> {
   const bytes = await zipOf(files)
   const answer = await createClient(() => url, project.token).upload([
-    ['projectId', project.id], ...Object.entries(fields), ['file', { filename: 'site.zip', bytes }]
+    ['projectId', project.id],
+    ...Object.entries(fields),
+    ['file', { filename: 'site.zip', bytes }]
   ])
   return /dep_[a-z0-9]{16}/.exec(answer.text)?.[0] as string
 }
 
 /** As "svc push" sends it. */
 const provenance = JSON.stringify({
-  source: 'cli', commit: '8f1d3c2b7a6e5d4c3b2a19080706050403020100', branch: 'main', author: 'Ada', subject: 'First version', dirty: false,
-  repository: 'https://git.example.org/shop', ci: { system: 'Woodpecker', run: '17', url: 'https://ci.example.org/17', actor: 'ada' }
+  source: 'cli',
+  commit: '8f1d3c2b7a6e5d4c3b2a19080706050403020100',
+  branch: 'main',
+  author: 'Ada',
+  subject: 'First version',
+  dirty: false,
+  repository: 'https://git.example.org/shop',
+  ci: { system: 'Woodpecker', run: '17', url: 'https://ci.example.org/17', actor: 'ada' }
 })
 
 /** One of everything that a data directory can hold. */
 async function fill(url: string, client: Client): Promise<void> {
   const { category } = await done<any>(client.post('/api/categories', { name: 'Shops', color: 'blue' }))
   const { tag } = await done<any>(client.post('/api/tags', { name: 'public', color: 'green' }))
-  const shop = await done<MadeProject>(client.post('/api/projects', {
-    name: 'storefront', description: 'The shop: 商店', deployPath: join(directory, 'www/storefront'), env: 'production',
-    categoryId: category.id, tagIds: [tag.id]
-  }))
-  const scripts = { preDeployScript: 'echo before', postDeployScript: 'echo "after $SVC_DEPLOY_MODE"', maxDiskMb: 100, allowedEnv: ['APP_*'] }
+  const shop = await done<MadeProject>(
+    client.post('/api/projects', {
+      name: 'storefront',
+      description: 'The shop: 商店',
+      deployPath: join(directory, 'www/storefront'),
+      env: 'production',
+      categoryId: category.id,
+      tagIds: [tag.id]
+    })
+  )
+  const scripts = {
+    preDeployScript: 'echo before',
+    postDeployScript: 'echo "after $SVC_DEPLOY_MODE"',
+    maxDiskMb: 100,
+    allowedEnv: ['APP_*']
+  }
   await done(client.put(`/api/projects/${shop.project.id}`, scripts))
   await done(client.put(`/api/projects/${shop.project.id}/pin`, { pinned: true }))
-  const docs = await done<MadeProject>(client.post('/api/projects', { name: 'handbook', deployPath: join(directory, 'www/handbook') }))
+  const docs = await done<MadeProject>(
+    client.post('/api/projects', { name: 'handbook', deployPath: join(directory, 'www/handbook') })
+  )
 
-  const first = await deploy(url, shop, { 'index.html': 'first', 'assets/app.js': 'let version = 1' }, { message: 'First version', provenance })
-  await deploy(url, shop, { 'index.html': 'second', 'assets/app.js': 'let version = 2' }, { message: 'Second version', env: '{"APP_MODE": "test"}' })
+  const first = await deploy(
+    url,
+    shop,
+    { 'index.html': 'first', 'assets/app.js': 'let version = 1' },
+    { message: 'First version', provenance }
+  )
+  await deploy(
+    url,
+    shop,
+    { 'index.html': 'second', 'assets/app.js': 'let version = 2' },
+    { message: 'Second version', env: '{"APP_MODE": "test"}' }
+  )
   await deploy(url, docs, { 'index.html': 'handbook' }, { postDeploy: 'echo broken >&2; exit 3' })
   await done(client.post(`/api/deployments/${first}/rollback`, { message: 'Back to the first version' }))
 
   const log = join(directory, 'www/access.log')
   writeFileSync(log, '2026-01-31T12:00:00Z GET /\n')
-  await done(client.post(`/api/projects/${shop.project.id}/log-sources`, { items: [{ label: 'Access log', filePath: log }] }))
-  await done(client.put('/api/settings', { keep_archives: '7', webhook_events: 'deploy_failure', script_timeout: '600' }))
-  await done(client.put(`/api/projects/${shop.project.id}/variables`, {
-    variables: [{ name: 'API_URL', value: 'https://api.example.org', secret: false }, { name: 'DB_PASSWORD', value: 'correct horse', secret: true }]
-  }))
-  await done(client.post('/api/notification-targets', { name: 'Operations', url: 'https://chat.example.org/hook', events: ['deploy_failure'], enabled: false }))
+  await done(
+    client.post(`/api/projects/${shop.project.id}/log-sources`, { items: [{ label: 'Access log', filePath: log }] })
+  )
+  await done(
+    client.put('/api/settings', { keep_archives: '7', webhook_events: 'deploy_failure', script_timeout: '600' })
+  )
+  await done(
+    client.put(`/api/projects/${shop.project.id}/variables`, {
+      variables: [
+        { name: 'API_URL', value: 'https://api.example.org', secret: false },
+        { name: 'DB_PASSWORD', value: 'correct horse', secret: true }
+      ]
+    })
+  )
+  await done(
+    client.post('/api/notification-targets', {
+      name: 'Operations',
+      url: 'https://chat.example.org/hook',
+      events: ['deploy_failure'],
+      enabled: false
+    })
+  )
   await client.post('/api/auth/login', { token: 'a wrong token' })
 }
 
 /** The data directory, in an archive that is the same for the same contents. */
 function archive(name: string): void {
-  execFileSync('tar', ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--exclude=*.sock', '-czf', join(fixture, name), '-C', home, '.'])
+  execFileSync('tar', [
+    '--sort=name',
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--exclude=*.sock',
+    '-czf',
+    join(fixture, name),
+    '-C',
+    home,
+    '.'
+  ])
 }
 
 async function command(...words: string[]): Promise<void> {
@@ -117,7 +181,10 @@ try {
   const second = await start()
   await second.stop()
   archive('stopped.tgz')
-  writeFileSync(join(fixture, 'contents.json'), `${JSON.stringify({ directory, adminToken: first.adminToken, contents }, null, 1)}\n`)
+  writeFileSync(
+    join(fixture, 'contents.json'),
+    `${JSON.stringify({ directory, adminToken: first.adminToken, contents }, null, 1)}\n`
+  )
   console.log(execFileSync('du', ['-a', '--apparent-size', '-k', fixture], { encoding: 'utf8' }))
 } finally {
   rmSync(directory, { recursive: true, force: true })

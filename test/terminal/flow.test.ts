@@ -3,14 +3,14 @@ import { createFlow } from '../../lib/terminal/flow.js'
 
 const limits = { keptBytes: 100, windowBytes: 400, batchBytes: 64 }
 
-/** Takes all there is. */
+/** Takes everything that is available. */
 function takeAll(flow: ReturnType<typeof createFlow>): string {
   const texts: string[] = []
   for (let text = flow.take(); text !== ''; text = flow.take()) texts.push(text)
   return texts.join('')
 }
 
-t.test('what is printed is taken once, in order, in pieces of a size', async t => {
+t.test('returns the output once, in order, in pieces of limited size', async t => {
   const flow = createFlow(limits)
   t.equal(flow.take(), '')
   flow.push('a'.repeat(50), true)
@@ -24,40 +24,40 @@ t.test('what is printed is taken once, in order, in pieces of a size', async t =
   t.equal(flow.take(), '')
 })
 
-t.test('it is full while more than the window is not acknowledged', async t => {
+t.test('is full while more than the window is unacknowledged', async t => {
   const flow = createFlow(limits)
   flow.push('x'.repeat(400), true)
   t.equal(flow.isFull, false)
   flow.push('y', true)
   t.equal(flow.isFull, true)
   takeAll(flow)
-  t.equal(flow.isFull, true, 'sent is not acknowledged')
+  t.equal(flow.isFull, true, 'sent bytes are not acknowledged bytes')
   t.equal(flow.ack(1), 'taken')
   t.equal(flow.isFull, false)
-  t.equal(flow.ack(0), 'taken', 'less than before means nothing')
+  t.equal(flow.ack(0), 'taken', 'a smaller position changes nothing')
   t.equal(flow.isFull, false)
   t.equal(flow.ack(402), 'ahead')
   t.equal(flow.ack(401), 'taken')
 })
 
-t.test('a client that comes again goes on where its last ack stood, or where it says', async t => {
+t.test('continues for a returning client from its last ack, or from the position it names', async t => {
   const flow = createFlow(limits)
   flow.push('0123456789', true)
   takeAll(flow)
   flow.ack(4)
   t.equal(flow.rewind(), 4)
   t.equal(takeAll(flow), '456789')
-  t.equal(flow.rewind(0), 0, 'what is acknowledged is kept for a while')
+  t.equal(flow.rewind(0), 0, 'acknowledged output is kept for a while')
   t.equal(takeAll(flow), '0123456789')
   t.equal(flow.rewind(7), 7)
   t.equal(takeAll(flow), '789')
-  t.equal(flow.rewind(), 7, 'having it is acknowledging it')
-  t.equal(flow.rewind(1000), 10, 'as near as possible')
+  t.equal(flow.rewind(), 7, 'a position that the client has is acknowledged')
+  t.equal(flow.rewind(1000), 10, 'the nearest position')
   flow.push('ab', true)
   t.equal(takeAll(flow), 'ab')
 })
 
-t.test('while nobody is there the last so many bytes are kept, and no more', async t => {
+t.test('keeps exactly the last bytes while no client is connected', async t => {
   const flow = createFlow(limits)
   flow.push('seen', true)
   takeAll(flow)
@@ -77,7 +77,7 @@ t.test('while nobody is there the last so many bytes are kept, and no more', asy
   t.equal(takeAll(large).length, 100)
 })
 
-t.test('what nobody has acknowledged is kept while somebody is there, and what is acknowledged goes', async t => {
+t.test('keeps unacknowledged output while a client is connected, and drops acknowledged output', async t => {
   const flow = createFlow(limits)
   for (let i = 0; i < 40; i++) {
     flow.push('0123456789', true)
@@ -91,10 +91,10 @@ t.test('what nobody has acknowledged is kept while somebody is there, and what i
     flow.ack(flow.sent + takeAll(flow).length)
   }
   const offset = flow.rewind(0)
-  t.ok(flow.rewind(0) > 400 + 1000 * 4096 - 100 - 3 * 4096, `only the last is there, from ${offset} on`)
+  t.ok(flow.rewind(0) > 400 + 1000 * 4096 - 100 - 3 * 4096, `only the last bytes are kept, from ${offset} on`)
 })
 
-t.test('a position within a character is the beginning of that character', async t => {
+t.test('moves a position within a character to its start', async t => {
   for (let position = 0; position <= 13; position++) {
     const flow = createFlow(limits)
     flow.push('aé€😀b', true)
@@ -108,12 +108,12 @@ t.test('a position within a character is the beginning of that character', async
   const flow = createFlow(limits)
   for (let i = 0; i < 100; i++) flow.push('€', false)
   const offset = flow.rewind()
-  t.equal(takeAll(flow), '€'.repeat((300 - offset) / 3), 'also where it is cut because it is too much')
+  t.equal(takeAll(flow), '€'.repeat((300 - offset) / 3), 'also if old output is dropped')
 })
 
-t.test('a program that prints byte by byte costs little', async t => {
+t.test('handles a program that prints byte by byte at low cost', async t => {
   const flow = createFlow()
-  // Where each byte cost as much as what is held, this would not end while the test may run.
+  // If each byte cost as much as all kept output, the test would time out.
   for (let i = 0; i < 500_000; i++) {
     flow.push('x', true)
     if (i % 3 === 0) flow.ack(flow.sent + flow.take().length)

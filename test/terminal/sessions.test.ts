@@ -40,10 +40,10 @@ function createStage(t: Test, limits: Partial<TerminalLimits> = {}, isOffered = 
 interface Viewer {
   client: TerminalClient
   connected: Connected | undefined
-  /** The code it was sent away with. */
+  /** The code with which the client was disconnected. */
   code(): number | undefined
   text(): string
-  /** The next message that is no data. */
+  /** Returns the next message that is not data. */
   hears(): Promise<Exclude<TerminalMessage, { type: 'data' }>>
   sees(pattern: RegExp): Promise<void>
   position(): number
@@ -89,7 +89,7 @@ async function readyOf(viewer: Viewer): Promise<Extract<TerminalMessage, { type:
   return ready
 }
 
-t.test('whether there is a terminal', async t => {
+t.test('reports whether a terminal is available', async t => {
   const off = createStage(t, {}, false)
   t.match(await off.terminals.available(), { available: false, reason: /--no-terminal/ })
   await t.rejects(off.terminals.check(), { kind: 'forbidden', code: 'terminal_disabled' })
@@ -97,24 +97,32 @@ t.test('whether there is a terminal', async t => {
   stage.settings.enabled = false
   t.match(await stage.terminals.available(), { available: false, reason: /terminal_enabled/ })
   const none = createTerminals({
-    isOffered: true, isEnabled: () => true, loadPty: createPtyLoader(() => Promise.reject(new Error('none'))),
-    environment: {}, audit: async () => {}, clock: systemClock, ids: randomIds
+    isOffered: true,
+    isEnabled: () => true,
+    loadPty: createPtyLoader(() => Promise.reject(new Error('none'))),
+    environment: {},
+    audit: async () => {},
+    clock: systemClock,
+    ids: randomIds
   })
   t.match(await none.available(), { available: false, reason: /npm rebuild node-pty/ })
   await t.rejects(none.check(), { kind: 'unsupported', code: 'terminal_unavailable' })
 })
 
-t.test('a session that nobody uses ends', { skip }, async t => {
+t.test('ends a session that nobody uses', { skip }, async t => {
   const stage = createStage(t, { idleMs: 300 })
   const viewer = await connect(stage)
   const { pid } = await readyOf(viewer)
   t.match(await viewer.hears(), { type: 'error', reason: 'idle' })
   t.equal(viewer.code(), 4408)
   await until(() => !isRunning(pid))
-  t.match(stage.audited, [{ action: 'terminal.open', actor }, { action: 'terminal.close', detail: /nothing was typed/ }])
+  t.match(stage.audited, [
+    { action: 'terminal.open', actor },
+    { action: 'terminal.close', detail: /no input or output/ }
+  ])
 })
 
-t.test('what is typed or printed keeps it', { skip }, async t => {
+t.test('keeps a session that has input or output', { skip }, async t => {
   const stage = createStage(t, { idleMs: 2500 })
   const unused = await connect(stage)
   const used = await connect(stage)
@@ -126,19 +134,19 @@ t.test('what is typed or printed keeps it', { skip }, async t => {
   clearInterval(typing)
 })
 
-t.test('a lost connection leaves the shell, for a time', { skip }, async t => {
+t.test('keeps the shell for a limited time after a lost connection', { skip }, async t => {
   const stage = createStage(t, { aloneMs: 200 })
   const viewer = await connect(stage)
   const { pid, sessionId } = await readyOf(viewer)
   viewer.connected?.detach('broken')
   await until(() => !isRunning(pid))
-  t.match(stage.audited.at(-1), { action: 'terminal.close', detail: /nobody came back/ })
+  t.match(stage.audited.at(-1), { action: 'terminal.close', detail: /not resumed/ })
   const late = await connect(stage, { sessionId })
   t.match(await late.hears(), { type: 'error', reason: 'session_not_found' })
   t.equal(late.code(), 4404)
 })
 
-t.test('a shell that exits while nobody is there says so to whoever comes back', { skip }, async t => {
+t.test('reports the exit of a shell to a client that reconnects later', { skip }, async t => {
   const stage = createStage(t)
   const viewer = await connect(stage)
   const { pid, sessionId } = await readyOf(viewer)
@@ -153,27 +161,34 @@ t.test('a shell that exits while nobody is there says so to whoever comes back',
   t.match(stage.audited.at(-1), { action: 'terminal.close', detail: /exited/ })
 })
 
-t.test('the shell waits while too much is unacknowledged, input does not, and Ctrl-C ends it', { skip }, async t => {
-  const stage = createStage(t)
-  const viewer = await connect(stage)
-  await readyOf(viewer)
-  viewer.connected?.take({ type: 'input', data: 'yes\n' })
-  await until(() => viewer.position() >= 1024 * 1024)
-  let before = -1
-  while (viewer.position() !== before) {
-    before = viewer.position()
-    await new Promise(resolve => setTimeout(resolve, 300))
+t.test(
+  'pauses the shell while too much is unacknowledged, but accepts input, and Ctrl-C ends the program',
+  { skip },
+  async t => {
+    const stage = createStage(t)
+    const viewer = await connect(stage)
+    await readyOf(viewer)
+    viewer.connected?.take({ type: 'input', data: 'yes\n' })
+    await until(() => viewer.position() >= 1024 * 1024)
+    let before = -1
+    while (viewer.position() !== before) {
+      before = viewer.position()
+      await new Promise(resolve => setTimeout(resolve, 300))
+    }
+    t.ok(before < 1024 * 1024 + 256 * 1024, `${before} bytes without an ack`)
+    viewer.connected?.take({ type: 'input', data: '\x03' })
+    viewer.connected?.take({ type: 'ack', bytes: before })
+    await viewer.sees(/\^C/)
+    viewer.connected?.take({ type: 'input', data: 'echo inter""rupted\n' })
+    await viewer.sees(/interrupted\r\n/)
+    t.ok(
+      viewer.position() < before + 256 * 1024,
+      `${viewer.position() - before} more bytes until the program had ended`
+    )
   }
-  t.ok(before < 1024 * 1024 + 256 * 1024, `${before} bytes came without an ack`)
-  viewer.connected?.take({ type: 'input', data: '\x03' })
-  viewer.connected?.take({ type: 'ack', bytes: before })
-  await viewer.sees(/\^C/)
-  viewer.connected?.take({ type: 'input', data: 'echo inter""rupted\n' })
-  await viewer.sees(/interrupted\r\n/)
-  t.ok(viewer.position() < before + 256 * 1024, `${viewer.position() - before} bytes more until it had ended`)
-})
+)
 
-t.test('while nobody is there the shell does not wait, and its last 256 KiB are kept', { skip }, async t => {
+t.test('does not pause the shell while nobody is connected, and keeps its last 256 KiB', { skip }, async t => {
   const stage = createStage(t)
   const viewer = await connect(stage)
   const { sessionId, pid } = await readyOf(viewer)
@@ -183,14 +198,14 @@ t.test('while nobody is there the shell does not wait, and its last 256 KiB are 
   await until(() => !isRunning(pid))
   const back = await connect(stage, { sessionId })
   const { offset } = await readyOf(back)
-  t.ok(offset > 1024 * 1024, `it goes on at ${offset}`)
+  t.ok(offset > 1024 * 1024, `continues at ${offset}`)
   t.same(await back.hears(), { type: 'exit', exitCode: null, signal: 'SIGKILL' })
-  // With what its buffer still had when it was gone.
+  // Includes what the buffer still contained when the client left.
   t.ok(back.position() >= 256 * 1024)
   t.match(back.text(), /\r\n999999\r\n1000000\r\nend\r\n$/)
 })
 
-t.test('who connects again takes over from a connection that is not known to be lost', { skip }, async t => {
+t.test('lets a client take over from its own connection that is lost without notice', { skip }, async t => {
   const stage = createStage(t)
   const first = await connect(stage)
   const { sessionId } = await readyOf(first)
@@ -205,7 +220,7 @@ t.test('who connects again takes over from a connection that is not known to be 
   t.notMatch(second.text(), /from the first/)
 })
 
-t.test('as many as may be, and no more; one that has ended makes room', { skip }, async t => {
+t.test('opens the maximum number of sessions and no more, until one has ended', { skip }, async t => {
   const stage = createStage(t, { maxSessions: 2 })
   const one = await connect(stage)
   await readyOf(one)
@@ -219,7 +234,7 @@ t.test('as many as may be, and no more; one that has ended makes room', { skip }
   await readyOf(await connect(stage))
 })
 
-t.test('switching it off ends a session at its next word', { skip }, async t => {
+t.test('ends a session at its next input after terminals were disabled', { skip }, async t => {
   const stage = createStage(t)
   const viewer = await connect(stage)
   const { pid } = await readyOf(viewer)
@@ -230,7 +245,7 @@ t.test('switching it off ends a session at its next word', { skip }, async t => 
   await until(() => !isRunning(pid))
 })
 
-t.test('a stop ends every shell, and what it did is recorded', { skip }, async t => {
+t.test('ends every shell at a stop, and records it', { skip }, async t => {
   const stage = createStage(t)
   const here = await connect(stage)
   const gone = await connect(stage)
@@ -242,6 +257,10 @@ t.test('a stop ends every shell, and what it did is recorded', { skip }, async t
   t.same(pids.map(isRunning), [false, false])
   t.match(await here.hears(), { type: 'error', reason: 'stopping' })
   t.equal(here.code(), 1001)
-  t.equal(stage.audited.filter(({ action, detail }) => action === 'terminal.close' && detail === 'the server was stopped').length, 2)
+  t.equal(
+    stage.audited.filter(({ action, detail }) => action === 'terminal.close' && detail === 'the server was stopped')
+      .length,
+    2
+  )
   await t.rejects(stage.terminals.check(), { code: 'stopping' })
 })

@@ -14,24 +14,43 @@ import { openStage } from '../support/store.js'
 
 const now = '2026-01-31T12:00:00.000Z'
 const whole: ExportRequest = {
-  projects: null, artifacts: true, logs: true, recent: null, ignore: [], ignoreBuiltin: false, actor: { name: 'test', ip: null }
+  projects: null,
+  artifacts: true,
+  logs: true,
+  recent: null,
+  ignore: [],
+  ignoreBuiltin: false,
+  actor: { name: 'test', ip: null }
 }
 
-/** Two projects, `a` with a category and deployments, `b` with a tag; what is asked of other rooms is made up. */
+/** Two projects: `a` has a category and deployments, `b` has a tag. Other modules are stubs. */
 async function stageOf(t: Test, rows: Array<Partial<DeploymentRow> & { id: string }> = []) {
   const stage = await openStage(t)
   const deployments = join(stage.directory, 'deployments')
   const sites = join(stage.directory, 'sites')
-  for (const name of ['deployments', 'tmp', 'sites/a', 'sites/b']) mkdirSync(join(stage.directory, name), { recursive: true })
+  for (const name of ['deployments', 'tmp', 'sites/a', 'sites/b'])
+    mkdirSync(join(stage.directory, name), { recursive: true })
   for (const name of ['a', 'b']) writeFileSync(join(sites, name, 'file'), `as it lies in ${name}`)
-  const projectOf = (id: string, fields: object) => ({ id, name: id, deployPath: join(sites, id), token: `token-of-${id}-0123456789`, ...fields })
+  const projectOf = (id: string, fields: object) => ({
+    id,
+    name: id,
+    deployPath: join(sites, id),
+    token: `token-of-${id}-0123456789`,
+    ...fields
+  })
   const files: Record<string, unknown[]> = {
-    'categories.json': [{ id: 'cat_a', name: 'A' }, { id: 'cat_none', name: 'none' }],
+    'categories.json': [
+      { id: 'cat_a', name: 'A' },
+      { id: 'cat_none', name: 'none' }
+    ],
     'tags.json': [{ id: 'tag_b', name: 'B' }],
     'projects.json': [projectOf('b', { tagIds: ['tag_b'] }), projectOf('a', { categoryId: 'cat_a' })],
     'deployments.json': rows.map(({ id }) => ({ id, projectId: 'a', status: 'success', startTime: now }))
   }
-  const records = await readRecords({ json: async () => undefined, list: async (name, _, onItem) => files[name]?.forEach(onItem) }, now)
+  const records = await readRecords(
+    { json: async () => undefined, list: async (name, _, onItem) => files[name]?.forEach(onItem) },
+    now
+  )
   await stage.store.write(tx => {
     for (const label of records.categories) insertLabel(tx, 'category', label)
     for (const label of records.tags) insertLabel(tx, 'tag', label)
@@ -53,7 +72,7 @@ async function stageOf(t: Test, rows: Array<Partial<DeploymentRow> & { id: strin
       await file.close()
     }
   }
-  /** The package: its records by file, and the text of an entry. */
+  /** Reads the package: its records by file, and the text of an entry. */
   async function read() {
     const given = await openPackage(path)
     t.teardown(() => given.close())
@@ -70,39 +89,79 @@ async function stageOf(t: Test, rows: Array<Partial<DeploymentRow> & { id: strin
     }
     return { ids: async (name: string) => (await list(name)).map(({ id }) => id), list, text, has: given.has }
   }
-  return { ...stage, needs, deployments, sites, write, read, plan: (asked: Partial<ExportRequest>) => planExport(needs, { ...whole, ...asked }) }
+  return {
+    ...stage,
+    needs,
+    deployments,
+    sites,
+    write,
+    read,
+    plan: (asked: Partial<ExportRequest>) => planExport(needs, { ...whole, ...asked })
+  }
 }
 
-t.test('all of it, or what was chosen, with the labels that it carries', async t => {
-  const { write, read, plan } = await stageOf(t, [{ id: 'dep_1' }, { id: 'dep_2' }, { id: 'dep_3', status: 'failed' }, { id: 'dep_4', status: 'running' }, { id: 'dep_5', status: 'queued' }])
-  t.match(await write(), { included: ['settings', 'projects', 'deployments', 'artifacts'], projectIds: ['a', 'b'], deploymentCount: 3, version: 'test' })
+t.test('exports everything, or the selected projects with their labels', async t => {
+  const { write, read, plan } = await stageOf(t, [
+    { id: 'dep_1' },
+    { id: 'dep_2' },
+    { id: 'dep_3', status: 'failed' },
+    { id: 'dep_4', status: 'running' },
+    { id: 'dep_5', status: 'queued' }
+  ])
+  t.match(await write(), {
+    included: ['settings', 'projects', 'deployments', 'artifacts'],
+    projectIds: ['a', 'b'],
+    deploymentCount: 3,
+    version: 'test'
+  })
   const { ids } = await read()
   t.strictSame(await ids('categories.json'), ['cat_a', 'cat_none'])
   t.strictSame((await ids('deployments.json')).sort(), ['dep_1', 'dep_2', 'dep_3'], 'those that have ended')
 
-  t.match(await write({ projects: ['b'], logs: false, artifacts: false }), { included: ['settings', 'projects'], projectIds: ['b'], deploymentCount: 0, artifacts: [] })
+  t.match(await write({ projects: ['b'], logs: false, artifacts: false }), {
+    included: ['settings', 'projects'],
+    projectIds: ['b'],
+    deploymentCount: 0,
+    artifacts: []
+  })
   const chosen = await read()
-  t.strictSame([await chosen.ids('projects.json'), await chosen.ids('categories.json'), await chosen.ids('tags.json')], [['b'], [], ['tag_b']])
+  t.strictSame(
+    [await chosen.ids('projects.json'), await chosen.ids('categories.json'), await chosen.ids('tags.json')],
+    [['b'], [], ['tag_b']]
+  )
   t.notOk(chosen.has('deployments.json') || chosen.has('artifacts/b.zip'))
   t.equal((await write({ recent: 2 })).deploymentCount, 2)
   t.throws(() => plan({ projects: ['a', 'gone'] }), { kind: 'not_found', message: /gone|Project/ })
 })
 
-t.test('the artifact is the archive of what is live, or what lies in the target', async t => {
+t.test('exports the archive of the live deployment, or the target', async t => {
   const kept = { hasArtifact: true, archiveBytes: 4, archiveSha256: null }
-  const { write, read, plan, deployments } = await stageOf(t, [{ id: 'dep_old', ...kept, placed: null }, { id: 'dep_live', ...kept, placed: 2 }])
+  const { write, read, plan, deployments } = await stageOf(t, [
+    { id: 'dep_old', ...kept, placed: null },
+    { id: 'dep_live', ...kept, placed: 2 }
+  ])
   for (const id of ['dep_old', 'dep_live']) writeFileSync(join(deployments, `${id}.zip`), id)
   t.equal(plan({}).expectedBytes, 4)
-  t.match((await write()).artifacts, [{ projectId: 'a', deployId: 'dep_live', bytes: 8 }, { projectId: 'b', deployId: null }])
+  t.match((await write()).artifacts, [
+    { projectId: 'a', deployId: 'dep_live', bytes: 8 },
+    { projectId: 'b', deployId: null }
+  ])
   const { text, list } = await read()
   t.equal(await text('artifacts/a.zip'), 'dep_live')
   t.match(await text('artifacts/b.zip'), /^PK.*as it lies in b/s)
-  t.strictSame((await list('deployments.json')).map(({ id, hasArtifact }) => `${id} ${hasArtifact}`).sort(), ['dep_live true', 'dep_old false'])
+  t.strictSame((await list('deployments.json')).map(({ id, hasArtifact }) => `${id} ${hasArtifact}`).sort(), [
+    'dep_live true',
+    'dep_old false'
+  ])
   rmSync(join(deployments, 'dep_live.zip'))
-  t.match((await write()).artifacts, [{ projectId: 'a', deployId: null }, {}], 'gone, against its record: the target is packed')
+  t.match(
+    (await write()).artifacts,
+    [{ projectId: 'a', deployId: null }, {}],
+    'the archive is gone although its record names it: the target is packed'
+  )
 })
 
-t.test('outputs and manifests go along, whatever their length', async t => {
+t.test('exports outputs and manifests of any length', async t => {
   const { write, read, deployments } = await stageOf(t, [{ id: 'dep_short' }, { id: 'dep_long' }, { id: 'dep_none' }])
   const long = 'x'.repeat(4 * 1024 * 1024 + 1)
   writeFileSync(join(deployments, 'dep_short.log'), 'one\n')
@@ -116,15 +175,20 @@ t.test('outputs and manifests go along, whatever their length', async t => {
   t.notOk(has('outputs/dep_none.log') || has('manifests/dep_none.manifest'))
   const given = await list('deployments.json')
   t.strictSame(given.map(({ output, outputTruncated }) => [output, outputTruncated]).sort(), [
-    ['end of dep_long', true], ['end of dep_none', undefined], ['end of dep_short', undefined]
+    ['end of dep_long', true],
+    ['end of dep_none', undefined],
+    ['end of dep_short', undefined]
   ])
 })
 
-t.test('a target that cannot be packed is left out, with a note; an abort ends it all, and leaves nothing behind', async t => {
+t.test('leaves out a target that cannot be packed, with a note, and leaves nothing behind after an abort', async t => {
   const { write, sites, needs } = await stageOf(t, [{ id: 'dep_1' }])
   rmSync(join(sites, 'a'), { recursive: true })
   const { artifacts, notes } = await write()
-  t.strictSame(artifacts.map(({ projectId }) => projectId), ['b'])
+  t.strictSame(
+    artifacts.map(({ projectId }) => projectId),
+    ['b']
+  )
   t.match(notes, [/^"a" \(a\): /])
   await t.rejects(write({}, AbortSignal.abort(new Error('gone'))), { message: 'gone' })
   t.strictSame(readdirSync(needs.home.tmp), [])

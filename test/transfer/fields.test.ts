@@ -3,23 +3,28 @@ import { idPattern, idWanted, readerOf, type FieldReader } from '../../lib/trans
 
 const long = 'x'.repeat(1024 * 1024)
 
-/** How a field `a` is read, what it is, and what comes of it: a value, or the refusal's reason. */
+/** A way to read field `a`, its value, and the expected result or the reason of the refusal. */
 const cases: Array<[what: string, read: (record: FieldReader) => unknown, given: unknown, expected: unknown]> = [
   ['text', r => r.text('a'), 'b', 'b'],
-  ['text', r => r.text('a'), 1, /a text is needed/],
-  ['text', r => r.text('a'), undefined, /a text is needed/],
+  ['text', r => r.text('a'), 1, /a string is needed/],
+  ['text', r => r.text('a'), undefined, /a string is needed/],
   ['text with a fallback', r => r.text('a', { fallback: 'c' }), undefined, 'c'],
   ['text with a fallback', r => r.text('a', { fallback: 'c' }), 'b', 'b'],
   ['text as long as it may be', r => r.text('a').length, long, long.length],
-  ['text that is too long', r => r.text('a'), `${long}x`, /too long, or holds a NUL/],
-  ['text with a NUL', r => r.text('a'), 'b\0', /too long, or holds a NUL/],
+  ['text that is too long', r => r.text('a'), `${long}x`, /too long or contains a NUL/],
+  ['text with a NUL', r => r.text('a'), 'b\0', /too long or contains a NUL/],
   ['id', r => r.text('a', { pattern: idPattern, wanted: idWanted }), 'b/c', /an id of letters/],
   ['one line, refused', r => r.text('a', { oneLine: 'refuse' }), 'b\nc', /one line of visible characters/],
   ['one line, refused', r => r.text('a', { oneLine: 'refuse' }), 'b c', 'b c'],
   ['one line, escaped', r => r.text('a', { oneLine: 'escape' }), 'b\nc', 'b\\nc'],
   ['several lines', r => r.text('a'), 'b\nc', 'b\nc'],
-  ['a fault of its own', r => r.text('a', { faultOf: text => (text === 'b' ? 'no b is wanted' : null) }), 'b', /no b is wanted/],
-  ['a fault of its own', r => r.text('a', { faultOf: text => (text === 'b' ? 'no b is wanted' : null) }), 'c', 'c'],
+  [
+    'a fault of the caller',
+    r => r.text('a', { faultOf: text => (text === 'b' ? 'no b is wanted' : null) }),
+    'b',
+    /no b is wanted/
+  ],
+  ['a fault of the caller', r => r.text('a', { faultOf: text => (text === 'b' ? 'no b is wanted' : null) }), 'c', 'c'],
   ['text or null', r => r.nullableText('a'), null, null],
   ['text or null', r => r.nullableText('a'), undefined, null],
   ['text or null', r => r.nullableText('a'), 'b', 'b'],
@@ -54,7 +59,7 @@ const cases: Array<[what: string, read: (record: FieldReader) => unknown, given:
   ['list', r => r.list('a', item => item.text('b')), [{ b: 'c' }], ['c']],
   ['has', r => r.has('a'), null, true],
   ['has', r => r.has('a'), undefined, false],
-  ['has, of every object', r => r.has('toString'), undefined, false]
+  ['has, inherited property', r => r.has('toString'), undefined, false]
 ]
 
 for (const [what, read, given, expected] of cases) {
@@ -65,10 +70,11 @@ for (const [what, read, given, expected] of cases) {
   })
 }
 
-t.test('a refusal names the place, however deep', async t => {
+t.test('names the place of a nested field', async t => {
   const record = readerOf({ a: [{ b: 'c' }, { b: 1 }], d: ['e', 2] }, 'x.json[0]')
   t.throws(() => record.list('a', item => item.text('b')), { code: 'invalid_field', field: 'x.json[0].a[1].b' })
   t.throws(() => record.texts('d'), { code: 'invalid_field', field: 'x.json[0].d[1]' })
   t.match(record.refusal('a', 'why'), { field: 'x.json[0].a', message: /: why$/ })
-  for (const none of [null, [], 'text', 1]) t.throws(() => readerOf(none, 'x.json[0]'), { field: 'x.json[0]', message: /an object is needed/ })
+  for (const none of [null, [], 'text', 1])
+    t.throws(() => readerOf(none, 'x.json[0]'), { field: 'x.json[0]', message: /an object is needed/ })
 })

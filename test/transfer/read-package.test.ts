@@ -10,7 +10,7 @@ const directory = t.testdir()
 const now = '2026-01-31T12:00:00.000Z'
 let count = 0
 
-/** A package of these texts; it is closed when `use` has ended. */
+/** Opens a package with these texts; it is closed after `use`. */
 async function withPackage<T>(files: Record<string, string>, use: (given: Package) => Promise<T>): Promise<T> {
   const path = join(directory, `${count++}.zip`)
   const entries = Object.entries({ 'manifest.json': '{"schemaVersion":1}', ...files })
@@ -23,13 +23,15 @@ async function withPackage<T>(files: Record<string, string>, use: (given: Packag
   }
 }
 
-t.test('records are read one by one, and the first that is broken ends it', async t => {
+t.test('reads records one by one and stops at the first broken one', async t => {
   const projects = [{ id: 'a', name: 'A', deployPath: '/srv/a' }, { id: 'b', name: 'B' }, 'no record at all']
-  const refusal = await refusalOf(withPackage({ 'projects.json': JSON.stringify(projects) }, given => readRecords(given, now)))
+  const refusal = await refusalOf(
+    withPackage({ 'projects.json': JSON.stringify(projects) }, given => readRecords(given, now))
+  )
   t.match(refusal, { code: 'invalid_field', field: 'projects.json[1].deployPath' })
 })
 
-t.test('other requests have their turn while a long list is read', async t => {
+t.test('handles other requests while a long list is read', async t => {
   const item = `{"id":"d","note":"${'x'.repeat(1000)}"}`
   let turns = 0
   const turn = (): void => {
@@ -55,12 +57,28 @@ t.test('other requests have their turn while a long list is read', async t => {
   t.ok(most <= 2000, `${most} items without a pause`)
 })
 
-t.test('what would hold up everything is refused before it is parsed', async t => {
+t.test('refuses JSON that would block the process before it is parsed', async t => {
   const hostile: Record<string, [name: string, text: string, message: RegExp]> = {
-    'empty lists in a manifest': ['manifest.json', `{"schemaVersion":1,"a":[${Array(300_000).fill('[]').join()}]}`, /more than 250000 values/],
-    'a long manifest': ['manifest.json', `{"schemaVersion":1,"a":"${'x'.repeat(17 * 1024 * 1024)}"}`, /more than 16777216 bytes/],
-    'a long record': ['deployments.json', `[{"id":"${'x'.repeat(9 * 1024 * 1024)}"}]`, /item 0 has more than 8388608 bytes/],
-    'a record of many values': ['deployments.json', `[{"id":[${Array(60_000).fill('[]').join()}]}]`, /more than 50000 values/],
+    'empty lists in a manifest': [
+      'manifest.json',
+      `{"schemaVersion":1,"a":[${Array(300_000).fill('[]').join()}]}`,
+      /more than 250000 values/
+    ],
+    'a long manifest': [
+      'manifest.json',
+      `{"schemaVersion":1,"a":"${'x'.repeat(17 * 1024 * 1024)}"}`,
+      /more than 16777216 bytes/
+    ],
+    'a long record': [
+      'deployments.json',
+      `[{"id":"${'x'.repeat(9 * 1024 * 1024)}"}]`,
+      /item 0 has more than 8388608 bytes/
+    ],
+    'a record of many values': [
+      'deployments.json',
+      `[{"id":[${Array(60_000).fill('[]').join()}]}]`,
+      /more than 50000 values/
+    ],
     'a record without an end': ['deployments.json', '['.repeat(1_000_000), /more than 50000 values/]
   }
   for (const [what, [name, text, message]] of Object.entries(hostile)) {
@@ -69,8 +87,10 @@ t.test('what would hold up everything is refused before it is parsed', async t =
   }
 })
 
-t.test('more records than a server has are refused', async t => {
+t.test('refuses too many records', async t => {
   const labels = Array.from({ length: 10_001 }, (_, index) => ({ id: `l${index}`, name: `${index}` }))
-  const refusal = await refusalOf(withPackage({ 'tags.json': JSON.stringify(labels) }, given => readRecords(given, now)))
+  const refusal = await refusalOf(
+    withPackage({ 'tags.json': JSON.stringify(labels) }, given => readRecords(given, now))
+  )
   t.match(refusal, { code: 'broken_package', field: 'tags.json', message: /more than 10000 items/ })
 })

@@ -12,34 +12,52 @@ const good: Found = {
   places: new Map([['/srv/a', 'directory']]),
   server: { url: 'http://127.0.0.1:5431', status: 200 }
 }
-const database = (change: object): Partial<Found> => ({ database: { ...(good.database as object), ...change } as Found['database'] })
+const database = (change: object): Partial<Found> => ({
+  database: { ...(good.database as object), ...change } as Found['database']
+})
 
 const cases: Array<[what: string, change: Partial<Found>, check: string, level: Level]> = [
   ['no database', { database: null }, 'database', 'error'],
   ['no projects table', database({ missingTables: ['projects'], projects: [] }), 'database', 'error'],
-  ['a deployment of nobody', database({ orphans: [{ id: 'dep_a', projectId: 'proj_gone' }] }), 'deployments', 'error'],
+  [
+    'a deployment without a project',
+    database({ orphans: [{ id: 'dep_a', projectId: 'proj_gone' }] }),
+    'deployments',
+    'error'
+  ],
   ['a target that is missing', { places: new Map() }, 'deployPath', 'error'],
-  ['a target that is missing before the first deployment', { places: new Map(), ...database({ projects: [{ ...project, status: 'idle' }] }) }, 'deployPath', 'warning'],
+  [
+    'a target that is missing before the first deployment',
+    { places: new Map(), ...database({ projects: [{ ...project, status: 'idle' }] }) },
+    'deployPath',
+    'warning'
+  ],
   ['a target that is a file', { places: new Map([['/srv/a', 'other']]) }, 'deployPath', 'error'],
-  ['a target nobody may look at', { places: new Map([['/srv/a', 'unreadable']]) }, 'deployPath', 'error'],
+  ['a target without access', { places: new Map([['/srv/a', 'unreadable']]) }, 'deployPath', 'error'],
   ['no token', { globalConfig: { serverUrl: 'http://x' } }, 'token', 'warning'],
   ['another token', { globalConfig: { serverUrl: 'http://x', projectToken: { proj_a: 'other' } } }, 'token', 'error'],
   ['no serverUrl', { globalConfig: { projectToken: { proj_a: 'secret-token' } } }, 'serverUrl', 'warning'],
   ['a server that answers 502', { server: { url: 'http://x', status: 502 } }, 'server', 'error'],
-  ['a server that does not answer', { server: { url: 'http://x', error: 'The server could not be reached' } }, 'server', 'error']
+  [
+    'a server that does not answer',
+    { server: { url: 'http://x', error: 'The server could not be reached' } },
+    'server',
+    'error'
+  ]
 ]
 
-t.test('what is as it should be is said, check by check', async t => {
+t.test('reports each check that succeeds', async t => {
   const findings = judge(good)
-  t.strictSame(findings.map(({ check, level }) => `${check} ${level}`), [
-    'database ok', 'deployments ok', 'deployPath ok', 'token ok', 'serverUrl ok', 'server ok'
-  ])
+  t.strictSame(
+    findings.map(({ check, level }) => `${check} ${level}`),
+    ['database ok', 'deployments ok', 'deployPath ok', 'token ok', 'serverUrl ok', 'server ok']
+  )
   t.equal(hasErrors(findings), false)
-  t.equal(judge({ ...good, server: null }).length, 5, 'the server is only asked on request')
+  t.equal(judge({ ...good, server: null }).length, 5, 'the server is only checked on request')
 })
 
 for (const [what, change, check, level] of cases) {
-  t.test(`${what}: ${level}, and what to do next`, async t => {
+  t.test(`reports ${what} as ${level}, with advice`, async t => {
     const findings = judge({ ...good, ...change })
     const found = findings.filter(finding => finding.level !== 'ok')
     t.match(found, [{ check, level, next: /\w/ }])
@@ -49,14 +67,14 @@ for (const [what, change, check, level] of cases) {
   })
 }
 
-t.test('a database is looked at as it is, whatever it lacks', async t => {
+t.test('inspects an incomplete database', async t => {
   const { store } = await openStage(t)
   t.strictSame(inspectDatabase(store), { missingTables: [], projects: [], deploymentCount: 0, orphans: [] })
-  const bare = { get: store.get, all: <T>(): T[] => [{ name: 'settings' }] as T[] }
+  const bare = { get: store.get, all: () => [{ name: 'settings' }] }
   t.strictSame(inspectDatabase(bare).missingTables, ['projects', 'deployments', 'categories', 'tags'])
 })
 
-t.test('a name with line ends in it forges no finding', async t => {
+t.test('escapes line breaks of a name in findings', async t => {
   const findings = judge({ ...good, ...database({ projects: [{ ...project, name: 'A\n✓ all is well\u202e' }] }) })
   t.ok(findings.some(({ message }) => message.includes('A\\n✓ all is well\\u202e')))
   for (const { message } of findings) t.notMatch(message, /[\n\u202e]/)

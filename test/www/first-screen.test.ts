@@ -6,18 +6,21 @@ import { closureOf, moduleText } from './modules.js'
 
 const page = readFileSync(new URL('../../../www/index.html', import.meta.url), 'utf8')
 
-t.test('the page has no script and no style of its own, as its policy asks', async t => {
+t.test('the page has no inline script or style, as its policy requires', async t => {
   t.notMatch(page, /<style|style="|\son\w+=/)
-  t.same([...page.matchAll(/<script[^>]*>([^<]*)</g)].map(([, inside]) => inside), [''])
+  t.same(
+    [...page.matchAll(/<script[^>]*>([^<]*)</g)].map(([, inside]) => inside),
+    ['']
+  )
   t.match(page, '<base href="/">', 'the line that the server changes')
 })
 
-t.test('no text of anybody becomes markup: the ways there are not taken', async t => {
+t.test('no module uses a function that turns text into markup', async t => {
   const ways = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/
   for (const name of closureOf('main.js', { isWhole: true })) t.notMatch(moduleText(name), ways, name)
 })
 
-t.test('each address names what its page needs, and all of it is there', async t => {
+t.test('each address preloads the modules of its page, and all of them exist', async t => {
   const stage = await startServer(t, { base: '/deploy' })
   const open = (path: string, language = 'en') =>
     stage.as(null).get(`/${path}`, { accept: 'text/html', 'accept-language': language })
@@ -28,14 +31,24 @@ t.test('each address names what its page needs, and all of it is there', async t
     const [, main] = /<script type="module" src="([^"]+)"/.exec(text) as unknown as [string, string]
     t.match(main, /^_[0-9a-f]{16}\/main\.js$/)
     const named = [...text.matchAll(/<link rel="modulepreload" href="([^"]+)">/g)].map(([, href]) => href as string)
-    t.ok(named.some(href => href.endsWith(`/pages/${module}.js`)), path)
+    t.ok(
+      named.some(href => href.endsWith(`/pages/${module}.js`)),
+      path
+    )
     t.ok(named.length <= 20, `${path}: ${named.length} modules`)
     t.match(text, /<link rel="stylesheet" href="_[0-9a-f]{16}\/styles\/panel.css">/)
-    // What they import at once is named, too: nothing is found late.
+    // Their static imports are preloaded, too, so that no module is discovered late.
     for (const href of [main, ...named]) {
       if (!known.has(href)) {
         const reply = await stage.as(null).get(`/${href}`)
-        t.match(reply, { status: 200, headers: { 'cache-control': 'public, max-age=31536000, immutable', 'content-type': /javascript/ } }, href)
+        t.match(
+          reply,
+          {
+            status: 200,
+            headers: { 'cache-control': 'public, max-age=31536000, immutable', 'content-type': /javascript/ }
+          },
+          href
+        )
         known.set(href, reply.text)
       }
       const imported = [...(known.get(href) as string).matchAll(/^import \{[^}]*\} from '([^']+)'/gm)]

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 
-/** The compiled panel. */
+/** The directory of the compiled panel. */
 export const compiled = new URL('../../www/', import.meta.url)
 
-/** The text of a module, by its address below the base. */
+/** Returns the text of a module, by its address below the base. */
 export const moduleText = (name: string): string => readFileSync(new URL(name, compiled), 'utf8')
 
 const staticImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+)['"]/gm
 const anyImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+)['"]|\bimport\('(\.[^']+)'\)/gm
 
 /**
- * The modules that one cannot begin without, itself included, by their addresses below the base; `isWhole`: also those
- * that it imports later.
+ * Returns the addresses of a module and its static imports below the base. With `isWhole`, also of the modules that are
+ * imported dynamically.
  */
 export function closureOf(entry: string, { isWhole = false } = {}): string[] {
   const found = new Set<string>()

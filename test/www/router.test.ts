@@ -9,7 +9,7 @@ const rows: PageRow[] = ['', 'projects', 'projects/:id', 'projects/:id/settings'
   load: async () => {}
 }))
 
-t.test('an address names its page with parameters and query', async t => {
+t.test('finds the page, the parameters and the query of an address', async t => {
   for (const [address, row, params] of [
     ['', '', {}],
     ['/', '', {}],
@@ -26,13 +26,13 @@ t.test('an address names its page with parameters and query', async t => {
   }
 })
 
-t.test('an address without a page names none', async t => {
+t.test('returns null for an address without a page', async t => {
   for (const address of ['nothing', 'projects/a/b', 'deployments', 'deployments/%', 'deployments/%ff']) {
     t.equal(placeOf(rows, address, ''), null, address)
   }
 })
 
-t.test('an address is below the base by whole segments only, and of the same origin', async t => {
+t.test('an address is below the base only by whole segments and on the same origin', async t => {
   const base = 'https://host/tools/svc/'
   for (const [address, path] of [
     ['https://host/tools/svc/', ''],

@@ -1,31 +1,34 @@
 import { isLeftOut } from './left-out.js'
 
-/* What a reader is told of an archive before it is deployed. Pure. */
+/* The summary of an archive before it is deployed. Pure. */
 
-/** A file or a directory of what is to be deployed. */
+/** A file or directory of the archive. */
 export interface ContentEntry {
   path: string
-  /** Null: a directory. */
+  /** Size of a file in bytes; null for a directory. */
   bytes: number | null
 }
 
+/** Summary of an archive. */
 export interface Contents {
   files: number
   bytes: number
-  /** The largest files, the largest first. */
+  /** The largest files, largest first. */
   largest: ReadonlyArray<{ path: string; bytes: number }>
-  /** The only entry at the top, if that is a directory: all files go below it. */
+  /** Name of the top directory if it is the only entry at the top. */
   topFolder: string | null
-  /** What `svc push` would have left out, by its path; a directory counts once. */
+  /** Paths that `svc push` would leave out. A directory is listed once. */
   unusual: readonly string[]
 }
 
 const shownFiles = 5
 
-/** What the entries come to. */
+/** Returns the summary of the entries. */
 export function contentsOf(entries: readonly ContentEntry[]): Contents {
   const files = entries.filter((entry): entry is { path: string; bytes: number } => entry.bytes !== null)
-  const paths = entries.map(({ path }) => path.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '')).filter(path => path !== '' && path !== '.')
+  const paths = entries
+    .map(({ path }) => path.replace(/^(?:\.\/)+/, '').replace(/\/+$/, ''))
+    .filter(path => path !== '' && path !== '.')
   const tops = new Set(paths.map(path => path.split('/', 1)[0] as string))
   const [top] = tops
   const isFolder = tops.size === 1 && top !== undefined && paths.some(path => path.startsWith(`${top}/`))
@@ -38,7 +41,7 @@ export function contentsOf(entries: readonly ContentEntry[]): Contents {
   }
 }
 
-/** The shortest paths that the rules leave out. */
+/** Returns the shortest paths that the rules leave out. */
 function unusualAmong(paths: readonly string[]): string[] {
   const found = new Set<string>()
   for (const path of paths) {
@@ -53,18 +56,19 @@ function unusualAmong(paths: readonly string[]): string[] {
   return [...found]
 }
 
-/** Archives that are put in place as files, because only a zip is unpacked. */
-export const isOtherArchive = (name: string): boolean => /\.(?:tar|tgz|tbz2|txz|tar\.\w+|gz|bz2|xz|zst|7z|rar)$/i.test(name)
-/** By its name. */
+/** Whether a name is that of another kind of archive, which would be deployed as a file: only zips are unpacked. */
+export const isOtherArchive = (name: string): boolean =>
+  /\.(?:tar|tgz|tbz2|txz|tar\.\w+|gz|bz2|xz|zst|7z|rar)$/i.test(name)
+/** Whether a name is that of a zip. */
 export const isZipName = (name: string): boolean => /\.zip$/i.test(name)
 
-/** What the server takes, in bytes; null: not known. */
+/** Limits of the server in bytes; null if unknown. */
 export interface UploadLimits {
   uploadBytes: number | null
   extractedBytes: number | null
 }
 
-/** The limits that the settings say. */
+/** Returns the limits in the settings. */
 export function limitsOf(settings: Readonly<Record<string, unknown>>): UploadLimits {
   const bytesOf = (key: string): number | null => {
     const megabytes = Number(settings[key])

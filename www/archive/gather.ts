@@ -1,54 +1,57 @@
 /*
- * What the reader dropped or chose, as the entries of an archive. A folder that comes alone is not packed itself, but what
- * it holds: who drops `dist` means the site, not a directory of that name. What comes beside other things keeps its name.
+ * Collects dropped or chosen files as the entries of an archive. Of a single folder only the contents are packed:
+ * dropping `dist` means the site in it. A folder among other items keeps its name.
  */
 import { t } from '../words/t.js'
 import { isLeftOut, isNeverPacked } from './left-out.js'
 import { CannotPack, maxZipEntries } from './zip.js'
 import type { PackEntry, PackFile } from './zip.js'
 
-/** A file that can be had. */
+/** A found file. */
 export interface FoundFile {
   kind: 'file'
   name: string
   file(): Promise<PackFile>
 }
 
-/** A folder that can be looked into. */
+/** A found folder. */
 export interface FoundFolder {
   kind: 'folder'
   name: string
   list(): Promise<Found[]>
 }
 
+/** A found file or folder. */
 export type Found = FoundFile | FoundFolder
 
+/** The collected entries. */
 export interface Gathered {
   entries: PackEntry[]
-  /** Of the files. */
+  /** Number of files. */
   files: number
   bytes: number
-  /** What the rules kept out, by its path: a directory counts once. */
+  /** Paths that the rules left out. A directory is listed once. */
   leftOut: string[]
-  /** Of these, what stays out in any case. */
+  /** The paths among them that are never packed. */
   neverPacked: string[]
 }
 
+/** Options of `gather`. */
 export interface GatherOptions {
-  /** Only what is never packed stays out. */
+  /** Leaves out only what is never packed. */
   isWhole?: boolean
   signal?: AbortSignal
-  /** Called now and then with how many files have been found. */
+  /** Called from time to time with the number of files found. */
   onProgress?: (files: number) => void
 }
 
-/** What an archive of it is called. */
+/** Returns the name of the archive. */
 export function nameOf(found: readonly Found[]): string {
   const [only] = found
   return found.length === 1 && only !== undefined ? only.name : t('{count} items', { count: found.length })
 }
 
-/** Walks it all. Rejects: CannotPack, the signal's reason, what reading a folder rejects with. */
+/** Collects all files. Rejects with CannotPack, the reason of the signal, or the error of reading a folder. */
 export async function gather(found: readonly Found[], options: GatherOptions = {}): Promise<Gathered> {
   const gathered: Gathered = { entries: [], files: 0, bytes: 0, leftOut: [], neverPacked: [] }
   const [only] = found
@@ -58,7 +61,7 @@ export async function gather(found: readonly Found[], options: GatherOptions = {
   }
   return gathered
 
-  /** `outside`: its path in the archive; `inside`: its path in the folder the reader chose, which the rules see. */
+  /** `outside` is the path in the archive; `inside` is the path in the chosen folder, to which the rules apply. */
   async function walk(folder: FoundFolder, { outside, inside }: { outside: string; inside: string }): Promise<void> {
     options.signal?.throwIfAborted()
     const items = inOrder(await folder.list())
@@ -66,7 +69,7 @@ export async function gather(found: readonly Found[], options: GatherOptions = {
     for (const item of items) await take(item, { outside, inside })
   }
 
-  /** `inside` null: the reader named it, and the rules have no say. */
+  /** Takes one item. If `inside` is null, the user chose it by name and the rules do not apply. */
   async function take(item: Found, { outside, inside }: { outside: string; inside: string | null }): Promise<void> {
     const path = below(outside, checkedName(item.name))
     const seen = inside === null ? '' : below(inside, item.name)
@@ -86,7 +89,7 @@ export async function gather(found: readonly Found[], options: GatherOptions = {
 
   function add(entry: PackEntry): void {
     gathered.entries.push(entry)
-    // Where even counting would be long, it is not gone on with.
+    // Stop counting: there are too many files.
     if (gathered.entries.length > maxZipEntries) {
       throw new CannotPack(t('This is more than can be packed here (4 GiB, 65,535 files): use svc push in a terminal.'))
     }
@@ -99,20 +102,22 @@ function inOrder(items: readonly Found[]): Found[] {
   return [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 }
 
-/** Characters that the server refuses in a name (lib/archive/names.ts; a test compares them). */
+/** Characters that the server refuses in a name (lib/archive/names.ts). A test compares the lists. */
 const refusedCharacter =
   /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffd\p{Cs}]/gu
 
-/** A name as other systems understand it: composed, and with nothing that could be taken for a separator. */
+/** Returns a portable name: composed Unicode, without separators. */
 function checkedName(name: string): string {
   const shown = name.replace(refusedCharacter, '\ufffd')
   if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name) || shown !== name || name.includes('\ufffd')) {
-    throw new CannotPack(t('“{path}” cannot be packed: its name has a character that a path may not have.', { path: shown }))
+    throw new CannotPack(
+      t('“{path}” cannot be packed: its name has a character that a path may not have.', { path: shown })
+    )
   }
   return name.normalize('NFC')
 }
 
-/** What was dropped. To be called while the event lasts: afterwards the browser forgets. */
+/** Returns the dropped items. Call it during the event: afterwards the browser forgets them. */
 export function foundInDrop(items: DataTransferItemList): Found[] {
   return [...items].flatMap(item => {
     const entry = item.kind === 'file' ? item.webkitGetAsEntry() : null
@@ -130,7 +135,7 @@ function foundOf(entry: FileSystemEntry): Found {
   return { kind: 'folder', name: entry.name, list: () => listAll((entry as FileSystemDirectoryEntry).createReader()) }
 }
 
-/** A reader gives a hundred entries at a time, and none at the end. */
+/** Reads all entries of a folder. A reader returns a hundred at a time, and none at the end. */
 async function listAll(reader: FileSystemDirectoryReader): Promise<Found[]> {
   const all: Found[] = []
   for (;;) {
@@ -140,7 +145,7 @@ async function listAll(reader: FileSystemDirectoryReader): Promise<Found[]> {
   }
 }
 
-/** What was chosen with a control; of a folder's files each knows its path (`webkitRelativePath`). */
+/** Returns the files of a control. Files of a chosen folder have their path (`webkitRelativePath`). */
 export function foundInFiles(files: Iterable<PackFile & { name: string; webkitRelativePath?: string }>): Found[] {
   const root = createFolder('')
   for (const file of files) {

@@ -1,34 +1,37 @@
 /*
- * What a zip contains, read from its central directory alone (PKWARE APPNOTE 4.3.12 to 4.3.16), so that it can be shown and
- * refused before it is uploaded. Only what the server refuses in any case is refused here.
+ * Reads the contents of a zip from its central directory (PKWARE APPNOTE 4.3.12 to 4.3.16), to show and check it before
+ * the upload. Refuses only what the server always refuses.
  */
+import {
+  centralBytes,
+  end64Bytes,
+  endBytes,
+  locatorBytes,
+  maxUint16,
+  maxUint32,
+  signatures,
+  zip64Id
+} from '../shared/zip-records.js'
 import { t } from '../words/t.js'
 
+/** An entry of a zip. */
 export interface ZipEntry {
   path: string
   isDirectory: boolean
-  /** Uncompressed. */
+  /** Uncompressed size. */
   bytes: number
   isEncrypted: boolean
 }
 
-/** A file that is no zip, or one that the server would refuse; its message is for the reader. */
+/** A file that is not a zip or that the server would refuse. The message is for the user. */
 export class CannotRead extends Error {
   override readonly name = 'CannotRead'
 }
 
-const signatures = { central: 0x02014b50, end: 0x06054b50, end64: 0x06064b50, locator64: 0x07064b50 }
-const endBytes = 22
-const end64Bytes = 56
-const locatorBytes = 20
-const centralBytes = 46
 const maxCommentBytes = 0xffff
-const max16 = 0xffff
-const max32 = 0xffffffff
 const encrypted = 0x0001
-const zip64Extra = 0x0001
 
-/** The entries of a zip, in the order of its directory. Rejects: CannotRead, what reading the file rejects with. */
+/** Returns the entries in the order of the directory. Rejects with CannotRead or the error of reading the file. */
 export async function readZip(file: Blob & { readonly name: string }): Promise<ZipEntry[]> {
   const { name } = file
   if (file.size === 0) throw new CannotRead(t('“{name}” is an empty file.', { name }))
@@ -38,7 +41,8 @@ export async function readZip(file: Blob & { readonly name: string }): Promise<Z
   const entries: ZipEntry[] = []
   for (let at = 0; entries.length < directory.entries; ) {
     if (at + centralBytes > view.byteLength || view.getUint32(at, true) !== signatures.central) throw notZip(name)
-    const next = at + centralBytes + view.getUint16(at + 28, true) + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
+    const next =
+      at + centralBytes + view.getUint16(at + 28, true) + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
     if (next > view.byteLength) throw notZip(name)
     entries.push(entryAt(view, at))
     at = next
@@ -59,16 +63,19 @@ async function viewOf(file: Blob, from: number, to: number): Promise<DataView> {
   return new DataView(await file.slice(Math.max(0, from), to).arrayBuffer())
 }
 
-/** From the record at the end; null: there is none, or it names a place outside the file. */
+/** Finds the directory by the record at the end. Null if there is none or its offset is outside of the file. */
 async function findDirectory(file: Blob): Promise<Directory | null> {
   const start = Math.max(0, file.size - endBytes - maxCommentBytes)
   const tail = await viewOf(file, start, file.size)
   for (let at = tail.byteLength - endBytes; at >= 0; at--) {
-    if (tail.getUint32(at, true) !== signatures.end || at + endBytes + tail.getUint16(at + 20, true) > tail.byteLength) continue
+    if (tail.getUint32(at, true) !== signatures.end || at + endBytes + tail.getUint16(at + 20, true) > tail.byteLength)
+      continue
     const found: Directory = {
-      entries: tail.getUint16(at + 10, true), bytes: tail.getUint32(at + 12, true), offset: tail.getUint32(at + 16, true)
+      entries: tail.getUint16(at + 10, true),
+      bytes: tail.getUint32(at + 12, true),
+      offset: tail.getUint32(at + 16, true)
     }
-    const is64 = found.entries === max16 || found.bytes === max32 || found.offset === max32
+    const is64 = found.entries === maxUint16 || found.bytes === maxUint32 || found.offset === maxUint32
     const directory = is64 ? ((await findDirectory64(file, start + at)) ?? found) : found
     return directory.offset + directory.bytes <= start + at ? directory : null
   }
@@ -95,20 +102,20 @@ function entryAt(view: DataView, at: number): ZipEntry {
   return {
     path,
     isDirectory: path.endsWith('/'),
-    bytes: told === max32 ? bytes64(view, nameAt + nameBytes, view.getUint16(at + 30, true)) : told,
+    bytes: told === maxUint32 ? bytes64(view, nameAt + nameBytes, view.getUint16(at + 30, true)) : told,
     isEncrypted: (view.getUint16(at + 8, true) & encrypted) !== 0
   }
 }
 
-/** The size in the zip64 field (4.5.3), where it comes first. */
+/** Returns the uncompressed size in the zip64 field (4.5.3), where it is the first value. */
 function bytes64(view: DataView, extraAt: number, extraBytes: number): number {
   for (let at = extraAt; at + 12 <= extraAt + extraBytes; at += 4 + view.getUint16(at + 2, true)) {
-    if (view.getUint16(at, true) === zip64Extra) return Number(view.getBigUint64(at + 4, true))
+    if (view.getUint16(at, true) === zip64Id) return Number(view.getBigUint64(at + 4, true))
   }
-  return max32
+  return maxUint32
 }
 
-/** Names that are not UTF-8 are shown as Latin letters: nearly all that occur are ASCII. */
+/** Decodes a name. Names that are not UTF-8 are read as Latin-1, because nearly all are ASCII. */
 function nameOf(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

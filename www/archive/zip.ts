@@ -1,62 +1,61 @@
 /*
- * Packing files into a zip in the browser. Each file is read once: its sum is taken on the way, and it is deflated on the
- * way where that is worth it. What is stored stays the file itself, so a film is not copied into memory; what is deflated
- * becomes a blob, which a browser keeps on the disk when it is large. Several files are packed at a time, because a small
- * one is mostly waiting.
+ * Packs files into a zip in the browser. Each file is read once: its checksum is computed and it is deflated at the
+ * same time, if that is worthwhile. A stored file is referenced, so a film is not copied into memory. A deflated file
+ * becomes a blob, which browsers keep on disk if it is large. Several files are packed at a time, because small files
+ * mostly wait.
  */
 import { t } from '../words/t.js'
-import { crc32 } from './crc32.js'
-import { centralHeader, endRecord, localHeader } from './zip-records.js'
-import type { EntryRecord } from './zip-records.js'
+import { compressedTypes } from '../shared/compressed-types.js'
+import { crc32 } from '../shared/crc32.js'
+import { defaultZip64FromBytes, deflated, directoryOf, localHeader, newRecord, stored } from '../shared/zip-records.js'
+import type { ZipRecord } from '../shared/zip-records.js'
 
-/** A file as a browser hands it over. */
+/** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }
 
+/** An entry to pack. */
 export interface PackEntry {
-  /** Relative, `/` between segments, none at the end. */
+  /** Relative path with `/` between segments and none at the end. */
   path: string
-  /** Null: a directory. */
+  /** The file; null for a directory. */
   file: PackFile | null
 }
 
+/** Options of `packZip`. */
 export interface PackOptions {
   signal?: AbortSignal
-  /** Called with what has been read of the files. */
+  /** Called with the number of bytes read. */
   onProgress?: (bytes: number) => void
 }
 
-/** 4 GiB less one: beyond that only ZIP64 can count. */
+/** Maximum size of a zip, 4 GiB less one byte. */
 export const maxZipBytes = 0xffffffff
-/** The same of entries. */
+/** Maximum number of entries. */
 export const maxZipEntries = 0xffff
-/** Files on their way at a time. */
+/** Number of files that are packed at a time. */
 const atOnce = 6
-/** A smaller file is read whole: streams cost more than they save. */
+/** Smaller files are read whole, because streams cost more than they save. */
 const wholeBytes = 256 * 1024
-/** Shorter ones do not get smaller. */
+/** Shorter files do not get smaller. */
 const minDeflateBytes = 16
 const modes = { file: 0o100644, program: 0o100755, directory: 0o040755 }
+/** The directory bit of the DOS attributes (4.4.15). */
+const dosDirectory = 0x10
 
-/** Types whose bytes are compressed already. */
-export const compressedTypes: ReadonlySet<string> = new Set(
-  ('7z aac apk avi avif br bz2 docx epub flac gif gz heic heif jar jpeg jpg jxl lz4 lzma m4a m4v mkv mov mp3 mp4 ' +
-    'mpeg mpg odt ogg ogv opus png pptx rar tbz2 tgz txz war webm webp wma wmv woff woff2 xlsx xz zip zst').split(' ')
-)
-
-/** Files that cannot become one zip; its message is for the reader. */
+/** Files that cannot be packed into one zip. The message is for the user. */
 export class CannotPack extends Error {
   override readonly name = 'CannotPack'
 }
 
 interface Packed {
-  record: EntryRecord
+  record: ZipRecord
   data: Blob | null
 }
 
 /**
- * A zip of the entries, in their order. A file that begins with `#!` is marked as a program, since a browser does not tell
- * who may run what. Rejects: CannotPack for what is too large or named twice, the signal's reason, and what reading a
- * file rejects with.
+ * Packs the entries in their order. A file that begins with `#!` becomes executable, because browsers do not report
+ * permissions. Rejects with CannotPack if the files are too large or a name occurs twice, with the reason of the
+ * signal, or with the error of reading a file.
  */
 export async function packZip(entries: readonly PackEntry[], options: PackOptions = {}): Promise<Blob> {
   checkEntries(entries)
@@ -90,24 +89,26 @@ function checkEntries(entries: readonly PackEntry[]): void {
 
 async function packEntry({ path, file }: PackEntry, onBytes: (bytes: number) => void): Promise<Packed> {
   if (file === null) {
-    return { record: recordOf(`${path}/`, { mode: modes.directory, mtimeMs: Date.now() }), data: null }
+    return { record: recordOf(`${path}/`, { mode: modes.directory, mtimeMs: Date.now(), bytes: 0 }), data: null }
   }
   const sum = createSum(onBytes)
   const packed = await (file.size <= wholeBytes ? packWhole(path, file, sum) : packStream(path, file, sum))
-  // Where nothing was gained the file itself is as good, and quicker to read.
+  // If deflating gained nothing, the file itself is faster to read.
   const isDeflated = packed !== null && packed.size < sum.bytes
   const data = isDeflated ? packed : file
   if (sum.bytes !== file.size) throw new CannotPack(t('“{path}” changed while it was being packed.', { path }))
-  const record = recordOf(path, { mode: sum.isProgram ? modes.program : modes.file, mtimeMs: file.lastModified })
-  return { record: { ...record, isDeflated, crc: sum.crc, bytes: sum.bytes, packedBytes: data.size }, data }
+  const mode = sum.isProgram ? modes.program : modes.file
+  const record = recordOf(path, { mode, mtimeMs: file.lastModified, bytes: sum.bytes })
+  return { record: { ...record, method: isDeflated ? deflated : stored, crc: sum.crc, packedBytes: data.size }, data }
 }
 
-function recordOf(path: string, { mode, mtimeMs }: { mode: number; mtimeMs: number }): EntryRecord {
-  const name = new TextEncoder().encode(path)
-  return { name, mode, mtimeMs, isDeflated: false, crc: 0, packedBytes: 0, bytes: 0 }
+function recordOf(path: string, { mode, ...known }: { mode: number; mtimeMs: number; bytes: number }): ZipRecord {
+  const attributes = ((mode << 16) >>> 0) + (mode === modes.directory ? dosDirectory : 0)
+  // `join` sets the offset.
+  return newRecord({ ...known, name: new TextEncoder().encode(path), attributes, offset: 0 })
 }
 
-/** What is learned of a file while its bytes go by. */
+/** What is computed while a file is read. */
 interface Sum {
   readonly crc: number
   readonly bytes: number
@@ -138,7 +139,7 @@ function createSum(onBytes: (bytes: number) => void): Sum {
   }
 }
 
-/** The deflated file; null: it is to be stored. */
+/** Returns the deflated file, or null to store it. */
 async function packWhole(path: string, file: PackFile, sum: Sum): Promise<Blob | null> {
   const bytes = new Uint8Array(await file.arrayBuffer())
   sum.push(bytes)
@@ -147,12 +148,14 @@ async function packWhole(path: string, file: PackFile, sum: Sum): Promise<Blob |
 }
 
 async function packStream(path: string, file: PackFile, sum: Sum): Promise<Blob | null> {
-  const summed = file.stream().pipeThrough(new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      sum.push(chunk)
-      controller.enqueue(chunk)
-    }
-  }))
+  const summed = file.stream().pipeThrough(
+    new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform(chunk, controller) {
+        sum.push(chunk)
+        controller.enqueue(chunk)
+      }
+    })
+  )
   if (isWorthDeflating(path, file.size)) {
     return new Response(summed.pipeThrough(new CompressionStream('deflate-raw'))).blob()
   }
@@ -166,7 +169,7 @@ function isWorthDeflating(path: string, bytes: number): boolean {
   return bytes > minDeflateBytes && !(name.includes('.') && compressedTypes.has(type)) && canDeflate()
 }
 
-/** Browsers learned it in 2022 and 2023; the others store. */
+/** Whether the browser can deflate. Browsers support it since 2022 or 2023; older ones store. */
 function canDeflate(): boolean {
   try {
     new CompressionStream('deflate-raw')
@@ -178,18 +181,15 @@ function canDeflate(): boolean {
 
 function join(packed: readonly Packed[]): Blob {
   const parts: BlobPart[] = []
-  const central: BlobPart[] = []
+  const records: ZipRecord[] = []
   let offset = 0
-  let centralBytes = 0
   for (const { record, data } of packed) {
-    const header = centralHeader(record, offset)
-    central.push(header)
-    centralBytes += header.length
-    const local = localHeader(record)
+    const placed = { ...record, offset, isFar: offset >= defaultZip64FromBytes }
+    const local = localHeader(placed)
+    records.push(placed)
     parts.push(local)
     if (data !== null) parts.push(data)
     offset += local.length + record.packedBytes
   }
-  const end = endRecord({ entries: packed.length, centralBytes, centralOffset: offset })
-  return new Blob([...parts, ...central, end], { type: 'application/zip' })
+  return new Blob([...parts, directoryOf(records, offset)], { type: 'application/zip' })
 }

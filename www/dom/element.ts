@@ -2,31 +2,37 @@ import { render } from './html.js'
 import type { Template } from './html.js'
 
 /**
- * What every element of the panel stands on: one rendering per microtask however much changed, a signal that lasts as
- * long as the element is on the page, its sheet adopted once. Light DOM.
+ * The base class of the panel's elements. It renders at most once per microtask, gives each element a signal that is
+ * aborted when the element leaves the page, and adopts the element's sheet once. It uses the light DOM.
+ *
+ * Each public field of a subclass is a property: setting it requests a rendering. State that only the element itself
+ * changes is private; after a change the element calls update().
  */
 export abstract class SvcElement extends HTMLElement {
-  /** The element's sheet, all selectors nested under its tag. */
+  /** The element's sheet, with all selectors nested under its tag. */
   static sheet = ''
 
   #life: AbortController | undefined
   #isWaiting = false
 
-  /** What the element shows. Called in a microtask after update(). */
+  /** Returns the contents of the element. Called in a microtask after update(). */
   protected abstract view(): Template
 
-  /** Aborted when the element leaves the page; listeners, timers and requests end with it. */
+  /** Aborted when the element leaves the page. Listeners, timers and requests must end with it. */
   protected get signal(): AbortSignal {
     return (this.#life ??= new AbortController()).signal
   }
 
-  /** Once each time the element enters the page, before its first rendering. */
+  /** Called each time the element enters the page, before its first rendering. */
   protected connected(): void {}
 
-  /** After each rendering, for what only the finished nodes can tell. */
+  /** Called after the value of the public field `name` has changed while the element is on the page. */
+  protected changed(_name: string, _before: unknown): void {}
+
+  /** Called after each rendering, for work that needs the finished nodes. */
   protected rendered(): void {}
 
-  /** Asks for a rendering. */
+  /** Requests a rendering. */
   update(): void {
     if (this.#isWaiting || !this.isConnected) return
     this.#isWaiting = true
@@ -38,12 +44,12 @@ export abstract class SvcElement extends HTMLElement {
     })
   }
 
-  /** Listens until the element leaves the page. */
+  /** Adds a listener that is removed when the element leaves the page. */
   protected listen(target: EventTarget, type: string, listener: (event: Event) => void): void {
     target.addEventListener(type, listener, { signal: this.signal })
   }
 
-  /** Calls back at an interval until the element leaves the page. */
+  /** Calls `work` at an interval until the element leaves the page. */
   protected every(intervalMs: number, work: () => void): void {
     const timer = setInterval(work, intervalMs)
     this.signal.addEventListener('abort', () => clearInterval(timer), { once: true })
@@ -51,14 +57,29 @@ export abstract class SvcElement extends HTMLElement {
 
   connectedCallback(): void {
     this.#life = undefined
+    this.#watchFields()
     adopt((this.constructor as typeof SvcElement).sheet)
     this.connected()
     this.update()
   }
 
+  /** Replaces public fields with accessors that request a rendering. They are not enumerable, so this happens once. */
+  #watchFields(): void {
+    for (const name of Object.keys(this)) {
+      let value: unknown = Reflect.get(this, name)
+      const set = (next: unknown): void => {
+        const before = value
+        value = next
+        if (next !== before && this.isConnected) this.changed(name, before)
+        this.update()
+      }
+      Object.defineProperty(this, name, { get: () => value, set, enumerable: false })
+    }
+  }
+
   disconnectedCallback(): void {
-    // Most of the small ones never asked for a signal; who asks now is told that it is over.
-    if (this.#life === undefined) this.#life = over
+    // Most small elements never use their signal. If one is requested from now on, it is already aborted.
+    if (this.#life === undefined) this.#life = aborted
     else this.#life.abort()
   }
 
@@ -67,18 +88,18 @@ export abstract class SvcElement extends HTMLElement {
   }
 }
 
-const over = new AbortController()
-over.abort()
+const aborted = new AbortController()
+aborted.abort()
 
 const sheets = new Map<string, CSSStyleSheet>()
 
-/** A sheet's text, tagged so that editors colour it. Values come from the tokens, never from outside. */
+/** Returns the text of a sheet. The tag enables syntax highlighting in editors. */
 export function css(strings: TemplateStringsArray): string {
   return strings.join('')
 }
 
-/** Adds the text to the document as a constructed sheet, once however many elements ask. */
-export function adopt(text: string): void {
+/** Adds the text to the document as a constructed sheet, once for all elements that use it. */
+function adopt(text: string): void {
   if (sheets.has(text)) return
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(text)

@@ -2,23 +2,23 @@ import { parseMarkup } from './markup.js'
 import type { Attribute, Part, Piece } from './markup.js'
 
 /*
- * html`…` describes, render() writes only what differs from the last time. Values become text nodes, attribute
- * values, properties or listeners, never markup: there is no way from a value to an element except another template.
+ * html`…` describes a piece of a page, and render() writes only what differs from the last rendering. Values become
+ * text nodes, attribute values, properties or listeners, never markup: only another template can create an element.
  */
 
-/** What a template's text and values say; made by html`…`. */
+/** The constant text and the values of a template. Created by html`…`. */
 export interface Template {
   readonly strings: TemplateStringsArray
   readonly values: readonly unknown[]
   readonly key: string | undefined
 }
 
-/** A piece of a page. As a value it may hold text, numbers, nodes, templates, arrays of those; null, false: nothing. */
+/** Creates a template. A value can be text, number, node, template or array of these; null and false show nothing. */
 export function html(strings: TemplateStringsArray, ...values: unknown[]): Template {
   return { strings, values, key: undefined }
 }
 
-/** Gives a template of a list its identity, so that its nodes follow it when the list changes. */
+/** Gives a template in a list an identity, so that its nodes move with it when the list changes. */
 export function keyed(key: string, template: Template): Template {
   return { ...template, key }
 }
@@ -27,7 +27,7 @@ const svgNamespace = 'http://www.w3.org/2000/svg'
 const parsed = new WeakMap<TemplateStringsArray, Piece[]>()
 const rendered = new WeakMap<Node, Child>()
 
-/** Makes the inside of `into` what the template says. What was there before the first time is removed. */
+/** Renders a template into an element. The first rendering removes the previous contents of the element. */
 export function render(template: Template, into: Element): void {
   let child = rendered.get(into)
   if (child === undefined) {
@@ -38,17 +38,17 @@ export function render(template: Template, into: Element): void {
   child.set(template)
 }
 
-/** A place for one value in front of its marker node. */
+/** A position for one value in front of its marker node. */
 interface Child {
   set(value: unknown): void
   remove(): void
-  /** Moves everything of this place in front of `before`. */
+  /** Moves all nodes of this position in front of `before`. */
   move(before: Node): void
-  /** The first node of this place; its marker where it is empty. */
+  /** Returns the first node of this position, or its marker if it is empty. */
   first(): ChildNode
 }
 
-/** A template that is on the page. */
+/** A rendered template. */
 interface Instance {
   readonly strings: TemplateStringsArray
   update(values: readonly unknown[]): void
@@ -57,7 +57,7 @@ interface Instance {
 const isTemplate = (value: unknown): value is Template =>
   typeof value === 'object' && value !== null && 'strings' in value && 'values' in value
 
-/** `isSvg`: what is placed here is a part of a drawing. */
+/** Creates a position in front of `marker`. `isSvg`: its elements are part of an SVG image. */
 function createChild(marker: ChildNode, isSvg: boolean): Child {
   let roots: Root[] = []
   let shown: unknown
@@ -84,7 +84,7 @@ function createChild(marker: ChildNode, isSvg: boolean): Child {
       const made = instantiate(template, isSvg)
       roots = made.roots
       instance = made.instance
-      // Values first: an element finds its properties set when it enters the page.
+      // Values first, so that the properties of an element are set when it enters the page.
       instance.update(template.values)
       marker.before(made.fragment)
     } else {
@@ -166,8 +166,8 @@ function createEntry(isSvg: boolean): Entry {
 }
 
 /**
- * Walks from the end, and moves only what does not already stand in front of what follows it: an element that moves is
- * torn out, and loses the focus. So rows that come before others, or between them, move none.
+ * Places entries in order. Walks from the end and moves only entries that are not already in front of their successor,
+ * because a moved element leaves the page for a moment and loses the focus. So inserted rows do not move other rows.
  */
 function placeInOrder(entries: readonly Entry[], end: ChildNode): void {
   let next = end
@@ -180,7 +180,7 @@ function placeInOrder(entries: readonly Entry[], end: ChildNode): void {
   }
 }
 
-/** What stands at the top of a template: a node, or a place for a value with its marker. */
+/** A node at the top level of a template: an element, a text, or the marker of a position. */
 interface Root {
   node: ChildNode
   child: Child | undefined
@@ -188,7 +188,10 @@ interface Root {
 
 type Update = (values: readonly unknown[]) => void
 
-function instantiate(template: Template, isSvg: boolean): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
+function instantiate(
+  template: Template,
+  isSvg: boolean
+): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
   const pieces = parsed.get(template.strings) ?? parseMarkup(template.strings)
   parsed.set(template.strings, pieces)
   const updates: Update[] = []
@@ -224,7 +227,7 @@ function build(piece: Piece, parent: Node, { updates, isSvg }: { updates: Update
     else updates.push(update)
   }
   for (const child of piece.children) build(child, element, { updates, isSvg: isDrawn })
-  // Properties last: a select's value means nothing before its options are there.
+  // Properties last: the value of a select has no effect before its options exist.
   updates.push(...properties)
   parent.appendChild(element)
   return { node: element, child: undefined }
@@ -241,7 +244,7 @@ function bind(element: Element, { name, parts }: Attribute): Update {
   }
 }
 
-/** A single hole keeps its value's type; text around it makes it text. */
+/** Returns the value of an attribute. A single hole keeps its type; a hole with text around it becomes text. */
 function valueOf(parts: Part[], values: readonly unknown[]): unknown {
   const [only] = parts
   if (parts.length === 1) return typeof only === 'number' ? values[only] : only
@@ -264,16 +267,53 @@ function writerOf(element: Element, name: string): (value: unknown) => void {
   }
 }
 
+/** The name of an icon in the sprite. */
 export type IconName =
-  | 'overview' | 'projects' | 'deployments' | 'sign-out' | 'success' | 'failed' | 'running' | 'queued' | 'idle'
-  | 'skipped' | 'warning' | 'copy' | 'check' | 'search' | 'plus' | 'roll-back' | 'close' | 'download' | 'down' | 'next'
-  | 'logs' | 'terminal' | 'system' | 'settings' | 'more' | 'pin' | 'edit' | 'delete' | 'folder' | 'file' | 'link'
-  | 'up' | 'filter' | 'tag' | 'external' | 'pause' | 'play' | 'wrap' | 'theme' | 'open'
+  | 'overview'
+  | 'projects'
+  | 'deployments'
+  | 'sign-out'
+  | 'success'
+  | 'failed'
+  | 'running'
+  | 'queued'
+  | 'idle'
+  | 'skipped'
+  | 'warning'
+  | 'copy'
+  | 'check'
+  | 'search'
+  | 'plus'
+  | 'roll-back'
+  | 'close'
+  | 'download'
+  | 'down'
+  | 'next'
+  | 'logs'
+  | 'terminal'
+  | 'system'
+  | 'settings'
+  | 'more'
+  | 'pin'
+  | 'edit'
+  | 'delete'
+  | 'folder'
+  | 'file'
+  | 'link'
+  | 'up'
+  | 'filter'
+  | 'tag'
+  | 'external'
+  | 'pause'
+  | 'play'
+  | 'wrap'
+  | 'theme'
+  | 'open'
 
-/** The address of the sprite: that of this build, which browsers keep. */
+/** The address of the sprite of this build, which browsers can cache. */
 export const sprite = new URL('../icons/sprite.svg', import.meta.url).pathname
 
-/** A picture from the sprite; a word always stands beside it, so it is hidden from screen readers. */
+/** Returns an icon of the sprite. It is hidden from screen readers, because it always has a label beside it. */
 export function icon(name: IconName): Template {
   return html`<svg class="icon" aria-hidden="true"><use href="${`${sprite}#${name}`}"/></svg>`
 }

@@ -1,25 +1,27 @@
 /*
- * The markup of a template, from its constant text to a tree of pieces. Pure: knows no DOM, so it runs anywhere.
+ * Parses the constant text of a template into a tree of pieces. Pure: does not use the DOM, so it runs anywhere.
  *
- * The text is cut where values stand. States, and what ends each:
- *   text        `<` begins a tag, a cut leaves a hole for a child
+ * The text is cut at each value. States, and what ends each:
+ *   text        `<` begins a tag; a cut becomes a hole for a child
  *   tag         the name ends at white space, `>` or `/`
- *   attributes  `>` or `/>` ends the tag; a name is followed by `=` or stands alone
- *   value       the closing quote; a cut inside leaves a hole
+ *   attributes  `>` or `/>` ends the tag; a name is followed by `=` or has no value
+ *   value       the closing quote; a cut inside becomes a hole
  *
- * Stricter than HTML on purpose: every element that is not void is closed, every value is quoted, nothing is an
- * entity. A mistake throws when the template is first shown, and names the text around it.
+ * Stricter than HTML on purpose: every element that is not void must be closed, every value must be quoted, and there
+ * are no entities. A mistake throws when the template is first rendered, and the error quotes the text around it.
  */
 
-/** A cut's number (which value stands there), or constant text. */
+/** The index of a value, or constant text. */
 export type Part = string | number
 
+/** An attribute of an element in a template. */
 export interface Attribute {
-  /** As written; a first character `.` means a property, `@` an event's listener. */
+  /** As written. A leading `.` means a property, `@` an event listener. */
   name: string
   parts: Part[]
 }
 
+/** A node of a parsed template. */
 export type Piece =
   | { kind: 'text'; text: string }
   | { kind: 'hole'; index: number }
@@ -32,7 +34,7 @@ const cut = '\u0000'
 const nameEnd = /[\s=>/]/
 const attributeStart = /[^\s]/g
 
-/** The pieces of a template's constant text; the n-th cut becomes the hole n. Throws on markup that is not closed. */
+/** Parses the constant text of a template; cut n becomes hole n. Throws a SyntaxError on malformed markup. */
 export function parseMarkup(strings: readonly string[]): Piece[] {
   const text = strings.join(cut)
   const root: Element = { kind: 'element', tag: '', attributes: [], children: [] }
@@ -60,7 +62,7 @@ export function parseMarkup(strings: readonly string[]): Piece[] {
         top().children.push({ kind: 'hole', index: part })
         continue
       }
-      // Indentation is for the reader of the source: alone it is nothing, beside a word it is one space.
+      // Indentation is only for readers of the source: on its own it is dropped, beside a word it becomes one space.
       const shown = part.replace(/\s*\n\s*/g, '\n')
       if (shown !== '\n') top().children.push({ kind: 'text', text: shown.replaceAll('\n', ' ') })
     }

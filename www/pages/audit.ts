@@ -3,12 +3,12 @@ import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { actionRows, actorWords } from '../elements/audit-words.js'
-import { roomTabs } from '../elements/room-tabs.js'
+import { actionRows, actorWords } from '../elements/settings/audit-words.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
 import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcTime } from '../elements/facts.js'
-import { addressWords } from '../elements/words.js'
+import { SvcTime } from '../elements/base/facts.js'
+import { addressWords } from '../elements/base/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { detailWords } from '../words/errors.js'
@@ -16,16 +16,16 @@ import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
 const pageSize = 100
-/** Further down, nobody waits for news. */
+/** Lists with more entries are not refreshed. */
 const mostRefreshed = 500
 
 interface Shown {
   items: AuditEntry[]
-  /** Nothing is known to come after the last one. */
+  /** Whether the last entry is loaded. */
   isWhole: boolean
 }
 
-/** Who did what, newest first. Query `action`, `project`: only those. */
+/** The audit log, newest first. The query `action` and `project` filter it. */
 export class AuditPage extends Page {
   static override sheet = css`
     svc-page-audit {
@@ -109,9 +109,15 @@ export class AuditPage extends Page {
   async #load(before: string | undefined, limit: number, signal?: AbortSignal): Promise<Shown> {
     const { query } = this.place
     const sought = Math.min(mostRefreshed, limit)
-    const items = await this.#calls.audit({
-      action: query.get('action') ?? undefined, projectId: query.get('project') ?? undefined, limit: sought, before
-    }, signal)
+    const items = await this.#calls.audit(
+      {
+        action: query.get('action') ?? undefined,
+        projectId: query.get('project') ?? undefined,
+        limit: sought,
+        before
+      },
+      signal
+    )
     return { items, isWhole: items.length < sought }
   }
 
@@ -124,9 +130,10 @@ export class AuditPage extends Page {
       <div class="page-head">
         <div><h1>${t('Audit log')}</h1></div>
         <div class="filters">
-          ${this.#select('project', { label: t('Which project'), all: t('Every project'), options: projects })}
+          ${this.#select('project', { label: t('Filter by project'), all: t('All projects'), options: projects })}
           ${this.#select('action', {
-            label: t('Which action'), all: t('Every action'),
+            label: t('Filter by action'),
+            all: t('All actions'),
             options: isOther ? [...known, { value: action, words: action }] : known
           })}
         </div>
@@ -142,8 +149,13 @@ export class AuditPage extends Page {
     return html`
       <select aria-label="${label}" @change="${choose}">
         <option value="" .selected="${chosen === ''}">${all}</option>
-        ${options.map(({ value, words }) => keyed(value, html`
-          <option value="${value}" .selected="${value === chosen}">${words}</option>`))}
+        ${options.map(({ value, words }) =>
+          keyed(
+            value,
+            html`
+          <option value="${value}" .selected="${value === chosen}">${words}</option>`
+          )
+        )}
       </select>`
   }
 
@@ -159,8 +171,8 @@ export class AuditPage extends Page {
       return html`
         <div class="card">
           <div class="state">
-            <h2>${this.place.query.size === 0 ? t('Nothing has been done yet') : t('None like that')}</h2>
-            <p class="muted">${t('Every sign-in, every change and every deployment becomes a line here, with who did it and from where.')}</p>
+            <h2>${this.place.query.size === 0 ? t('No entries yet') : t('No matches')}</h2>
+            <p class="muted">${t('Each sign-in, change and deployment is listed here with its user and address.')}</p>
             ${this.place.query.size === 0 ? null : html`<a class="button" href="audit">${t('Show all')}</a>`}
           </div>
         </div>`
@@ -171,12 +183,14 @@ export class AuditPage extends Page {
         <ul class="card entries" aria-label="${t('Audit log')}">${items.map(entry => keyed(entry.id, entryRow(entry, names)))}</ul>
         <div class="more">
           <p class="muted small number">${countWords(items.length, 'line')}</p>
-          ${isWhole
-            ? null
-            : html`
+          ${
+            isWhole
+              ? null
+              : html`
               <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(items)}">
                 ${this.#isLoadingMore ? t('Loading…') : t('Load more')}
-              </button>`}
+              </button>`
+          }
         </div>
       </div>`
   }
@@ -217,20 +231,23 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
     </li>`
 }
 
-/** What it was done to: a project by its name, a deployment as a link, anything else as it is kept. */
+/** Shows the object of an entry: a project by its name, a deployment as a link, anything else as it is stored. */
 function whatOf({ action, projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
   const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
   const ofProject = name === undefined ? null : html`<a href="${`projects/${projectId}`}">${name}</a>`
-  const rest = target === null || target === projectId
-    ? null
-    : target.startsWith('dep_')
-      ? html`<a href="${`deployments/${target}`}"><code>${target}</code></a>`
-      : html`<code>${target}</code>`
-  const parts = [ofProject, rest, detail === null || detail === name ? null : detailOf(action, detail)].filter(part => part !== null)
+  const rest =
+    target === null || target === projectId
+      ? null
+      : target.startsWith('dep_')
+        ? html`<a href="${`deployments/${target}`}"><code>${target}</code></a>`
+        : html`<code>${target}</code>`
+  const parts = [ofProject, rest, detail === null || detail === name ? null : detailOf(action, detail)].filter(
+    part => part !== null
+  )
   return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
 }
 
-/** The server's own words are on hover, where they are others. */
+/** Shows the detail of an entry. The original text of the server is the tooltip if it differs. */
 function detailOf(action: string, detail: string): unknown {
   const words = detailWords(action, detail)
   return words === detail ? detail : html`<span title="${detail}">${words}</span>`
@@ -243,4 +260,5 @@ function actorOf(actor: string, names: ReadonlyMap<string, string>): string {
   return names.has(id) ? t('Deploy token of {name}', { name: names.get(id) as string }) : actor
 }
 
+/** The elements of this page. */
 export const elements = { 'svc-page-audit': AuditPage, 'svc-time': SvcTime }

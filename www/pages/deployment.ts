@@ -2,38 +2,39 @@ import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { Refused } from '../server/client.js'
 import { followEvents } from '../server/sse.js'
-import type { ServerEvent } from '../server/sse.js'
+import type { ServerEvent } from '../shared/event-stream.js'
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { stripAnsi } from '../elements/ansi.js'
-import { errorLine } from '../elements/field.js'
-import { isUnknown, missing } from '../elements/missing.js'
+import { stripAnsi } from '../elements/logs/ansi.js'
+import { errorLine } from '../elements/base/field.js'
+import { isUnknown, missing } from '../elements/base/missing.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcDeploymentActions } from '../elements/svc-deployment-actions.js'
-import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/svc-deployment-actions.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import { SvcFailure } from '../elements/svc-failure.js'
-import type { ShowLineEvent } from '../elements/svc-failure.js'
-import { SvcLog } from '../elements/svc-log.js'
-import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
-import { originRows, outside, senderWords } from '../elements/origin.js'
-import { SvcSteps } from '../elements/svc-steps.js'
-import { addressWords, clockTimeWords, deploymentWords, exactWords, sizeWords, timeWords } from '../elements/words.js'
+import { SvcDeploymentActions } from '../elements/deployments/svc-deployment-actions.js'
+import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/deployments/svc-deployment-actions.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcFailure } from '../elements/deployments/svc-failure.js'
+import type { ShowLineEvent } from '../elements/deployments/svc-failure.js'
+import { SvcLog } from '../elements/logs/svc-log.js'
+import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { originRows, outside, senderWords } from '../elements/deployments/origin.js'
+import { SvcSteps } from '../elements/deployments/svc-steps.js'
+import { addressWords, clockTimeWords, deploymentWords, exactWords, timeWords } from '../elements/base/words.js'
+import { formatBytes } from '../shared/size.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput } from '../state/deployment-output.js'
 import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
 import { Page } from './page.js'
 import { numberWords, t } from '../words/t.js'
 
-/** While it runs the record is asked for its steps this often at most, and only when something was written. */
+/** Minimum time between two requests for the steps of a running deployment. They follow new output only. */
 const stepsMs = 700
 const neighbours = 20
 
 /**
- * One deployment: its steps beside its output, live; roll back to it, cancel it, correct its status, compare it. Query
- * `against`: the deployment that it is compared with; empty: the last good one.
+ * The page of a deployment: live steps and output, rollback, cancel, correction of the status, comparison. The query
+ * `against` names the deployment to compare with; if it is empty, the last good one.
  */
 export class DeploymentPage extends Page {
   static override sheet = css`
@@ -80,7 +81,7 @@ export class DeploymentPage extends Page {
 
       @media (max-width: 959px) {
         .body { grid-template-columns: minmax(0, 1fr); gap: 24px; }
-        /* What was written comes before what was sent. */
+        /* The output comes before the request. */
         .aside { display: contents; }
         .aside > .details, .aside > .script { order: 1; }
       }
@@ -109,10 +110,10 @@ export class DeploymentPage extends Page {
       const [deployment] = await Promise.all([record, this.#openOutput()])
       return deployment
     })
-    // The log shows the lines in view only; paper takes all that are held.
+    // The log renders visible lines only; print all loaded lines.
     this.listen(window, 'beforeprint', () => this.#print(true))
     this.listen(window, 'afterprint', () => this.#print(false))
-    // Scripts that write nothing move the steps too.
+    // Scripts without output also change the steps.
     this.repeat(3000, () => {
       if (this.#isGoing || this.#isInBackground) void this.#loadSteps()
     })
@@ -128,7 +129,7 @@ export class DeploymentPage extends Page {
     return status === 'queued' || status === 'running'
   }
 
-  /** Its script goes on after its end. */
+  /** Whether its script continues in the background. */
   get #isInBackground(): boolean {
     return this.#deployment.value?.steps.some(({ status }) => status === 'running') === true
   }
@@ -137,7 +138,7 @@ export class DeploymentPage extends Page {
     if (this.#against !== null && this.#compareModule === 'none') void this.attempt(() => this.#loadCompare())
   }
 
-  /** Null: nothing is compared. A failed one is compared with the last good one at once. */
+  /** The deployment to compare with, or null. A failed deployment is compared with the last good one by default. */
   get #against(): string | null {
     const asked = this.place.query.get('against')
     return asked ?? (this.#deployment.value?.status === 'failed' ? '' : null)
@@ -145,11 +146,11 @@ export class DeploymentPage extends Page {
 
   async #loadCompare(): Promise<void> {
     this.#compareModule = 'loading'
-    this.context.define((await import('../elements/svc-compare.js')).elements)
+    this.context.define((await import('../elements/deployments/svc-compare.js')).elements)
     this.#compareModule = 'there'
   }
 
-  /** Its end first, then what comes. Where that cannot be had now, the stream tells all of it, once it is there. */
+  /** Loads the end of the output. If this fails, the stream delivers all of it later. */
   async #openOutput(): Promise<void> {
     const read: DeploymentOutputNeeds['read'] = query => this.context.calls.outputWindow(this.#id, query, this.signal)
     const output = new DeploymentOutput({ read })
@@ -187,7 +188,7 @@ export class DeploymentPage extends Page {
     return 'last'
   }
 
-  /** The list's records carry the end of the output only: cheaper than the record, which carries it whole. */
+  /** Loads the steps from the list, whose records contain only the end of the output. */
   async #loadSteps(): Promise<void> {
     const known = this.#deployment.value
     this.#lastStepsMs = Date.now()
@@ -198,17 +199,17 @@ export class DeploymentPage extends Page {
       const now = items.find(item => item.id === this.#id)
       const wasInBackground = this.#isInBackground
       if (now !== undefined && (this.#isGoing || wasInBackground)) this.#deployment.set({ ...known, ...now })
-      // What it printed after the end came after its stream.
+      // Output after the end of the deployment is not part of its stream.
       if (wasInBackground && !this.#isGoing && !this.#isInBackground) await this.#openOutput().then(() => this.update())
     } catch {
-      // Said in the frame's top line already; the stream goes on by itself when the server is back.
+      // The frame already shows it, and the stream continues when the server is back.
     }
   }
 
   protected override view(): Template {
     if (this.#deployment.value === undefined && isUnknown(this.#deployment.error)) {
-      const list = { address: 'deployments', words: t('To the deployments') }
-      return missing({ words: t('This deployment does not exist'), id: this.#id, list })
+      const list = { address: 'deployments', words: t('Go to deployments') }
+      return missing({ words: t('Deployment not found'), id: this.#id, list })
     }
     return html`${loaded(this.#deployment, 'the deployment', deployment => this.#page(deployment))}`
   }
@@ -216,7 +217,9 @@ export class DeploymentPage extends Page {
   #page(deployment: Deployment): Template {
     const { projectName, projectId, status, startTime } = deployment
     const hasBackgroundFailure = deployment.backgroundFailed === true
-    const sign = hasBackgroundFailure ? '✗' : { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
+    const sign = hasBackgroundFailure
+      ? '✗'
+      : { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
     const against = this.#against
     this.moved()
     this.entitle(`${sign} ${projectName} ${timeWords(startTime)}`, [
@@ -238,9 +241,11 @@ export class DeploymentPage extends Page {
           ${this.#placeOf(deployment)}
         </div>
         <div class="head-actions">
-        ${against !== null
-          ? null
-          : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`}
+        ${
+          against !== null
+            ? null
+            : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
+        }
         <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}"
           @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
@@ -248,25 +253,29 @@ export class DeploymentPage extends Page {
         </div>
       </div>
       ${staleLine(this.#deployment)}
-      ${status === 'failed'
-        ? html`
+      ${
+        status === 'failed'
+          ? html`
           <svc-failure .deployment="${deployment}" .output="${this.#output}"
             @showline="${(event: Event) => this.#showLine((event as ShowLineEvent).line)}"></svc-failure>`
-        : null}
+          : null
+      }
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
           <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment))}</section>
           ${deployment.provenance === null ? null : originSection(deployment)}
-          ${deployment.scripts.map(ran => html`
+          ${deployment.scripts.map(
+            ran => html`
             <section class="script">
               <h2>${ran.step === 'preDeploy' ? t('Pre-deploy script') : t('Post-deploy script')}</h2>
               <p class="muted small">
-                ${ran.source === 'platform' ? t('The project’s own') : t('Came with the push')}
-                ${ran.async ? t(', not waited for') : null}
+                ${ran.source === 'platform' ? t('Script of the project') : t('Sent with the push')}
+                ${ran.async ? t(', in the background') : null}
               </p>
               <pre translate="no">${ran.script}</pre>
-            </section>`)}
+            </section>`
+          )}
         </div>
         <div class="section">
           ${errorLine(this.#streamProblem)}
@@ -278,7 +287,7 @@ export class DeploymentPage extends Page {
       ${against === null || this.#compareModule !== 'there' ? null : this.#compare(deployment, against)}`
   }
 
-  /** Project, target and date, as they are also on a page that was linked from elsewhere. */
+  /** Shows project, target and date. */
   #placeOf({ projectId, projectName, startTime }: Deployment): Template {
     this.#project ??= this.resource(signal => this.context.calls.project(projectId, signal))
     const target = this.#project.value?.deployPath
@@ -308,7 +317,7 @@ export class DeploymentPage extends Page {
     log?.reveal(line)
   }
 
-  /** The correction is a line of the output, written after its stream had ended. */
+  /** Loads the line that the correction added to the output after its stream had ended. */
   #marked({ deployment }: DeploymentMarkEvent): void {
     this.#deployment.set(deployment)
     void this.#openOutput().then(() => this.update())
@@ -326,15 +335,16 @@ export class DeploymentPage extends Page {
   }
 }
 
-const origin = (id: string): Template => html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
+const origin = (id: string): Template =>
+  html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
 
-/** The output as plain lines. */
+/** Renders the output as plain lines, for print. */
 function printed(output: DeploymentOutput | undefined): Template {
   const lines = (output?.lines ?? []).map(({ at, text }) => `${clockTimeWords(at)}  ${stripAnsi(text)}`)
   return html`<pre class="printed" translate="no">${lines.join('\n')}</pre>`
 }
 
-/** Commit, branch and author, before all else. */
+/** Shows commit, branch and author at the top. */
 function lead({ provenance, commitUrl }: Deployment): Template | null {
   const origin = originOf(provenance)
   if (provenance === null || origin === null) return null
@@ -348,9 +358,9 @@ function lead({ provenance, commitUrl }: Deployment): Template | null {
 function originSection(deployment: Deployment): Template {
   return html`
     <section class="details">
-      <h2>${t('Where it comes from')}</h2>
+      <h2>${t('Origin')}</h2>
       ${factList(originRows(deployment))}
-      <p class="muted small">${t('As the client says; svc has not checked it.')}</p>
+      <p class="muted small">${t('Reported by the client. svc has not verified it.')}</p>
     </section>`
 }
 
@@ -361,7 +371,7 @@ function facts(deployment: Deployment): Array<[string, unknown]> {
     [t('From'), addressWords(actorIp, claimedIp)],
     [t('Environment'), env],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
-    [t('Archive'), archiveBytes === null ? null : `${sizeWords(archiveBytes)}${hasArtifact ? '' : t(', no longer kept')}`],
+    [t('Archive'), archiveBytes === null ? null : `${formatBytes(archiveBytes)}${hasArtifact ? '' : t(', deleted')}`],
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
     [t('Id'), html`<code>${id}</code>`]
   ]
@@ -372,6 +382,7 @@ function factList(rows: ReadonlyArray<[string, unknown]>): Template {
   return html`<dl class="facts number">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-deployment': DeploymentPage,
   'svc-deployment-actions': SvcDeploymentActions,

@@ -5,15 +5,15 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcDeployments } from '../elements/svc-deployments.js'
-import { SvcRows } from '../elements/svc-rows.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
+import { SvcRows } from '../elements/base/svc-rows.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { continued, refreshed } from '../state/deployment-list.js'
 import type { ListQuery, Shown } from '../state/deployment-list.js'
 import { Page } from './page.js'
 import { countWords, numberWords, t } from '../words/t.js'
 
-/** More is loaded before the reader comes to the end. */
+/** Distance to the end at which more is loaded. */
 const aheadPx = 3000
 const maxProposals = 50
 
@@ -24,7 +24,7 @@ const statuses: ReadonlyArray<{ value: DeploymentStatus; words: string }> = [
   { value: 'failed', words: 'Failed' }
 ]
 
-/** All deployments, newest first. Query `status`, `project`, `branch`, `commit`: only those. */
+/** All deployments, newest first. The query `status`, `project`, `branch` and `commit` filter them. */
 export class DeploymentsPage extends Page {
   static override sheet = css`
     svc-page-deployments {
@@ -49,7 +49,7 @@ export class DeploymentsPage extends Page {
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#begin()
     this.follow(['deployments'], () => {
-      // While more is on its way a refresh would only get in between.
+      // Do not refresh while the next page is loading.
       if (this.#isLoadingMore) return false
       void this.#shown.load()
       return true
@@ -66,7 +66,7 @@ export class DeploymentsPage extends Page {
     this.#isLoadingMore = false
     const filter = this.#filter
     this.#shown = createResource<Shown>({
-      load: signal => refreshed(this.context.calls, this.#query, () => this.#shown.value, signal),
+      load: signal => refreshed({ calls: this.context.calls, query: this.#query, signal }, () => this.#shown.value),
       onChange: () => {
         if (filter === this.#filter) this.update()
       },
@@ -82,7 +82,7 @@ export class DeploymentsPage extends Page {
     return { status, projectId: text('project'), branch: text('branch'), commit: text('commit') }
   }
 
-  /** Near the end of what is loaded, the next page is. */
+  /** Loads the next page near the end of the list. */
   #look(): void {
     const shown = this.#shown.value
     const list = this.querySelector('svc-deployments')
@@ -96,24 +96,34 @@ export class DeploymentsPage extends Page {
       <div class="page-head">
         <div><h1>${t('Deployments')}</h1></div>
         <div class="filters">
-          ${this.#select('project', t('Every project'), t('Which project'), projects)}
+          ${this.#select('project', projects, { label: t('Filter by project'), all: t('All projects') })}
           ${this.#text('branch', t('Branch'), this.#branches())}
           ${this.#text('commit', t('Commit'), [])}
-          ${this.#select('status', t('Every status'), t('Which status'), statuses.map(({ value, words }) => ({ value, words: t(words) })))}
+          ${this.#select(
+            'status',
+            statuses.map(({ value, words }) => ({ value, words: t(words) })),
+            { label: t('Filter by status'), all: t('All statuses') }
+          )}
         </div>
       </div>
       ${staleLine(this.#shown)}
       ${loaded(this.#shown, 'the deployments', shown => this.#list(shown))}`
   }
 
-  #select(name: string, all: string, label: string, options: ReadonlyArray<{ value: string; words: string }>): Template {
+  #select(
+    name: string,
+    options: ReadonlyArray<{ value: string; words: string }>,
+    { label, all }: { label: string; all: string }
+  ): Template {
     const chosen = this.place.query.get(name) ?? ''
     const choose = (event: Event): void => this.#choose(name, (event.currentTarget as HTMLSelectElement).value)
     return html`
       <select aria-label="${label}" @change="${choose}">
         <option value="" .selected="${chosen === ''}">${all}</option>
-        ${options.map(({ value, words }) => html`
-          <option value="${value}" .selected="${value === chosen}">${words}</option>`)}
+        ${options.map(
+          ({ value, words }) => html`
+          <option value="${value}" .selected="${value === chosen}">${words}</option>`
+        )}
       </select>`
   }
 
@@ -125,17 +135,17 @@ export class DeploymentsPage extends Page {
       <datalist id="filter-${name}">${proposals.map(each => html`<option value="${each}"></option>`)}</datalist>`
   }
 
-  /** Those of the deployments that are loaded. */
+  /** Returns the branches of the loaded deployments. */
   #branches(): string[] {
     const branches = (this.#shown.value?.items ?? []).map(({ provenance }) => provenance?.branch ?? '')
     return [...new Set(branches)].filter(branch => branch !== '').slice(0, maxProposals)
   }
 
-  /** The server would refuse what cannot be the beginning of a commit's id. */
+  /** Applies a filter. Invalid beginnings of a commit are ignored, because the server refuses them. */
   #seek(name: string, input: HTMLInputElement): void {
     const value = input.value.trim()
     const isUsable = name !== 'commit' || value === '' || /^[0-9a-f]{4,64}$/i.test(value)
-    input.setCustomValidity(isUsable ? '' : t('At least 4 digits of a commit’s id are needed (0–9, a–f)'))
+    input.setCustomValidity(isUsable ? '' : t('Enter at least 4 digits of the commit ID (0–9, a–f)'))
     if (input.reportValidity()) this.#choose(name, value)
   }
 
@@ -157,12 +167,14 @@ export class DeploymentsPage extends Page {
           <p class="muted small number">
             ${items.length < total ? t('{shown} of {all}', { shown: numberWords(items.length), all: count }) : count}
           </p>
-          ${items.length < total
-            ? html`
+          ${
+            items.length < total
+              ? html`
               <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(shown)}">
                 ${this.#isLoadingMore ? t('Loading…') : t('Load more')}
               </button>`
-            : null}
+              : null
+          }
         </div>
       </div>`
   }
@@ -171,16 +183,16 @@ export class DeploymentsPage extends Page {
     return this.place.query.size === 0
       ? html`
         <div class="state">
-          <h2>${t('Nothing has been deployed yet')}</h2>
+          <h2>${t('No deployments yet')}</h2>
           <p class="muted">
-            ${t('Each push, each zip dropped on a project and each roll-back becomes a line here, with its output.')}
+            ${t('Each push, upload and rollback is listed here with its output.')}
           </p>
-          <a class="button" href="projects">${t('To the projects')}</a>
+          <a class="button" href="projects">${t('Go to projects')}</a>
         </div>`
       : html`
         <div class="state">
-          <h2>${t('None like that')}</h2>
-          <p class="muted">${t('No deployment fits what is chosen above.')}</p>
+          <h2>${t('No matches')}</h2>
+          <p class="muted">${t('No deployment matches the filter.')}</p>
           <a class="button" href="deployments">${t('Show all')}</a>
         </div>`
   }
@@ -190,16 +202,17 @@ export class DeploymentsPage extends Page {
     this.#isLoadingMore = true
     this.update()
     await this.attempt(async () => {
-      const next = await continued(this.context.calls, this.#query, shown, this.signal)
+      const next = await continued({ calls: this.context.calls, query: this.#query, signal: this.signal }, shown)
       if (resource === this.#shown) resource.set(next)
     })
     this.#isLoadingMore = false
     this.update()
-    // A page may be shorter than the window is high.
+    // A page may be shorter than the window.
     if (resource.error === undefined) requestAnimationFrame(() => this.#look())
   }
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-deployments': DeploymentsPage,
   'svc-deployments': SvcDeployments,

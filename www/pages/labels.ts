@@ -1,11 +1,11 @@
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { roomTabs } from '../elements/room-tabs.js'
-import { SvcConflict } from '../elements/svc-conflict.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import { SvcLabel } from '../elements/svc-label.js'
-import { SvcLabels } from '../elements/svc-labels.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
+import { SvcConflict } from '../elements/base/svc-conflict.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcLabel } from '../elements/base/svc-label.js'
+import { SvcLabels } from '../elements/projects/svc-labels.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
@@ -23,7 +23,10 @@ export class LabelsPage extends Page {
   #calls!: AdminCalls
 
   protected override connected(): void {
-    this.entitle(t('Categories and tags'), [{ words: t('Settings'), address: 'settings' }, { words: t('Categories and tags') }])
+    this.entitle(t('Categories and tags'), [
+      { words: t('Settings'), address: 'settings' },
+      { words: t('Categories and tags') }
+    ])
     this.#calls = createAdminCalls(this.context.client)
   }
 
@@ -32,7 +35,7 @@ export class LabelsPage extends Page {
       <div class="page-head">
         <div>
           <h1>${t('Categories and tags')}</h1>
-          <p class="muted">${t('They sort the projects: the list of projects can be narrowed to each of them.')}</p>
+          <p class="muted">${t('Use them to group projects and to filter the project list.')}</p>
         </div>
       </div>
       ${roomTabs('settings', 'labels')}
@@ -43,6 +46,11 @@ export class LabelsPage extends Page {
   }
 }
 
+/** The elements of this page. */
 export const elements = {
-  'svc-page-labels': LabelsPage, 'svc-labels': SvcLabels, 'svc-label': SvcLabel, 'svc-dialog': SvcDialog, 'svc-conflict': SvcConflict
+  'svc-page-labels': LabelsPage,
+  'svc-labels': SvcLabels,
+  'svc-label': SvcLabel,
+  'svc-dialog': SvcDialog,
+  'svc-conflict': SvcConflict
 }

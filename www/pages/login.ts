@@ -2,14 +2,14 @@ import { Refused } from '../server/client.js'
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine, field, submitted } from '../elements/field.js'
+import { errorLine, field, submitted } from '../elements/base/field.js'
 import { errorWords } from '../words/errors.js'
 import { Page } from './page.js'
 import { countWords, t } from '../words/t.js'
 
 const logo = new URL('../icons/svc.svg', import.meta.url).pathname
 
-/** The door: asks for the admin token. Query `to`: where to go then; `reason=expired`: why one is here again. */
+/** The login page. The query `to` is the next page; `reason=expired` explains why the user must sign in again. */
 export class LoginPage extends Page {
   static override sheet = css`
     svc-page-login {
@@ -48,13 +48,20 @@ export class LoginPage extends Page {
     return html`
       <form class="card" @submit="${(event: Event) => void this.#signIn(event)}">
         <div class="brand"><img src="${logo}" width="32" height="32" alt=""><h1>${t('Sign in to svc')}</h1></div>
-        ${isExpired && problem === null
-          ? html`<p role="status">${t('Your session has ended. Sign in to go on where you were.')}</p>`
-          : null}
+        ${
+          isExpired && problem === null
+            ? html`<p role="status">${t('Your session has ended. Sign in to continue.')}</p>`
+            : null
+        }
         <input type="text" name="username" value="admin" autocomplete="username" hidden="">
         ${field({
-          form: 'login', name: 'token', label: t('Admin token'), type: 'password', autocomplete: 'current-password',
-          isRequired: true, hasFocus: true
+          form: 'login',
+          name: 'token',
+          label: t('Admin token'),
+          type: 'password',
+          autocomplete: 'current-password',
+          isRequired: true,
+          hasFocus: true
         })}
         ${errorLine(problem)}
         <label class="check"><input type="checkbox" name="remember"><span>${t('Remember me on this device')}</span></label>
@@ -62,7 +69,7 @@ export class LoginPage extends Page {
           ${this.#isAsking ? t('Signing in…') : t('Sign in')}
         </button>
         <p class="help">
-          ${t('The token is printed when the server starts. Lost it? This command on the server makes a new one:')} <code>svc admin reset-password</code>
+          ${t('The server prints the token when it starts. If you lost it, create a new one with this command on the server:')} <code>svc admin reset-password</code>
         </p>
       </form>`
   }
@@ -92,7 +99,8 @@ export class LoginPage extends Page {
 
 function lockedWords(seconds: number): string {
   const wait = seconds < 90 ? countWords(seconds, 'second') : countWords(Math.ceil(seconds / 60), 'minute')
-  return t('Too many attempts from here: try again in {wait}.', { wait })
+  return t('Too many attempts from this address. Try again in {wait}.', { wait })
 }
 
+/** The elements of this page. */
 export const elements = { 'svc-page-login': LoginPage }

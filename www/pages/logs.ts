@@ -3,17 +3,17 @@ import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { logFileElements } from '../elements/svc-log-file.js'
-import { kindWords } from '../elements/log-kinds.js'
+import { logFileElements } from '../elements/logs/svc-log-file.js'
+import { kindWords } from '../elements/logs/log-kinds.js'
 import { loaded } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcMergedLog } from '../elements/svc-merged-log.js'
+import { SvcMergedLog } from '../elements/logs/svc-merged-log.js'
 import { createLogCalls } from '../server/log-calls.js'
 import type { LogCalls } from '../server/log-calls.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
-/** A project with the log files that it has. */
+/** A project and its log files. */
 interface Group {
   project: Project
   sources: readonly LogSource[]
@@ -23,8 +23,8 @@ const mostSide = 4
 const mostMerged = 6
 
 /**
- * The log files of all projects, and several of them side by side or merged by time. Query: `q`: words to find;
- * `source`, several times: those that are shown; `merged`: as one.
+ * The log files of all projects, and several of them side by side or merged by time. Query: `q` filters the list,
+ * `source` (repeated) names the shown files, `merged` merges them.
  */
 export class LogsPage extends Page {
   static override sheet = css`
@@ -90,35 +90,41 @@ export class LogsPage extends Page {
 
   async #load(signal: AbortSignal): Promise<Group[]> {
     const [projects, sources] = await Promise.all([this.context.calls.projects(signal), this.#calls.allSources(signal)])
-    const groups = projects.map(project => ({ project, sources: sources.filter(({ projectId }) => projectId === project.id) }))
+    const groups = projects.map(project => ({
+      project,
+      sources: sources.filter(({ projectId }) => projectId === project.id)
+    }))
     return groups.filter(({ sources }) => sources.length > 0)
   }
 
   protected override view(): Template {
     const shown = this.place.query.getAll('source')
-    return html`${loaded(this.#groups, 'the log files', groups => shown.length === 0
-      ? this.#list(groups)
-      : this.#viewers(groups, shown))}`
+    return html`${loaded(this.#groups, 'the log files', groups =>
+      shown.length === 0 ? this.#list(groups) : this.#viewers(groups, shown)
+    )}`
   }
 
   #list(groups: readonly Group[]): Template {
     this.entitle(t('Logs'), [{ words: t('Logs') }])
     const query = this.place.query.get('q') ?? ''
-    const found = groups.map(group => ({ ...group, sources: group.sources.filter(source => matches(group.project, source, query)) }))
+    const found = groups
+      .map(group => ({ ...group, sources: group.sources.filter(source => matches(group.project, source, query)) }))
       .filter(({ sources }) => sources.length > 0)
     return html`
       <div class="page-head">
         <div><h1>${t('Logs')}</h1></div>
-        ${groups.length === 0
-          ? null
-          : html`
+        ${
+          groups.length === 0
+            ? null
+            : html`
             <div class="tools">
               <search>
                 ${icon('search')}
                 <input type="search" aria-label="${t('Find log files')}" placeholder="${t('Find log files')}" .value="${query}"
                   @input="${(event: Event) => this.#find((event.currentTarget as HTMLInputElement).value)}">
               </search>
-            </div>`}
+            </div>`
+        }
       </div>
       ${groups.length === 0 ? empty() : found.length === 0 ? nothingFound(query, () => this.#find('')) : null}
       ${found.map(group => keyed(group.project.id, this.#group(group)))}
@@ -132,7 +138,10 @@ export class LogsPage extends Page {
           <h2 class="cut" translate="no"><a href="projects/${project.id}/logs">${project.name}</a></h2>
         </div>
         <ul class="card rows">
-          ${sources.map(({ id, label, filePath, kind }) => keyed(id, html`
+          ${sources.map(({ id, label, filePath, kind }) =>
+            keyed(
+              id,
+              html`
             <li>
               <label>
                 <input type="checkbox" .checked="${this.#chosen.has(id)}" @change="${() => this.#choose(id)}">
@@ -141,7 +150,9 @@ export class LogsPage extends Page {
                 <span class="kind">${t(kindWords[kind].words)}</span>
                 <a href="projects/${project.id}/logs/${id}" title="${t('Open')}">${icon('next')}<span class="unseen">${t('Open')} ${label}</span></a>
               </label>
-            </li>`))}
+            </li>`
+            )
+          )}
         </ul>
       </section>`
   }
@@ -151,9 +162,11 @@ export class LogsPage extends Page {
     const open = (isMerged: boolean): void => this.context.go(addressOf([...this.#chosen], isMerged))
     return html`
       <div class="chosen" role="region" aria-label="${t('Chosen log files')}">
-        <p aria-live="polite">${size > mostSide
-          ? t('{count} chosen; {most} fit side by side', { count: size, most: mostSide })
-          : t('{count} chosen', { count: size })}</p>
+        <p aria-live="polite">${
+          size > mostSide
+            ? t('{count} chosen; at most {most} fit side by side', { count: size, most: mostSide })
+            : t('{count} chosen', { count: size })
+        }</p>
         <button type="button" class="quiet" @click="${() => this.#chooseNone()}">${t('Choose none')}</button>
         <button type="button" disabled="${size < 2 || size > mostMerged}" @click="${() => open(true)}">${t('Merged by time')}</button>
         <button type="button" class="primary" disabled="${size > mostSide}" @click="${() => open(false)}">
@@ -174,23 +187,31 @@ export class LogsPage extends Page {
       <div class="page-head shown">
         <h1>${t('Logs')}</h1>
         <ul class="names" aria-label="${t('Shown log files')}">
-          ${shown.map(({ project, source }) => html`
+          ${shown.map(
+            ({ project, source }) => html`
             <li>
               <span class="cut" translate="no" title="${source.filePath}">${project.name} · ${source.label}</span>
-              <button type="button" title="${t('Leave out')}"
-                @click="${() => this.#show(kept.filter(id => id !== source.id), isMerged)}">
-                ${icon('close')}<span class="unseen">${t('Leave out')} ${source.label}</span>
+              <button type="button" title="${t('Remove from view')}"
+                @click="${() =>
+                  this.#show(
+                    kept.filter(id => id !== source.id),
+                    isMerged
+                  )}">
+                ${icon('close')}<span class="unseen">${t('Remove from view')} ${source.label}</span>
               </button>
-            </li>`)}
+            </li>`
+          )}
         </ul>
         <div class="tools">
-          <a class="button" href="logs">${t('Choose others')}</a>
-          ${shown.length < 2
-            ? null
-            : html`
+          <a class="button" href="logs">${t('Choose other log files')}</a>
+          ${
+            shown.length < 2
+              ? null
+              : html`
               <button type="button" @click="${() => this.#show(kept, !isMerged)}">
                 ${isMerged ? t('Side by side') : t('Merged by time')}
-              </button>`}
+              </button>`
+          }
         </div>
       </div>
       ${isMerged ? this.#merged(shown.slice(0, mostMerged)) : this.#side(shown.slice(0, mostSide))}`
@@ -200,9 +221,14 @@ export class LogsPage extends Page {
     const many = ['one', 'two', 'three', 'four'][shown.length - 1] ?? 'four'
     return html`
       <div class="viewers ${many}">
-        ${shown.map(({ source }) => keyed(source.id, html`
+        ${shown.map(({ source }) =>
+          keyed(
+            source.id,
+            html`
           <svc-log-file class="card" .source="${source}" .calls="${this.#calls}"
-            .connection="${this.context.connection}"></svc-log-file>`))}
+            .connection="${this.context.connection}"></svc-log-file>`
+          )
+        )}
       </div>`
   }
 
@@ -210,9 +236,14 @@ export class LogsPage extends Page {
     const sources = shown.map(({ source }) => source)
     return html`
       <div class="viewers">
-        ${[keyed(sources.map(({ id }) => id).join(), html`
+        ${[
+          keyed(
+            sources.map(({ id }) => id).join(),
+            html`
           <svc-merged-log class="card" .sources="${sources}" .calls="${this.#calls}"
-            .connection="${this.context.connection}"></svc-merged-log>`)]}
+            .connection="${this.context.connection}"></svc-merged-log>`
+          )
+        ]}
       </div>`
   }
 
@@ -244,15 +275,18 @@ function addressOf(ids: readonly string[], isMerged: boolean): string {
 
 function matches(project: Project, { label, filePath }: LogSource, query: string): boolean {
   const text = `${project.name} ${label} ${filePath}`.toLowerCase()
-  return query.toLowerCase().split(/\s+/).every(word => text.includes(word))
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every(word => text.includes(word))
 }
 
 function empty(): Template {
   return html`
     <div class="state card">
       <h2>${t('No log files yet')}</h2>
-      <p class="muted">${t('Each project has its own list: open a project and add the files that it writes to.')}</p>
-      <a class="button" href="projects">${t('To the projects')}</a>
+      <p class="muted">${t('Each project has its own list of log files. Open a project to add its files.')}</p>
+      <a class="button" href="projects">${t('Go to projects')}</a>
     </div>`
 }
 
@@ -268,12 +302,13 @@ function nothingFound(query: string, showAll: () => void): Template {
 function nothingLeft(): Template {
   return html`
     <div class="state card">
-      <h2>${t('These log files are not listed any more')}</h2>
-      <p class="muted">${t('They were removed from their projects. The files themselves may still be there.')}</p>
-      <a class="button" href="logs">${t('Choose others')}</a>
+      <h2>${t('These log files are no longer listed')}</h2>
+      <p class="muted">${t('They were removed from their projects. The files themselves may still exist.')}</p>
+      <a class="button" href="logs">${t('Choose other log files')}</a>
     </div>`
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-logs': LogsPage,
   'svc-merged-log': SvcMergedLog,

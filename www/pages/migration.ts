@@ -3,19 +3,19 @@ import type { Finding } from '../../lib/model/transfer.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { roomTabs } from '../elements/room-tabs.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import { SvcExport } from '../elements/svc-export.js'
-import { SvcImport } from '../elements/svc-import.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcExport } from '../elements/settings/svc-export.js'
+import { SvcImport } from '../elements/settings/svc-import.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
-/** Out of this server and into it: packages, and whether all that belongs together is there. */
+/** Export and import of packages, and the check of the stored data. */
 export class MigrationPage extends Page {
   static override sheet = css`
     svc-page-migration {
@@ -37,7 +37,10 @@ export class MigrationPage extends Page {
   #findings!: Resource<Finding[]>
 
   protected override connected(): void {
-    this.entitle(t('Export and import'), [{ words: t('Settings'), address: 'settings' }, { words: t('Export and import') }])
+    this.entitle(t('Export and import'), [
+      { words: t('Settings'), address: 'settings' },
+      { words: t('Export and import') }
+    ])
     this.#calls = createAdminCalls(this.context.client)
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#findings = this.resource(signal => this.#calls.verify(signal))
@@ -48,7 +51,7 @@ export class MigrationPage extends Page {
       <div class="page-head">
         <div>
           <h1>${t('Export and import')}</h1>
-          <p class="muted">${t('Everything svc knows as one file: to move to another machine, or to keep.')}</p>
+          <p class="muted">${t('All data of svc in one file: move it to another machine, or keep it.')}</p>
         </div>
       </div>
       ${roomTabs('settings', 'migration')}
@@ -68,8 +71,8 @@ export class MigrationPage extends Page {
       </div>
       <section class="section">
         <div class="section-head">
-          <h2>${t('Is everything there?')}</h2>
-          <button type="button" @click="${() => void this.#findings.load()}">${t('Look again')}</button>
+          <h2>${t('Data check')}</h2>
+          <button type="button" @click="${() => void this.#findings.load()}">${t('Check again')}</button>
         </div>
         ${staleLine(this.#findings)}
         <div class="card">${loaded(this.#findings, 'the findings', findings)}</div>
@@ -85,21 +88,27 @@ export class MigrationPage extends Page {
 
 const ranks: Record<Finding['level'], number> = { error: 0, warning: 1, ok: 2 }
 
-/** What is broken first; the server's sentences as they are. */
+/** Shows the findings of the check, errors first, in the words of the server. */
 function findings(list: Finding[]): Template {
-  const said = { ok: t('well'), warning: t('Warning'), error: t('Broken') }
+  const said = { ok: t('OK'), warning: t('Warning'), error: t('Broken') }
   const sorted = [...list].sort((a, b) => ranks[a.level] - ranks[b.level])
   return html`
     <ul class="findings">
-      ${sorted.map(({ level, message, next }) => html`
+      ${sorted.map(
+        ({ level, message, next }) => html`
         <li class="${level}">
           ${icon(level === 'ok' ? 'success' : level === 'error' ? 'failed' : 'warning')}
           <p><span class="unseen">${said[level]}: </span><span translate="no">${twoLines(serverWords(message))}</span></p>
           ${next === null ? null : html`<p class="muted small" translate="no">${twoLines(serverWords(next))}</p>`}
-        </li>`)}
+        </li>`
+      )}
     </ul>`
 }
 
+/** The elements of this page. */
 export const elements = {
-  'svc-page-migration': MigrationPage, 'svc-export': SvcExport, 'svc-import': SvcImport, 'svc-dialog': SvcDialog
+  'svc-page-migration': MigrationPage,
+  'svc-export': SvcExport,
+  'svc-import': SvcImport,
+  'svc-dialog': SvcDialog
 }

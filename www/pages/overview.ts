@@ -4,24 +4,24 @@ import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcDeployments } from '../elements/svc-deployments.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
-import { deploymentWords, spanWords } from '../elements/words.js'
+import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { deploymentWords, spanWords } from '../elements/base/words.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
 const refreshMs = 30_000
-/** The calendar shows half a year; what the days say changes slowly. */
+/** The calendar shows half a year. */
 const shownDays = 182
 const daysRefreshMs = 60_000
 
-/** What is loaded when it comes near the screen, after the first paint. */
+/** Modules that are loaded after the first paint, when their place comes near the screen. */
 const late = {
-  machine: () => import('../elements/svc-machine.js'),
-  trends: () => import('../elements/svc-trends.js')
+  machine: () => import('../elements/machine/svc-machine.js'),
+  trends: () => import('../elements/machine/svc-trends.js')
 }
 
-/** What the server is doing, and whether it deployed. On an empty server: the three steps to a first deployment. */
+/** The state of the server and of its deployments. An empty server shows the three steps to a first deployment. */
 export class OverviewPage extends Page {
   static override sheet = css`
     svc-page-overview {
@@ -44,7 +44,7 @@ export class OverviewPage extends Page {
       .pinned .below { display: flex; gap: 12px; justify-content: space-between; }
       .pinned svc-time { color: var(--muted); font-size: var(--size-13); }
 
-      /* The charts come after the first paint, into a space that is kept for them. */
+      /* Reserves the space of the charts, which come after the first paint. */
       .space { min-height: 215px; }
       .space.trends { min-height: 270px; }
 
@@ -72,7 +72,7 @@ export class OverviewPage extends Page {
   #machine: Awaited<ReturnType<typeof late.machine>> | undefined
   #hasTrends = false
   #observer!: IntersectionObserver
-  /** Spaces whose charts could not be loaded: they wait for the next refresh. */
+  /** Places whose charts could not be loaded. The next refresh tries again. */
   readonly #waiting = new Set<Element>()
 
   protected override connected(): void {
@@ -83,7 +83,7 @@ export class OverviewPage extends Page {
     })
     this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
     this.follow(['projects', 'deployments'], () => void this.#overview.load())
-    // What no write of the server's tells: its health, and the machine.
+    // Health and the machine change without a write of the server.
     this.repeat(refreshMs, () => {
       this.#waiting.clear()
       void this.#overview.refresh()
@@ -92,7 +92,7 @@ export class OverviewPage extends Page {
     this.listen(this.context.connection, 'change', () => this.update())
   }
 
-  /** What is shown is from an earlier answer: nothing in it is certain now. */
+  /** Whether the shown data may be outdated because the connection is lost. */
   get #isLost(): boolean {
     return this.context.connection.state === 'lost' || this.#overview.error !== undefined
   }
@@ -102,7 +102,8 @@ export class OverviewPage extends Page {
   }
 
   protected override rendered(): void {
-    for (const space of this.querySelectorAll('[data-late]')) if (!this.#waiting.has(space)) this.#observer.observe(space)
+    for (const space of this.querySelectorAll('[data-late]'))
+      if (!this.#waiting.has(space)) this.#observer.observe(space)
   }
 
   async #load(signal: AbortSignal): Promise<Overview> {
@@ -113,11 +114,11 @@ export class OverviewPage extends Page {
       this.#daysAtMs = performance.now()
     }
     if (overview.status.deploymentCount === 0) {
-      // Only an empty server needs them.
-      this.context.define((await import('../elements/svc-first-steps.js')).elements)
+      // Only an empty server shows the first steps.
+      this.context.define((await import('../elements/projects/svc-first-steps.js')).elements)
     }
-    // Most of the time nothing is broken.
-    if (overview.broken.total > 0) this.context.define((await import('../elements/svc-broken.js')).elements)
+    // Usually nothing is broken.
+    if (overview.broken.total > 0) this.context.define((await import('../elements/projects/svc-broken.js')).elements)
     return overview
   }
 
@@ -131,13 +132,13 @@ export class OverviewPage extends Page {
         void this.#read()
       } else this.#hasTrends = true
     } catch {
-      // The answer is there without charts.
+      // The page works without charts.
       this.#waiting.add(space)
     }
     this.update()
   }
 
-  /** A reading of the machine, while its charts are shown; where it fails, the overview itself says why. */
+  /** Reads the machine while its charts are shown. The overview itself reports failures. */
   async #read(): Promise<void> {
     if (this.#machine === undefined) return
     const reading = await this.context.calls.resources(this.signal).catch(() => null)
@@ -149,7 +150,7 @@ export class OverviewPage extends Page {
   #page(overview: Overview): Template {
     const { broken, deployments, newestProject, pinned, status } = overview
     const isLost = this.#isLost
-    // That the connection is lost is in the frame's top line already.
+    // The frame already shows a lost connection.
     const stale = this.context.connection.state === 'lost' ? null : staleLine(this.#overview)
     const top = html`
       <section class="answer">${isLost ? lostAnswer() : answer(overview)}${stale}</section>
@@ -163,13 +164,15 @@ export class OverviewPage extends Page {
     return html`
       ${top}
       ${figures(overview, isLost)}
-      ${pinned.length === 0
-        ? null
-        : html`
+      ${
+        pinned.length === 0
+          ? null
+          : html`
           <section class="section">
             <h2>${t('Pinned projects')}</h2>
             <ul class="pinned">${pinned.map(project => keyed(project.id, pinnedItem(project, isLost)))}</ul>
-          </section>`}
+          </section>`
+      }
       <section class="section">
         <div class="section-head"><h2>${t('Last deployments')}</h2><a href="deployments">${t('All deployments')}</a></div>
         <div class="card"><svc-deployments .items="${deployments}"></svc-deployments></div>
@@ -186,47 +189,50 @@ export class OverviewPage extends Page {
   }
 }
 
-/** Nobody knows how the server is. When it answered last is in the frame. */
+/** Shows that the state of the server is unknown. The frame shows the time of its last answer. */
 function lostAnswer(): Template {
   return html`
     <h1>${t('The server does not answer')}</h1>
-    <p>${t('It may be stopped, or the network in between. This page goes on asking.')}</p>`
+    <p>${t('The server may have stopped, or the network may be down. This page keeps retrying.')}</p>`
 }
 
-/** What is broken now, those that have been for the longest first. */
+/** Shows the broken projects, those broken for the longest time first. */
 function brokenSection({ items, total }: BrokenProjects, isLost: boolean): Template {
   return html`
     <section class="section broken">
-      <h2>${isLost ? t('Broken at the last answer') : t('Broken now')}</h2>
+      <h2>${isLost ? t('Broken at the last response') : t('Broken now')}</h2>
       <svc-broken .items="${items}"></svc-broken>
-      ${total === items.length
-        ? null
-        : html`<p class="small"><a href="projects?status=failed">${t('and {count} more', { count: numberWords(total - items.length) })}</a></p>`}
+      ${
+        total === items.length
+          ? null
+          : html`<p class="small"><a href="projects?status=failed">${t('and {count} more', { count: numberWords(total - items.length) })}</a></p>`
+      }
     </section>`
 }
 
-/** The question a reader comes with, answered in the largest type on the screen. */
+/** Shows the main answer in the largest type: whether everything works. */
 function answer({ status, health, broken, deployments, runningCount, queuedCount }: Overview): Template {
   const [last] = deployments
   if (health.status !== 'ok') {
     return html`
-      <h1>${t('The server is not well')}</h1>
-      <p>${t('Its database cannot be written.')} <a href="system">${t('See what is wrong')}</a></p>`
+      <h1>${t('The server is unhealthy')}</h1>
+      <p>${t('The database is not writable.')} <a href="system">${t('Show the problem')}</a></p>`
   }
   if (last === undefined) {
     return status.projectCount === 0
       ? html`
         <h1>${t('Ready for a first project')}</h1>
-        <p>${t('The server runs and is empty. Three steps to a first deployment:')}</p>`
-      : html`<h1>${t('Ready for a first deployment')}</h1><p>${t('Nothing has been deployed yet.')}</p>`
+        <p>${t('The server is running and has no projects yet. Deploy the first one in three steps:')}</p>`
+      : html`<h1>${t('Ready for a first deployment')}</h1><p>${t('No deployments yet.')}</p>`
   }
   if (broken.total > 0) return brokenAnswer(broken)
   const goingCount = runningCount + queuedCount
   if (goingCount > 0) {
     const going = deployments.find(item => item.status === 'running' || item.status === 'queued')
-    const what = goingCount === 1 && going !== undefined
-      ? t('Deploying {name}', { name: going.projectName })
-      : t('{count} deployments going on', { count: numberWords(goingCount) })
+    const what =
+      goingCount === 1 && going !== undefined
+        ? t('Deploying {name}', { name: going.projectName })
+        : t('{count} deployments in progress', { count: numberWords(goingCount) })
     const running = t('{count} running', { count: numberWords(runningCount) })
     const queued = t('{count} queued', { count: numberWords(queuedCount) })
     return html`
@@ -246,7 +252,7 @@ function brokenAnswer({ items, total }: BrokenProjects): Template {
   if (total > 1 || first === undefined) {
     return html`
       <h1>${t('{count} projects are broken', { count: numberWords(total) })}</h1>
-      <p>${t('Their last deployments failed. What has been broken for the longest comes first.')}</p>`
+      <p>${t('Their last deployments failed. Projects broken for the longest time come first.')}</p>`
   }
   return first.failed.backgroundFailed
     ? html`<h1>${t('The script of {name} failed in the background', { name: first.projectName })}</h1>`
@@ -259,12 +265,15 @@ function figures({ status, health }: Overview, isLost: boolean): Template {
   const rate = hasRuns ? `${Math.round(status.successRate * 10) / 10} %` : '–'
   const rows: Array<{ name: string; value: string; note?: string; kind?: string }> = [
     {
-      name: t('Health'), value: isLost ? t('Unknown') : isWell ? t('Healthy') : t('Unhealthy'),
-      note: t('version {version}', { version: health.version }), ...(!isLost && { kind: isWell ? 'good' : 'bad' })
+      name: t('Health'),
+      value: isLost ? t('Unknown') : isWell ? t('Healthy') : t('Unhealthy'),
+      note: t('version {version}', { version: health.version }),
+      ...(!isLost && { kind: isWell ? 'good' : 'bad' })
     },
     { name: t('Success rate'), value: rate, note: t('{count} failed', { count: numberWords(status.failedCount) }) },
     {
-      name: t('Deployments'), value: numberWords(status.deploymentCount),
+      name: t('Deployments'),
+      value: numberWords(status.deploymentCount),
       note: t('{count} succeeded', { count: numberWords(status.successCount) })
     },
     { name: t('Projects'), value: numberWords(status.projectCount) },
@@ -272,12 +281,14 @@ function figures({ status, health }: Overview, isLost: boolean): Template {
   ]
   return html`
     <dl class="card number">
-      ${rows.map(({ name, value, note, kind }) => html`
+      ${rows.map(
+        ({ name, value, note, kind }) => html`
         <div>
           <dt>${name}</dt>
           <dd class="${kind}">${value}</dd>
           ${note === undefined ? null : html`<dd>${note}</dd>`}
-        </div>`)}
+        </div>`
+      )}
     </dl>`
 }
 
@@ -294,6 +305,7 @@ function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject, isLo
     </li>`
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-overview': OverviewPage,
   'svc-deployments': SvcDeployments,

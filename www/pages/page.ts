@@ -2,10 +2,11 @@ import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
 import type { Client, Connection } from '../server/client.js'
 import { SvcElement } from '../dom/element.js'
-import { OverlayEvent } from '../elements/svc-app.js'
+import { OverlayEvent } from '../elements/base/svc-app.js'
+import type { Crumb } from '../elements/base/svc-app.js'
 import { errorWords } from '../words/errors.js'
-import { NoticeEvent } from '../elements/svc-notices.js'
-import type { NoticeKind } from '../elements/svc-notices.js'
+import { NoticeEvent } from '../elements/base/svc-notices.js'
+import type { NoticeKind } from '../elements/base/svc-notices.js'
 import type { Place, Router } from '../router.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -16,10 +17,10 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 
-/** Elements by their tag, as a module hands them to whoever registers them. */
+/** Elements by tag. A module exports them, and the panel registers them. */
 export type ElementTable = Readonly<Record<string, CustomElementConstructor>>
 
-/** What every page may use. */
+/** The services that every page can use. */
 export interface PageContext {
   client: Client
   calls: Calls
@@ -28,29 +29,21 @@ export interface PageContext {
   /** One poll for the lists of all pages. */
   changes: ChangeWatch
   go: Router['go']
-  /** Sets the router's guard, or takes it away. */
+  /** Sets or removes the guard of the router. */
   guard(guard: Router['guard']): void
-  /** Of the machine, in the last ten minutes, oldest first: pages that show them add to them. */
+  /** Readings of the machine of the last ten minutes, oldest first. Pages that show them add to them. */
   readings: ResourceSnapshot[]
-  /** Registers elements of a module that was imported late. */
+  /** Registers the elements of a module that was loaded later. */
   define(elements: ElementTable): void
 }
 
-/** One step of the way to a page; without an address it is the page itself. */
-export interface Crumb {
-  words: string
-  address?: string
-}
-
-/** What the page is called now: the tab's title, and the way that leads there. */
+/** Announces the title of the page and the path to it. */
 export class PageTitleEvent extends Event {
-  readonly pageTitle: string
-  readonly crumbs: readonly Crumb[]
-
-  constructor(pageTitle: string, crumbs: readonly Crumb[]) {
+  constructor(
+    readonly pageTitle: string,
+    readonly crumbs: readonly Crumb[]
+  ) {
     super('pagetitle', { bubbles: true })
-    this.pageTitle = pageTitle
-    this.crumbs = crumbs
   }
 }
 
@@ -60,7 +53,7 @@ declare global {
   }
 }
 
-/** A screen. The frame gives it its context once and its place each time the address changes. Event `pagetitle`. */
+/** Base class of all pages. The frame sets the context once and the place with each address. Dispatches `pagetitle`. */
 export abstract class Page extends SvcElement {
   context!: PageContext
   #place!: Place
@@ -78,10 +71,10 @@ export abstract class Page extends SvcElement {
     }
   }
 
-  /** The address changed, the page stayed. */
+  /** Called when the address changes and the page stays. */
   protected moved(): void {}
 
-  /** Says what the page is called; cheap to repeat. */
+  /** Announces the title of the page, if it has changed. */
   protected entitle(title: string, crumbs: readonly Crumb[]): void {
     const joined = JSON.stringify([title, crumbs])
     if (joined === this.#title) return
@@ -93,7 +86,7 @@ export abstract class Page extends SvcElement {
     this.dispatchEvent(new NoticeEvent(text, kind))
   }
 
-  /** A resource that this page shows, loading at once. */
+  /** Creates a resource and starts loading it. */
   protected resource<T>(load: (signal: AbortSignal) => Promise<T>): Resource<T> {
     const resource = createResource<T>({
       load,
@@ -105,12 +98,12 @@ export abstract class Page extends SvcElement {
     return resource
   }
 
-  /** Does it again when the server says that one of these topics may have changed; `work` as in ChangeWatch. */
+  /** Calls `work` when one of the topics may have changed (see ChangeWatch). */
   protected follow(topics: readonly ChangeTopic[], work: () => boolean | void): void {
     this.context.changes.follow(topics, work, this.signal)
   }
 
-  /** Does it again at an interval while the tab is seen, when it is seen again, and when the server is found again. */
+  /** Calls `work` at an interval while the tab is visible, when it becomes visible, and when the server is back. */
   protected repeat(intervalMs: number, work: () => void): void {
     this.every(intervalMs, () => {
       if (!document.hidden) work()
@@ -124,7 +117,7 @@ export abstract class Page extends SvcElement {
     })
   }
 
-  /** Does what a control asks; a failure becomes a notice. */
+  /** Runs an action of the user. A failure becomes a notice. */
   protected async attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work()
@@ -135,7 +128,7 @@ export abstract class Page extends SvcElement {
   }
 }
 
-/** An address without a page, or a page that could not be fetched (property `isUnloadable`). */
+/** The page for an unknown address, or for a page that could not be loaded (property `isUnloadable`). */
 export class LostPage extends Page {
   isUnloadable = false
 
@@ -150,19 +143,19 @@ export class LostPage extends Page {
         <div class="state">
           <h1>${t('This page could not be loaded')}</h1>
           <p class="muted">
-            ${t('The server did not send it. It may be restarting, or it has been updated since you came.')}
+            ${t('The server did not send the page. It may be restarting, or it was updated after you opened the panel.')}
           </p>
-          <button type="button" class="primary" @click="${() => location.reload()}">${t('Load again')}</button>
+          <button type="button" class="primary" @click="${() => location.reload()}">${t('Reload')}</button>
         </div>`
     }
     return html`
       <div class="state">
-        <h1>${t('There is nothing here')}</h1>
+        <h1>${t('Page not found')}</h1>
         <p class="muted">
-          ${t('The address names no page of this panel. The thing it meant may have been deleted.')}
+          ${t('This address does not exist in the panel. The item may have been deleted.')}
         </p>
         <div class="actions">
-          <a class="button primary" href=".">${t('To the overview')}</a>
+          <a class="button primary" href=".">${t('Go to overview')}</a>
           <button type="button" @click="${() => this.dispatchEvent(new OverlayEvent('palette'))}">${t('Search')}</button>
         </div>
       </div>`

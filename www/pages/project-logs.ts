@@ -3,17 +3,17 @@ import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { isUnknown, missing, missingProject } from '../elements/missing.js'
-import { projectTabs } from '../elements/project-tabs.js'
+import { isUnknown, missing, missingProject } from '../elements/base/missing.js'
+import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import type { SourcesAddedEvent } from '../elements/svc-log-add.js'
-import { logFileElements } from '../elements/svc-log-file.js'
-import type { LogPlace, LogPlaceEvent } from '../elements/svc-log-file.js'
-import type { LogHitEvent, LogSoughtEvent } from '../elements/svc-log-search.js'
-import { SvcLogSources } from '../elements/svc-log-sources.js'
-import { levelOf } from '../elements/log-level-choice.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import type { SourcesAddedEvent } from '../elements/logs/svc-log-add.js'
+import { logFileElements } from '../elements/logs/svc-log-file.js'
+import type { LogPlace, LogPlaceEvent } from '../elements/logs/svc-log-file.js'
+import type { LogHitEvent, LogSoughtEvent } from '../elements/logs/svc-log-search.js'
+import { SvcLogSources } from '../elements/logs/svc-log-sources.js'
+import { levelOf } from '../elements/logs/log-level-choice.js'
 import { isNothing } from '../state/log-search.js'
 import type { Sought } from '../state/log-search.js'
 import { MergedSearch } from '../state/merged-search.js'
@@ -26,14 +26,14 @@ import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
 /**
- * The log files of a project; with a source in the path, that file. Query of the list: `add`: the dialog that adds some
- * is open; `q`, `regex`, `cased`, `level`, `since`, `until`: what is searched for in all of them. Of a file: those, and
- * `at`: the offset of a line.
+ * The log files of a project, or the file that the path names. Query of the list: `add` opens the dialog that adds
+ * files; `q`, `regex`, `cased`, `level`, `since` and `until` search in all files. Query of a file: the same, and `at`,
+ * the offset of a line.
  */
 export class ProjectLogsPage extends Page {
   static override sheet = css`
     svc-page-project-logs {
-      /* A log uses all the room there is. */
+      /* A log uses the whole width. */
       svc-app > .frame > .content > main > &:has(svc-log-file) { max-width: none; gap: 16px; }
       .viewer { height: calc(100dvh - 260px); min-height: 360px; overflow: clip; }
       .all svc-log-search { max-height: 70dvh; }
@@ -49,7 +49,7 @@ export class ProjectLogsPage extends Page {
   #sources!: Resource<LogSource[]>
   #isFormLoaded = false
   #search: MergedSearch | null = null
-  /** Of which files what was searched for last. */
+  /** The last search, to avoid repeating it. */
   #searched = ''
 
   get #projectId(): string {
@@ -76,7 +76,7 @@ export class ProjectLogsPage extends Page {
   }
 
   async #loadForm(): Promise<void> {
-    this.context.define((await import('../elements/svc-log-add.js')).elements)
+    this.context.define((await import('../elements/logs/svc-log-add.js')).elements)
     this.#isFormLoaded = true
   }
 
@@ -95,7 +95,9 @@ export class ProjectLogsPage extends Page {
   #list(project: Project): Template {
     const address = `projects/${project.id}`
     this.entitle(`${project.name} · ${t('logs')}`, [
-      { words: t('Projects'), address: 'projects' }, { words: project.name, address }, { words: t('Logs') }
+      { words: t('Projects'), address: 'projects' },
+      { words: project.name, address },
+      { words: t('Logs') }
     ])
     return html`
       <div class="page-head">
@@ -106,27 +108,31 @@ export class ProjectLogsPage extends Page {
       ${staleLine(this.#sources)}
       ${this.#sources.value === undefined || this.#sources.value.length < 2 ? null : this.#searchAll(this.#sources.value)}
       <div class="card">
-        ${loaded(this.#sources, 'the log files', sources => sources.length === 0
-          ? html`
+        ${loaded(this.#sources, 'the log files', sources =>
+          sources.length === 0
+            ? html`
             <div class="state">
               <h2>${t('No log files yet')}</h2>
               <p class="muted">
-                ${t('Add the files that this project, its server or its database write to, and read them here: live, searched, side by side.')}
+                ${t('Add the log files of this project, its server or its database. Then follow them live, search them, or view them side by side.')}
               </p>
               <a class="button" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>
             </div>`
-          : html`
+            : html`
             <svc-log-sources .sources="${sources}" .calls="${this.#calls}"
-              @sourceschange="${() => void this.#sources.load()}"></svc-log-sources>`)}
+              @sourceschange="${() => void this.#sources.load()}"></svc-log-sources>`
+        )}
       </div>
-      ${this.#isAdding && this.#isFormLoaded
-        ? html`
+      ${
+        this.#isAdding && this.#isFormLoaded
+          ? html`
           <svc-dialog heading="${t('Add log files')}" .content="${this.#form(project)}"
             @dialogclose="${() => this.#close()}"></svc-dialog>`
-        : null}`
+          : null
+      }`
   }
 
-  /** One search in all files of the project; its hits lead to their files. */
+  /** Shows the search in all files of the project. Hits are links to their files. */
   #searchAll(sources: readonly LogSource[]): Template {
     const sought = soughtOf(this.place.query)
     const ids = sources.map(({ id }) => id).join()
@@ -134,8 +140,17 @@ export class ProjectLogsPage extends Page {
     if (wanted !== this.#searched) {
       this.#searched = wanted
       this.#search?.cancel()
-      this.#search = wanted === '' ? null : new MergedSearch(sought, sources.map(({ label }) => label))
-      void this.#search?.run(this.#calls, sources.map(({ id }) => id))
+      this.#search =
+        wanted === ''
+          ? null
+          : new MergedSearch(
+              sought,
+              sources.map(({ label }) => label)
+            )
+      void this.#search?.run(
+        this.#calls,
+        sources.map(({ id }) => id)
+      )
     }
     return html`
       <section class="card all" aria-label="${t('Search all these log files')}">
@@ -148,7 +163,7 @@ export class ProjectLogsPage extends Page {
   #seek(sought: Sought): void {
     const query = queryOf({ at: null, sought: isNothing(sought) ? null : sought })
     const address = `projects/${this.#projectId}/logs`
-    // The same once more: what was written meanwhile may have it.
+    // Repeat the search, because new lines may match.
     this.#searched = ''
     this.context.go(query.size === 0 ? address : `${address}?${query}`, { isReplacing: true })
   }
@@ -245,12 +260,13 @@ function queryOf({ at, sought }: LogPlace): URLSearchParams {
 }
 
 function gone(project: Project, id: string): Template {
-  const list = { address: `projects/${project.id}/logs`, words: t('To the log files') }
+  const list = { address: `projects/${project.id}/logs`, words: t('Go to log files') }
   return html`
     ${projectTabs(project.id, 'logs')}
-    ${missing({ words: t('This log file is not listed'), id, list })}`
+    ${missing({ words: t('Log file not found'), id, list })}`
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-project-logs': ProjectLogsPage,
   'svc-dialog': SvcDialog,

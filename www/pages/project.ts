@@ -7,45 +7,45 @@ import type { Labels, ProjectCalls } from '../server/project-calls.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { fileAddress } from '../elements/file-address.js'
-import { isUnknown, missingProject } from '../elements/missing.js'
-import { labelList } from '../elements/label-list.js'
-import { projectTabs } from '../elements/project-tabs.js'
+import { fileAddress } from '../elements/projects/file-address.js'
+import { isUnknown, missingProject } from '../elements/base/missing.js'
+import { labelList } from '../elements/base/label-list.js'
+import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcBroken } from '../elements/svc-broken.js'
-import { SvcCopy } from '../elements/svc-copy.js'
-import { SvcDeployments } from '../elements/svc-deployments.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import type { FileGoEvent } from '../elements/svc-files.js'
-import { SvcLabel } from '../elements/svc-label.js'
-import { SvcLive } from '../elements/svc-live.js'
-import { SvcLog } from '../elements/svc-log.js'
-import { SvcPack } from '../elements/svc-pack.js'
-import { SvcPm2 } from '../elements/svc-pm2.js'
-import type { ProjectDeletedEvent } from '../elements/svc-project-delete.js'
-import { SvcProjectDeploy } from '../elements/svc-project-deploy.js'
-import type { ProjectChangeEvent } from '../elements/svc-project-form.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
-import { SvcUpload } from '../elements/svc-upload.js'
+import { SvcBroken } from '../elements/projects/svc-broken.js'
+import { SvcCopy } from '../elements/base/svc-copy.js'
+import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import type { FileGoEvent } from '../elements/projects/svc-files.js'
+import { SvcLabel } from '../elements/base/svc-label.js'
+import { SvcLive } from '../elements/deployments/svc-live.js'
+import { SvcLog } from '../elements/logs/svc-log.js'
+import { SvcPack } from '../elements/deployments/svc-pack.js'
+import { SvcPm2 } from '../elements/machine/svc-pm2.js'
+import type { ProjectDeletedEvent } from '../elements/projects/svc-project-delete.js'
+import { SvcProjectDeploy } from '../elements/deployments/svc-project-deploy.js'
+import type { ProjectChangeEvent } from '../elements/projects/svc-project-form.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { SvcUpload } from '../elements/deployments/svc-upload.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
 
-/** Who is signed in: there is one administrator. */
+/** The signed-in user: the administrator. */
 const signedIn = 'admin'
 
 type Tab = 'deployments' | 'files' | 'settings'
 
-/** The elements of a tab, for those that are not needed at once. */
+/** Modules of tabs that are loaded later. */
 const late: Partial<Record<Tab, () => Promise<{ elements: ElementTable }>>> = {
-  files: () => import('../elements/svc-files.js'),
-  settings: () => import('../elements/svc-project-settings.js')
+  files: () => import('../elements/projects/svc-files.js'),
+  settings: () => import('../elements/projects/svc-project-settings.js')
 }
 
 /**
- * One project: what is live, what goes on or is broken, its history, and the ways to deploy to it; under `/files` what lies in its target (query `path`), under `/settings`
- * what can be set, its token, its end.
+ * The page of a project: the live deployment, running and broken ones, the history, and ways to deploy. Below `/files`
+ * the files of its target (query `path`), below `/settings` its settings and its token.
  */
 export class ProjectPage extends Page {
   static override sheet = css`
@@ -70,7 +70,7 @@ export class ProjectPage extends Page {
   #project!: Resource<Project>
   #labels!: Resource<Labels>
   #overview!: Resource<ProjectOverview>
-  /** Whether the ways to deploy are shown; null: as long as nothing has been deployed. */
+  /** Whether the deploy panel is open. Null opens it until the first deployment. */
   #isDeployOpen: boolean | null = null
   #hasToGoThere = false
   #loadedTabs = new Set<Tab>(['deployments'])
@@ -101,7 +101,7 @@ export class ProjectPage extends Page {
 
   #reload(): void {
     void this.#overview.refresh()
-    // The form of the settings is the reader's while it is open.
+    // Do not refresh while the user edits the settings.
     if (this.#tab !== 'settings') void this.#project.refresh()
   }
 
@@ -111,7 +111,8 @@ export class ProjectPage extends Page {
   }
 
   protected override view(): Template {
-    if (this.#project.value === undefined && isUnknown(this.#project.error)) return missingProject(this.place.params['id'] as string)
+    if (this.#project.value === undefined && isUnknown(this.#project.error))
+      return missingProject(this.place.params['id'] as string)
     return html`${loaded(this.#project, 'the project', project => this.#page(project))}`
   }
 
@@ -133,12 +134,18 @@ export class ProjectPage extends Page {
           </div>
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
-        ${this.#tab !== 'deployments' || this.#isOpen ? null : html`
-          <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`}
+        ${
+          this.#tab !== 'deployments' || this.#isOpen
+            ? null
+            : html`
+          <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`
+        }
       </div>
-      ${project.pm2AppName === null
-        ? null
-        : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`}
+      ${
+        project.pm2AppName === null
+          ? null
+          : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`
+      }
       ${projectTabs(project.id, this.#tab === 'deployments' ? '' : this.#tab)}
       ${this.context.connection.state === 'lost' ? null : (staleLine(this.#overview) ?? staleLine(this.#project))}
       ${this.#loadedTabs.has(this.#tab) ? this.#inside(project) : null}`
@@ -150,7 +157,7 @@ export class ProjectPage extends Page {
     return deployments?.[0]?.status ?? project.status
   }
 
-  /** What is shown is from an earlier answer: nothing in it is certain now. */
+  /** Whether the shown data may be outdated because the connection is lost. */
   get #isLost(): boolean {
     return this.context.connection.state === 'lost' || this.#overview.error !== undefined
   }
@@ -165,7 +172,7 @@ export class ProjectPage extends Page {
     this.update()
   }
 
-  /** The reader wanted to deploy: there. */
+  /** Scrolls to the deploy panel after the user opened it. */
   protected override rendered(): void {
     if (!this.#hasToGoThere) return
     this.#hasToGoThere = false
@@ -189,15 +196,17 @@ export class ProjectPage extends Page {
   #deploy(project: Project): Template {
     return html`
       ${loaded(this.#overview, 'the history', overview => this.#state(project, overview))}
-      ${this.#overview.value === undefined
-        ? null
-        : html`
+      ${
+        this.#overview.value === undefined
+          ? null
+          : html`
           <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
             <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
             <svc-project-deploy .project="${project}" .client="${this.context.client}" .by="${signedIn}"
               @deploystarted="${() => this.#started()}"
               @deployed="${() => this.#reload()}"></svc-project-deploy>
-          </details>`}`
+          </details>`
+      }`
   }
 
   #toggled(event: Event): void {
@@ -207,13 +216,13 @@ export class ProjectPage extends Page {
     this.update()
   }
 
-  /** The output stays in view when the first deployment is there. */
+  /** Keeps the output visible after the first deployment has started. */
   #started(): void {
     this.#isDeployOpen = true
     this.#reload()
   }
 
-  /** What is live, what goes on, what is broken, and what was. */
+  /** Shows the live deployment, the running one, a failure, and the history. */
   #state(project: Project, overview: ProjectOverview): Template {
     const { broken, deployments, deploymentCount } = overview
     const going = deployments.filter(({ status }) => status === 'queued' || status === 'running')
@@ -222,32 +231,40 @@ export class ProjectPage extends Page {
         <h2>${t('Live')}</h2>
         <svc-live class="card" .overview="${overview}"></svc-live>
       </section>
-      ${going.length === 0
-        ? null
-        : html`
+      ${
+        going.length === 0
+          ? null
+          : html`
           <section class="section">
-            <h2>${t('Going on')}</h2>
+            <h2>${t('In progress')}</h2>
             <div class="card"><svc-deployments single="" .items="${going}"></svc-deployments></div>
-          </section>`}
-      ${broken === null
-        ? null
-        : html`
+          </section>`
+      }
+      ${
+        broken === null
+          ? null
+          : html`
           <section class="section">
-            <h2>${this.#isLost ? t('Broken at the last answer') : t('Broken now')}</h2>
+            <h2>${this.#isLost ? t('Broken at the last response') : t('Broken now')}</h2>
             <svc-broken single="" .items="${[broken]}"></svc-broken>
-          </section>`}
-      ${deploymentCount === 0
-        ? null
-        : html`
+          </section>`
+      }
+      ${
+        deploymentCount === 0
+          ? null
+          : html`
           <section class="section">
             <div class="section-head">
               <h2>${t('History')}</h2>
-              ${deploymentCount > deployments.length
-                ? html`<a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(deploymentCount) })}</a>`
-                : null}
+              ${
+                deploymentCount > deployments.length
+                  ? html`<a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(deploymentCount) })}</a>`
+                  : null
+              }
             </div>
             <div class="card"><svc-deployments single="" .items="${deployments}"></svc-deployments></div>
-          </section>`}`
+          </section>`
+      }`
   }
 
   #files(project: Project): Template {
@@ -273,6 +290,7 @@ export class ProjectPage extends Page {
 
 const none: Labels = { categories: [], tags: [] }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-project': ProjectPage,
   'svc-broken': SvcBroken,

@@ -6,33 +6,33 @@ import type { Labels, ProjectCalls } from '../server/project-calls.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { LabelTable } from '../elements/label-list.js'
-import { createProjectIndex, filterOf, queryOf } from '../elements/project-filter.js'
-import type { ProjectFilter, ProjectIndex } from '../elements/project-filter.js'
+import type { LabelTable } from '../elements/base/label-list.js'
+import { createProjectIndex, filterOf, queryOf } from '../elements/projects/project-filter.js'
+import type { ProjectFilter, ProjectIndex } from '../elements/projects/project-filter.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import { SvcLabel } from '../elements/svc-label.js'
-import { SvcMenu } from '../elements/svc-menu.js'
-import { SvcProjectBulk } from '../elements/svc-project-bulk.js'
-import { SvcProjectFilter } from '../elements/svc-project-filter.js'
-import type { FilterChangeEvent } from '../elements/svc-project-filter.js'
-import { SvcProjectList } from '../elements/svc-project-list.js'
-import type { PinEvent } from '../elements/svc-project-list.js'
-import type { ProjectCreatedEvent } from '../elements/svc-new-project.js'
-import { SvcRows } from '../elements/svc-rows.js'
-import { SvcStatus, SvcTime } from '../elements/facts.js'
-import { SvcTagChoice } from '../elements/svc-tag-choice.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcLabel } from '../elements/base/svc-label.js'
+import { SvcMenu } from '../elements/base/svc-menu.js'
+import { SvcProjectBulk } from '../elements/projects/svc-project-bulk.js'
+import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
+import type { FilterChangeEvent } from '../elements/projects/svc-project-filter.js'
+import { SvcProjectList } from '../elements/projects/svc-project-list.js'
+import type { PinEvent } from '../elements/projects/svc-project-list.js'
+import type { ProjectCreatedEvent } from '../elements/projects/svc-new-project.js'
+import { SvcRows } from '../elements/base/svc-rows.js'
+import { SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { SvcTagChoice } from '../elements/projects/svc-tag-choice.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
-/** A longer list is asked for again less often. */
+/** Longer lists are refreshed less often. */
 const manyProjects = 1000
 const manyRefreshMs = 60_000
 
 /**
- * All projects. Query: the filter (`q`, `category`, `tags`, `env`, `status`, `sort`); `new`: the dialog that creates one
- * is open.
+ * All projects. Query: the filter (`q`, `category`, `tags`, `env`, `status`, `sort`); `new` opens the dialog that
+ * creates a project.
  */
 export class ProjectsPage extends Page {
   static override sheet = css`
@@ -77,7 +77,7 @@ export class ProjectsPage extends Page {
   }
 
   async #loadForm(): Promise<void> {
-    this.context.define((await import('../elements/svc-new-project.js')).elements)
+    this.context.define((await import('../elements/projects/svc-new-project.js')).elements)
     this.#isFormLoaded = true
   }
 
@@ -105,12 +105,14 @@ export class ProjectsPage extends Page {
       </div>
       ${staleLine(this.#projects)}
       <div class="section">
-        ${this.#index.projects.length === 0
-          ? null
-          : html`
+        ${
+          this.#index.projects.length === 0
+            ? null
+            : html`
             <svc-project-filter .filter="${filter}" .labels="${this.#labels.value ?? none}"
               .environments="${this.#index.environments}"
-              @filterchange="${(event: Event) => this.#show((event as FilterChangeEvent).filter)}"></svc-project-filter>`}
+              @filterchange="${(event: Event) => this.#show((event as FilterChangeEvent).filter)}"></svc-project-filter>`
+        }
         <div class="card">${loaded(this.#projects, 'the projects', () => this.#list(filter, newAddress))}</div>
       </div>
       <svc-dialog heading="${t('New project')}" .content="${this.#isDialogOpen && this.#isFormLoaded ? this.#form() : null}"
@@ -124,7 +126,7 @@ export class ProjectsPage extends Page {
         <div class="state">
           <h2>${t('No projects yet')}</h2>
           <p class="muted">
-            ${t('A project is a directory on this server, and the scripts that run before and after files arrive in it.')}
+            ${t('A project is a directory on this server, with scripts that run before and after each deployment.')}
           </p>
           <a class="button" href="${newAddress}">${icon('plus')}${t('New project')}</a>
         </div>`
@@ -135,7 +137,7 @@ export class ProjectsPage extends Page {
         <div class="state">
           <h2>${t('Nothing found')}</h2>
           <p class="muted">
-            ${t('None of {projects} fits what is looked for.', { projects: countWords(projects.length, 'project') })}
+            ${t('None of {projects} matches the filter.', { projects: countWords(projects.length, 'project') })}
           </p>
           <a class="button" href="projects">${t('Show all')}</a>
         </div>`
@@ -185,6 +187,7 @@ function addressOf(filter: ProjectFilter, { isCreating = false } = {}): string {
   return query.size === 0 ? 'projects' : `projects?${query}`
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-projects': ProjectsPage,
   'svc-dialog': SvcDialog,

@@ -2,21 +2,21 @@ import type { SettingDescription } from '../../lib/model/setting.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine } from '../elements/field.js'
-import { roomTabs } from '../elements/room-tabs.js'
-import { groupSettings, settingLabels } from '../elements/setting-groups.js'
-import type { NamedSetting } from '../elements/setting-groups.js'
+import { errorLine } from '../elements/base/field.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
+import { groupSettings, settingLabels } from '../elements/settings/setting-groups.js'
+import type { NamedSetting } from '../elements/settings/setting-groups.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcAdminToken } from '../elements/svc-admin-token.js'
-import { SvcCopy } from '../elements/svc-copy.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import { elements as sessionElements } from '../elements/svc-sessions.js'
-import { elements as targetElements, resultOf } from '../elements/svc-notification-targets.js'
-import type { SvcNotificationTargets } from '../elements/svc-notification-targets.js'
-import type { SvcConflict } from '../elements/svc-conflict.js'
-import { eventRows } from '../elements/target-kinds.js'
-import { maskWords } from '../elements/words.js'
+import { SvcAdminToken } from '../elements/settings/svc-admin-token.js'
+import { SvcCopy } from '../elements/base/svc-copy.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { elements as sessionElements } from '../elements/settings/svc-sessions.js'
+import { elements as targetElements, resultOf } from '../elements/settings/svc-notification-targets.js'
+import type { SvcNotificationTargets } from '../elements/settings/svc-notification-targets.js'
+import type { SvcConflict } from '../elements/base/svc-conflict.js'
+import { eventRows } from '../elements/settings/target-kinds.js'
+import { maskWords } from '../elements/base/words.js'
 import { saveMerged } from '../state/merge.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls, WebhookTest } from '../server/admin-calls.js'
@@ -33,7 +33,7 @@ interface Shown {
   tag: string | null
 }
 
-/** Every setting, as the server describes them. Query `key`: the one that has the focus. */
+/** All settings, as the server describes them. The query `key` focuses one of them. */
 export class SettingsPage extends Page {
   static override sheet = css`
     svc-page-settings {
@@ -62,7 +62,7 @@ export class SettingsPage extends Page {
       .name .label { font-weight: 500; }
       .checks { display: flex; flex-wrap: wrap; gap: 6px 20px; }
       .save { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
-      /* While something is not saved, the way to save it is in sight. */
+      /* Keeps the save button visible while there are unsaved changes. */
       .save.due {
         position: sticky;
         bottom: 0;
@@ -95,7 +95,10 @@ export class SettingsPage extends Page {
     this.#calls = createAdminCalls(this.context.client)
     this.#targetCalls = createTargetCalls(this.context.client)
     this.#shown = this.resource(async signal => {
-      const [schema, { values, tag }] = await Promise.all([this.#calls.settingsSchema(signal), this.#calls.settings(signal)])
+      const [schema, { values, tag }] = await Promise.all([
+        this.#calls.settingsSchema(signal),
+        this.#calls.settings(signal)
+      ])
       return { schema, values, tag }
     })
     this.listen(window, 'beforeunload', event => {
@@ -115,7 +118,7 @@ export class SettingsPage extends Page {
       ${loaded(this.#shown, 'the settings', shown => this.#page(shown))}`
   }
 
-  /** Who came for one setting finds it in the middle, and may type. */
+  /** Scrolls to the setting of the query and focuses it. */
   protected override rendered(): void {
     const key = this.place.query.get('key')
     if (key === null || this.#hasSought || this.#shown.value === undefined) return
@@ -137,26 +140,30 @@ export class SettingsPage extends Page {
         <svc-notification-targets .calls="${this.#targetCalls}"></svc-notification-targets>
         ${isUnknown ? errorLine(t('There is no setting “{key}” on this server.', { key })) : null}
         <form class="sheet" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
-          ${groups.map(({ words, settings }, index) => html`
+          ${groups.map(
+            ({ words, settings }, index) => html`
             <section class="group" aria-label="${t(words)}">
               <h2>${t(words)}</h2>
               <div class="card">
                 ${settings.map(setting => keyed(setting.key, this.#setting(setting, shown.values[setting.key] ?? '')))}
                 ${index === 0 ? this.#webhookTest(shown.values) : null}
               </div>
-            </section>`)}
+            </section>`
+          )}
           ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
           <div class="${changes.length === 0 ? 'save' : 'save due'}">
             <button class="primary" disabled="${this.#isSaving || changes.length === 0}">
               ${this.#isSaving ? t('Saving…') : t('Save')}
             </button>
-            ${changes.length === 0
-              ? null
-              : html`
+            ${
+              changes.length === 0
+                ? null
+                : html`
                 <button type="button" @click="${() => this.#discard()}">${t('Discard')}</button>
                 <span class="muted small" role="status">
                   ${t('{count} not saved yet.', { count: countWords(changes.length, 'change') })}
-                </span>`}
+                </span>`
+            }
           </div>
         </form>
         <svc-sessions .calls="${this.#calls}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>
@@ -168,25 +175,36 @@ export class SettingsPage extends Page {
   #setting(setting: NamedSetting, kept: string): Template {
     const { key, type, help } = setting
     const value = this.#draft.get(key) ?? kept
-    const error = this.#refusal instanceof Refused && this.#refusal.field === key ? errorWords(this.#refusal, settingLabels) : undefined
-    const fallback = type === 'flag' || setting.default === '' ? null : t('Default: {value}', { value: setting.default })
-    const hints = setting.choices !== undefined ? '' : [type === 'list' ? t('Several, with commas between them.') : null, fallback].filter(Boolean).join(' ')
+    const error =
+      this.#refusal instanceof Refused && this.#refusal.field === key
+        ? errorWords(this.#refusal, settingLabels)
+        : undefined
+    const fallback =
+      type === 'flag' || setting.default === '' ? null : t('Default: {value}', { value: setting.default })
+    const hints =
+      setting.choices !== undefined
+        ? ''
+        : [type === 'list' ? t('Separate several values with commas.') : null, fallback].filter(Boolean).join(' ')
     const described = `setting-${key}-help${hints === '' ? '' : ` setting-${key}-hint`}${error === undefined ? '' : ` setting-${key}-error`}`
     return html`
       <div class="${this.place.query.get('key') === key ? 'setting sought' : 'setting'}">
         <div class="name">
-          ${setting.choices === undefined
-            ? html`<label for="${`setting-${key}`}">${t(setting.words)}</label>`
-            : html`<span class="label" id="${`setting-${key}-name`}">${t(setting.words)}</span>`}
+          ${
+            setting.choices === undefined
+              ? html`<label for="${`setting-${key}`}">${t(setting.words)}</label>`
+              : html`<span class="label" id="${`setting-${key}-name`}">${t(setting.words)}</span>`
+          }
           <span class="muted small" id="${`setting-${key}-help`}">${t(help)}</span>
           <code>${key}</code>
           ${this.#draft.has(key) ? html`<span class="changed">${t('Changed')}</span>` : null}
         </div>
         <div class="value">
           ${this.#control(setting, { value, described, isWrong: error !== undefined })}
-          ${error === undefined
-            ? null
-            : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${twoLines(error)}</span></p>`}
+          ${
+            error === undefined
+              ? null
+              : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${twoLines(error)}</span></p>`
+          }
           ${hints === '' ? null : html`<p class="hint" id="${`setting-${key}-hint`}">${hints}</p>`}
         </div>
       </div>`
@@ -198,7 +216,8 @@ export class SettingsPage extends Page {
     if (choices !== undefined) return this.#choices(key, { choices, value, described })
     const onInput = (event: Event): void => this.#edit(key, (event.currentTarget as HTMLInputElement).value)
     if (type === 'flag') {
-      const onChange = (event: Event): void => this.#edit(key, String((event.currentTarget as HTMLInputElement).checked))
+      const onChange = (event: Event): void =>
+        this.#edit(key, String((event.currentTarget as HTMLInputElement).checked))
       return html`
         <label class="check">
           <input type="checkbox" id="${id}" .checked="${value === 'true'}" aria-describedby="${described}" @change="${onChange}">
@@ -214,28 +233,32 @@ export class SettingsPage extends Page {
           autocapitalize="off" spellcheck="false" aria-invalid="${isWrong ? 'true' : null}" aria-describedby="${described}"
           .value="${value}" @input="${onInput}">
         ${unit === null ? null : html`<span class="unit">${t(unit)}</span>`}
-        ${isSecret && value !== ''
-          ? html`
+        ${
+          isSecret && value !== ''
+            ? html`
             <button type="button" aria-pressed="${isShown ? 'true' : 'false'}" @click="${() => this.#toggle(key)}">
               ${isShown ? t('Hide') : t('Show')}
             </button>
             <svc-copy .text="${value}"></svc-copy>`
-          : null}
+            : null
+        }
       </div>`
   }
 
-  /** A list of which every item is known: what is checked, is in it. */
+  /** Shows a list of known items as checkboxes. */
   #choices(key: string, { choices, value, described }: ChoicesState): Template {
     const chosen = value.split(/[\s,]+/).filter(Boolean)
     const check = (choice: string, isChecked: boolean): void =>
       this.#edit(key, choices.filter(each => (each === choice ? isChecked : chosen.includes(each))).join(','))
     return html`
       <div class="checks" role="group" id="${`setting-${key}`}" tabindex="-1" aria-labelledby="${`setting-${key}-name`}" aria-describedby="${described}">
-        ${choices.map(choice => html`
+        ${choices.map(
+          choice => html`
           <label class="check">
             <input type="checkbox" .checked="${chosen.includes(choice)}" @change="${(event: Event) => check(choice, (event.currentTarget as HTMLInputElement).checked)}">
             <span>${t(eventRows.find(({ event }) => event === choice)?.words ?? choice)}</span>
-          </label>`)}
+          </label>`
+        )}
       </div>`
   }
 
@@ -247,9 +270,13 @@ export class SettingsPage extends Page {
         <button type="button" disabled="${isGoing || isChanged || values['webhook_url'] === ''}" @click="${() => void this.#sendTest()}">
           ${isGoing ? t('Sending…') : t('Send a test message')}
         </button>
-        <p role="status">${isChanged || values['webhook_url'] === ''
-          ? html`<span class="muted">${t('Save the address first: the test goes to the one that is saved.')}</span>`
-          : this.#test === null || this.#test === 'going' ? null : resultOf(this.#test)}</p>
+        <p role="status">${
+          isChanged || values['webhook_url'] === ''
+            ? html`<span class="muted">${t('Save the address first. The test uses the saved address.')}</span>`
+            : this.#test === null || this.#test === 'going'
+              ? null
+              : resultOf(this.#test)
+        }</p>
       </div>`
   }
 
@@ -283,11 +310,11 @@ export class SettingsPage extends Page {
     this.update()
     try {
       if (!(await this.#saveMerged(Object.fromEntries(changes)))) return
-      // What was typed while it was being saved stays a change.
+      // Input during saving stays an unsaved change.
       for (const [key, value] of changes) if (this.#draft.get(key) === value) this.#draft.delete(key)
       this.#test = null
       this.notify(t('Saved'))
-      // The server keeps some values in another form than they were typed.
+      // The server stores some values in another form.
       await this.#shown.load()
       await this.querySelector<SvcNotificationTargets>('svc-notification-targets')?.reload()
     } catch (error) {
@@ -300,7 +327,7 @@ export class SettingsPage extends Page {
     }
   }
 
-  /** False: the reader went back to the form. */
+  /** Saves and resolves conflicts. Returns false if the user cancels. */
   async #saveMerged(mine: Record<string, string>): Promise<boolean> {
     const { schema, values, tag } = this.#shown.value as Shown
     const shown = (key: string, value: unknown): string => {
@@ -315,9 +342,15 @@ export class SettingsPage extends Page {
       send: async (changes, tag) => (await this.#calls.saveSettings(changes as Record<string, string>, tag), true),
       keep: () => true,
       load: async () => ({ ...(await this.#calls.settings()), state: null }),
-      choose: conflicts => (this.querySelector('svc-conflict.of-settings') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
-        name, label: t(settingLabels[name] ?? name), mine: shown(name, mine), theirs: shown(name, theirs)
-      })))
+      choose: conflicts =>
+        (this.querySelector('svc-conflict.of-settings') as SvcConflict).ask(
+          conflicts.map(({ name, mine, theirs }) => ({
+            name,
+            label: t(settingLabels[name] ?? name),
+            mine: shown(name, mine),
+            theirs: shown(name, theirs)
+          }))
+        )
     })
     return saved !== null
   }
@@ -346,7 +379,12 @@ interface ControlState {
   isWrong: boolean
 }
 
+/** The elements of this page. */
 export const elements = {
-  'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy, 'svc-dialog': SvcDialog,
-  ...targetElements, ...sessionElements
+  'svc-page-settings': SettingsPage,
+  'svc-admin-token': SvcAdminToken,
+  'svc-copy': SvcCopy,
+  'svc-dialog': SvcDialog,
+  ...targetElements,
+  ...sessionElements
 }

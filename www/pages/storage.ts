@@ -3,14 +3,15 @@ import type { ProjectUsage, StorageUsage } from '../../lib/model/storage.js'
 import { css } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { roomTabs } from '../elements/room-tabs.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcClean } from '../elements/svc-clean.js'
-import { SvcDialog } from '../elements/svc-dialog.js'
-import { SvcMeter } from '../elements/svc-meter.js'
-import type { MeterPart } from '../elements/svc-meter.js'
-import { percentWords, sizeWords } from '../elements/words.js'
+import { SvcClean } from '../elements/settings/svc-clean.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcMeter } from '../elements/machine/svc-meter.js'
+import type { MeterPart } from '../elements/machine/svc-meter.js'
+import { percentWords } from '../elements/base/words.js'
+import { formatBytes } from '../shared/size.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { countWords, numberWords, t } from '../words/t.js'
@@ -19,14 +20,14 @@ import { Page } from './page.js'
 interface Shown {
   usage: StorageUsage
   projects: Project[]
-  /** As the setting says; proposed for a clean-up. */
+  /** Value of the setting, the default of a clean-up. */
   keep: number
 }
 
-/** Of the projects, the largest; the others on request. */
+/** Number of largest projects that are shown. The others are shown on request. */
 const shownProjects = 100
 
-/** What the data directory and the targets take, and what of it may go. */
+/** Disk usage of the data directory and the targets, and clean-up. */
 export class StoragePage extends Page {
   static override sheet = css`
     svc-page-storage {
@@ -79,7 +80,9 @@ export class StoragePage extends Page {
     this.#calls = createAdminCalls(this.context.client)
     this.#shown = this.resource(async signal => {
       const [usage, projects, settings] = await Promise.all([
-        this.#calls.storage(signal), this.context.calls.projects(signal), this.#calls.settings(signal)
+        this.#calls.storage(signal),
+        this.context.calls.projects(signal),
+        this.#calls.settings(signal)
       ])
       return { usage, projects, keep: Number(settings.values['keep_archives'] ?? 10) }
     })
@@ -90,7 +93,7 @@ export class StoragePage extends Page {
     return html`
       <div class="page-head">
         <div>
-          <h1>${home === undefined ? t('Storage') : t('{size} in use', { size: sizeWords(home.bytes) })}</h1>
+          <h1>${home === undefined ? t('Storage') : t('{size} in use', { size: formatBytes(home.bytes) })}</h1>
           ${home === undefined ? null : html`<p class="muted anywhere">${freeWords(home)}</p>`}
         </div>
       </div>
@@ -108,14 +111,16 @@ export class StoragePage extends Page {
       <section class="section">
         <h2>${t('Projects')}</h2>
         <div class="card projects">${projectList(shown, this.#areAllShown ? Infinity : shownProjects)}</div>
-        ${this.#areAllShown || shown.usage.projects.length <= shownProjects
-          ? null
-          : html`
+        ${
+          this.#areAllShown || shown.usage.projects.length <= shownProjects
+            ? null
+            : html`
             <div class="actions">
               <button type="button" @click="${() => this.#showAll()}">
                 ${t('Show all {count}', { count: countWords(shown.usage.projects.length, 'project') })}
               </button>
-            </div>`}
+            </div>`
+        }
       </section>
       <section class="section">
         <h2>${t('Clean up')}</h2>
@@ -135,7 +140,9 @@ export class StoragePage extends Page {
 function freeWords({ path, freeBytes, totalBytes }: StorageUsage['home']): string {
   if (freeBytes === null || totalBytes === null) return path
   return t('{path}: {free} of {total} free on its disk', {
-    path, free: sizeWords(freeBytes), total: sizeWords(totalBytes)
+    path,
+    free: formatBytes(freeBytes),
+    total: formatBytes(totalBytes)
   })
 }
 
@@ -147,7 +154,7 @@ interface TotalRow {
 
 const totalRows: readonly TotalRow[] = [
   { kind: 'first', key: 'archives', words: 'Archives' },
-  { kind: 'second', key: 'logs', words: 'Outputs and lists of files' },
+  { kind: 'second', key: 'logs', words: 'Output and file lists' },
   { kind: 'third', key: 'tmp', words: 'Temporary files' },
   { kind: 'fourth', key: 'database', words: 'Database' }
 ]
@@ -156,21 +163,25 @@ function totals({ home, totals }: StorageUsage): Template {
   const percent = home.percentUsed
   return html`
     <div class="totals number">
-      <svc-meter label="${totalRows.map(({ key, words }) => `${t(words)}: ${sizeWords(totals[key])}`).join(', ')}"
+      <svc-meter label="${totalRows.map(({ key, words }) => `${t(words)}: ${formatBytes(totals[key])}`).join(', ')}"
         .parts="${totalRows.map(({ key, kind }) => ({ kind, value: totals[key] }))}" .whole="${home.bytes}"></svc-meter>
       <ul class="key">
-        ${totalRows.map(({ kind, key, words }) => html`
-          <li><i data-kind="${kind}"></i><b>${sizeWords(totals[key])}</b><span class="muted small">${t(words)}</span></li>`)}
+        ${totalRows.map(
+          ({ kind, key, words }) => html`
+          <li><i data-kind="${kind}"></i><b>${formatBytes(totals[key])}</b><span class="muted small">${t(words)}</span></li>`
+        )}
       </ul>
-      ${percent === null
-        ? null
-        : html`<p class="muted small">${t('The disk is {percent} full, with all that others keep on it.', { percent: percentWords(percent) })}</p>`}
+      ${
+        percent === null
+          ? null
+          : html`<p class="muted small">${t('The disk is {percent} full, including the files of other programs.', { percent: percentWords(percent) })}</p>`
+      }
     </div>`
 }
 
 function projectList({ usage, projects }: Shown, most: number): Template {
   if (usage.projects.length === 0) {
-    return html`<div class="state"><p class="muted">${t('No projects yet: nothing is kept for any.')}</p></div>`
+    return html`<div class="state"><p class="muted">${t('No project uses storage yet.')}</p></div>`
   }
   const names = new Map(projects.map(({ id, name }) => [id, name]))
   const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a)).slice(0, most)
@@ -189,22 +200,28 @@ function projectRow(usage: ProjectUsage, name: string, largestBytes: number): Te
   const { projectId, archiveCount, archiveBytes, logBytes, deployPathBytes } = usage
   const figures: Array<[label: string, value: string]> = [
     [t('Archives'), numberWords(archiveCount)],
-    [t('Size'), sizeWords(archiveBytes)],
-    [t('Outputs'), sizeWords(logBytes)],
-    [t('Target'), deployPathBytes === null ? '–' : sizeWords(deployPathBytes)]
+    [t('Size'), formatBytes(archiveBytes)],
+    [t('Outputs'), formatBytes(logBytes)],
+    [t('Target'), deployPathBytes === null ? '–' : formatBytes(deployPathBytes)]
   ]
   return html`
     <li>
       <a href="${`projects/${projectId}`}">
         <b class="cut" title="${name}">${name}</b>
-        <svc-meter label="${t('{size} kept', { size: sizeWords(keptBytes(usage)) })}" .whole="${largestBytes}"
+        <svc-meter label="${t('{size} stored', { size: formatBytes(keptBytes(usage)) })}" .whole="${largestBytes}"
           .parts="${[{ kind: 'first', value: archiveBytes }, { kind: 'second', value: logBytes }]}"></svc-meter>
-        ${figures.map(([label, value]) => html`
-          <span title="${value === '–' ? t('Missing, or too large to be counted in passing') : null}"><span class="label">${label} </span>${value}</span>`)}
+        ${figures.map(
+          ([label, value]) => html`
+          <span title="${value === '–' ? t('Missing, or too large to measure quickly') : null}"><span class="label">${label} </span>${value}</span>`
+        )}
       </a>
     </li>`
 }
 
+/** The elements of this page. */
 export const elements = {
-  'svc-page-storage': StoragePage, 'svc-clean': SvcClean, 'svc-meter': SvcMeter, 'svc-dialog': SvcDialog
+  'svc-page-storage': StoragePage,
+  'svc-clean': SvcClean,
+  'svc-meter': SvcMeter,
+  'svc-dialog': SvcDialog
 }

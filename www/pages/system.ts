@@ -4,24 +4,25 @@ import type { Pm2App } from '../../lib/model/pm2.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { fullPercent, machineFacts, nearlyFullPercent } from '../elements/machine-facts.js'
-import { roomTabs } from '../elements/room-tabs.js'
+import { fullPercent, machineFacts, nearlyFullPercent } from '../elements/machine/machine-facts.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { addReading, elements as machineElements } from '../elements/svc-machine.js'
-import { elements as historyElements } from '../elements/svc-history.js'
-import { SvcMeter } from '../elements/svc-meter.js'
-import { percentWords, sizeWords, spanWords } from '../elements/words.js'
+import { addReading, elements as machineElements } from '../elements/machine/svc-machine.js'
+import { elements as historyElements } from '../elements/machine/svc-history.js'
+import { SvcMeter } from '../elements/machine/svc-meter.js'
+import { percentWords, spanWords } from '../elements/base/words.js'
+import { formatBytes } from '../shared/size.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
 const refreshMs = 5000
-/** A row comes each minute. */
+/** Interval of the history rows. */
 const historyMs = 60_000
 
-/** Health and resources in full, and the applications of PM2. */
+/** Health and resources in detail, and the applications of PM2. */
 export class SystemPage extends Page {
   static override sheet = css`
     svc-page-system {
@@ -88,17 +89,20 @@ export class SystemPage extends Page {
   protected override view(): Template {
     const health = this.#health.value
     const isWell = health !== undefined && checksOf(health).every(({ kind }) => kind !== 'bad')
-    const answer = health === undefined ? t('System') : isWell ? t('The server is well') : t('The server is not well')
+    const answer =
+      health === undefined ? t('System') : isWell ? t('The server is healthy') : t('The server is unhealthy')
     return html`
       <div class="page-head">
         <div>
           <h1>${answer}</h1>
-          ${health === undefined
-            ? null
-            : html`
+          ${
+            health === undefined
+              ? null
+              : html`
               <p class="muted">
-                ${t('svc {version}, for {time}', { version: health.version, time: spanWords(health.uptimeSec * 1000) })}
-              </p>`}
+                ${t('svc {version}, running for {time}', { version: health.version, time: spanWords(health.uptimeSec * 1000) })}
+              </p>`
+          }
         </div>
       </div>
       ${roomTabs('system', 'system')}
@@ -110,8 +114,12 @@ export class SystemPage extends Page {
       <section class="section">
         <h2>${t('Last ten minutes')}</h2>
         <div class="card">
-          ${loaded(this.#reading, 'the resources', () => html`
-            <svc-machine .readings="${[...this.context.readings]}"></svc-machine>`)}
+          ${loaded(
+            this.#reading,
+            'the resources',
+            () => html`
+            <svc-machine .readings="${[...this.context.readings]}"></svc-machine>`
+          )}
         </div>
       </section>
       <section class="section">
@@ -138,61 +146,74 @@ function checksOf({ db, kiteHome, disk, deploy }: HealthDetail): Check[] {
   const rate = deploy.successRate
   return [
     {
-      words: t('Database'), kind: db.ok ? 'good' : 'bad',
+      words: t('Database'),
+      kind: db.ok ? 'good' : 'bad',
       what: db.ok
-        ? db.latencyMs < 1 ? t('Answers within a millisecond') : t('Answers in {time}', { time: spanWords(db.latencyMs) })
-        : t('It is damaged, or cannot be written: changes are refused. Look at the output of svc, then at svc doctor.')
+        ? db.latencyMs < 1
+          ? t('Answers within a millisecond')
+          : t('Answers in {time}', { time: spanWords(db.latencyMs) })
+        : t(
+            'The database is damaged or not writable, so changes are refused. Check the output of svc, then run svc doctor.'
+          )
     },
     {
-      words: t('Data directory'), kind: kiteHome.writable ? 'good' : 'bad',
+      words: t('Data directory'),
+      kind: kiteHome.writable ? 'good' : 'bad',
       what: kiteHome.writable
         ? kiteHome.path
-        : t('{path} cannot be written: give the user that runs svc the right to.', { path: kiteHome.path })
+        : t('{path} is not writable. Give the user that runs svc write permission.', { path: kiteHome.path })
     },
     {
-      words: t('Temporary files'), kind: kiteHome.tmpWritable ? 'good' : 'bad',
-      what: kiteHome.tmpWritable ? t('Can be written') : t('Cannot be written: no archive can be taken.')
+      words: t('Temporary files'),
+      kind: kiteHome.tmpWritable ? 'good' : 'bad',
+      what: kiteHome.tmpWritable ? t('Writable') : t('Not writable: archives cannot be uploaded.')
     },
     {
-      words: t('Disk'), kind: diskKind,
-      what: used === null
-        ? t('This system does not tell.')
-        : diskKind === 'good'
-          ? t('{percent} used, {size} free', { percent: percentWords(used), size: sizeWords(disk.freeBytes ?? 0) })
-          : t('{percent} used, {size} free: clean up under Storage.', {
-            percent: percentWords(used), size: sizeWords(disk.freeBytes ?? 0)
-          })
+      words: t('Disk'),
+      kind: diskKind,
+      what:
+        used === null
+          ? t('Unknown on this system')
+          : diskKind === 'good'
+            ? t('{percent} used, {size} free', { percent: percentWords(used), size: formatBytes(disk.freeBytes ?? 0) })
+            : t('{percent} used, {size} free: clean up under Storage.', {
+                percent: percentWords(used),
+                size: formatBytes(disk.freeBytes ?? 0)
+              })
     },
     {
-      words: t('Last five deployments'), kind: rate !== null && rate < 50 ? 'warning' : 'good',
-      what: rate === null ? t('None has ended yet') : t('{percent} succeeded', { percent: percentWords(rate) })
+      words: t('Last five deployments'),
+      kind: rate !== null && rate < 50 ? 'warning' : 'good',
+      what: rate === null ? t('None has finished yet') : t('{percent} succeeded', { percent: percentWords(rate) })
     }
   ]
 }
 
 function checks(health: HealthDetail): Template {
-  const said = { good: t('well'), warning: t('to be watched'), bad: t('not well') }
+  const said = { good: t('OK'), warning: t('Warning'), bad: t('Error') }
   return html`
     <ul class="checks">
-      ${checksOf(health).map(({ words, kind, what }) => html`
+      ${checksOf(health).map(
+        ({ words, kind, what }) => html`
         <li class="${kind}">
           ${icon(kind === 'good' ? 'success' : 'warning')}
           <b>${words}<span class="unseen">: ${said[kind]}</span></b>
           <span class="what anywhere">${what}</span>
-        </li>`)}
+        </li>`
+      )}
     </ul>`
 }
 
 function day(history: MachineHistory): Template {
   if (history.items.length > 0) return html`<svc-history .history="${history}"></svc-history>`
-  return html`<div class="state"><p class="muted">${t('The first minute is not over yet.')}</p></div>`
+  return html`<div class="state"><p class="muted">${t('The first data appears after one minute.')}</p></div>`
 }
 
 function apps(list: Pm2App[] | null): Template {
   if (list === null) {
     return html`
       <div class="state">
-        <h2>${t('PM2 is not here')}</h2>
+        <h2>${t('PM2 is not installed')}</h2>
         <p class="muted">
           ${t('With PM2, projects show the state of their application, and “svc serve --pm2” keeps svc itself running. Install it for the user that runs svc:')}
         </p>
@@ -200,20 +221,22 @@ function apps(list: Pm2App[] | null): Template {
       </div>`
   }
   if (list.length === 0) {
-    return html`<div class="state"><p class="muted">${t('PM2 is here and runs nothing.')}</p></div>`
+    return html`<div class="state"><p class="muted">${t('PM2 is installed and runs no applications.')}</p></div>`
   }
   return html`
     <ul class="apps">
-      ${list.map(({ name, pmId, status }) => html`
+      ${list.map(
+        ({ name, pmId, status }) => html`
         <li>
           <span class="status ${status}">${icon(appPicture(status))}<span>${appWords(status)}</span></span>
           <span class="name cut" title="${name}">${name}</span>
           <span class="muted small number">${pmId}</span>
-        </li>`)}
+        </li>`
+      )}
     </ul>`
 }
 
-/** What PM2 calls the states of an application; others are shown as it says them. */
+/** Words for the states of PM2. Other states are shown unchanged. */
 const appStates: Readonly<Record<string, { words: string }>> = {
   online: { words: 'Online' },
   errored: { words: 'Errored' },
@@ -231,4 +254,5 @@ function appPicture(status: string): 'success' | 'failed' | 'idle' {
   return status === 'online' ? 'success' : status === 'errored' ? 'failed' : 'idle'
 }
 
+/** The elements of this page. */
 export const elements = { 'svc-page-system': SystemPage, 'svc-meter': SvcMeter, ...machineElements, ...historyElements }

@@ -4,30 +4,30 @@ import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { loaded } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcFind } from '../elements/svc-find.js'
-import { SvcTerminal } from '../elements/svc-terminal.js'
-import { SvcTerminalKeys } from '../elements/svc-terminal-keys.js'
-import { createTerminalSession } from '../elements/terminal-session.js'
-import type { TerminalSession } from '../elements/terminal-session.js'
-import { terminalPageSheet } from '../elements/terminal-styles.js'
-import { noteOf, noTerminal, stateWords } from '../elements/terminal-words.js'
+import { SvcFind } from '../elements/terminal/svc-find.js'
+import { SvcTerminal } from '../elements/terminal/svc-terminal.js'
+import { SvcTerminalKeys } from '../elements/terminal/svc-terminal-keys.js'
+import { createTerminalSession } from '../elements/terminal/terminal-session.js'
+import type { TerminalSession } from '../elements/terminal/terminal-session.js'
+import { terminalPageSheet } from '../elements/terminal/terminal-styles.js'
+import { noteOf, noTerminal, stateWords } from '../elements/terminal/terminal-words.js'
 import { createKeptTerminals } from '../state/kept-terminals.js'
 import type { KeptTerminal } from '../state/kept-terminals.js'
-import { SessionEvent } from '../state/session.js'
+import type { SessionEvent } from '../state/session.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 import type { PageContext } from './page.js'
 
-/** Sessions outlive the page: whoever looks something up elsewhere finds the shell as it was. */
+/** Sessions survive leaving the page: the user finds the shell unchanged. */
 const kept = new WeakMap<PageContext, Kept>()
 
 interface Kept {
   sessions: TerminalSession[]
   shown: string
   count: number
-  /** The shells of the page before this one, when it was loaded again, were taken over. */
+  /** Whether the shells from before a reload were resumed. */
   isResumed: boolean
-  /** The page that is shown, if it is. */
+  /** Called for the visible page. */
   onChange: () => void
 }
 
@@ -36,7 +36,7 @@ interface Ground {
   projects: Project[]
 }
 
-/** Shells on the server, each in a tab. Query `project`: the id of a project whose directory one begins in. */
+/** Shells on the server, one per tab. The query `project` opens one in the directory of that project. */
 export class TerminalPage extends Page {
   static override sheet = terminalPageSheet
 
@@ -57,7 +57,7 @@ export class TerminalPage extends Page {
     return found
   }
 
-  /** A page that is loaded again goes on with the shells of the one before. */
+  /** Resumes the shells from before a reload. */
   #resume(): void {
     const all = this.#kept
     if (all.isResumed) return
@@ -65,7 +65,7 @@ export class TerminalPage extends Page {
     const storage = createKeptTerminals({ base: document.baseURI, tab: sessionStorage })
     for (const resumed of storage.take()) this.#add(resumed.projectId, resumed)
     addEventListener('pagehide', () => storage.put(all.sessions.flatMap(session => session.kept() ?? [])))
-    // It was not left after all.
+    // The page was restored.
     addEventListener('pageshow', () => void storage.take())
   }
 
@@ -83,16 +83,20 @@ export class TerminalPage extends Page {
       if (availability.available) this.#arrive()
       return { availability, projects }
     })
-    this.addEventListener('terminalleave', () => this.querySelector<HTMLElement>('[role=tab][aria-selected=true]')?.focus(), {
-      signal: this.signal
-    })
+    this.addEventListener(
+      'terminalleave',
+      () => this.querySelector<HTMLElement>('[role=tab][aria-selected=true]')?.focus(),
+      {
+        signal: this.signal
+      }
+    )
   }
 
   protected override moved(): void {
     if (this.#ground.value?.availability.available === true) this.#arrive()
   }
 
-  /** Shows what the address asks for, which is a session that is there already, or a new one. */
+  /** Shows the session of the address, or opens a new one. */
   #arrive(): void {
     this.#resume()
     const projectId = this.place.query.get('project')
@@ -123,7 +127,7 @@ export class TerminalPage extends Page {
     this.#kept.shown = session.key
     session.hasRung = false
     this.update()
-    // Once it is on the page.
+    // After rendering.
     setTimeout(() => session.element.focus())
   }
 
@@ -139,9 +143,12 @@ export class TerminalPage extends Page {
 
   protected override view(): Template {
     const shown = this.#kept.sessions.find(session => session.key === this.#kept.shown)
-    this.entitle(shown === undefined ? t('Terminal') : `${this.#nameOf(shown)} · ${t('Terminal')}`, [{ words: t('Terminal') }])
+    this.entitle(shown === undefined ? t('Terminal') : `${this.#nameOf(shown)} · ${t('Terminal')}`, [
+      { words: t('Terminal') }
+    ])
     return html`${loaded(this.#ground, t('the terminal'), ground =>
-      ground.availability.available ? this.#page(ground) : noTerminal(ground.availability))}`
+      ground.availability.available ? this.#page(ground) : noTerminal(ground.availability)
+    )}`
   }
 
   #page({ projects }: Ground): Template {
@@ -151,9 +158,11 @@ export class TerminalPage extends Page {
       <div class="bar">
         <h1>${t('Terminal')}</h1>
         <div class="sessions" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
-          ${sessions.length === 0
-            ? null
-            : html`<div role="tablist" aria-label="${t('Sessions')}" aria-owns="${sessions.map(({ key }) => `${key}-tab`).join(' ')}"></div>`}
+          ${
+            sessions.length === 0
+              ? null
+              : html`<div role="tablist" aria-label="${t('Sessions')}" aria-owns="${sessions.map(({ key }) => `${key}-tab`).join(' ')}"></div>`
+          }
           ${sessions.map(session => keyed(session.key, this.#tab(session, session.key === shown)))}
         </div>
         <form class="tools" @submit="${(event: Event) => this.#submitted(event)}">
@@ -161,7 +170,7 @@ export class TerminalPage extends Page {
             <input type="checkbox" .checked="${this.#isSpoken}" @change="${() => this.#speak()}">
             <span>${t('Read output aloud')}</span>
           </label>
-          <select name="project" aria-label="${t('Where a new session starts')}">
+          <select name="project" aria-label="${t('Directory of a new session')}">
             <option value="">${t('Home directory')}</option>
             ${projects.map(({ id, name }) => keyed(id, html`<option value="${id}" selected="${id === wanted}">${name}</option>`))}
           </select>
@@ -211,7 +220,7 @@ export class TerminalPage extends Page {
     return html`
       <div class="card state">
         <h2>${t('No session is open')}</h2>
-        <p class="muted">${t('A session is a shell on the server. It goes on while you look at other pages, and ends with its tab.')}</p>
+        <p class="muted">${t('A session is a shell on the server. It keeps running while you view other pages, and ends when its tab is closed.')}</p>
         <button type="button" class="primary" @click="${() => this.#open(null)}">${t('New session')}</button>
       </div>`
   }
@@ -233,7 +242,7 @@ export class TerminalPage extends Page {
     for (const { element } of this.#kept.sessions) element.toggleAttribute('spoken', this.#isSpoken)
   }
 
-  /** The arrows go from tab to tab, as tabs do. */
+  /** Moves between tabs with the arrow keys. */
   #key(event: KeyboardEvent): void {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
     const { sessions, shown } = this.#kept
@@ -248,6 +257,7 @@ export class TerminalPage extends Page {
   }
 }
 
+/** The elements of this page. */
 export const elements = {
   'svc-page-terminal': TerminalPage,
   'svc-terminal': SvcTerminal,

@@ -9,36 +9,37 @@ import type { ListedSession } from '../../lib/model/session.js'
 import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
+/** A page of the audit log. */
 export interface AuditQuery {
   action?: string | undefined
   projectId?: string | undefined
   limit: number
-  /** The id of the last entry of the page before. */
+  /** Id of the last entry of the previous page. */
   before?: string | undefined
 }
 
-/** What is to be cleaned; `dryRun` only says what would go. */
+/** A request to remove files. `dryRun` only reports what would be removed. */
 export interface CleanRequest {
   dryRun: boolean
   projectId?: string
-  /** Files that no record names go, too. */
+  /** Also removes files of deployments without a record. */
   unrecorded?: boolean
   keep: number
 }
 
-/** What went, or would go (decisions §7). */
+/** The removed files, or those that would be removed. */
 export interface CleanResult {
   removed: {
     archives: Array<{ deployId: string; projectId: string; bytes: number }>
     temporaryFiles: Array<{ name: string; bytes: number }>
     unrecordedFiles: Array<{ name: string; bytes: number }>
   }
-  /** Files that no record names, and that stay. */
+  /** Remaining files of deployments without a record. */
   unrecordedLeft: Array<{ name: string; bytes: number }>
   freedBytes: number
 }
 
-/** How a test message fared. */
+/** The result of a test message. */
 export interface WebhookTest {
   success: boolean
   statusCode: number | null
@@ -47,29 +48,31 @@ export interface WebhookTest {
   error?: string
 }
 
+/** The settings and the tag of their state. */
 export interface SettingsState {
   values: Record<string, string>
   tag: string | null
 }
 
+/** The fields of a label. */
 export interface LabelFields {
   name?: string
   color?: LabelColor
   sortOrder?: number
 }
 
-/** The API of the rooms `system` and `settings`. Each rejects as Client.ask does. */
+/** The API of the pages for administrators. Each function rejects as `Client.ask` does. */
 export interface AdminCalls {
   healthDetail(signal?: AbortSignal): Promise<HealthDetail>
-  /** Null: there is no PM2 that answers. */
+  /** Returns the applications of PM2, or null if PM2 does not answer. */
   pm2Apps(signal?: AbortSignal): Promise<Pm2App[] | null>
   storage(signal?: AbortSignal): Promise<StorageUsage>
   clean(request: CleanRequest): Promise<CleanResult>
   audit(query: AuditQuery, signal?: AbortSignal): Promise<AuditEntry[]>
-  /** The values, and the tag of their state. */
+  /** Returns the settings and the tag of their state. */
   settings(signal?: AbortSignal): Promise<SettingsState>
   settingsSchema(signal?: AbortSignal): Promise<SettingDescription[]>
-  /** Of another state than `tag` names, a change is refused with `changed_since`. */
+  /** Saves settings. The server refuses with `changed_since` if the state has another tag. */
   saveSettings(patch: Record<string, string>, tag: string | null): Promise<void>
   testWebhook(signal?: AbortSignal): Promise<WebhookTest>
   changeToken(tokens: { oldToken: string; newToken: string }): Promise<void>
@@ -77,19 +80,19 @@ export interface AdminCalls {
   endSession(id: string): Promise<void>
   labels(kind: LabelKind, signal?: AbortSignal): Promise<Label[]>
   createLabel(kind: LabelKind, fields: LabelFields & { name: string }): Promise<Label>
-  /** `tag`: the `updatedAt` of the state that is changed; null: any. */
-  updateLabel(kind: LabelKind, id: string, fields: LabelFields, tag: string | null): Promise<Label>
+  /** Updates a label. `tag` is the `updatedAt` of the state to change; null accepts any state. */
+  updateLabel(kind: LabelKind, id: string, change: { fields: LabelFields; tag: string | null }): Promise<Label>
   deleteLabel(kind: LabelKind, id: string): Promise<void>
   verify(signal?: AbortSignal): Promise<Finding[]>
 }
 
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
-/** The paths of these rooms in one place. */
+/** Creates the calls. */
 export function createAdminCalls({ ask, send }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {
-    // 503 is the answer of an unhealthy server, in the same shape (§4.8).
+    // An unhealthy server answers 503 in the same shape (§4.8).
     healthDetail: signal => ask('GET', 'api/health/detail', { alsoGood: 503, signal }),
     async pm2Apps(signal) {
       const { available } = await ask<{ available: boolean }>('GET', 'api/pm2/available', { signal })
@@ -128,8 +131,10 @@ export function createAdminCalls({ ask, send }: Client): AdminCalls {
     async createLabel(kind, body) {
       return (await ask<Record<LabelKind, Label>>('POST', paths[kind], { body }))[kind]
     },
-    async updateLabel(kind, id, body, tag) {
-      return (await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body, headers: ifMatch(tag) }))[kind]
+    async updateLabel(kind, id, { fields: body, tag }) {
+      return (
+        await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body, headers: ifMatch(tag) })
+      )[kind]
     },
     async deleteLabel(kind, id) {
       await ask('DELETE', `${paths[kind]}/${segment(id)}`)

@@ -1,4 +1,10 @@
-import type { Deployment, ListedDeployment, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
+import type {
+  Deployment,
+  ListedDeployment,
+  DeploymentStatus,
+  FinalStatus,
+  OutputLine
+} from '../../lib/model/deployment.js'
 import type { ChangeVersions } from '../../lib/model/changes.js'
 import type { HealthReport } from '../../lib/model/health.js'
 import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
@@ -8,69 +14,79 @@ import type { Project } from '../../lib/model/project.js'
 import type { BegunSession } from '../state/session.js'
 import type { Client } from './client.js'
 
-/** The header in which a streaming answer names the deployment it tells of, before its first line. */
+/** The header that contains the deployment's id in a streaming answer, before its first line. */
 export const deployIdHeader = 'x-svc-deploy-id'
 
-/** What one search found of one kind (decisions §10). */
+/** The results of a search of one type. */
 export interface FoundGroup {
   type: string
   total: number
   items: ReadonlyArray<{ id: string; title: string; subtitle: string; href: string }>
 }
 
+/** A page of deployments. */
 export interface DeploymentQuery {
   projectId?: string | undefined
   status?: DeploymentStatus | undefined
   branch?: string | undefined
-  /** The first digits of a commit, at least four. */
+  /** First digits of a commit, at least four. */
   commit?: string | undefined
   limit: number
-  /** The id of the last deployment of the page before. */
+  /** Id of the last deployment of the previous page. */
   before?: string | undefined
 }
 
+/** One page of deployments. */
 export interface DeploymentPage {
   items: ListedDeployment[]
-  /** Of the query, over all pages. */
+  /** Number of matching deployments on all pages. */
   total: number
 }
 
-/** What a project may be created with. */
+/** The fields of a new project. */
 export type NewProject = Pick<Project, 'name' | 'deployPath'> & Partial<Pick<Project, 'description' | 'env'>>
+/** The fields of a project to change. */
 export type ProjectPatch = Partial<
   Pick<
     Project,
-    | 'name' | 'description' | 'env' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync'
-    | 'allowClientScripts' | 'allowedEnv'
+    | 'name'
+    | 'description'
+    | 'env'
+    | 'deployPath'
+    | 'preDeployScript'
+    | 'postDeployScript'
+    | 'postDeployAsync'
+    | 'allowClientScripts'
+    | 'allowedEnv'
   >
 >
 
-/** The API as functions. Each rejects as Client.ask does. */
-/** Bytes of what is stored: from one on, before one, or the end. */
+/** A range of the stored output: from an offset on, before an offset, or the end. */
 export interface OutputWindowQuery {
   from?: number
   before?: number
   bytes: number
 }
 
-/** Whole lines, and the bytes in which they stand. */
+/** Whole lines and their byte range. */
 export interface OutputWindow {
   lines: OutputLine[]
   from: number
   to: number
 }
 
+/** The API as functions. Each function rejects as `Client.ask` does. */
 export interface Calls {
-  /** Signs in. Refused: the token is wrong, or too many were. */
+  /** Signs in. Rejects with Refused if the token is wrong or there were too many attempts. */
   login(token: string, remember: boolean): Promise<BegunSession>
-  /** Signs this browser out, all its tabs. */
+  /** Signs out all tabs of this browser. */
   signOut(): Promise<void>
-  /** What may have changed since the last answer. */
+  /** Returns the versions of all topics. */
   changeVersions(): Promise<ChangeVersions>
-  /** `days`: also how the deployments of so many days ended. */
+  /** Returns the overview, with the results of the deployments of the last `days` days. */
   overview(days: number | null, signal?: AbortSignal): Promise<Overview>
   resources(signal?: AbortSignal): Promise<ResourceSnapshot>
-  /** A day of it, a row for each five minutes. */
+  /** Returns the history of a day, one row for each five minutes. */
   history(signal?: AbortSignal): Promise<MachineHistory>
   health(signal?: AbortSignal): Promise<HealthReport>
   search(text: string, signal?: AbortSignal): Promise<readonly FoundGroup[]>
@@ -80,40 +96,42 @@ export interface Calls {
   createProject(project: NewProject): Promise<Project>
   updateProject(id: string, patch: ProjectPatch): Promise<Project>
   deleteProject(id: string): Promise<void>
-  /** The new deploy token; the old one is void. */
+  /** Returns a new deploy token. The old one becomes invalid. */
   regenerateToken(id: string): Promise<string>
   deployments(query: DeploymentQuery, signal?: AbortSignal): Promise<DeploymentPage>
   deployment(id: string, signal?: AbortSignal): Promise<Deployment>
-  /** The record with the end of its output only, as in a list. */
+  /** Returns the record with only the end of its output, as in a list. */
   deploymentRecord(id: string, signal?: AbortSignal): Promise<Deployment>
-  /** A part of the output: lines with their times. */
+  /** Returns a part of the output with the times of its lines. */
   outputWindow(id: string, query: OutputWindowQuery, signal?: AbortSignal): Promise<OutputWindow>
-  /** The event stream of the output, behind an offset (§6.1). */
+  /** Returns the event stream of the output after an offset (§6.1). */
   outputStream(id: string, lastEventId: string, signal: AbortSignal): Promise<Response>
-  /** The whole output as text. */
+  /** Returns the whole output as text. */
   output(id: string): Promise<Blob>
-  /** What a deployment put in place that another had otherwise. */
+  /** Returns the files that differ between a deployment and another one. */
   changes(id: string, against: string, signal?: AbortSignal): Promise<Changes>
-  /** Starts a roll-back (decisions §4) for a reason, which may be empty, and gives its id once it is recorded. */
+  /** Starts a rollback with a reason, which may be empty. Returns its id when it is recorded. */
   rollback(id: string, reason: string): Promise<string>
   cancel(id: string): Promise<void>
   mark(id: string, status: FinalStatus): Promise<Deployment>
 }
 
-/** As `timestamps` writes them: 24 characters of time, a blank, the text. */
+/** Reads lines with timestamps: 24 characters of time, a space, the text. */
 function linesOf(output: string): OutputLine[] {
   const lines = output.split('\n')
   if (lines.at(-1) === '') lines.pop()
   return lines.map(line => ({ at: line.slice(0, 24), text: line.slice(25) }))
 }
 
-/** The paths of the API in one place. */
+/** Creates the calls. */
 export function createCalls(client: Client): Calls {
   const { ask, send } = client
   const segment = encodeURIComponent
   return {
     async login(token, remember) {
-      return (await ask<{ session: BegunSession }>('POST', 'api/auth/login', { body: { token, session: true, remember } })).session
+      return (
+        await ask<{ session: BegunSession }>('POST', 'api/auth/login', { body: { token, session: true, remember } })
+      ).session
     },
     async signOut() {
       await ask('DELETE', 'api/auth/session')
@@ -122,10 +140,12 @@ export function createCalls(client: Client): Calls {
     overview: (days, signal) => ask('GET', days === null ? 'api/overview' : `api/overview?days=${days}`, { signal }),
     resources: signal => ask('GET', 'api/system/resources', { signal }),
     history: signal => ask('GET', 'api/system/history?step=5', { signal }),
-    // 503 is the answer of an unhealthy server, in the same shape (§4.8).
+    // An unhealthy server answers 503 in the same shape (§4.8).
     health: signal => ask('GET', 'api/health', { alsoGood: 503, signal }),
     async search(text, signal) {
-      const { groups } = await ask<{ groups: FoundGroup[] }>('GET', `api/search?${new URLSearchParams({ q: text })}`, { signal })
+      const { groups } = await ask<{ groups: FoundGroup[] }>('GET', `api/search?${new URLSearchParams({ q: text })}`, {
+        signal
+      })
       return groups.filter(({ items }) => items.length > 0)
     },
     projects: signal => ask('GET', 'api/projects', { signal }),
@@ -171,8 +191,11 @@ export function createCalls(client: Client): Calls {
       ask('GET', `api/deployments/${segment(id)}/changes?against=${segment(against)}`, { signal }),
     async rollback(id, reason) {
       const headers = { accept: 'application/x-ndjson' }
-      const response = await send('POST', `api/deployments/${segment(id)}/rollback`, { headers, body: { message: reason || null } })
-      // The stream is let go: who shows the deployment follows it by its id. It goes on without a listener.
+      const response = await send('POST', `api/deployments/${segment(id)}/rollback`, {
+        headers,
+        body: { message: reason || null }
+      })
+      // The stream is cancelled: the page of the deployment follows it by its id. The rollback continues.
       await response.body?.cancel()
       return response.headers.get(deployIdHeader) ?? ''
     },

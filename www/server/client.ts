@@ -1,12 +1,12 @@
 import type { Session } from '../state/session.js'
 
-/** An answer of the server that says no: the sentence is for the reader, the code for programs (decisions §1). */
+/** A refusal of the server. The message is for the user, the code for programs. */
 export class Refused extends Error {
   readonly status: number
   readonly code: string
-  /** The input at fault, where there is one. */
+  /** The wrong input, if there is one. */
   readonly field: string | undefined
-  /** Seconds after which trying again may help. */
+  /** Seconds after which a retry may succeed. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(status: number, body: { error?: unknown; code?: unknown; field?: unknown }, retryAfter: string | null) {
@@ -19,12 +19,12 @@ export class Refused extends Error {
   }
 }
 
-/** The header of a change that is made for one state of a record, by its tag; null: for any. */
+/** Returns the header that limits a change to one state of a record. Null sets no limit. */
 export function ifMatch(tag: string | null): Record<string, string> {
   return tag === null ? {} : { 'if-match': `"${tag}"` }
 }
 
-/** The request did not reach the server, or its answer was cut. */
+/** A request that did not reach the server, or whose answer was cut. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {
     super('The server cannot be reached: check that it runs, and the network between.', { cause })
@@ -32,38 +32,46 @@ export class Unreachable extends Error {
   }
 }
 
+/** The HTTP methods of the API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
+/** Options of a request. */
 export interface SendOptions {
   body?: unknown
   headers?: Record<string, string>
-  /** Beside 2xx: an answer and no refusal. */
+  /** A status besides 2xx that is not a refusal. */
   alsoGood?: number
   signal?: AbortSignal | undefined
 }
 
+/** Sends requests to the server. */
 export interface Client {
-  /** The address of a path below the base: `api/projects`. */
+  /** Returns the address of a path below the base, for example `api/projects`. */
   address(path: string): string
-  /** The answer's JSON. Throws Refused, Unreachable, or the signal's reason. */
+  /** Returns the JSON of the answer. Throws Refused, Unreachable, or the reason of the signal. */
   ask<T>(method: Method, path: string, options?: SendOptions): Promise<T>
-  /** The answer itself, once its status is known to be good. */
+  /** Returns the answer after its status was checked. */
   send(method: Method, path: string, options?: SendOptions): Promise<Response>
-  /** The headers that a change needs, for what fetch cannot do. */
+  /** Returns the headers that a change needs, for requests without fetch. */
   changeHeaders(): Promise<Record<string, string>>
 }
 
-/** On every request: a page of another origin could not send it (lib/http/fetch-site.ts). */
+/** A header of every request. Pages of other origins cannot send it (lib/http/core/fetch-site.ts). */
 const panelHeader = 'x-svc-panel'
 const csrfHeader = 'x-svc-csrf'
 
-/** Requests relative to the base with the session's cookie, which the browser adds. A 401 ends the session. */
-export function createClient(needs: { base: string; session: Session; connection: Connection; fetch?: typeof globalThis.fetch }): Client {
+/** Creates the client. The browser adds the session's cookie to each request. A 401 ends the session. */
+export function createClient(needs: {
+  base: string
+  session: Session
+  connection: Connection
+  fetch?: typeof globalThis.fetch
+}): Client {
   const { base, session, connection, fetch = globalThis.fetch.bind(globalThis) } = needs
   const answers = createAnswers()
   const address = (path: string): string => new URL(path, base).href
 
-  /** Asked for with the first change of a page; `begin` of the session has it. */
+  /** Returns the token against cross-site requests: from the sign-in, or requested before the first change. */
   async function csrf(): Promise<string> {
     if (session.csrf !== null) return session.csrf
     const { csrf } = await ask<{ csrf: string | null }>('GET', 'api/auth/session')
@@ -78,7 +86,7 @@ export function createClient(needs: { base: string; session: Session; connection
     try {
       return await sendOnce(method, path, options)
     } catch (error) {
-      // Another tab has signed in again: its session is this one's, too.
+      // Another tab has signed in again, so this tab has the new session too.
       if (!(error instanceof Refused) || error.code !== 'wrong_csrf') throw error
       session.csrf = null
       return await sendOnce(method, path, options)
@@ -119,7 +127,7 @@ export function createClient(needs: { base: string; session: Session; connection
     }
     if (response.ok || response.status === alsoGood) return response
     const refused = await refusedBy(response)
-    // `wrong_token` is said of another token, which a form has sent.
+    // `wrong_token` refers to a token that a form has sent.
     const isOurs = refused.status === 401 && refused.code !== 'wrong_token'
     if (isOurs && id !== null && session.id === id) session.end('expired')
     throw refused
@@ -138,7 +146,7 @@ export function createClient(needs: { base: string; session: Session; connection
   return { address, send, ask, changeHeaders }
 }
 
-/** Lists that are asked for again and again; the oldest goes. */
+/** Number of cached answers. The oldest one is removed. */
 const keptAnswers = 10
 
 interface Answer {
@@ -147,7 +155,7 @@ interface Answer {
   answer: Response
 }
 
-/** The last answers of JSON with an ETag, in memory only: a browser may not keep them on its disk (`no-store`). */
+/** Caches the last JSON answers with an ETag in memory. Browsers may not store them on disk (`no-store`). */
 function createAnswers() {
   const kept = new Map<string, Answer>()
   return {
@@ -168,7 +176,7 @@ function createAnswers() {
   }
 }
 
-/** Whether a proxy answered in place of the server, which it did not reach: the server's own answers are JSON. */
+/** Whether a proxy answered because it did not reach the server. Answers of the server are JSON. */
 function isFromGateway({ status, headers }: Response): boolean {
   const isJson = headers.get('content-type')?.startsWith('application/json') ?? false
   return (status === 502 || status === 503 || status === 504) && !isJson
@@ -179,18 +187,18 @@ async function refusedBy(response: Response): Promise<Refused> {
   return new Refused(response.status, { ...(body as object | null) }, response.headers.get('retry-after'))
 }
 
-/** Whether the last word from the server is an answer or silence. */
+/** State of the connection: the last request was answered or not. */
 export type ConnectionState = 'open' | 'lost'
 
-/** Dispatches `change` when the state does. */
+/** The connection to the server. Dispatches `change` when its state changes. */
 export interface Connection extends EventTarget {
   readonly state: ConnectionState
-  /** When the server answered last, in milliseconds since the epoch; null: it has not answered yet. */
+  /** Time of the last answer in milliseconds since the epoch; null before the first. */
   readonly answeredAtMs: number | null
   set(state: ConnectionState): void
 }
 
-/** The panel's one view of the connection; requests and streams report to it, the frame shows it. */
+/** Creates the state of the connection. Requests and streams report to it, and the frame shows it. */
 export function createConnection(clock: () => number = Date.now): Connection {
   class Observed extends EventTarget implements Connection {
     #state: ConnectionState = 'open'
@@ -214,7 +222,10 @@ export function createConnection(clock: () => number = Date.now): Connection {
   return new Observed()
 }
 
-/** Pause before the n-th attempt: doubling from the first to the longest, no two panels in step. */
+/**
+ * Returns the pause before the n-th attempt. It doubles up to a maximum and is randomized, so panels do not retry in
+ * step.
+ */
 export function pauseMs(attempt: number, random: () => number): number {
   const firstMs = 500
   const longestMs = 15_000

@@ -1,64 +1,67 @@
 import type { LogKind, LogSource, LogSourceMeta, LogWindow } from '../../lib/model/log-source.js'
-import type { LogLevel } from '../../lib/model/log-level.js'
+import type { LogLevel } from '../../lib/shared/log-level.js'
 import type { Client } from './client.js'
 
-/** What a source may be added with. */
+/** The fields of a new log source. */
 export interface NewLogSource {
   filePath: string
   label?: string
   kind?: LogKind
 }
 
+/** A window of a log file. */
 export interface RangeQuery {
   direction: 'forward' | 'backward' | 'tail'
   offset?: number
-  /** Begins with the first line at or after it; lines without a zone are taken for the reader's. */
+  /** The window begins with the first line at or after this time. Times without a zone are in the user's zone. */
   atMs?: number
-  /** Bytes, at most 1 MiB. */
+  /** Size in bytes, at most 1 MiB. */
   size: number
 }
 
+/** A search in a log file. */
 export interface LogSearchQuery {
   q: string
   isRegex: boolean
   ignoresCase: boolean
   maxHits: number
-  /** Lines before and after each hit. */
+  /** Number of context lines before and after each hit. */
   context: number
-  /** Only lines of this level, or worse; null: all. */
+  /** Finds lines of this level or a worse one; null finds all. */
   level?: LogLevel | null
-  /** Only lines at or after it, and before `untilMs`. */
+  /** Finds lines at or after this time and before `untilMs`. */
   sinceMs?: number | null
   untilMs?: number | null
-  /** Only lines that begin before this byte. */
+  /** Finds lines that begin before this byte. */
   toOffset?: number | null
 }
 
-/** How many of several were done, and what stood in the way of the others. */
+/** The result of a bulk operation: the number of successes, and the errors of the others. */
 export interface BulkOutcome {
   done: number
   failed: ReadonlyArray<{ id: string; error: string }>
 }
 
-/** The API of log sources as functions (§4.9, §6.3, §6.4). Each rejects as Client.ask does. */
+/** The API of log sources (§4.9, §6.3, §6.4). Each function rejects as `Client.ask` does. */
 export interface LogCalls {
   sources(projectId: string, signal?: AbortSignal): Promise<LogSource[]>
-  /** Of all projects. */
+  /** Returns the sources of all projects. */
   allSources(signal?: AbortSignal): Promise<LogSource[]>
   add(projectId: string, items: readonly NewLogSource[]): Promise<LogSource[]>
   change(id: string, patch: Partial<Pick<LogSource, 'label' | 'kind' | 'sortOrder'>>): Promise<LogSource>
-  /** At most 200. The files stay. */
+  /** Removes at most 200 sources. Their files stay. */
   remove(ids: readonly string[]): Promise<BulkOutcome>
   meta(id: string, signal?: AbortSignal): Promise<LogSourceMeta>
   range(id: string, query: RangeQuery, signal?: AbortSignal): Promise<LogWindow>
-  /** The event stream of what is written from now on. */
+  /** Returns the event stream of new lines. */
   stream(id: string, signal: AbortSignal): Promise<Response>
-  /** The newest hits first. */
+  /** Searches a file, newest hits first. */
   search(id: string, query: LogSearchQuery, signal: AbortSignal): Promise<Response>
-  /** An address that downloads the whole file once, soon. */
+  /** Returns an address that downloads the file once within a short time. */
   downloadAddress(id: string): string
 }
 
+/** Creates the calls. */
 export function createLogCalls(client: Client): LogCalls {
   const { ask, send } = client
   const at = (id: string): string => `api/log-sources/${encodeURIComponent(id)}`
@@ -101,7 +104,7 @@ export function createLogCalls(client: Client): LogCalls {
   }
 }
 
-/** The times of lines that have no zone are read as the reader of the page reads them. */
+/** Adds a time and the user's zone, in which times without a zone are read. */
 function putTime(query: URLSearchParams, name: string, atMs: number | null | undefined): void {
   if (typeof atMs !== 'number') return
   const at = new Date(atMs)

@@ -1,7 +1,7 @@
-import { createLineReader } from './lines.js'
-import type { LineReader } from './lines.js'
+import { createLineReader } from '../shared/lines.js'
+import type { LineReader } from '../shared/lines.js'
 
-/** Text in, cut anywhere; one value out for each line of JSON. Empty lines are skipped, a broken one throws. */
+/** Creates a reader that passes the value of each JSON line to `onValue`. Skips empty lines. Throws a SyntaxError. */
 export function createNdjsonReader(onValue: (value: unknown) => void): LineReader {
   return createLineReader(line => {
     if (line.trim() !== '') onValue(JSON.parse(line))

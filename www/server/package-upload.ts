@@ -1,26 +1,27 @@
 import type { ImportResult, Strategy } from '../../lib/model/transfer.js'
 import { Refused, Unreachable } from './client.js'
 
+/** What `uploadPackage` needs. */
 export interface PackageUpload {
-  /** Of `api/migration/import`. */
+  /** Address of `api/migration/import`. */
   address: string
-  /** As `Client.changeHeaders` gives them. */
+  /** The headers of `Client.changeHeaders`. */
   headers: Record<string, string>
   file: File
   strategy: Strategy
   restoreArtifacts: boolean
-  /** Settings that decide who has access are taken, too. */
+  /** Whether to import settings that control access. */
   accessSettings: boolean
-  /** Finds out, and changes nothing. */
+  /** Reports what would be imported and changes nothing. */
   dryRun: boolean
   onProgress: (sentBytes: number, totalBytes: number) => void
   signal: AbortSignal
 }
 
 /**
- * Sends a package, and resolves with what was done with it. XMLHttpRequest, because fetch does not tell how much has
- * been sent. Overwriting is confirmed to the server (decisions §7): who calls has asked. Rejects: Refused, Unreachable,
- * the signal's reason.
+ * Sends a package and returns the result of the import. Uses XMLHttpRequest, because fetch does not report upload
+ * progress. Confirms overwriting: the caller has asked the user. Rejects with Refused, Unreachable, or the reason of
+ * the signal.
  */
 export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
   const { file, strategy, signal } = options
@@ -39,8 +40,15 @@ export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
     request.onloadend = () => signal.removeEventListener('abort', abort)
     signal.addEventListener('abort', abort)
 
-    const switches = { restoreArtifacts: options.restoreArtifacts, accessSettings: options.accessSettings, dryRun: options.dryRun }
-    const query = new URLSearchParams({ strategy, ...Object.fromEntries(Object.entries(switches).map(([key, on]) => [key, String(on)])) })
+    const switches = {
+      restoreArtifacts: options.restoreArtifacts,
+      accessSettings: options.accessSettings,
+      dryRun: options.dryRun
+    }
+    const query = new URLSearchParams({
+      strategy,
+      ...Object.fromEntries(Object.entries(switches).map(([key, on]) => [key, String(on)]))
+    })
     request.open('POST', `${options.address}?${query}`)
     for (const [name, value] of Object.entries(options.headers)) request.setRequestHeader(name, value)
     if (strategy === 'overwrite') request.setRequestHeader('x-confirm-overwrite', 'yes')
@@ -50,7 +58,7 @@ export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
   })
 }
 
-/** Empty where it is not the service's own answer, but a proxy's page. */
+/** Returns the body of an answer, or an empty object for the page of a proxy. */
 function bodyOf(request: XMLHttpRequest): object {
   try {
     return JSON.parse(request.responseText) as object

@@ -7,63 +7,81 @@ import type { GivenVariable, Variable } from '../../lib/model/variable.js'
 import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
-/** Categories and tags, as a project's labels. */
+/** All categories and tags. */
 export interface Labels {
   categories: readonly Label[]
   tags: readonly Label[]
 }
 
-/** What may be given of a project, when it is created and later. */
+/** The fields of a project that can be set. */
 export type ProjectFields = Partial<
   Pick<
     Project,
-    | 'name' | 'description' | 'env' | 'deployPath' | 'categoryId' | 'tagIds' | 'pm2AppName' | 'preDeployScript'
-    | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' | 'runAs' | 'umask' | 'maxDiskMb'
-    | 'scriptTimeoutSeconds' | 'scriptShell' | 'scriptDirectory'
+    | 'name'
+    | 'description'
+    | 'env'
+    | 'deployPath'
+    | 'categoryId'
+    | 'tagIds'
+    | 'pm2AppName'
+    | 'preDeployScript'
+    | 'postDeployScript'
+    | 'postDeployAsync'
+    | 'allowClientScripts'
+    | 'allowedEnv'
+    | 'runAs'
+    | 'umask'
+    | 'maxDiskMb'
+    | 'scriptTimeoutSeconds'
+    | 'scriptShell'
+    | 'scriptDirectory'
   >
 >
 
-/** A change of some variables of a project; the others stay. */
+/** A change of some variables of a project. The others stay. */
 export interface VariablesChange {
   variables?: readonly GivenVariable[]
   unset?: readonly string[]
   /** The text of a .env file. */
   dotenv?: string
-  /** Whether all that `dotenv` sets is secret. */
+  /** Whether all variables of `dotenv` are secret. */
   secret?: boolean
 }
 
-/** The API of the projects' screens. Each rejects as Client.ask does. */
+/** The API of the project pages. Each function rejects as `Client.ask` does. */
 export interface ProjectCalls {
   labels(signal?: AbortSignal): Promise<Labels>
-  /** What a new project's directory may be proposed below; empty: nothing is set. */
+  /** Returns the default directory of new projects; empty if it is not set. */
   defaultPath(signal?: AbortSignal): Promise<string>
   create(fields: ProjectFields): Promise<Project>
   get(id: string): Promise<Project>
-  /** `tag`: the `updatedAt` of the state that is changed; another state is refused with `changed_since`. */
+  /**
+   * Updates a project. The server refuses with `changed_since` if `tag` is not the `updatedAt` of the current state.
+   */
   update(id: string, fields: ProjectFields, tag: string | null): Promise<Project>
   pin(id: string, pinned: boolean): Promise<Project>
-  /** Any number of projects. */
+  /** Applies an action to any number of projects. */
   bulk(ids: readonly string[], action: BulkAction): Promise<BulkOutcome>
   recentScripts(id: string): Promise<RecentScripts>
-  /** Of its scripts, by name. */
+  /** Returns the variables of its scripts, by name. */
   variables(id: string, signal?: AbortSignal): Promise<Variable[]>
-  /** Resolves with all of them as they are now. */
+  /** Changes variables and returns all of them. */
   changeVariables(id: string, change: VariablesChange): Promise<Variable[]>
   pm2(id: string, signal?: AbortSignal): Promise<Pm2Binding>
   pm2Apps(signal?: AbortSignal): Promise<readonly Pm2App[]>
-  /** `path` is relative to the target; empty: the target itself. */
+  /** Lists a directory. `path` is relative to the target; empty means the target itself. */
   files(id: string, path: string, signal?: AbortSignal): Promise<FileEntry[]>
   file(id: string, path: string, signal?: AbortSignal): Promise<FileContent>
-  /** The file's bytes. */
+  /** Returns the contents of a file. */
   bytes(id: string, path: string, signal?: AbortSignal): Promise<Blob>
-  /** An address that gives the file once, within half a minute. */
+  /** Returns an address that downloads the file once within 30 seconds. */
   downloadAddress(id: string, path: string): string
 }
 
-/** The server takes no more at once (decisions §10). */
+/** Maximum number of projects per request. */
 const maxBulk = 200
 
+/** Creates the calls. */
 export function createProjectCalls({ ask, send, address }: Client): ProjectCalls {
   const of = (id: string): string => `api/projects/${encodeURIComponent(id)}`
   const at = (path: string): string => `?${new URLSearchParams({ path })}`

@@ -1,74 +1,29 @@
 import { pauseMs } from './client.js'
-import { createLineReader } from './lines.js'
+import { createEventReader } from '../shared/event-stream.js'
+import type { ServerEvent } from '../shared/event-stream.js'
 
 /*
- * Server-sent events (WHATWG HTML §9.2) over fetch, because EventSource cannot send the bearer as a header.
- *
- * Differences: an event without data is dropped like there; `retry` is ignored, the pauses are our own; a stream that
- * stays silent for longer than the server's keep-alives allow is taken for dead and opened again.
+ * Event streams over fetch, because EventSource cannot send headers. A stream that is silent for longer than the
+ * keep-alives of the server allow is considered dead and is opened again.
  */
 
-export interface ServerEvent {
-  /** `message` where the stream names none. */
-  event: string
-  data: string
-  /** The last id seen, kept from event to event. */
-  id: string
-}
-
-export interface EventReader {
-  push(text: string): void
-}
-
-/**
- * The parser of §9.2.6: text in, cut anywhere; whole events out, and comments to those who ask. What is not ended by an
- * empty line is dropped.
- */
-export function createEventReader(
-  onEvent: (event: ServerEvent) => void, onComment?: (text: string) => void
-): EventReader {
-  let event = ''
-  let data: string[] = []
-  let id = ''
-
-  const dispatch = (): void => {
-    if (data.length > 0) onEvent({ event: event === '' ? 'message' : event, data: data.join('\n'), id })
-    event = ''
-    data = []
-  }
-  const lines = createLineReader(
-    line => {
-      if (line === '') return dispatch()
-      const colon = line.indexOf(':')
-      if (colon === 0) return onComment?.(line.slice(1))
-      const field = colon === -1 ? line : line.slice(0, colon)
-      const rest = colon === -1 ? '' : line.slice(colon + 1)
-      const value = rest.startsWith(' ') ? rest.slice(1) : rest
-      if (field === 'event') event = value
-      else if (field === 'data') data.push(value)
-      else if (field === 'id' && !value.includes('\u0000')) id = value
-    },
-    { eventStream: true }
-  )
-  return { push: lines.push }
-}
-
-/** The server sends a comment every 15 s (§6.3); three missed ones mean that nobody is there any more. */
+/** The server sends a comment every 15 s (§6.3). After three missed ones the connection is considered lost. */
 const silenceMs = 45_000
 
+/** What `followEvents` needs. */
 export interface FollowOptions {
-  /** Opens the stream behind the id; rejects with a final error (refused) or a passing one (network). */
+  /** Opens the stream after an event id. Rejects with a final error (refused) or a temporary one (network). */
   open: (lastEventId: string, signal: AbortSignal) => Promise<Response>
-  /** `last` from the handler ends it all. */
+  /** Handles an event. Returning `last` ends the stream. */
   onEvent: (event: ServerEvent) => 'more' | 'last'
-  /** Whether the connection stands, each time that changes. */
+  /** Called when the connection is opened or lost. */
   onConnection?: (state: 'open' | 'lost') => void
-  /** Whether an error of `open` is an answer rather than a lost connection. */
+  /** Whether an error of `open` is final. */
   isFinal: (error: unknown) => boolean
   signal: AbortSignal
 }
 
-/** Follows a stream until its last event, over as many connections as it takes: nothing lost, nothing twice. */
+/** Follows a stream over several connections until its last event. No event is lost or repeated. */
 export async function followEvents({ open, onEvent, onConnection, isFinal, signal }: FollowOptions): Promise<void> {
   let lastId = ''
   let attempt = 0
@@ -81,10 +36,12 @@ export async function followEvents({ open, onEvent, onConnection, isFinal, signa
       const response = await open(lastId, connection.signal)
       onConnection?.('open')
       let isOver = false
-      const reader = createEventReader(event => {
-        lastId = event.id
-        attempt = 0
-        if (!isOver) isOver = onEvent(event) === 'last'
+      const reader = createEventReader({
+        onEvent(event) {
+          lastId = event.id
+          attempt = 0
+          if (!isOver) isOver = onEvent(event) === 'last'
+        }
       })
       await eachText(response, text => {
         clearTimeout(timer)
@@ -106,21 +63,23 @@ export async function followEvents({ open, onEvent, onConnection, isFinal, signa
   }
 }
 
-/** Reads one stream to its end, whatever becomes of it. */
+/** Reads one stream to its end. */
 export async function readEvents(
-  response: Response, onEvent: (event: ServerEvent) => void, onComment?: (text: string) => void
+  response: Response,
+  onEvent: (event: ServerEvent) => void,
+  onComment?: (text: string) => void
 ): Promise<void> {
-  const reader = createEventReader(onEvent, onComment)
+  const reader = createEventReader({ onEvent, onComment })
   await eachText(response, text => {
     reader.push(text)
     return 'more'
   })
 }
 
-/** Of a burst that is there already, so much at a time; then the page may draw. */
+/** Maximum time for handling available events before the page can draw. */
 const burstMs = 12
 
-/** The body's text as it comes, decoded as UTF-8 over the cuts. */
+/** Passes the text of the body on as it arrives, decoded as UTF-8. */
 async function eachText(response: Response, onText: (text: string) => 'more' | 'last'): Promise<void> {
   const reader = response.body?.getReader()
   if (reader === undefined) return
@@ -135,7 +94,7 @@ async function eachText(response: Response, onText: (text: string) => 'more' | '
   }
 }
 
-/** What has been read resolves at once, before the page can draw; a message is a task of its own. */
+/** Waits for a new task, so that the page can draw. A resolved promise would continue before that. */
 function nextTask(): Promise<void> {
   return new Promise(resolve => {
     const { port1, port2 } = new MessageChannel()

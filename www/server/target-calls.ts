@@ -4,7 +4,7 @@ import type { WebhookTest } from './admin-calls.js'
 import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
-/** What is written of a target; what is left out stays as it is. */
+/** The fields of a target to write. Missing fields keep their value. */
 export interface TargetFields {
   name?: string
   kind?: NotificationKind
@@ -15,24 +15,26 @@ export interface TargetFields {
   enabled?: boolean
 }
 
+/** All targets, and what the form for a new one needs. */
 export interface TargetList {
   items: NotificationTargetView[]
-  /** Which kind an address suggests. */
+  /** The kinds that domains suggest. */
   domains: Array<{ domain: string; kind: NotificationKind }>
 }
 
-/** Notification targets. Each rejects as Client.ask does. */
+/** The API of notification targets. Each function rejects as `Client.ask` does. */
 export interface TargetCalls {
   list(signal?: AbortSignal): Promise<TargetList>
   create(fields: TargetFields): Promise<void>
-  /** `tag`: the `updatedAt` of the state that is changed; another state is refused with `changed_since`. */
+  /** Updates a target. The server refuses with `changed_since` if `tag` is not the `updatedAt` of the current state. */
   update(id: string, fields: TargetFields, tag: string | null): Promise<void>
   remove(id: string): Promise<void>
   test(id: string, signal?: AbortSignal): Promise<WebhookTest>
-  /** All projects, to choose from. */
+  /** Returns all projects. */
   projects(signal?: AbortSignal): Promise<Array<{ id: string; name: string }>>
 }
 
+/** Creates the calls. */
 export function createTargetCalls({ ask }: Pick<Client, 'ask'>): TargetCalls {
   const path = (id: string): string => `api/notification-targets/${encodeURIComponent(id)}`
   return {

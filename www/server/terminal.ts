@@ -1,201 +1,274 @@
-import type { TerminalAvailability, TerminalErrorReason, TerminalInput, TerminalMessage } from '../../lib/model/terminal.js'
+import type {
+  TerminalAvailability,
+  TerminalErrorReason,
+  TerminalInput,
+  TerminalMessage
+} from '../../lib/model/terminal.js'
 import { pauseMs, Refused } from './client.js'
 import type { Client } from './client.js'
 
 /*
- * One session of the terminal over as many sockets as it takes (decisions §6): what has come is counted in bytes, so that
- * each further socket goes on exactly there.
+ * One session of the terminal over several sockets. The received output is counted in bytes, so each further socket
+ * continues exactly there.
  */
 
+/** The first message of a socket. */
 export type TerminalReady = Extract<TerminalMessage, { type: 'ready' }>
 
-/** Why a session is over. */
+/** The reason for the end of a session. */
 export type TerminalEnd =
   | { kind: 'exited'; exitCode: number | null; signal: string | null }
-  /** `refused`: it never began. */
+  /** `refused` means that it never began. */
   | { kind: 'closed'; reason: TerminalErrorReason | 'refused'; message: string }
 
+/** State of a session. */
 export type TerminalState = 'connecting' | 'open' | 'lost' | 'ended'
 
-/** The part of a WebSocket that is needed. */
+/** The used part of a WebSocket. */
 export type TerminalSocket = Pick<WebSocket, 'send' | 'close' | 'onmessage' | 'onclose' | 'onopen' | 'readyState'>
 
+/** What `openTerminal` needs. */
 export interface TerminalLinkNeeds {
   client: Pick<Client, 'address' | 'ask'>
-  /** The directory it starts in is that project's; null: the server's user's own. */
+  /** Project in whose directory the shell starts. Null starts it in the home directory of the server's user. */
   projectId: string | null
   size: { columns: number; rows: number }
-  /** The session of an earlier page that is continued: its output comes again, as far as it is kept. */
+  /** A session of an earlier page to continue. The server sends its stored output again. */
   resumed?: { sessionId: string; receivedBytes: number } | undefined
-  /** What the program wrote; `drawn` is called when the reader can see it, and lets the server send more. */
+  /** Takes output of the program. Calling `drawn` when it is visible lets the server send more. */
   onData: (text: string, drawn: () => void) => void
-  /** Output was lost while the connection was: what is shown is no longer what the program knows. */
+  /** Called if output was lost with the connection, so that the screen differs from what the program expects. */
   onGap: () => void
-  /** The state has changed, or what is known of it. */
+  /** Called when the state changes. */
   onState: () => void
   openSocket?: (address: string) => TerminalSocket
   timing?: Partial<TerminalTiming>
 }
 
+/** Times of the connection check. */
 export interface TerminalTiming {
-  /** How often the connection is looked at. */
+  /** Interval of the check. */
   checkMs: number
-  /** After so much silence the server is asked whether it is there, */
+  /** Silence after which a ping is sent. */
   silenceMs: number
-  /** and after so much more it is not. */
+  /** Time for the answer to the ping. */
   answerMs: number
 }
 
+/** A running session. */
 export interface TerminalLink {
   readonly state: TerminalState
-  /** Once the state is `ended`. */
+  /** Reason for the end, if the state is `ended`. */
   readonly end: TerminalEnd | null
   readonly ready: TerminalReady | null
-  /** How much has come: the place in the session's output. */
+  /** Number of received bytes of the session's output. */
   readonly receivedBytes: number
-  /** The server answers, but not one of several sockets has reached it. */
+  /** Whether the server answers requests but no socket has reached it. */
   readonly isBlocked: boolean
-  /** Keys and the like. What comes before the shell is there waits for it; while the connection is lost it is dropped. */
+  /** Sends input. Input before the start of the shell waits; input while the connection is lost is dropped. */
   send(bytes: string): void
   resize(columns: number, rows: number): void
   /** Ends the session and its shell. */
   close(): void
 }
 
-/** Below the server's limit for a message, whatever the escapes of JSON make of it. */
+/** Maximum length of an input message. Escaped as JSON it stays below the limit of the server. */
 const maxInputLength = 64 * 1024
-/** Typed before there is a shell. */
+/** Maximum length of input before the start of the shell. */
 const maxEarlyLength = 1024
-/** The server pauses the shell at 1 MiB. */
+/** Bytes between two acknowledgements. The server pauses the shell at 1 MiB without one. */
 const ackBytes = 64 * 1024
 const ackPauseMs = 100
 const defaultTiming: TerminalTiming = { checkMs: 5_000, silenceMs: 20_000, answerMs: 10_000 }
 const blockedAttempts = 2
 const opened = 1
 
-/** Begins a session. */
+/** Starts or continues a session. */
 export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
-  const { client, projectId, resumed, onData, onGap, onState, openSocket = address => new WebSocket(address) } = needs
-  const { checkMs, silenceMs, answerMs } = { ...defaultTiming, ...needs.timing }
-  const life = new AbortController()
-  const encoder = new TextEncoder()
-  let size = needs.size
-  let state: TerminalState = 'connecting'
-  let end: TerminalEnd | null = null
-  let ready: TerminalReady | null = null
-  let failures = 0
-  let early = ''
-  let socket: TerminalSocket | null = null
-  let receivedBytes = 0
-  let drawnBytes = 0
-  let ackedBytes = 0
-  let ackTimer: ReturnType<typeof setTimeout> | undefined
+  const session = new Session(needs)
+  void session.run()
+  return session
+}
 
-  const setState = (now: TerminalState): void => {
-    if (now === state || state === 'ended') return
-    state = now
-    onState()
-  }
-  const finish = (why: TerminalEnd): void => {
-    end ??= why
-    setState('ended')
-    life.abort()
-  }
-  const say = (message: TerminalInput): void => {
-    if (socket?.readyState === opened && state === 'open') socket.send(JSON.stringify(message))
-  }
-  const acknowledge = (): void => {
-    clearTimeout(ackTimer)
-    ackTimer = undefined
-    if (drawnBytes === ackedBytes) return
-    ackedBytes = drawnBytes
-    say({ type: 'ack', bytes: drawnBytes })
+class Session implements TerminalLink {
+  state: TerminalState = 'connecting'
+  end: TerminalEnd | null = null
+  ready: TerminalReady | null = null
+  receivedBytes = 0
+  readonly #needs: TerminalLinkNeeds
+  readonly #timing: TerminalTiming
+  readonly #life = new AbortController()
+  readonly #encoder = new TextEncoder()
+  #size: TerminalLinkNeeds['size']
+  #failures = 0
+  #early = ''
+  #socket: TerminalSocket | null = null
+  #drawnBytes = 0
+  #ackedBytes = 0
+  #ackTimer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(needs: TerminalLinkNeeds) {
+    this.#needs = needs
+    this.#timing = { ...defaultTiming, ...needs.timing }
+    this.#size = needs.size
   }
 
-  const send = (bytes: string): void => {
-    // What the program asked of the screen then was answered then.
-    if (resumed !== undefined && drawnBytes < resumed.receivedBytes) return
-    if (ready === null && early.length < maxEarlyLength) early += bytes
+  get isBlocked(): boolean {
+    return this.ready === null && this.#failures >= blockedAttempts
+  }
+
+  send(bytes: string): void {
+    const { resumed } = this.#needs
+    // Queries in repeated output were answered before.
+    if (resumed !== undefined && this.#drawnBytes < resumed.receivedBytes) return
+    if (this.ready === null && this.#early.length < maxEarlyLength) this.#early += bytes
     for (let at = 0; at < bytes.length; at += maxInputLength) {
-      say({ type: 'input', data: bytes.slice(at, at + maxInputLength) })
+      this.#say({ type: 'input', data: bytes.slice(at, at + maxInputLength) })
     }
   }
 
-  const takeData = (data: string): void => {
-    const bytes = encoder.encode(data).length
-    receivedBytes += bytes
-    onData(data, () => {
-      drawnBytes += bytes
-      if (drawnBytes - ackedBytes >= ackBytes) acknowledge()
-      else ackTimer ??= setTimeout(acknowledge, ackPauseMs)
+  resize(columns: number, rows: number): void {
+    if (columns === this.#size.columns && rows === this.#size.rows) return
+    this.#size = { columns, rows }
+    this.#say({ type: 'resize', cols: columns, rows })
+  }
+
+  close(): void {
+    clearTimeout(this.#ackTimer)
+    this.#life.abort()
+  }
+
+  /** Opens one socket after another until the session has ended. */
+  async run(): Promise<void> {
+    const { signal } = this.#life
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      try {
+        await this.#converse(this.#address())
+        if (this.state === 'open') attempt = 0
+        else await this.#askWhy()
+      } catch (error) {
+        if (signal.aborted) return
+        if (error instanceof Refused) {
+          return this.#finish({ kind: 'closed', reason: 'refused', message: error.message })
+        }
+      }
+      if (signal.aborted) return
+      this.#setState('lost')
+      await wait(pauseMs(attempt, Math.random), signal)
+    }
+  }
+
+  #setState(now: TerminalState): void {
+    if (now === this.state || this.state === 'ended') return
+    this.state = now
+    this.#needs.onState()
+  }
+
+  #finish(why: TerminalEnd): void {
+    this.end ??= why
+    this.#setState('ended')
+    this.#life.abort()
+  }
+
+  #say(message: TerminalInput): void {
+    if (this.#socket?.readyState === opened && this.state === 'open') this.#socket.send(JSON.stringify(message))
+  }
+
+  #acknowledge(): void {
+    clearTimeout(this.#ackTimer)
+    this.#ackTimer = undefined
+    if (this.#drawnBytes === this.#ackedBytes) return
+    this.#ackedBytes = this.#drawnBytes
+    this.#say({ type: 'ack', bytes: this.#drawnBytes })
+  }
+
+  #take(message: TerminalMessage): void {
+    if (message.type === 'ready') this.#takeReady(message)
+    else if (message.type === 'data') this.#takeData(message.data)
+    else if (message.type === 'exit') {
+      this.#finish({ kind: 'exited', exitCode: message.exitCode, signal: message.signal })
+    } else if (
+      message.type === 'error' &&
+      message.reason !== 'invalid_message' &&
+      message.reason !== 'input_overflow'
+    ) {
+      this.#finish({ kind: 'closed', reason: message.reason, message: message.message })
+    }
+  }
+
+  #takeData(data: string): void {
+    const bytes = this.#encoder.encode(data).length
+    this.receivedBytes += bytes
+    this.#needs.onData(data, () => {
+      this.#drawnBytes += bytes
+      if (this.#drawnBytes - this.#ackedBytes >= ackBytes) this.#acknowledge()
+      else this.#ackTimer ??= setTimeout(() => this.#acknowledge(), ackPauseMs)
     })
   }
-  const takeReady = (message: TerminalReady): void => {
-    const isGap = message.offset > receivedBytes
-    ready = message
+
+  #takeReady(message: TerminalReady): void {
+    const isGap = message.offset > this.receivedBytes
+    this.ready = message
     if (isGap) {
-      receivedBytes = drawnBytes = message.offset
-      onGap()
+      this.receivedBytes = this.#drawnBytes = message.offset
+      this.#needs.onGap()
     }
-    ackedBytes = 0
-    setState('open')
-    acknowledge()
-    send(early)
-    early = ''
-    if (message.cols !== size.columns || message.rows !== size.rows) {
-      say({ type: 'resize', cols: size.columns, rows: size.rows })
-    }
-  }
-  const take = (message: TerminalMessage): void => {
-    if (message.type === 'ready') takeReady(message)
-    else if (message.type === 'data') takeData(message.data)
-    else if (message.type === 'exit') finish({ kind: 'exited', exitCode: message.exitCode, signal: message.signal })
-    else if (message.type === 'error' && message.reason !== 'invalid_message' && message.reason !== 'input_overflow') {
-      finish({ kind: 'closed', reason: message.reason, message: message.message })
-    }
+    this.#ackedBytes = 0
+    this.#setState('open')
+    this.#acknowledge()
+    this.send(this.#early)
+    this.#early = ''
+    const { columns, rows } = this.#size
+    if (message.cols !== columns || message.rows !== rows) this.#say({ type: 'resize', cols: columns, rows })
   }
 
-  /** One socket, until it is closed or given up. */
-  const converse = (address: string): Promise<void> => new Promise(resolve => {
-    const mine = openSocket(address)
-    socket = mine
-    let heardAtMs = Date.now()
-    let askedAtMs = 0
-    const leave = (): void => {
-      clearInterval(timer)
-      mine.onopen = mine.onmessage = mine.onclose = null
-      if (socket === mine) socket = null
-      life.signal.removeEventListener('abort', stop)
-      resolve()
-    }
-    const stop = (): void => {
-      // A close frame ends the shell, which is what is wanted here, and nowhere else.
-      mine.close()
-      leave()
-    }
-    // A socket that is taken for dead is left as it is: a close frame that got through after all would end the shell.
-    const check = (): void => {
-      const nowMs = Date.now()
-      if (askedAtMs > heardAtMs && nowMs - askedAtMs > answerMs) return leave()
-      if (askedAtMs > heardAtMs || nowMs - heardAtMs < silenceMs) return
-      askedAtMs = nowMs
-      say({ type: 'ping' })
-    }
-    const timer = setInterval(check, checkMs)
-    mine.onmessage = event => {
-      heardAtMs = Date.now()
-      take(JSON.parse(String(event.data)) as TerminalMessage)
-    }
-    mine.onclose = leave
-    if (life.signal.aborted) stop()
-    else life.signal.addEventListener('abort', stop)
-  })
+  /** Uses one socket until it is closed or abandoned. */
+  #converse(address: string): Promise<void> {
+    const { openSocket = address => new WebSocket(address) } = this.#needs
+    const { checkMs, silenceMs, answerMs } = this.#timing
+    const { signal } = this.#life
+    return new Promise(resolve => {
+      const mine = openSocket(address)
+      this.#socket = mine
+      let heardAtMs = Date.now()
+      let askedAtMs = 0
+      const leave = (): void => {
+        clearInterval(timer)
+        mine.onopen = mine.onmessage = mine.onclose = null
+        if (this.#socket === mine) this.#socket = null
+        signal.removeEventListener('abort', stop)
+        resolve()
+      }
+      const stop = (): void => {
+        // A close frame ends the shell, which is intended only here.
+        mine.close()
+        leave()
+      }
+      // A dead socket is abandoned: a close frame that arrives late would end the shell.
+      const check = (): void => {
+        const nowMs = Date.now()
+        if (askedAtMs > heardAtMs && nowMs - askedAtMs > answerMs) return leave()
+        if (askedAtMs > heardAtMs || nowMs - heardAtMs < silenceMs) return
+        askedAtMs = nowMs
+        this.#say({ type: 'ping' })
+      }
+      const timer = setInterval(check, checkMs)
+      mine.onmessage = event => {
+        heardAtMs = Date.now()
+        this.#take(JSON.parse(String(event.data)) as TerminalMessage)
+      }
+      mine.onclose = leave
+      if (signal.aborted) stop()
+      else signal.addEventListener('abort', stop)
+    })
+  }
 
-  const address = (): string => {
-    const query = new URLSearchParams({ cols: String(size.columns), rows: String(size.rows) })
-    if (ready !== null) {
-      query.set('sessionId', ready.sessionId)
-      query.set('from', String(receivedBytes))
+  #address(): string {
+    const { client, projectId, resumed } = this.#needs
+    const query = new URLSearchParams({ cols: String(this.#size.columns), rows: String(this.#size.rows) })
+    if (this.ready !== null) {
+      query.set('sessionId', this.ready.sessionId)
+      query.set('from', String(this.receivedBytes))
     } else if (resumed !== undefined) {
       query.set('sessionId', resumed.sessionId)
       query.set('from', '0')
@@ -203,60 +276,18 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     return client.address(`api/terminal/ws?${query}`).replace(/^http/, 'ws')
   }
 
-  /** A browser does not tell why a socket was refused; the server does, when it is asked. */
-  const askWhy = async (): Promise<void> => {
-    const { available, reason } = await client.ask<TerminalAvailability>('GET', 'api/terminal/available', { signal: life.signal })
-    if (!available) return finish({ kind: 'closed', reason: 'refused', message: reason ?? '' })
-    if (++failures === blockedAttempts) onState()
-  }
-
-  const run = async (): Promise<void> => {
-    for (let attempt = 0; !life.signal.aborted; attempt++) {
-      try {
-        await converse(address())
-        if (state === 'open') attempt = 0
-        else await askWhy()
-      } catch (error) {
-        if (life.signal.aborted) return
-        if (error instanceof Refused) return finish({ kind: 'closed', reason: 'refused', message: error.message })
-      }
-      if (life.signal.aborted) return
-      setState('lost')
-      await wait(pauseMs(attempt, Math.random), life.signal)
-    }
-  }
-  void run()
-
-  return {
-    get state() {
-      return state
-    },
-    get end() {
-      return end
-    },
-    get ready() {
-      return ready
-    },
-    get receivedBytes() {
-      return receivedBytes
-    },
-    get isBlocked() {
-      return ready === null && failures >= blockedAttempts
-    },
-    send,
-    resize(columns, rows) {
-      if (columns === size.columns && rows === size.rows) return
-      size = { columns, rows }
-      say({ type: 'resize', cols: columns, rows })
-    },
-    close() {
-      clearTimeout(ackTimer)
-      life.abort()
-    }
+  /** Asks the server why it refused a socket. Browsers do not report the reason. */
+  async #askWhy(): Promise<void> {
+    const { client, onState } = this.#needs
+    const { available, reason } = await client.ask<TerminalAvailability>('GET', 'api/terminal/available', {
+      signal: this.#life.signal
+    })
+    if (!available) return this.#finish({ kind: 'closed', reason: 'refused', message: reason ?? '' })
+    if (++this.#failures === blockedAttempts) onState()
   }
 }
 
-/** Waits, or until the network is back, or nobody waits any more. */
+/** Waits until the time has passed, the network is back, or the signal is aborted. */
 function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const life = new AbortController()

@@ -4,30 +4,32 @@ import { deployIdHeader } from './calls.js'
 import { Refused, Unreachable } from './client.js'
 import { createNdjsonReader } from './ndjson.js'
 
-/** One value of the upload's answer (§6.2). */
+/** One event of the answer to an upload (§6.2). */
 export type UploadEvent =
   | { event: 'log'; data: string }
   | { event: 'status'; status: FinalStatus; duration: string; deployId: string }
 
+/** What `upload` needs. */
 export interface UploadOptions {
   address: string
-  /** As `Client.changeHeaders` gives them: the session may upload without the project's token. */
+  /** The headers of `Client.changeHeaders`. With them the session may upload without the project's token. */
   headers: Record<string, string>
   projectId: string
   file: File
   message: string
-  /** Where it comes from, as the panel claims. */
+  /** The origin of the archive. */
   provenance: Provenance
   onProgress: (sentBytes: number, totalBytes: number) => void
-  /** The archive is there, the deployment has begun, or waits its turn. */
+  /** Called when the archive was received and the deployment is queued or running. */
   onStart: (deployId: string) => void
   onLine: (line: string) => void
   signal: AbortSignal
 }
 
 /**
- * Sends an archive and follows its deployment. XMLHttpRequest, because fetch does not tell how much has been sent.
- * Resolves with the last event. Rejects: Refused, Unreachable (also when the answer ends without a status), the reason.
+ * Sends an archive and follows its deployment. Uses XMLHttpRequest, because fetch does not report upload progress.
+ * Returns the last event. Rejects with Refused, with Unreachable (also if the answer ends without a status), or with
+ * the reason of the signal.
  */
 export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { event: 'status' }>> {
   const { signal } = options
@@ -79,7 +81,7 @@ function formOf({ projectId, message, provenance, file }: UploadOptions): FormDa
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
   form.set('provenance', JSON.stringify(provenance))
-  // The file last: the server knows where it goes before its bytes arrive.
+  // The file is last, so the server knows its project before its bytes arrive.
   form.set('file', file)
   return form
 }
@@ -89,7 +91,7 @@ function refusedBy(request: XMLHttpRequest): Refused {
   try {
     body = JSON.parse(request.responseText) as object
   } catch {
-    // Not the service's own answer, but a proxy's page: the status has to do.
+    // This is the page of a proxy: only its status is useful.
   }
   return new Refused(request.status, body, request.getResponseHeader('retry-after'))
 }

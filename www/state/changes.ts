@@ -1,28 +1,29 @@
 import type { ChangeVersions, ChangeTopic } from '../../lib/model/changes.js'
 
-/** Lists that load again only when the server says that something in them may have changed. */
+/** Reloads lists only when the server reports that something in them may have changed. */
 export interface ChangeWatch {
   /**
-   * Calls `work` when one of the topics has changed, until the signal is aborted. If `work` returns false (it is busy), it is
-   * called again by the next look.
+   * Calls `work` when one of the topics has changed, until the signal is aborted. If `work` returns false (it is busy),
+   * the next poll calls it again.
    */
   follow(topics: readonly ChangeTopic[], work: () => void | boolean, signal: AbortSignal): void
 }
 
+/** What `createChanges` needs. */
 export interface ChangeNeeds {
-  /** One request for all that is followed. */
+  /** Requests the versions of all topics. */
   ask: () => Promise<ChangeVersions>
-  /** Whether somebody looks at the page and the server can be reached. */
+  /** Whether the page is visible and the server can be reached. */
   isActive: () => boolean
   intervalMs: number
-  /** Calls back after a while; returns how to prevent it. */
+  /** Calls `work` after `ms` milliseconds. Returns a function that cancels the call. */
   later: (work: () => void, ms: number) => () => void
 }
 
 interface Follower {
   topics: readonly ChangeTopic[]
   work: () => void | boolean
-  /** What the topics were when `work` was called last; null: not known, so the next look calls it. */
+  /** Versions of the topics at the last call of `work`. Null means unknown: the next poll calls it. */
   known: string | null
 }
 
@@ -32,19 +33,23 @@ const realLater: ChangeNeeds['later'] = (work, ms) => {
 }
 
 /**
- * One poll for all lists of a page. `look` asks at once: for a tab that is seen again. A list that begins to be followed is
- * loaded once more by the first look, because it may have changed before.
+ * Creates one poll for all lists of a page. `look` polls at once, for a tab that becomes visible again. The first poll
+ * reloads a list that is followed newly, because it may have changed before.
  */
-export function createChanges(
-  { ask, isActive, intervalMs, later }: Omit<ChangeNeeds, 'later'> & Partial<Pick<ChangeNeeds, 'later'>>
-): ChangeWatch & { look(): void } {
+export function createChanges({
+  ask,
+  isActive,
+  intervalMs,
+  later
+}: Omit<ChangeNeeds, 'later'> & Partial<Pick<ChangeNeeds, 'later'>>): ChangeWatch & { look(): void } {
   const wait = later ?? realLater
   const followers = new Set<Follower>()
   let last: ChangeVersions | null = null
   let stop: (() => void) | null = null
   let isAsking = false
 
-  const textOf = (changes: ChangeVersions, topics: readonly ChangeTopic[]): string => topics.map(topic => changes[topic]).join(' ')
+  const textOf = (changes: ChangeVersions, topics: readonly ChangeTopic[]): string =>
+    topics.map(topic => changes[topic]).join(' ')
 
   function tell(changes: ChangeVersions): void {
     last = changes
@@ -64,7 +69,7 @@ export function createChanges(
     if (isAsking) return
     if (followers.size > 0 && isActive()) {
       isAsking = true
-      // The frame says that the server is away.
+      // The frame shows that the server cannot be reached.
       await ask().then(tell, () => {})
       isAsking = false
     }

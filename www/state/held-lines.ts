@@ -1,43 +1,46 @@
 import type { LogLine } from './log-text.js'
 
 /*
- * The lines of a file that are held, with the bytes that they stand in. Lines come and go at both ends in parts, since
- * only of a part's two ends the bytes are known exactly: line ends and broken characters are gone from the text. Pure.
+ * The loaded lines of a file with their byte range. Lines are added and removed in parts at both ends, because exact
+ * offsets are known only at the two ends of a part: the text has lost line ends and invalid characters. Pure.
  */
 
-/** Lines that came together. */
+/** Lines that were loaded together. */
 export interface LinePart {
   lines: readonly LogLine[]
-  /** Bytes of the file; null: they are not of the file that has the name now. */
+  /** Byte range in the file. Null means that the lines are not of the current file. */
   bytes: { start: number; end: number } | null
 }
 
+/** The loaded lines of a file. */
 export interface HeldLines {
   readonly lines: readonly LogLine[]
-  /** The number of the first one. */
+  /** Number of the first line. */
   readonly firstNumber: number
-  /** Bytes of the first and behind the last part of the file that has the name now; null: there is none. */
+  /** Start and end offset of the loaded lines in the current file; null without such lines. */
   readonly start: number | null
   readonly end: number | null
   append(part: LinePart): void
   prepend(part: LinePart): void
-  /** Takes the last line away again, which begins at this byte: it was not finished. */
+  /** Removes the last line, which begins at byte `start` and was incomplete. */
   dropLast(start: number): void
-  /** Where there are more than the limits allow, parts go at one end, and some more, so that this is seldom. */
+  /** Removes parts at one end if the limits are exceeded, and a few more, so that this happens rarely. */
   trim(end: 'head' | 'tail'): void
-  /** From now on the bytes that are known mean another file. */
+  /** Forgets all offsets, because the name now belongs to another file. */
   forgetBytes(): void
   clear(): void
-  /** About where a line stands; null: in no file that is there. */
+  /** Returns the approximate offset of a line, or null if it is not in the current file. */
   offsetOf(number: number): number | null
 }
 
+/** Limits of the loaded lines. */
 export interface HeldLimits {
   maxLines?: number
-  /** Of UTF-16, as JavaScript has it: half of the bytes. */
+  /** Maximum number of UTF-16 code units (two bytes each). */
   maxCharacters?: number
 }
 
+/** Creates an empty set of lines. */
 export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 * 1024 }: HeldLimits = {}): HeldLines {
   let lines: LogLine[] = []
   let parts: Array<{ count: number; characters: number; bytes: LinePart['bytes'] }> = []
@@ -57,7 +60,7 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
       return firstNumber
     },
     get start() {
-      // A note before the first line is of no file, and holds nothing back.
+      // A note before the first line belongs to no file.
       return parts.find(({ bytes, characters }) => bytes !== null || characters > 0)?.bytes?.start ?? null
     },
     get end() {
@@ -93,7 +96,7 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
         characters -= part.characters
         gone += part.count
       }
-      // At once: lines that came one by one are as many parts.
+      // One splice for all: lines that arrived one by one are many parts.
       if (end === 'head') {
         lines.splice(0, gone)
         firstNumber += gone

@@ -1,22 +1,23 @@
 import type { TokenStorage } from './session.js'
 
-/** A session whose shell goes on while its page is loaded again. */
+/** A session whose shell continues while its page is reloaded. */
 export interface KeptTerminal {
   sessionId: string
   projectId: string | null
-  /** What of its output was shown: the next page shows it again, without answering it again. */
+  /** Bytes of its output that were shown. The next page shows them again without answering queries in them again. */
   receivedBytes: number
   columns: number
   rows: number
 }
 
+/** The sessions that survive a reload of the page. */
 export interface KeptTerminals {
   put(sessions: readonly KeptTerminal[]): void
-  /** Those that were put, once: two pages cannot have the same session. */
+  /** Returns the stored sessions and removes them, because two pages cannot share a session. */
   take(): KeptTerminal[]
 }
 
-/** In the tab's storage, from one page's end to the next one's beginning. */
+/** Creates the store, in the storage of the tab. */
 export function createKeptTerminals({ base, tab }: { base: string; tab: TokenStorage }): KeptTerminals {
   const key = `svc.terminals ${base}`
   return {

@@ -2,48 +2,49 @@ import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls, LogSearchQuery } from '../server/log-calls.js'
 import { Refused } from '../server/client.js'
 import { readEvents } from '../server/sse.js'
-import type { ServerEvent } from '../server/sse.js'
+import type { ServerEvent } from '../shared/event-stream.js'
 import { Announcer } from './log-text.js'
 import { errorWords, streamWords } from '../words/errors.js'
 
-/** `cut`: there are older hits than those that were asked for. */
+/** State of a search. `cut` means that there are older hits than those that were requested. */
 export type SearchState = 'running' | 'done' | 'cut' | 'cancelled' | 'failed'
 
-/** What is searched for. An empty text: any line of the level and the time. */
+/** What is searched. An empty text matches every line of the level and the time. */
 export type Sought = Pick<LogSearchQuery, 'q' | 'isRegex' | 'ignoresCase' | 'level' | 'sinceMs' | 'untilMs'>
 
+/** An empty search. */
 export const noSought: Sought = { q: '', isRegex: false, ignoresCase: true }
 
-/** Nothing is searched for. */
+/** Whether a search is empty. */
 export const isNothing = ({ q, level, sinceMs, untilMs }: Sought): boolean =>
   q === '' && (level ?? null) === null && (sinceMs ?? null) === null && (untilMs ?? null) === null
 
-/** Asked for at once, and each time that older ones are wanted. */
+/** Number of hits per request. */
 export const maxHits = 200
 const contextLines = 2
 
-/** A search as it is shown. */
+/** A search as the panel shows it. */
 export interface LogSearching extends EventTarget {
   readonly sought: Sought
-  /** `source`: in which of several files. */
+  /** The hits. `source` is the index of the file if there are several. */
   readonly hits: ReadonlyArray<LogHit & { source?: number }>
   readonly state: SearchState
   readonly problem: string | null
   readonly progress: { done: number; all: number } | null
   cancel(): void
-  /** There are older hits, or there may be: the connection broke. */
+  /** Whether there are, or may be after a broken connection, older hits. */
   readonly hasOlder: boolean
-  /** Searches on from the oldest hit. */
+  /** Continues the search from the oldest hit. */
   older(): void
 }
 
-/** A search of a whole file on the server, the newest hits first; they come as they are found. Dispatches `change`. */
+/** A search of a whole file on the server, newest hits first. Dispatches `change` when hits arrive. */
 export class LogSearch extends Announcer implements LogSearching {
   readonly sought: Sought
   readonly hits: LogHit[] = []
   state: SearchState = 'running'
   problem: string | null = null
-  /** Bytes that were looked at, and all there are; null: not told yet. */
+  /** Searched bytes and the total; null if unknown. */
   progress: { done: number; all: number } | null = null
   readonly #stop = new AbortController()
   #goOn = (): void => {}
@@ -57,13 +58,17 @@ export class LogSearch extends Announcer implements LogSearching {
   async run(calls: Pick<LogCalls, 'search'>, sourceId: string): Promise<void> {
     this.#goOn = () => void this.run(calls, sourceId)
     try {
-      // Any line, where only a level or a time is asked for.
+      // Every line matches if only a level or a time is given.
       const any = this.sought.q === '' ? { q: '^', isRegex: true } : {}
       const toOffset = this.hits.at(-1)?.offset ?? null
       const query = { ...this.sought, ...any, maxHits, context: contextLines, toOffset }
       const response = await calls.search(sourceId, query, this.#stop.signal)
-      await readEvents(response, event => this.#event(event), text => this.#comment(text))
-      // A stream that just ends was broken on its way.
+      await readEvents(
+        response,
+        event => this.#event(event),
+        text => this.#comment(text)
+      )
+      // A stream without a final event was cut.
       if (this.state === 'running') {
         this.state = 'cancelled'
         this.#isBroken = true
@@ -71,7 +76,7 @@ export class LogSearch extends Announcer implements LogSearching {
     } catch (error) {
       if (this.state !== 'running') return
       this.state = this.#stop.signal.aborted ? 'cancelled' : 'failed'
-      // What the server refuses it refuses again.
+      // A refusal would be repeated.
       this.#isBroken = this.state === 'failed' && !(error instanceof Refused)
       this.problem = this.state === 'failed' ? errorWords(error) : null
     }
@@ -118,7 +123,7 @@ export class LogSearch extends Announcer implements LogSearching {
   }
 }
 
-/** What marks the sought in lines that are shown; null: nothing to mark, or nothing that this browser can look for. */
+/** Returns the expression that marks hits in shown lines, or null if there is none or the browser cannot compile it. */
 export function patternOf({ q, isRegex, ignoresCase }: Sought): RegExp | null {
   if (q === '') return null
   const source = isRegex ? q : q.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')

@@ -1,41 +1,41 @@
 /** One line of a log, as a view shows it. */
 export interface LogLine {
-  /** When it was written, where the server knows; else empty. ISO text. */
+  /** Time of the line as ISO text, if the server knows it, else empty. */
   readonly at: string
   readonly text: string
-  /** No line of the log, but a word about it: that it was rotated, that something is missing here. */
+  /** Whether this is a note about the log, for example that it was rotated, and not one of its lines. */
   readonly isNote?: boolean
-  /** Which of several logs it is from. */
+  /** Index of the log if there are several. */
   readonly source?: number
 }
 
 /**
- * A log as far as it is held. Lines have numbers that stay theirs: those put before the first have lower ones, those
- * given up leave the others as they are. Dispatches `change` at most once a microtask.
+ * The loaded part of a log. The numbers of lines never change: lines before the first get lower numbers, and removing
+ * lines does not affect others. Dispatches `change` at most once per microtask.
  */
 export interface LogText extends EventTarget {
   readonly lines: readonly LogLine[]
-  /** The number of the first line held. */
+  /** Number of the first loaded line. */
   readonly firstNumber: number
-  /** Another one: what is held is another part of the log, and numbers mean other lines. */
+  /** Changes when another part of the log is loaded, so that numbers denote other lines. */
   readonly epoch: number
-  /** How many lines have come at the log's end since it was opened, held or not. */
+  /** Number of lines that were appended to the log since it was opened, loaded or not. */
   readonly arrivedLines: number
-  /** The last line held is the last of the log. */
+  /** Whether the last loaded line is the last line of the log. */
   readonly isAtEnd: boolean
-  /** What is before the first line held: nothing, more that can be had, or lines that were given up for good. */
+  /** What precedes the first loaded line: nothing, more lines that can be loaded, or lines that were dropped. */
   readonly head: 'start' | 'more' | 'dropped'
-  /** More is wanted before the first line, or after the last; it comes as a change. */
+  /** Requests lines before the first or after the last one. They arrive as a change. */
   reach?(edge: 'start' | 'end'): void
-  /** Shows the log's end, wherever it is now. */
+  /** Loads the current end of the log. */
   toEnd?(): void
-  /** Shows its start; gives the number of the first line. */
+  /** Loads the start of the log. Returns the number of the first line. */
   toStart?(): Promise<number>
-  /** The number of the first line at or after a time; null: there is none. */
+  /** Returns the number of the first line at or after a time, or null. */
   seek(atMs: number): Promise<number | null>
 }
 
-/** What dispatches `change` once a microtask, however often it is asked to. */
+/** Dispatches `change` at most once per microtask. */
 export class Announcer extends EventTarget {
   #isAnnounced = false
 

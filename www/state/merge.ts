@@ -1,24 +1,27 @@
 import { Refused } from '../server/client.js'
 
 /*
- * Saving a form whose record somebody else may have changed since it was loaded. Fields that only one side has changed
- * need no question; of those that both have changed, the reader chooses.
+ * Saves a form whose record may have changed since it was loaded. Fields that only one side changed are merged; for
+ * fields that both sides changed, the user chooses.
  */
 
-/** A field that was changed here and elsewhere, to different values. */
+/** A field that both sides changed to different values. */
 export interface Conflict {
   name: string
   mine: unknown
   theirs: unknown
 }
 
-/** Which value each conflicting field gets. */
+/** The chosen side of each conflicting field. */
 export type Choices = ReadonlyMap<string, 'mine' | 'theirs'>
 
 type Values = Readonly<Record<string, unknown>>
 
-/** What to send so that nobody's change is lost, and where that is to be decided first. */
-export function mergeFields({ base, mine, theirs }: { base: Values; mine: Values; theirs: Values }): { changes: Values; conflicts: Conflict[] } {
+/** Returns the fields to send, and the conflicts that must be decided first. */
+export function mergeFields({ base, mine, theirs }: { base: Values; mine: Values; theirs: Values }): {
+  changes: Values
+  conflicts: Conflict[]
+} {
   const changes: Record<string, unknown> = {}
   const conflicts: Conflict[] = []
   for (const [name, value] of Object.entries(mine)) {
@@ -29,28 +32,29 @@ export function mergeFields({ base, mine, theirs }: { base: Values; mine: Values
   return { changes, conflicts }
 }
 
-/** What a form was loaded with, and the tag of that state. */
+/** The record with which a form was loaded, and the tag of its state. */
 export interface Loaded<S> {
   values: Values
   tag: string | null
-  /** The record itself. */
+  /** The record. */
   state: S
 }
 
+/** What `saveMerged` needs. */
 export interface Saving<S, R> {
   base: Loaded<S>
-  /** What the form has now. */
+  /** The current values of the form. */
   mine: Values
   send(changes: Values, tag: string | null): Promise<R>
-  /** What the server has now. */
+  /** Loads the current record of the server. */
   load(): Promise<Loaded<S>>
-  /** The result if the server has all that is wanted already. */
+  /** Returns the result if the server already has all values. */
   keep(theirs: S): R
-  /** Asks the reader; null: nothing is to be saved. */
+  /** Asks the user. Null cancels saving. */
   choose(conflicts: Conflict[], theirs: S): Promise<Choices | null>
 }
 
-/** Saves, and asks as often as somebody else was faster. Null: the reader does not want to save. */
+/** Saves, and asks again after each conflict. Returns null if the user cancels. */
 export async function saveMerged<S, R>({ base, mine, send, load, keep, choose }: Saving<S, R>): Promise<R | null> {
   let changes = mine
   let from = base
@@ -64,14 +68,16 @@ export async function saveMerged<S, R>({ base, mine, send, load, keep, choose }:
     const merged = mergeFields({ base: from.values, mine: changes, theirs: now.values })
     const choices = merged.conflicts.length === 0 ? new Map() : await choose(merged.conflicts, now.state)
     if (choices === null) return null
-    const kept = merged.conflicts.filter(({ name }) => choices.get(name) === 'mine').map(({ name, mine }) => [name, mine] as const)
+    const kept = merged.conflicts
+      .filter(({ name }) => choices.get(name) === 'mine')
+      .map(({ name, mine }) => [name, mine] as const)
     changes = { ...merged.changes, ...Object.fromEntries(kept) }
     if (Object.keys(changes).length === 0) return keep(now.state)
     from = now
   }
 }
 
-/** Empty, absent and null mean the same in a form; of lists the order means nothing. */
+/** Compares two values. Empty, absent and null are equal in a form, and the order of lists is ignored. */
 function isSame(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other)
 }

@@ -1,21 +1,22 @@
-import { timeOfLine } from './line-time.js'
+import { timeOfLine } from '../shared/line-time.js'
 import { Announcer } from './log-text.js'
 import type { LogLine, LogText } from './log-text.js'
 
 /*
- * Several logs as one, in the order of the times that their lines say. A line that says none belongs to the one before
- * it, and so does one whose time steps back: the lines of a file keep their order, whatever its clock did. A time of the
- * future is none: it stands in the text. A log whose lines say no time at all stands at the end. Lines that are new wait a moment for those of the other logs, which may come a little later though they are older.
+ * Several logs merged by the times in their lines. A line without a time, or with an earlier one than the line before
+ * it, stays with the line before it, so each file keeps its order whatever its clock did. A time in the future is taken
+ * for text. A log without any times is at the end. New lines wait a moment for older lines of the other logs that
+ * arrive later.
  *
- * Of the past, what is shown begins where every log has lines: before that, one log alone would look like silence of the
- * others. So the log whose lines reach back least is the one that is paged in next. Where the reader has gone to another
- * place, the same holds for the end: what is shown ends where the first of the logs does.
+ * The view begins where every log has lines: before that, the others would look silent. So the log whose loaded lines
+ * begin last is paged in next. After a jump the same applies to the end: the view ends where the first log ends.
  */
 
+/** What `MergedLog` needs. */
 export interface MergedNeeds {
   parts: readonly LogText[]
   signal: AbortSignal
-  /** How long new lines wait for those of the others. Logs are told half a second apart at most. */
+  /** Time that new lines wait for those of other logs. The server reports them at most half a second apart. */
   holdMs?: number
 }
 
@@ -24,7 +25,7 @@ interface Timed {
   timeMs: number
 }
 
-/** What was taken of a part: the lines from `first` up to `end`, by their numbers there. */
+/** The merged range of a part: the lines from `first` to before `end`, by their numbers in the part. */
 interface Taken {
   epoch: number
   first: number
@@ -33,9 +34,10 @@ interface Taken {
 }
 
 const maxLines = 100_000
-/** Beyond this nothing more is paged in: what is new needs room, too. */
+/** Maximum number of lines for paging, which leaves space for new lines. */
 const maxPagedLines = 80_000
 
+/** Several logs as one log text. */
 export class MergedLog extends Announcer implements LogText {
   readonly lines: LogLine[] = []
   readonly #needs: MergedNeeds
@@ -43,11 +45,11 @@ export class MergedLog extends Announcer implements LogText {
   #taken: Taken[] = []
   #held: Timed[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
-  #firstNumber = 0
-  #epoch = 0
-  #arrived = 0
+  firstNumber = 0
+  epoch = 0
+  arrivedLines = 0
   #hasDropped = false
-  /** What is shown goes up to the end of all. */
+  /** Whether the view reaches the end of all parts. */
   #isComplete = true
 
   constructor(needs: MergedNeeds) {
@@ -58,18 +60,6 @@ export class MergedLog extends Announcer implements LogText {
     }
     needs.signal.addEventListener('abort', () => clearTimeout(this.#timer))
     this.#rebuild()
-  }
-
-  get firstNumber(): number {
-    return this.#firstNumber
-  }
-
-  get epoch(): number {
-    return this.#epoch
-  }
-
-  get arrivedLines(): number {
-    return this.#arrived
   }
 
   get isAtEnd(): boolean {
@@ -84,27 +74,31 @@ export class MergedLog extends Announcer implements LogText {
   reach(edge: 'start' | 'end'): void {
     const { parts } = this.#needs
     if (edge === 'end') {
-      const [first] = parts.map((part, index) => ({ part, endMs: this.#endOf(index) }))
-        .filter(({ part }) => !part.isAtEnd).sort((a, b) => a.endMs - b.endMs)
+      const [first] = parts
+        .map((part, index) => ({ part, endMs: this.#endOf(index) }))
+        .filter(({ part }) => !part.isAtEnd)
+        .sort((a, b) => a.endMs - b.endMs)
       return first?.part.reach?.('end')
     }
     if (this.head !== 'more') return
-    const [latest] = parts.map((part, index) => ({ part, startMs: this.#startOf(index) }))
-      .filter(({ part }) => part.head === 'more').sort((a, b) => b.startMs - a.startMs)
+    const [latest] = parts
+      .map((part, index) => ({ part, startMs: this.#startOf(index) }))
+      .filter(({ part }) => part.head === 'more')
+      .sort((a, b) => b.startMs - a.startMs)
     latest?.part.reach?.('start')
   }
 
   async seek(atMs: number): Promise<number | null> {
     while (this.head === 'more' && (this.#times[0] ?? Infinity) > atMs && !this.#needs.signal.aborted) {
       const change = new Promise(resolve => this.addEventListener('change', resolve, { once: true }))
-      const before = this.#firstNumber
+      const before = this.firstNumber
       this.reach('start')
       await change
-      // A failure changes something, too, but brings no lines.
-      if (this.#firstNumber === before) await new Promise(resolve => setTimeout(resolve, 200))
+      // A failure is also a change, but without lines.
+      if (this.firstNumber === before) await new Promise(resolve => setTimeout(resolve, 200))
     }
     const found = this.#times.findIndex(timeMs => timeMs >= atMs)
-    return found === -1 ? null : this.#firstNumber + found
+    return found === -1 ? null : this.firstNumber + found
   }
 
   toEnd(): void {
@@ -112,26 +106,28 @@ export class MergedLog extends Announcer implements LogText {
   }
 
   /**
-   * Goes to where a time is, in all of them; gives the number of the line that `isIt`, or of the first one then or later.
-   * Null: nothing was written then or later.
+   * Jumps to a time in all parts. Returns the number of the line for which `isIt` is true, or of the first line at or
+   * after the time. Null means that there is none.
    */
   async jump(atMs: number, isIt: (line: LogLine) => boolean): Promise<number | null> {
     const { parts } = this.#needs
     const isHeld = (this.#times[0] ?? Infinity) <= atMs && (this.#times.at(-1) ?? -Infinity) >= atMs
     if (!isHeld) {
-      // One that has nothing as late as that is shown by its end.
-      await Promise.all(parts.map(async part => {
-        if ((await part.seek(atMs)) !== null || part.isAtEnd) return
-        const change = new Promise(resolve => part.addEventListener('change', resolve, { once: true }))
-        part.toEnd?.()
-        await change
-      }))
+      // A part without lines at or after the time shows its end.
+      await Promise.all(
+        parts.map(async part => {
+          if ((await part.seek(atMs)) !== null || part.isAtEnd) return
+          const change = new Promise(resolve => part.addEventListener('change', resolve, { once: true }))
+          part.toEnd?.()
+          await change
+        })
+      )
       this.#rebuild()
     }
     const from = this.#times.findIndex(timeMs => timeMs >= atMs)
     if (from === -1) return null
     const found = this.lines.findIndex((line, place) => place >= from && isIt(line))
-    return this.#firstNumber + (found === -1 ? from : found)
+    return this.firstNumber + (found === -1 ? from : found)
   }
 
   #changed(index: number): void {
@@ -147,7 +143,7 @@ export class MergedLog extends Announcer implements LogText {
 
   #takeNew(index: number, end: number): void {
     const taken = this.#taken[index] as Taken
-    const fresh = this.#timed(index, taken.end, end, taken.lastMs)
+    const fresh = this.#timed(index, { from: taken.end, end, beforeMs: taken.lastMs })
     taken.end = end
     taken.lastMs = fresh.at(-1)?.timeMs ?? taken.lastMs
     this.#held.push(...fresh)
@@ -162,7 +158,7 @@ export class MergedLog extends Announcer implements LogText {
       this.lines.push(line)
       this.#times.push(timeMs)
     }
-    this.#arrived += held.length
+    this.arrivedLines += held.length
     this.#trim()
     this.announce()
   }
@@ -172,42 +168,42 @@ export class MergedLog extends Announcer implements LogText {
     const count = this.lines.length - maxLines + Math.ceil(maxLines / 10)
     this.lines.splice(0, count)
     this.#times.splice(0, count)
-    this.#firstNumber += count
+    this.firstNumber += count
     this.#hasDropped = true
   }
 
-  /** All that the parts hold and every part reaches back to. */
+  /** Merges all loaded lines from the latest start of any part on. */
   #rebuild(): void {
     const { parts } = this.#needs
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#held = []
     this.#hasDropped = false
-    this.#firstNumber = 0
-    this.#epoch++
+    this.firstNumber = 0
+    this.epoch++
     this.lines.length = 0
     this.#times.length = 0
     const ceilingMs = this.#ceilingMs
     this.#taken = parts.map((part, index) => {
-      const timed = this.#timed(index, part.firstNumber, part.firstNumber + part.lines.length, -Infinity)
+      const timed = this.#timed(index, { from: part.firstNumber, end: part.firstNumber + part.lines.length })
       const count = timed.length - timed.findLastIndex(({ timeMs }) => timeMs <= ceilingMs) - 1
       const end = part.firstNumber + timed.length - count
       return { epoch: part.epoch, first: end, end, lastMs: timed[timed.length - count - 1]?.timeMs ?? -Infinity }
     })
     this.#isComplete = this.isAtEnd
     this.#takeBefore()
-    this.#firstNumber = 0
+    this.firstNumber = 0
     this.announce()
   }
 
-  /** Puts before what is shown the lines that every part reaches back to now. */
+  /** Prepends the lines that are now loaded in every part. */
   #takeBefore(): void {
     const { parts } = this.#needs
     const floorMs = Math.max(...parts.map((part, index) => (part.head === 'more' ? this.#startOf(index) : -Infinity)))
     const earlier: Timed[] = []
     for (const [index, part] of parts.entries()) {
       const taken = this.#taken[index] as Taken
-      const timed = this.#timed(index, part.firstNumber, taken.first, -Infinity)
+      const timed = this.#timed(index, { from: part.firstNumber, end: taken.first })
       let count = 0
       while (count < timed.length && (timed[timed.length - 1 - count] as Timed).timeMs >= floorMs) count++
       earlier.push(...timed.slice(timed.length - count))
@@ -216,21 +212,25 @@ export class MergedLog extends Announcer implements LogText {
     earlier.sort((a, b) => a.timeMs - b.timeMs)
     this.lines.unshift(...earlier.map(({ line }) => line))
     this.#times.unshift(...earlier.map(({ timeMs }) => timeMs))
-    this.#firstNumber -= earlier.length
+    this.firstNumber -= earlier.length
   }
 
-  /** Up to where every part has been read. */
+  /** The time up to which every part is loaded. */
   get #ceilingMs(): number {
     return Math.min(...this.#needs.parts.map((part, index) => (part.isAtEnd ? Infinity : this.#endOf(index))))
   }
 
-  /** Puts after what is shown the lines up to where every part has been read now. */
+  /** Appends the lines up to the time to which every part is now loaded. */
   #takeAfter(): void {
     const ceilingMs = this.#ceilingMs
     const later: Timed[] = []
     for (const [index, part] of this.#needs.parts.entries()) {
       const taken = this.#taken[index] as Taken
-      const timed = this.#timed(index, taken.end, part.firstNumber + part.lines.length, taken.lastMs)
+      const timed = this.#timed(index, {
+        from: taken.end,
+        end: part.firstNumber + part.lines.length,
+        beforeMs: taken.lastMs
+      })
       const fresh = timed.slice(0, timed.findLastIndex(({ timeMs }) => timeMs <= ceilingMs) + 1)
       taken.end += fresh.length
       taken.lastMs = fresh.at(-1)?.timeMs ?? taken.lastMs
@@ -245,18 +245,19 @@ export class MergedLog extends Announcer implements LogText {
     this.#trim()
   }
 
-  /** The last time that a part holds; Infinity: none. What was taken of it is not looked at again. */
+  /** Returns the last time in a part, or Infinity if it has no times. Skips merged lines. */
   #endOf(index: number): number {
     const part = this.#needs.parts[index] as LogText
     const taken = this.#taken[index]
     const isKnown = taken !== undefined && taken.epoch === part.epoch
     const nowMs = Date.now()
-    const lastMs = part.lines.slice(isKnown ? Math.max(0, taken.end - part.firstNumber) : 0)
+    const lastMs = part.lines
+      .slice(isKnown ? Math.max(0, taken.end - part.firstNumber) : 0)
       .reduce((last, line) => Math.max(last, timeIn(line, nowMs) ?? -Infinity), isKnown ? taken.lastMs : -Infinity)
     return lastMs === -Infinity ? Infinity : lastMs
   }
 
-  /** When the first line that a part holds was written; -Infinity: none says. */
+  /** Returns the time of the first loaded line of a part, or -Infinity if no line has a time. */
   #startOf(index: number): number {
     const { lines } = this.#needs.parts[index] as LogText
     const nowMs = Date.now()
@@ -268,10 +269,13 @@ export class MergedLog extends Announcer implements LogText {
   }
 
   /**
-   * Lines of a part with their times: their own, or that of the line before if it is later; of the first ones, that of
-   * the next.
+   * Returns lines of a part with their times: their own, or that of the line before if it is later. Lines before the
+   * first time get that time.
    */
-  #timed(index: number, from: number, end: number, beforeMs: number): Timed[] {
+  #timed(
+    index: number,
+    { from, end, beforeMs = -Infinity }: { from: number; end: number; beforeMs?: number }
+  ): Timed[] {
     const part = this.#needs.parts[index] as LogText
     const nowMs = Date.now()
     const lines = part.lines.slice(from - part.firstNumber, end - part.firstNumber)
@@ -285,7 +289,7 @@ export class MergedLog extends Announcer implements LogText {
   }
 }
 
-/** Of a clock that is ahead. */
+/** Tolerance for a clock that is ahead. */
 const aheadMs = 86_400_000
 
 function timeIn({ text, isNote }: LogLine, nowMs: number): number | null {

@@ -1,6 +1,6 @@
 import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls } from '../server/log-calls.js'
-import { timeOfLine } from './line-time.js'
+import { timeOfLine } from '../shared/line-time.js'
 import { LogSearch } from './log-search.js'
 import type { LogSearching, SearchState, Sought } from './log-search.js'
 import { Announcer } from './log-text.js'
@@ -8,16 +8,16 @@ import { Announcer } from './log-text.js'
 /** A hit in one of several files. */
 export interface MergedHit extends LogHit {
   source: number
-  /** When its line was written, or the one before it that says so; null: none of those that came with it does. */
+  /** Time of its line, or of the nearest line before it with a time; null if there is none among its context lines. */
   timeMs: number | null
 }
 
-/** Searches that run at the same time: the server refuses more than a few, and others search, too. */
+/** Maximum number of simultaneous searches. The server refuses more than a few, and other users search too. */
 const maxRunning = 2
 
 /**
- * The same search in several files; the newest hits first, those without a time at the end. Where older hits of a file
- * were not asked for yet, no older ones of the others are shown. Dispatches `change`.
+ * The same search in several files, newest hits first, hits without a time last. Until the older hits of one file are
+ * requested, older hits of the others are hidden. Dispatches `change`.
  */
 export class MergedSearch extends Announcer implements LogSearching {
   readonly sought: Sought
@@ -26,7 +26,7 @@ export class MergedSearch extends Announcer implements LogSearching {
   readonly #names: readonly string[]
   readonly #taken: number[]
 
-  /** `names`: of the files, for what stands in the way. */
+  /** `names` are the names of the files, for error messages. */
   constructor(sought: Sought, names: readonly string[]) {
     super()
     this.sought = sought
@@ -60,10 +60,11 @@ export class MergedSearch extends Announcer implements LogSearching {
   older(): void {
     const floors = this.#searches.map((_, source) => this.#floorOf(source))
     const floorMs = Math.max(...floors)
-    for (const [source, search] of this.#searches.entries()) if (search.hasOlder && floors[source] === floorMs) search.older()
+    for (const [source, search] of this.#searches.entries())
+      if (search.hasOlder && floors[source] === floorMs) search.older()
   }
 
-  /** The time of the oldest hit of a file that has older ones. */
+  /** Returns the time of the oldest hit of a file that has older ones. */
   #floorOf(source: number): number {
     const search = this.#searches[source] as LogSearch
     if (!search.hasOlder) return -Infinity
@@ -82,7 +83,9 @@ export class MergedSearch extends Announcer implements LogSearching {
   }
 
   get problem(): string | null {
-    const problems = this.#searches.flatMap(({ problem }, index) => (problem === null ? [] : [`${this.#names[index]}: ${problem}`]))
+    const problems = this.#searches.flatMap(({ problem }, index) =>
+      problem === null ? [] : [`${this.#names[index]}: ${problem}`]
+    )
     return problems.length === 0 ? null : problems.join('; ')
   }
 
@@ -99,7 +102,7 @@ export class MergedSearch extends Announcer implements LogSearching {
     this.announce()
   }
 
-  /** Hits of one file come in its order, so the place is mostly near the end. */
+  /** Inserts a hit. The hits of a file arrive in order, so the place is mostly near the end. */
   #put(hit: MergedHit): void {
     let place = this.#found.length
     while (place > 0 && isLater(hit, this.#found[place - 1] as MergedHit)) place--

@@ -2,18 +2,18 @@ import type { OutputLine } from '../../lib/model/deployment.js'
 import { Announcer } from './log-text.js'
 import type { LogLine, LogText } from './log-text.js'
 
-/** The output of a deployment that is being pushed from here, as far as it has come. */
+/** The output so far of a deployment that this page started. */
 export interface Output extends LogText {
   readonly lines: readonly LogLine[]
-  /** Lines at the head that were given up for the limit's sake. */
+  /** Number of lines at the start that were dropped because of the limit. */
   readonly droppedLines: number
   append(line: OutputLine): void
 }
 
-/** Beyond this the head is given up, a tenth at a time; the whole can be downloaded. */
+/** Maximum number of lines. If it is exceeded, the first tenth is dropped. The whole output can be downloaded. */
 const defaultMaxLines = 200_000
 
-/** Lines as they come; those who show them listen. */
+/** Creates an empty output. Views listen to its `change` events. */
 export function createOutput({ maxLines = defaultMaxLines } = {}): Output {
   class Lines extends Announcer implements Output {
     readonly lines: LogLine[] = []

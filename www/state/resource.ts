@@ -4,31 +4,32 @@ import { Unreachable } from '../server/client.js'
 import { twoLines, errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 
-/** Something loaded from the server, and how that stands. `value` survives a failed reload. */
+/** A value from the server and its loading state. `value` survives a failed reload. */
 export interface Resource<T> {
   readonly value: T | undefined
   readonly error: unknown
-  /** Loads, or loads again; an older request still on its way is given up. */
+  /** Loads or reloads the value. Cancels an older request. */
   load(): Promise<void>
-  /** Loads again, unless a request is on its way. One without an answer for `silenceMs` fails: the server is silent. */
+  /** Reloads unless a request is in progress. A request without an answer for `silenceMs` fails. */
   refresh(): Promise<void>
-  /** Puts in a value that is known without asking. */
+  /** Sets a value that is known without a request. */
   set(value: T): void
 }
 
+/** Options of a resource. */
 export interface ResourceOptions<T> {
   load: (signal: AbortSignal) => Promise<T>
   /** Called after each change. */
   onChange: () => void
-  /** Called when a refresh had no answer in time. */
+  /** Called when a refresh timed out. */
   onSilence?: () => void
   signal: AbortSignal
 }
 
-/** A refresh that takes longer has failed: the network may have swallowed it without a word. */
+/** Timeout of a refresh. Networks may drop requests silently. */
 export const silenceMs = 15_000
 
-/** A value that a page shows, with its error. Only the newest request counts. */
+/** Creates a resource. Only the newest request changes it. */
 export function createResource<T>({ load, onChange, onSilence, signal }: ResourceOptions<T>): Resource<T> {
   let value: T | undefined
   let error: unknown
@@ -58,7 +59,7 @@ export function createResource<T>({ load, onChange, onSilence, signal }: Resourc
     } catch (reason) {
       if (mine.signal.aborted) return
       error = reason
-      // One that had no answer in time is still on its way.
+      // The timed-out request is still in progress.
       mine.abort()
     } finally {
       clearTimeout(timer)
@@ -87,7 +88,7 @@ export function createResource<T>({ load, onChange, onSilence, signal }: Resourc
   }
 }
 
-/** A resource in its three states: what it holds, quiet bars while there is nothing yet, or what went wrong. */
+/** Renders a resource: its value, placeholder bars while it loads, or its error. */
 export function loaded<T>(resource: Resource<T>, what: string, view: (value: T) => unknown): unknown {
   if (resource.value !== undefined) return view(resource.value)
   if (resource.error !== undefined) return failed(resource, what)
@@ -104,7 +105,7 @@ function failed<T>(resource: Resource<T>, what: string): Template {
     </div>`
 }
 
-/** That what is shown is older than it should be, because loading it again failed. */
+/** Returns a line that says that the shown value is outdated because reloading failed. */
 export function staleLine<T>(resource: Resource<T>): Template | null {
   if (resource.value === undefined || resource.error === undefined) return null
   return html`

@@ -1,36 +1,34 @@
 import type { Language } from '../words/t.js'
 
-/** Why a session ended. */
+/** The reason for the end of a session. */
 export type EndReason = 'signed_out' | 'expired'
 
-/** The session began (`reason` null) or ended. */
+/** Announces that the session began (`reason` is null) or ended. */
 export class SessionEvent extends Event {
-  readonly reason: EndReason | null
-
-  constructor(reason: EndReason | null) {
+  constructor(readonly reason: EndReason | null) {
     super('session')
-    this.reason = reason
   }
 }
 
-/** What a sign-in answers of the session (`POST /api/auth/login`). */
+/** The session in the answer of a sign-in (`POST /api/auth/login`). */
 export interface BegunSession {
   id: string
   csrf: string
 }
 
+/** The session of this browser. */
 export interface Session extends EventTarget {
-  /** The id of the session, which is no secret; null: nobody is signed in. */
+  /** Id of the session, which is no secret; null if nobody is signed in. */
   readonly id: string | null
-  /** What changes need; null: the server has not been asked yet. Never stored. */
+  /** Token against cross-site requests that changes need; null before the server was asked. Never stored. */
   csrf: string | null
   begin(session: BegunSession): void
   end(reason: EndReason): void
-  /** Another tab has signed in or out: takes its `storage` event. */
+  /** Takes the `storage` event of another tab that signed in or out. */
   heard(event: Pick<StorageEvent, 'key' | 'newValue'>): void
 }
 
-/** The two storages of a window, or the like. */
+/** A storage of the browser, or a replacement in tests. */
 export interface TokenStorage {
   getItem(key: string): string | null
   setItem(key: string, value: string): void
@@ -38,9 +36,9 @@ export interface TokenStorage {
 }
 
 /**
- * The session is a cookie that no script can read, the same one for all tabs. The browser's storage only says that there is
- * one, so that a page need not ask. The key carries the base, so that two servers behind one host do not see each other's.
- * Earlier versions stored the admin token itself: it is removed.
+ * Creates the session. It is a cookie that scripts cannot read, shared by all tabs. The storage of the browser only
+ * notes that there is one, which saves a request. The key contains the base, so two servers on one host stay separate.
+ * Earlier versions stored the admin token itself, which is removed.
  */
 export function createSession(needs: { base: string; tab: TokenStorage; browser: TokenStorage }): Session {
   const { tab, browser } = needs
@@ -75,26 +73,33 @@ export function createSession(needs: { base: string; tab: TokenStorage; browser:
   return new StoredSession()
 }
 
-/** Light and dark follow the system unless the reader chose one. */
+/** The color scheme. `system` follows the operating system. */
 export type Theme = 'system' | 'light' | 'dark'
 
+/** All themes. */
 export const themes: readonly Theme[] = ['system', 'light', 'dark']
+/** All languages with their own names. */
 export const languages: ReadonlyArray<{ value: Language; words: string }> = [
   { value: 'en', words: 'English' },
   { value: 'zh', words: '中文' }
 ]
 
+/** The user's preferences for the panel. */
 export interface Preferences {
   theme: Theme
   language: Language
 }
 
-/** What the reader chose of the panel itself, kept by the browser; nothing is written until something is chosen. */
-export function createPreferences(needs: { base: string; storage: TokenStorage; wanted: readonly string[] }): Preferences {
+/** Creates the preferences, which the browser stores. Nothing is stored until the user chooses something. */
+export function createPreferences(needs: {
+  base: string
+  storage: TokenStorage
+  wanted: readonly string[]
+}): Preferences {
   const { base, storage, wanted } = needs
   const read = (name: string): string | null => storage.getItem(`svc.${name} ${base}`)
   const write = (name: string, value: string): void => storage.setItem(`svc.${name} ${base}`, value)
-  // The browser's list is in order of preference: the first that the panel speaks.
+  // The browser's list is in order of preference: take the first supported language.
   const first = wanted.map(tag => tag.slice(0, 2).toLowerCase()).find(tag => tag === 'en' || tag === 'zh')
 
   return {

@@ -1,25 +1,26 @@
 import type { LogWindow } from '../../lib/model/log-source.js'
 
 /*
- * The first line at or after a time, in a file that is too large to be read: halving its bytes, as far as its lines are
- * in the order of time. Pure but for the windows that it asks for.
+ * Finds the first line at or after a time in a large file by binary search over its bytes, which requires lines in
+ * chronological order. Pure except for the windows that it requests.
  */
 
+/** A search by time. */
 export interface TimeSearch {
   sizeBytes: number
   atMs: number
-  /** The window that begins with the line at `offset`. */
+  /** Reads the window that begins with the line at `offset`. */
   read: (offset: number) => Promise<Pick<LogWindow, 'startOffset' | 'endOffset' | 'lines'>>
-  /** When a line was written; null: it does not say. */
+  /** Returns the time of a line, or null if it has no time. */
   timeOf: (line: string) => number | null
 }
 
-/** Below this the windows are read one after the other. */
+/** Smaller ranges are read window by window. */
 const nearBytes = 64 * 1024
-/** Windows that are read on from a place, until one has a line with a time. */
+/** Maximum number of windows without a time that are read from one place on. */
 const maxUntimed = 8
 
-/** The window's start, and which of its lines it is; null: none was written then or later. */
+/** Returns the offset of the window and the index of the line in it, or null if no line is at or after the time. */
 export async function findTime(search: TimeSearch): Promise<{ offset: number; line: number } | null> {
   const { sizeBytes, atMs, read, timeOf } = search
   let low = 0
@@ -27,9 +28,9 @@ export async function findTime(search: TimeSearch): Promise<{ offset: number; li
   while (high - low > nearBytes) {
     const middle = low + Math.floor((high - low) / 2)
     const found = await firstTimed(search, middle, high)
-    // Nothing in this half says a time: what is sought can only be told from before.
+    // This half contains no time, so only the first half can be examined.
     if (found === null || found.timeMs >= atMs) high = middle
-    // A line longer than a window begins before it.
+    // A line that is longer than a window begins before it.
     else low = Math.max(middle, found.offset)
   }
   for (let offset = low; offset < sizeBytes; ) {
@@ -43,7 +44,9 @@ export async function findTime(search: TimeSearch): Promise<{ offset: number; li
 }
 
 async function firstTimed(
-  { read, timeOf }: TimeSearch, from: number, to: number
+  { read, timeOf }: TimeSearch,
+  from: number,
+  to: number
 ): Promise<{ timeMs: number; offset: number } | null> {
   let offset = from
   for (let count = 0; count < maxUntimed && offset < to; count++) {

@@ -1,53 +1,69 @@
 /*
- * A line of the screen: three 32-bit words a cell, all below 2^30, so that an engine never has to box them.
+ * The memory layout of a screen line. Each cell has three 32-bit words. All values are below 2^30, so a JavaScript
+ * engine never has to box them.
  *
- *   what         bits 0–20 the code point, or with bit 21 the number of a cluster (clusters.ts); 0: nothing was written
- *                bit 22: the character takes this cell and the next one, which holds `spacer`
- *   foreground   bits 0–24 the colour, 25–29 bold, dim, italic, inverse, struck
- *   background   bits 0–24 the colour, 25 hidden, 26 blinking, 27–29 the underline (0 none, 1 single, 2 double, 3 curly,
- *                4 dotted, 5 dashed)
+ *   character    bits 0–20: the code point, or the number of a cluster (clusters.ts) if bit 21 is set; 0: empty cell
+ *                bit 22: the character takes this cell and the next one, which contains `spacer`
+ *   foreground   bits 0–24: the colour; bits 25–29: bold, dim, italic, inverse, struck
+ *   background   bits 0–24: the colour; bit 25: hidden; bit 26: blinking; bits 27–29: the underline (0 none, 1 single,
+ *                2 double, 3 curly, 4 dotted, 5 dashed)
  *
- * A colour is 0 for the default, 1 + index for one of the palette of 256, or rgbBit | 0xrrggbb.
+ * A colour is 0 for the default, 1 + index for a colour of the 256-colour palette, or rgbBit | 0xrrggbb.
  */
 
+/** Number of 32-bit words per cell. */
 export const cellWords = 3
+/** Mask of the code point or cluster number in the character word. */
 export const codeMask = 0x1fffff
+/** Bit of the character word: the code is a cluster number. */
 export const clusterBit = 1 << 21
+/** Bit of the character word: the character takes two cells. */
 export const wideBit = 1 << 22
-/** The right half of a character of two cells. */
+/** Character word of the right half of a wide character. */
 export const spacer = 1 << 23
 
+/** Mask of the colour in the foreground and background words. */
 export const colorMask = 0x1ffffff
+/** Bit of a colour: the other bits are 0xrrggbb, not a palette index. */
 export const rgbBit = 1 << 24
 
-/** Of the foreground's word. */
+/** Bit of the foreground word: bold text. */
 export const bold = 1 << 25
+/** Bit of the foreground word: dim text. */
 export const dim = 1 << 26
+/** Bit of the foreground word: italic text. */
 export const italic = 1 << 27
+/** Bit of the foreground word: foreground and background are swapped. */
 export const inverse = 1 << 28
+/** Bit of the foreground word: struck text. */
 export const struck = 1 << 29
 
-/** Of the background's word. */
+/** Bit of the background word: hidden text. */
 export const hidden = 1 << 25
+/** Bit of the background word: blinking text. */
 export const blinking = 1 << 26
+/** Position of the underline style in the background word. */
 export const underlineShift = 27
+/** Mask of the underline style in the background word. */
 export const underlineMask = 7 << underlineShift
 
+/** One line of the screen or of the history. */
 export interface Line {
-  /** `cellWords` for each column. */
+  /** `cellWords` words for each column. */
   cells: Int32Array
-  /** The text goes on in the next line because it did not fit, not because it was told to. */
+  /** Whether the text continues in the next line because it did not fit. */
   isWrapped: boolean
-  /** Grows with each change, so that who draws it knows. */
+  /** Grows with each change, so the renderer can detect changed lines. */
   version: number
 }
 
-/** A line with nothing in it. */
+/** Creates an empty line. */
 export function createLine(columns: number): Line {
   return { cells: new Int32Array(columns * cellWords), isWrapped: false, version: 0 }
 }
 
-/** Empties the cells from one column up to another, in a background colour. */
+/** Clears the cells from column `from` to before column `to` and sets their background colour. */
+// biome-ignore lint/complexity/useMaxParams: called for each row; an object would cost
 export function blank(line: Line, from: number, to: number, background: number): void {
   const { cells } = line
   cells.fill(0, from * cellWords, to * cellWords)
@@ -57,7 +73,9 @@ export function blank(line: Line, from: number, to: number, background: number):
   line.version++
 }
 
-/** Before one half of a wide character is overwritten: empties both halves where `column` is the right one. */
+/**
+ * Clears both halves of a wide character if `column` is its right half. Call it before one half is overwritten.
+ */
 export function splitWide(line: Line, column: number): void {
   const { cells } = line
   const at = column * cellWords
@@ -66,7 +84,7 @@ export function splitWide(line: Line, column: number): void {
   cells[at] = 0
 }
 
-/** How many columns have something written in them, from the left. */
+/** Returns the number of columns up to the last one that is not empty. */
 export function usedColumns(line: Line): number {
   const { cells } = line
   let at = cells.length - cellWords

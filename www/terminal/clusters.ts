@@ -1,16 +1,17 @@
-/** What stands in one cell though it is more than one code point, each text once. */
+/** A table of the texts that have several code points but share one cell. Each text is stored once. */
 export interface Clusters {
-  /** The number of the text; null: there are too many already, or it is too long. */
+  /** Returns the number of a text, or null if the table is full or the text is too long. */
   idOf(text: string): number | null
+  /** Returns the text of a number. */
   textOf(id: number): string
 }
 
-/** Texts of one session; what is beyond them loses its combining marks. */
+/** Maximum number of texts per session. Further texts lose their combining marks. */
 const maxClusters = 65_536
-/** UTF-16 units: a family of emoji with skin colours has 20. */
+/** Maximum length in UTF-16 units. A family of emoji with skin colours has 20. */
 const maxClusterLength = 32
 
-/** An empty table. */
+/** Creates an empty table. */
 export function createClusters(): Clusters {
   const texts: string[] = []
   const ids = new Map<string, number>()

@@ -1,6 +1,6 @@
 import type { Rgb } from './reports.js'
 
-/* Contrast as WCAG 2.2 measures it, and text that is moved until it has enough. */
+/* Contrast ratios of WCAG 2.2, and the adjustment of text colours that have too little contrast. */
 
 function luminance(color: Rgb): number {
   const [red, green, blue] = color.map(part => {
@@ -10,7 +10,7 @@ function luminance(color: Rgb): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/** From 1, the same, to 21, black on white. */
+/** Returns the contrast ratio of two colours: from 1 (equal) to 21 (black on white). */
 export function contrastOf(one: Rgb, other: Rgb): number {
   const [high, low] = [luminance(one), luminance(other)].sort((a, b) => b - a) as [number, number]
   return (high + 0.05) / (low + 0.05)
@@ -19,8 +19,8 @@ export function contrastOf(one: Rgb, other: Rgb): number {
 const steps = 24
 
 /**
- * A text colour that has at least the wanted contrast with its ground: itself, or moved towards black or white, whichever
- * the ground is further from, by as little as is needed.
+ * Returns a text colour with at least the wanted contrast to its background. A colour with too little contrast is moved
+ * towards black or white, whichever contrasts more with the background, by the smallest sufficient step.
  */
 export function readable(text: Rgb, ground: Rgb, wanted: number): Rgb {
   if (contrastOf(text, ground) >= wanted) return text

@@ -6,14 +6,18 @@ import type { Screen } from './screen.js'
 /*
  * Erasing, inserting and deleting (VT220 and ECMA-48). Erased cells take the pen's background colour.
  *
- * Difference from xterm: while the next character is going to wrap, the cursor counts as behind the last column, so that
- * "erase to the end of the line" spares the character there (as tmux has it). top writes full lines and then does that.
+ * Difference from xterm: while a wrap is pending, the cursor is treated as after the last column, as in tmux. So "erase
+ * to the end of the line" keeps the character there. The program top writes full lines and then erases to the end.
  */
 
-/** The column from which on something is erased, inserted or deleted. */
+/** Returns the first column that is erased, inserted or deleted. */
 const startColumn = ({ x, isWrapPending }: Screen): number => (isWrapPending ? x + 1 : x)
 
-/** Empties columns of a row, and both halves of what it cuts. A line that loses its end no longer goes on in the next. */
+/**
+ * Clears columns of a row, and both halves of a wide character that it cuts. If the end of the line is cleared, the
+ * line is no longer wrapped.
+ */
+// biome-ignore lint/complexity/useMaxParams: called for each row; an object would cost
 function eraseColumns(screen: Screen, row: number, from: number, to: number): void {
   if (from >= to) return
   const line = lineAt(screen, row)
@@ -23,14 +27,14 @@ function eraseColumns(screen: Screen, row: number, from: number, to: number): vo
   if (to === screen.columns) line.isWrapped = false
 }
 
-/** EL: 0 from the cursor on, 1 up to it, 2 the whole line. */
+/** EL: clears a line: 0 from the cursor on, 1 up to the cursor, 2 all of it. */
 export function eraseInLine(screen: Screen, what: number): void {
   const { x, y, columns } = screen
   if (what > 2) return
   eraseColumns(screen, y, what === 0 ? startColumn(screen) : 0, what === 1 ? x + 1 : columns)
 }
 
-/** ED: 0 from the cursor on, 1 up to it, 2 the whole screen, 3 what has left it. */
+/** ED: clears the screen: 0 from the cursor on, 1 up to the cursor, 2 all of it. 3 clears the history. */
 export function eraseInDisplay(screen: Screen, what: number): void {
   const { y, rows, columns, history } = screen
   if (what === 3) return history.clear()
@@ -41,14 +45,14 @@ export function eraseInDisplay(screen: Screen, what: number): void {
   for (let row = first; row < last; row++) eraseColumns(screen, row, 0, columns)
 }
 
-/** ECH: empties cells from the cursor on. */
+/** ECH: clears cells from the cursor on. */
 export function eraseCharacters(screen: Screen, count: number): void {
   const { y, columns } = screen
   const from = startColumn(screen)
   eraseColumns(screen, y, from, Math.min(columns, from + count))
 }
 
-/** ICH: pushes what is at the cursor to the right. */
+/** ICH: inserts empty cells at the cursor and moves the rest of the line to the right. */
 export function insertCharacters(screen: Screen, count: number): void {
   const { y, columns } = screen
   const x = startColumn(screen)
@@ -60,7 +64,7 @@ export function insertCharacters(screen: Screen, count: number): void {
   eraseColumns(screen, y, x, x + moved)
 }
 
-/** DCH: pulls what is right of the cursor over it. */
+/** DCH: deletes cells at the cursor and moves the rest of the line to the left. */
 export function deleteCharacters(screen: Screen, count: number): void {
   const { y, columns } = screen
   const x = startColumn(screen)
@@ -74,7 +78,7 @@ export function deleteCharacters(screen: Screen, count: number): void {
 
 const isInRegion = ({ y, top, bottom }: Screen): boolean => y >= top && y <= bottom
 
-/** IL: pushes the cursor's line and those below it down, within the region. */
+/** IL: inserts empty lines at the cursor and moves the lines below down, within the region. */
 export function insertLines(screen: Screen, count: number): void {
   if (!isInRegion(screen)) return
   scrollDown(screen, screen.y, count)
@@ -82,7 +86,7 @@ export function insertLines(screen: Screen, count: number): void {
   screen.isWrapPending = false
 }
 
-/** DL: removes lines from the cursor's on, within the region. */
+/** DL: deletes lines at the cursor and moves the lines below up, within the region. */
 export function deleteLines(screen: Screen, count: number): void {
   if (!isInRegion(screen)) return
   const { y, bottom } = screen
@@ -91,7 +95,7 @@ export function deleteLines(screen: Screen, count: number): void {
   screen.isWrapPending = false
 }
 
-/** DECALN: the letter E everywhere, for adjusting a tube. */
+/** DECALN: fills the screen with the letter E, which was used to adjust a tube. */
 export function fillWithE(screen: Screen): void {
   for (const line of screen.lines as Line[]) {
     for (let at = 0; at < line.cells.length; at += cellWords) {

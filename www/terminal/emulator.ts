@@ -9,17 +9,20 @@ import type { ColorOf } from './reports.js'
 import { createScreen, lineAt } from './screen.js'
 
 /*
- * A terminal without a picture: text in, a screen of cells and answers out. It knows no DOM, no clock, no socket.
+ * A terminal emulator without a display. Its input is text; its output is a screen of cells and the replies to the
+ * program. It knows no DOM, no clock and no socket.
  *
- * Differences from xterm, on purpose: a hyperlink (OSC 8) is read past; the clipboard (OSC 52) is refused, as the
- * program may be anybody's; colours of the theme cannot be changed; there is no way to ask for the title; characters of
- * national sets are ASCII; the mouse speaks SGR only. A full reset (RIS) keeps the history.
+ * Intended differences from xterm: Hyperlinks (OSC 8) are ignored. The clipboard (OSC 52) is refused, because the
+ * program is not trusted. Programs cannot change the colours of the theme or query the title. National character sets
+ * are treated as ASCII. SGR is the only extended mouse encoding. A full reset (RIS) keeps the history.
  */
 
+/** The shape of the cursor. */
 export type CursorShape = 'block' | 'underline' | 'bar'
 
+/** The position and look of the cursor. */
 export interface Cursor {
-  /** Column and row of the screen, from 0. */
+  /** Column and row of the screen, counted from 0. */
   x: number
   y: number
   isVisible: boolean
@@ -27,38 +30,40 @@ export interface Cursor {
   blinks: boolean
 }
 
-/** What an emulator calls; each may be left out. */
+/** The size, callbacks and limits of an emulator. All but the size are optional. */
 export interface EmulatorNeeds {
   columns: number
   rows: number
-  /** How many lines that have left the screen are kept. */
+  /** Maximum number of lines kept in the history. */
   historyLines?: number
-  /** Something to send to the program: an answer to what it asked. */
+  /** Receives text to send to the program: a reply to its request. */
   onReply?: (text: string) => void
   onTitle?: (title: string) => void
   onBell?: () => void
-  /** For programs that adapt to the theme. */
+  /** Returns the colours of the theme, for programs that adapt to it. */
   colorOf?: ColorOf
 }
 
+/** A terminal emulator. */
 export interface Emulator {
   readonly columns: number
   readonly rows: number
   readonly modes: Readonly<Modes>
   readonly cursor: Cursor
   readonly isAlternate: boolean
-  /** Lines that have left the screen: how many are kept, and the number of the first of them since the beginning. */
+  /** Number of lines in the history. It is 0 while the alternate screen is shown. */
   readonly historyLength: number
+  /** Number of the line with index 0, counted since the beginning. */
   readonly firstLine: number
-  /** Takes what the program wrote, cut anywhere. */
+  /** Processes output of the program. It may be cut anywhere. */
   write(text: string): void
-  /** Another size, at least 1 by 1. */
+  /** Changes the size. Values below 1 become 1. */
   resize(columns: number, rows: number): void
-  /** As it began, and with an empty history. */
+  /** Restores the initial state and empties the history. */
   reset(): void
-  /** A line, first those of the history, then those of the screen; 0 up to historyLength + rows. */
+  /** Returns a line by index: first the history, then the screen. The index is below historyLength + rows. */
   line(index: number): Line
-  /** The text of a cell's first word, as of `Line.cells`. */
+  /** Returns the text of a character word of `Line.cells`. */
   textOf(word: number): string
 }
 
@@ -70,12 +75,12 @@ const setCursorStyle = functionId(' q')
 const windowFunction = functionId('t')
 const resetFunction = functionId('c')
 
-/** An emulator with an empty screen. */
+/** Creates an emulator with an empty screen. */
 export function createEmulator(needs: EmulatorNeeds): Emulator {
   const { columns, rows, historyLines = defaultHistoryLines } = needs
   const { onReply = () => {}, onTitle = () => {}, onBell = () => {}, colorOf = () => null } = needs
   let screen = createScreen({ columns, rows, historyLines })
-  /** As DECSCUSR has it: 1 and 2 a block, 3 and 4 an underline, 5 and 6 a bar; odd ones blink; 0 the user's own. */
+  /** Style of DECSCUSR: 1 and 2 block, 3 and 4 underline, 5 and 6 bar; odd styles blink; 0 is the default. */
   let cursorStyle = 0
   let title = ''
   let titles: string[] = []
@@ -89,7 +94,7 @@ export function createEmulator(needs: EmulatorNeeds): Emulator {
     title = cut
     onTitle(title)
   }
-  /** XTWINOPS 22 and 23 keep the title and bring it back; nothing else of it is heeded but what reports.ts answers. */
+  /** Handles XTWINOPS 22 and 23, which save and restore the title. reports.ts answers 18. Others are ignored. */
   const windowOperation = (what: number | undefined): void => {
     if (what === 22 && titles.length < maxTitles) titles.push(title)
     if (what === 23) setTitle(titles.pop() ?? title)
@@ -132,7 +137,7 @@ export function createEmulator(needs: EmulatorNeeds): Emulator {
       if (command === 0 || command === 2) setTitle(rest)
       else if (command === 4 || (command >= 10 && command <= 12)) reply(colorAnswer(command, rest, colorOf))
     },
-    dcs: (id, _, text) => reply(dcsAnswer(screen, id, text, cursorStyle))
+    dcs: (id, _, text) => reply(dcsAnswer({ screen, cursorStyle }, id, text))
   })
 
   return {

@@ -1,27 +1,28 @@
-/** What has come and is not written yet. */
+/** A queue of text that has been received and not written yet. */
 export interface Feed {
   readonly isEmpty: boolean
-  /** `onWritten` is called once all of the text has been written. */
+  /** Adds a text. Calls `onWritten` after all of it has been written. */
   push(text: string, onWritten?: () => void): void
-  /** Writes for about `budgetMs`, one slice at least, and leaves the rest. */
+  /** Writes for about `budgetMs`, but at least one slice, and leaves the rest in the queue. */
   run(): void
-  /** Forgets the rest; its callers are never told. */
+  /** Drops the rest without calling `onWritten`. */
   clear(): void
 }
 
+/** What `createFeed` needs. */
 export interface FeedNeeds {
   write: (text: string) => void
-  /** Milliseconds, from anywhere. */
+  /** Clock in milliseconds, with any origin. */
   now: () => number
-  /** Half of a frame is left for drawing it. */
+  /** Time of one run in milliseconds. The default leaves half of a frame for drawing. */
   budgetMs?: number
 }
 
 const defaultBudgetMs = 8
-/** Characters between two looks at the clock: a fraction of a millisecond's work. */
+/** Characters written between two readings of the clock. Writing them takes a fraction of a millisecond. */
 const sliceLength = 8 * 1024
 
-/** A queue that is written in slices, so that a flood leaves the page time to draw and to hear keys. */
+/** Creates a queue that is written in slices. A flood of text leaves the page time to draw and to handle keys. */
 export function createFeed({ write, now, budgetMs = defaultBudgetMs }: FeedNeeds): Feed {
   let queue: Array<{ text: string; onWritten: (() => void) | undefined }> = []
   let first = 0

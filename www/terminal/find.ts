@@ -4,10 +4,13 @@ import type { Range } from './selection.js'
 
 type Lines = Pick<Emulator, 'line' | 'firstLine' | 'historyLength' | 'rows' | 'columns' | 'textOf'>
 
-/** Hits beyond are not counted. */
+/** Maximum number of hits. The search stops there. */
 const maxHits = 10_000
 
-/** Where a text stands, oldest first, over the ends of wrapped lines; capitals matter only where it has some. */
+/**
+ * Returns the ranges that contain a text, oldest first. Hits may span wrapped lines. The search is case-sensitive only
+ * if the wanted text has capitals.
+ */
 export function findText(lines: Lines, wanted: string): Range[] {
   const isExact = wanted !== wanted.toLowerCase()
   const needle = isExact ? wanted : wanted.toLowerCase()
@@ -16,7 +19,11 @@ export function findText(lines: Lines, wanted: string): Range[] {
   for (let index = 0; index < count && needle !== '' && hits.length < maxHits; ) {
     const { text, columns, end } = joined(lines, index)
     const hay = isExact ? text : lower(text)
-    for (let at = hay.indexOf(needle); at !== -1 && hits.length < maxHits; at = hay.indexOf(needle, at + needle.length)) {
+    for (
+      let at = hay.indexOf(needle);
+      at !== -1 && hits.length < maxHits;
+      at = hay.indexOf(needle, at + needle.length)
+    ) {
       hits.push({
         from: gapBefore(lines, index, columns[at] as number),
         to: gapAfter(lines, index, columns[at + needle.length - 1] as number)
@@ -27,13 +34,19 @@ export function findText(lines: Lines, wanted: string): Range[] {
   return hits
 }
 
-/** Lower case of the same length: what would grow stays as it is, so that places remain true. */
+/**
+ * Returns the text in lower case with the same length, so positions stay valid. If lower case would change the length,
+ * only ASCII letters are changed.
+ */
 const lower = (text: string): string => {
   const small = text.toLowerCase()
   return small.length === text.length ? small : text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 }
 
-/** A line with those it was wrapped into: the text, for each of its units the column it stands in, and what comes next. */
+/**
+ * Joins a line with its wrapped continuation lines. Returns the text, the column of each UTF-16 unit, and the index of
+ * the line after them.
+ */
 function joined(lines: Lines, index: number): { text: string; columns: number[]; end: number } {
   const count = lines.historyLength + lines.rows
   const columns: number[] = []
@@ -52,13 +65,13 @@ function joined(lines: Lines, index: number): { text: string; columns: number[];
   }
 }
 
-/** The gap left of a column of a joined line. */
+/** Returns the gap left of a column of a joined line. */
 function gapBefore(lines: Lines, index: number, column: number): Range['from'] {
   const row = Math.floor(column / lines.columns)
   return { line: lines.firstLine + index + row, column: column - row * lines.columns }
 }
 
-/** The gap right of one: behind the last column it belongs to that line, not to the next one. */
+/** Returns the gap right of a column. After the last column the gap belongs to that line, not to the next one. */
 function gapAfter(lines: Lines, index: number, column: number): Range['to'] {
   const { line, column: left } = gapBefore(lines, index, column)
   return { line, column: left + 1 }

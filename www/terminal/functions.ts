@@ -1,28 +1,47 @@
 import {
-  deleteCharacters, deleteLines, eraseCharacters, eraseInDisplay, eraseInLine, fillWithE, insertCharacters, insertLines
+  deleteCharacters,
+  deleteLines,
+  eraseCharacters,
+  eraseInDisplay,
+  eraseInLine,
+  fillWithE,
+  insertCharacters,
+  insertLines
 } from './edit.js'
 import { ansiSwitches, defaultModes, isMouseMode, privateSwitches } from './modes.js'
 import { functionId } from './parser.js'
 import type { Parameters } from './parser.js'
 import { printCode } from './print.js'
 import {
-  index, moveTo, moveToAddress, moveVertically, restoreCursor, reverseIndex, saveCursor, scrollDown, scrollUp,
-  showAlternate, showMain, tab, tabStops
+  index,
+  moveTo,
+  moveToAddress,
+  moveVertically,
+  restoreCursor,
+  reverseIndex,
+  saveCursor,
+  scrollDown,
+  scrollUp,
+  showAlternate,
+  showMain,
+  tab,
+  tabStops
 } from './screen.js'
 import type { Screen } from './screen.js'
 import { selectRendition } from './sgr.js'
 
 /*
- * The control functions that change the screen, as tables. What answers the program stands in reports.ts.
+ * The tables of control functions that change the screen. The functions that reply to the program are in reports.ts.
  *
- * Standards: ECMA-48, DEC STD 070, and XTerm Control Sequences (invisible-island.net/xterm/ctlseqs) where they are silent.
+ * Standards: ECMA-48 and DEC STD 070. For functions that they do not specify: XTerm Control Sequences
+ * (invisible-island.net/xterm/ctlseqs).
  */
 
 type Work = (screen: Screen, parameters: Parameters) => void
 
-/** The parameter at a place as a count: left out and 0 mean 1. */
+/** Returns a parameter as a count. An omitted parameter and 0 mean 1. */
 const count = ({ values, count }: Parameters, at = 0): number => (at < count ? Math.max(1, values[at] as number) : 1)
-/** The parameter at a place; left out means 0. */
+/** Returns a parameter. An omitted parameter means 0. */
 const value = ({ values, count }: Parameters, at = 0): number => (at < count ? (values[at] as number) : 0)
 
 const rows: Array<[name: string, bytes: string, work: Work]> = [
@@ -44,7 +63,7 @@ const rows: Array<[name: string, bytes: string, work: Work]> = [
   ['DL', 'M', (screen, given) => deleteLines(screen, count(given))],
   ['DCH', 'P', (screen, given) => deleteCharacters(screen, count(given))],
   ['SU', 'S', (screen, given) => scrollUp(screen, count(given))],
-  // With five parameters it once asked for mouse highlighting.
+  // With five parameters it is a request for mouse highlighting in xterm.
   ['SD', 'T', (screen, given) => given.count === 1 && scrollDown(screen, screen.top, count(given))],
   ['SD', '^', (screen, given) => scrollDown(screen, screen.top, count(given))],
   ['ECH', 'X', (screen, given) => eraseCharacters(screen, count(given))],
@@ -70,20 +89,28 @@ const rows: Array<[name: string, bytes: string, work: Work]> = [
 const escapes: Array<[name: string, bytes: string, work: (screen: Screen) => void]> = [
   ['DECSC', '7', saveCursor],
   ['DECRC', '8', restoreCursor],
-  ['DECALN', '#8', screen => {
-    fillWithE(screen)
-    setRegion(screen, 0, screen.rows - 1)
-  }],
+  [
+    'DECALN',
+    '#8',
+    screen => {
+      fillWithE(screen)
+      setRegion(screen, 0, screen.rows - 1)
+    }
+  ],
   ['DECKPAM', '=', screen => (screen.modes.applicationKeypad = true)],
   ['DECKPNM', '>', screen => (screen.modes.applicationKeypad = false)],
   ['IND', 'D', index],
-  ['NEL', 'E', screen => {
-    index(screen)
-    screen.x = 0
-  }],
+  [
+    'NEL',
+    'E',
+    screen => {
+      index(screen)
+      screen.x = 0
+    }
+  ],
   ['HTS', 'H', screen => (screen.tabs[screen.x] = 1)],
   ['RI', 'M', reverseIndex],
-  // Designations: 0 is line drawing; every other set is taken for ASCII.
+  // Designations of character sets: 0 is line drawing, every other set is treated as ASCII.
   ...['0', 'A', 'B', '1', '2', '4', '5', '7', 'C', 'E', 'H', 'K', 'Q', 'R', 'Y', 'Z', '=', '<', '>', '6'].flatMap(
     (set): typeof escapes => [
       ['SCS G0', `(${set}`, screen => (screen.charsets[0] = set === '0')],
@@ -92,18 +119,20 @@ const escapes: Array<[name: string, bytes: string, work: (screen: Screen) => voi
   )
 ]
 
-/** What a CSI does to the screen, by its function. */
+/** Actions of control sequences, by function. */
 export const csiFunctions: ReadonlyMap<number, Work> = new Map(rows.map(([, bytes, work]) => [functionId(bytes), work]))
-/** What an escape does to the screen, by its function. */
+/** Actions of escape sequences, by function. */
 export const escapeFunctions: ReadonlyMap<number, (screen: Screen) => void> = new Map(
   escapes.map(([, bytes, work]) => [functionId(bytes), work])
 )
 
-/** A C0 control character; BEL is none of the screen's. */
+/** Handles a C0 control character. The emulator handles BEL. */
 export function controlCharacter(screen: Screen, code: number): void {
   switch (code) {
-    case 0x08: return moveTo(screen, screen.x - 1, screen.y)
-    case 0x09: return tabForward(screen)
+    case 0x08:
+      return moveTo(screen, screen.x - 1, screen.y)
+    case 0x09:
+      return tabForward(screen)
     case 0x0a:
     case 0x0b:
     case 0x0c:
@@ -114,12 +143,16 @@ export function controlCharacter(screen: Screen, code: number): void {
       screen.x = 0
       screen.isWrapPending = false
       return
-    case 0x0e: screen.shift = 1; return
-    case 0x0f: screen.shift = 0; return
+    case 0x0e:
+      screen.shift = 1
+      return
+    case 0x0f:
+      screen.shift = 0
+      return
   }
 }
 
-/** HT leaves what is going to wrap alone, as xterm does. */
+/** HT: moves to the next tab stop, except while a wrap is pending, as in xterm. */
 function tabForward(screen: Screen): void {
   if (!screen.isWrapPending) tab(screen, 1)
 }
@@ -131,7 +164,7 @@ function moveByLines(screen: Screen, lines: number): void {
 
 function repeat(screen: Screen, times: number): void {
   if (screen.lastCode === 0) return
-  // More than fill the screen only scroll it.
+  // More characters than the screen has cells would only scroll it further.
   const most = screen.columns * screen.rows
   for (let left = Math.min(times, most); left > 0; left--) printCode(screen, screen.lastCode)
 }
@@ -141,7 +174,7 @@ function clearTabs(screen: Screen, what: number): void {
   else if (what === 3) screen.tabs.fill(0)
 }
 
-/** DECSTBM: both rows in the region; one of less than two lines is refused. The cursor goes home. */
+/** DECSTBM: sets the region, both rows inclusive, and moves the cursor home. Ignores a region of one line. */
 function setRegion(screen: Screen, top: number, bottom: number): void {
   const last = Math.min(bottom, screen.rows - 1)
   if (top >= last) return
@@ -167,11 +200,16 @@ function setPrivateMode(screen: Screen, mode: number, isOn: boolean): void {
   if (name !== undefined) modes[name] = isOn
   if (isMouseMode(mode)) modes.mouse = isOn ? mode : 0
   switch (mode) {
-    case 6: return moveToAddress(screen, 0, 0)
-    case 7: screen.isWrapPending &&= isOn; return
+    case 6:
+      return moveToAddress(screen, 0, 0)
+    case 7:
+      screen.isWrapPending &&= isOn
+      return
     case 47:
-    case 1047: return isOn ? showAlternate(screen) : showMain(screen)
-    case 1048: return isOn ? saveCursor(screen) : restoreCursor(screen)
+    case 1047:
+      return isOn ? showAlternate(screen) : showMain(screen)
+    case 1048:
+      return isOn ? saveCursor(screen) : restoreCursor(screen)
     case 1049:
       if (isOn) {
         if (screen.hiddenLines === null) saveCursor(screen)
@@ -196,7 +234,7 @@ function softReset(screen: Screen): void {
   screen.saved[screen.hiddenLines === null ? 0 : 1] = null
 }
 
-/** RIS: all as it began, but what has left the screen is kept. */
+/** RIS: restores the initial state, but keeps the history. */
 export function fullReset(screen: Screen): void {
   showMain(screen)
   softReset(screen)

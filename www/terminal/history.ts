@@ -1,19 +1,20 @@
 import type { Line } from './cells.js'
 
-/** The lines that have left the screen at its top, oldest first. */
+/** The lines that were scrolled off the top of the screen, oldest first. */
 export interface History {
   readonly length: number
-  /** How many have been given up since the beginning: the number of the oldest one that is kept. */
+  /** Number of lines dropped since the beginning, which is also the number of the oldest kept line. */
   readonly dropped: number
-  /** Adds the newest. Gives the oldest back where it had to go, so that its memory serves the next line. */
+  /** Adds the newest line. Returns the line that was dropped for it, if any, so its memory can be reused. */
   push(line: Line): Line | undefined
+  /** Returns a line by its index from the oldest. */
   at(index: number): Line
   clear(): void
-  /** All of it, oldest first. */
+  /** Returns all lines, oldest first. */
   lines(): Line[]
 }
 
-/** A ring of at most `capacity` lines. */
+/** Creates a ring buffer of at most `capacity` lines. */
 export function createHistory(capacity: number): History {
   let ring: Line[] = []
   let start = 0

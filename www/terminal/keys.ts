@@ -1,17 +1,17 @@
 import type { Modes } from './modes.js'
 
-/* Keys as the bytes that xterm sends (XTerm Control Sequences, "PC-style function keys"). */
+/* Encodes keys like xterm (XTerm Control Sequences, "PC-style function keys"). */
 
-/** What a KeyboardEvent says, as plain values. */
+/** The used part of a KeyboardEvent, as plain values. */
 export interface KeyPress {
-  /** As KeyboardEvent.key: `a`, `Enter`, `ArrowUp`. */
+  /** The value of KeyboardEvent.key: `a`, `Enter`, `ArrowUp`. */
   key: string
   isShift?: boolean
   isAlt?: boolean
   isControl?: boolean
-  /** Command or Windows: those keys are the system's. */
+  /** Whether Command or Windows is held. Such keys belong to the system. */
   isMeta?: boolean
-  /** The third level of a keyboard, which many report as Control and Alt. */
+  /** Whether AltGr is held. Many systems also report it as Control and Alt. */
   isAltGraph?: boolean
   isKeypad?: boolean
   isNumLocked?: boolean
@@ -23,30 +23,67 @@ const escape = '\x1b'
 const csi = '\x1b['
 const ss3 = '\x1bO'
 
-/** Keys that CSI or SS3 and a letter stand for; the modifiers go before the letter. */
+/** Keys that are sent as CSI or SS3 and a letter. Modifiers precede the letter. */
 const letters: Readonly<Record<string, string>> = {
-  ArrowUp: 'A', ArrowDown: 'B', ArrowRight: 'C', ArrowLeft: 'D', Home: 'H', End: 'F'
+  ArrowUp: 'A',
+  ArrowDown: 'B',
+  ArrowRight: 'C',
+  ArrowLeft: 'D',
+  Home: 'H',
+  End: 'F'
 }
 const functionLetters: Readonly<Record<string, string>> = { F1: 'P', F2: 'Q', F3: 'R', F4: 'S' }
 
-/** Keys that a number and `~` stand for. */
+/** Keys that are sent as CSI, a number and `~`. */
 const numbers: Readonly<Record<string, number>> = {
-  Insert: 2, Delete: 3, PageUp: 5, PageDown: 6,
-  F5: 15, F6: 17, F7: 18, F8: 19, F9: 20, F10: 21, F11: 23, F12: 24
+  Insert: 2,
+  Delete: 3,
+  PageUp: 5,
+  PageDown: 6,
+  F5: 15,
+  F6: 17,
+  F7: 18,
+  F8: 19,
+  F9: 20,
+  F10: 21,
+  F11: 23,
+  F12: 24
 }
 
-/** Control characters whose letter is not their name. */
+/** Control characters of keys that are not letters. */
 const controls: Readonly<Record<string, string>> = {
-  ' ': '\x00', '@': '\x00', '2': '\x00', '[': '\x1b', '3': '\x1b', '\\': '\x1c', '4': '\x1c', ']': '\x1d', '5': '\x1d',
-  '^': '\x1e', '6': '\x1e', '_': '\x1f', '/': '\x1f', '-': '\x1f', '7': '\x1f', '?': '\x7f', '8': '\x7f'
+  ' ': '\x00',
+  '@': '\x00',
+  '2': '\x00',
+  '[': '\x1b',
+  '3': '\x1b',
+  '\\': '\x1c',
+  '4': '\x1c',
+  ']': '\x1d',
+  '5': '\x1d',
+  '^': '\x1e',
+  '6': '\x1e',
+  _: '\x1f',
+  '/': '\x1f',
+  '-': '\x1f',
+  '7': '\x1f',
+  '?': '\x7f',
+  '8': '\x7f'
 }
 
-/** The keypad in application mode without Num Lock (VT100). */
+/** Letters of the keypad in application mode without Num Lock (VT100). */
 const keypad: Readonly<Record<string, string>> = {
-  Enter: 'M', '*': 'j', '+': 'k', ',': 'l', '-': 'm', '.': 'n', '/': 'o', '=': 'X'
+  Enter: 'M',
+  '*': 'j',
+  '+': 'k',
+  ',': 'l',
+  '-': 'm',
+  '.': 'n',
+  '/': 'o',
+  '=': 'X'
 }
 
-/** What to send for a key; null: nothing, the key is the browser's. */
+/** Returns the bytes to send for a key, or null to leave the key to the browser. */
 export function bytesOfKey(press: KeyPress, modes: KeyModes): string | null {
   const { key, isMeta = false } = press
   if (isMeta) return null
@@ -57,7 +94,7 @@ export function bytesOfKey(press: KeyPress, modes: KeyModes): string | null {
   return namedKey(press, modes) ?? characterKey(press)
 }
 
-/** 1 and what is held: Shift 1, Alt 2, Control 4. */
+/** Returns the modifier parameter: 1 plus Shift 1, Alt 2, Control 4. */
 const modifierOf = ({ isShift = false, isAlt = false, isControl = false }: KeyPress): number =>
   1 + (isShift ? 1 : 0) + (isAlt ? 2 : 0) + (isControl ? 4 : 0)
 
@@ -75,17 +112,21 @@ function namedKey(press: KeyPress, modes: KeyModes): string | null {
   if (number !== undefined) return modifier > 1 ? `${csi}${number};${modifier}~` : `${csi}${number}~`
   const meta = isAlt ? escape : ''
   switch (key) {
-    case 'Enter': return meta + (modes.newline ? '\r\n' : '\r')
-    case 'Tab': return isShift ? `${csi}Z` : `${meta}\t`
-    case 'Backspace': return meta + (isControl ? '\b' : '\x7f')
-    case 'Escape': return meta + escape
+    case 'Enter':
+      return meta + (modes.newline ? '\r\n' : '\r')
+    case 'Tab':
+      return isShift ? `${csi}Z` : `${meta}\t`
+    case 'Backspace':
+      return meta + (isControl ? '\b' : '\x7f')
+    case 'Escape':
+      return meta + escape
   }
   return null
 }
 
 function characterKey({ key, isAlt = false, isControl = false, isAltGraph = false }: KeyPress): string | null {
   if ([...key].length !== 1) return null
-  // The third level writes what is on the key, whatever else the event claims.
+  // AltGr types the character of the key, even if the event also reports Control and Alt.
   if (isAltGraph) return key
   const meta = isAlt ? escape : ''
   if (!isControl) return meta + key

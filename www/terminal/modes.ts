@@ -1,4 +1,4 @@
-/** The switches of a terminal, as they stand. Public ones matter to who draws the screen or sends keys. */
+/** The modes of a terminal. The renderer and the keyboard, mouse and paste encoders read them. */
 export interface Modes {
   applicationCursor: boolean
   applicationKeypad: boolean
@@ -9,17 +9,18 @@ export interface Modes {
   newline: boolean
   cursorVisible: boolean
   cursorBlinks: boolean
-  /** Which mouse events are reported: none, presses (9), and releases (1000), and drags (1002), and moves (1003). */
+  /** Reported mouse events: 0 none, 9 presses, 1000 also releases, 1002 also drags, 1003 also moves. */
   mouse: 0 | 9 | 1000 | 1002 | 1003
   mouseSgr: boolean
   focusReports: boolean
-  /** On the alternate screen the wheel sends arrow keys. */
+  /** Whether the wheel sends arrow keys on the alternate screen. */
   alternateScroll: boolean
   bracketedPaste: boolean
-  /** The program is in the middle of an update: what is drawn now would be half a picture. */
+  /** Whether the program is in the middle of an update, so drawing now would show half a picture. */
   synchronized: boolean
 }
 
+/** Returns the modes of a terminal after a reset. */
 export function defaultModes(): Modes {
   return {
     applicationCursor: false,
@@ -40,10 +41,13 @@ export function defaultModes(): Modes {
   }
 }
 
-/** Names of the modes that are on or off and do nothing more when they are switched. */
+/** Name of a mode that is on or off. */
 type Switch = { [K in keyof Modes]: Modes[K] extends boolean ? K : never }[keyof Modes]
 
-/** DEC private modes by number. 9 and 100x, which share a field, the screens and the cursor's saving stand elsewhere. */
+/**
+ * DEC private modes by number. functions.ts handles the rest: the mouse modes (9 and 1000 to 1003), which share a
+ * field, and the modes that switch screens or save the cursor.
+ */
 export const privateSwitches: Readonly<Record<number, Switch>> = {
   1: 'applicationCursor',
   5: 'reverseScreen',
@@ -62,5 +66,6 @@ export const privateSwitches: Readonly<Record<number, Switch>> = {
 /** ANSI modes by number. */
 export const ansiSwitches: Readonly<Record<number, Switch>> = { 4: 'insert', 20: 'newline' }
 
+/** Returns whether a DEC private mode is one of the mouse modes. */
 export const isMouseMode = (mode: number): mode is 9 | 1000 | 1002 | 1003 =>
   mode === 9 || mode === 1000 || mode === 1002 || mode === 1003

@@ -1,9 +1,9 @@
 import type { Modes } from './modes.js'
 
-/** What happened with the mouse, in cells from 0. */
+/** A mouse event. `x` and `y` are the cell, counted from 0. */
 export interface MouseReport {
   kind: 'press' | 'release' | 'move' | 'wheel'
-  /** 0 left, 1 middle, 2 right, null none; of a wheel 0 up, 1 down. */
+  /** Button: 0 left, 1 middle, 2 right, null for none. For a wheel: 0 up, 1 down. */
   button: number | null
   x: number
   y: number
@@ -15,12 +15,12 @@ export interface MouseReport {
 const moving = 32
 const wheel = 64
 const noButton = 3
-/** The old encoding has one byte for a place, which must stay below what UTF-8 would make two of. */
+/** Maximum coordinate of the old encoding. It uses one byte, which UTF-8 keeps as one byte only up to 127. */
 const maxOldPlace = 127 - 33
 
 /**
- * What to send for it, by the mode the program has asked for (XTerm Control Sequences, "Mouse Tracking"); null: nothing.
- * Without the SGR encoding places beyond column or row 94 are not reported.
+ * Returns the bytes to send for a mouse event, or null if the program's mouse mode does not report it (XTerm Control
+ * Sequences, "Mouse Tracking"). Without the SGR encoding, positions beyond column or row 94 are not reported.
  */
 export function bytesOfMouse(report: MouseReport, modes: Pick<Modes, 'mouse' | 'mouseSgr'>): string | null {
   const { kind, x, y } = report
@@ -36,10 +36,15 @@ export function bytesOfMouse(report: MouseReport, modes: Pick<Modes, 'mouse' | '
 
 function isWanted({ kind, button }: MouseReport, mode: Modes['mouse']): boolean {
   switch (mode) {
-    case 0: return false
-    case 9: return kind === 'press'
-    case 1000: return kind !== 'move'
-    case 1002: return kind !== 'move' || button !== null
-    case 1003: return true
+    case 0:
+      return false
+    case 9:
+      return kind === 'press'
+    case 1000:
+      return kind !== 'move'
+    case 1002:
+      return kind !== 'move' || button !== null
+    case 1003:
+      return true
   }
 }

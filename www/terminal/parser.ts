@@ -1,60 +1,64 @@
 /*
- * The control functions of a terminal, from text to calls: ECMA-48 §5 and the VT500 series, after Paul Williams'
- * diagram (vt100.net/emu/dec_ansi_parser). Knows no screen; text may be cut anywhere.
+ * The parser of control functions. It turns text into calls, following ECMA-48 §5 and the VT500 series as in Paul
+ * Williams' diagram (vt100.net/emu/dec_ansi_parser). It knows no screen. The input may be cut anywhere.
  *
- * States, and what ends each (ESC, CAN, SUB and the C1 controls end every one of them):
- *   ground               printable text; a control character acts and stays here
+ * States, and what ends each of them (ESC, CAN, SUB and the C1 controls end every state):
+ *   ground               nothing: printable text and control characters stay in this state
  *   escape               a final byte 0x30..0x7e, or the first byte of CSI, DCS, OSC, SOS, PM, APC
  *   escape intermediate  a final byte, after bytes 0x20..0x2f
  *   csi entry            the first parameter, prefix or intermediate byte, or the final byte 0x40..0x7e
  *   csi param            an intermediate or the final byte
  *   csi intermediate     the final byte
- *   csi ignore           the final byte, which then does nothing
- *   dcs entry … ignore   the same for device control strings, whose final byte begins their data
- *   dcs passthrough      ST, given as ESC \ or 0x9c
+ *   csi ignore           the final byte, which is ignored
+ *   dcs entry … ignore   the same for device control strings; their final byte begins the data
+ *   dcs passthrough      ST, sent as ESC \ or 0x9c
  *   osc string           ST or BEL
- *   sos, pm, apc         ST; what is inside is dropped
+ *   sos, pm, apc         ST; the content is dropped
  *
- * Limits: 32 parameters, each up to 65,535 (more of them, and more in them, are cut); one intermediate byte, a function
- * with more is ignored; 64 Ki characters of a string, a longer one is dropped.
+ * Limits: a function has at most 32 parameters, further ones are dropped. A parameter is at most 65,535, larger values
+ * are reduced to it. A function with more than one intermediate byte is ignored. A string with more than 64 Ki
+ * characters is dropped.
  *
- * Differences from the diagram: input is UTF-16, so what is above U+009F is printable in ground, part of a string in one,
- * and ignored within a function. A colon separates sub-parameters (ISO 8613-6). CAN and SUB drop the string they end,
- * ESC hands it over. DEL is never printed.
+ * Differences from the diagram: The input is UTF-16. A character above U+009F is printed in the ground state, is part
+ * of the text in a string, and is ignored within a function. A colon separates sub-parameters (ISO 8613-6). CAN and SUB
+ * drop the string that they end; ESC delivers it. DEL is never printed.
  */
 
-/** The numbers of a function. Of the one object that the parser fills again and again: read it before returning. */
+/** The parameters of a function. The parser reuses one object: read the values before the handler returns. */
 export interface Parameters {
-  /** How many there are; one at least. */
+  /** Number of parameters, at least one. */
   readonly count: number
-  /** Those left out are 0. */
+  /** Values. An omitted parameter is 0. */
   readonly values: Int32Array
-  /** 1 where a value stands behind a colon and belongs to the one before. */
+  /** 1 for a sub-parameter: a value after a colon, which belongs to the value before it. */
   readonly isSub: Uint8Array
 }
 
-/** What the parser calls. Functions come by the number that functionId() gives their bytes. */
+/** The callbacks of the parser. A function is identified by the number that functionId() returns for its bytes. */
 export interface ParserHandler {
-  /** Printable text: what stands at `from` and before `to`. A surrogate pair is never cut. */
+  /** Receives printable text: the part of `text` from `from` to before `to`. A surrogate pair is never cut. */
   print(text: string, from: number, to: number): void
-  /** A C0 control character other than ESC. */
+  /** Receives a C0 control character other than ESC. */
   control(code: number): void
-  /** ESC and its bytes; a C1 control as the escape it stands for. */
+  /** Receives an escape sequence. A C1 control arrives as its equivalent escape sequence. */
   escape(id: number): void
+  /** Receives a control sequence. */
   csi(id: number, parameters: Parameters): void
-  /** An operating system command: all between its introducer and its end. */
+  /** Receives an operating system command: the text between its introducer and its end. */
   osc(text: string): void
-  /** A device control string, once it is whole. */
+  /** Receives a complete device control string. */
   dcs(id: number, parameters: Parameters, text: string): void
 }
 
+/** A parser of terminal output. */
 export interface Parser {
+  /** Parses the next text. It may be cut anywhere. */
   push(text: string): void
-  /** Back to ground, whatever was begun. */
+  /** Returns to the ground state and drops an incomplete sequence. */
   reset(): void
 }
 
-/** The number of a function by its bytes but the parameters: `H`, `?h`, `!p`, `?$p`. */
+/** Returns the number of a function from its bytes without parameters: `H`, `?h`, `!p`, `?$p`. */
 export function functionId(bytes: string): number {
   const hasPrefix = /^[<=>?]./.test(bytes)
   const rest = hasPrefix ? bytes.slice(1) : bytes
@@ -84,7 +88,7 @@ const stateCount = 14
 
 const ignore = 0
 const control = 1
-const enter = 2 // a state that begins a function: what was collected is forgotten
+const enter = 2 // begins a function: clears the collected bytes
 const collect = 3
 const prefix = 4
 const param = 5
@@ -97,19 +101,23 @@ const endAndEnter = 11
 const abort = 12
 const c1 = 13
 
-/** One row a state, one column a code, the last for all from U+00A0 on: action in the high half, next state below. */
+/**
+ * The transition table: one row per state, one column per code; the last column is for all codes from U+00A0 on. An
+ * entry has the action in its high half and the next state in its low half.
+ */
 const columns = 0xa1
 const table = buildTable()
 
 function buildTable(): Uint8Array {
   const built = new Uint8Array(stateCount * columns)
+  // biome-ignore lint/complexity/useMaxParams: one row of the table of transitions
   const on = (state: number, from: number, to: number, action: number, next = state): void => {
     for (let code = from; code <= to; code++) built[state * columns + code] = (action << 4) | next
   }
   for (let state = 0; state < stateCount; state++) {
     const isString = state === oscString || state === dcsPassthrough
     on(state, 0x00, columns - 1, isString ? put : ignore)
-    // Control characters act even within a function (ECMA-48 leaves it open, terminals do it); strings ignore them.
+    // Control characters act even within a function: ECMA-48 leaves it open, but terminals do it. Strings ignore them.
     on(state, 0x00, 0x1f, isString || state >= dcsEntry ? ignore : control)
     on(state, 0x18, 0x18, abort, ground)
     on(state, 0x1a, 0x1a, abort, ground)
@@ -151,7 +159,7 @@ function buildTable(): Uint8Array {
   return built
 }
 
-/** A parser in its ground state. */
+/** Creates a parser in the ground state. */
 export function createParser(handler: ParserHandler): Parser {
   const values = new Int32Array(maxParameters)
   const isSub = new Uint8Array(maxParameters)
@@ -190,14 +198,14 @@ export function createParser(handler: ParserHandler): Parser {
     }
   }
 
-  /** Hands over the string that ends here; one that grew too long is dropped. */
+  /** Delivers the string that ends here. Drops a string that is too long. */
   const finish = (): void => {
     if (stringLength > maxStringLength) return
     if (state === oscString) handler.osc(parts.join(''))
     else if (state === dcsPassthrough && intermediates <= 1) handler.dcs(dcsId, parameters, parts.join(''))
   }
 
-  /** Takes all of a string that the text holds; gives where it stops. */
+  /** Reads the part of a string that the text contains. Returns the offset after it. */
   const readString = (text: string, from: number): number => {
     let at = from
     while (at < text.length) {
@@ -212,8 +220,10 @@ export function createParser(handler: ParserHandler): Parser {
 
   const act = (action: number, code: number): void => {
     switch (action) {
-      case control: return handler.control(code)
-      case enter: return clear()
+      case control:
+        return handler.control(code)
+      case enter:
+        return clear()
       case collect:
         intermediate = code
         intermediates++
@@ -221,18 +231,24 @@ export function createParser(handler: ParserHandler): Parser {
       case prefix:
         prefixByte = code
         return
-      case param: return readParameter(code)
-      case escapeDispatch: return intermediates > 1 ? undefined : handler.escape(id(code))
-      case csiDispatch: return intermediates > 1 ? undefined : handler.csi(id(code), parameters)
+      case param:
+        return readParameter(code)
+      case escapeDispatch:
+        return intermediates > 1 ? undefined : handler.escape(id(code))
+      case csiDispatch:
+        return intermediates > 1 ? undefined : handler.csi(id(code), parameters)
       case hook:
         dcsId = id(code)
         return
-      case end: return finish()
+      case end:
+        return finish()
       case endAndEnter:
         finish()
         return clear()
-      case abort: return handler.control(code)
-      case c1: return handler.escape(code - 0x40)
+      case abort:
+        return handler.control(code)
+      case c1:
+        return handler.escape(code - 0x40)
     }
   }
 
@@ -242,7 +258,7 @@ export function createParser(handler: ParserHandler): Parser {
       held = ''
       let at = 0
       while (at < text.length) {
-        // Runs of text are most of what comes (bench/emulator.ts): they go over whole, past the table.
+        // Most input is runs of text (bench/emulator.ts): they are delivered whole, without the table.
         if (state === ground) {
           const from = at
           while (at < text.length) {
@@ -260,7 +276,7 @@ export function createParser(handler: ParserHandler): Parser {
           if (at === text.length) return
         }
         const code = text.charCodeAt(at++)
-        const entry = table[state * columns + (code < 0xa0 ? code : 0xa0)] as number
+        const entry = table[state * columns + Math.min(code, 0xa0)] as number
         if (entry >= 0x10) act(entry >> 4, code)
         state = entry & 0x0f
       }

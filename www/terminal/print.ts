@@ -5,10 +5,11 @@ import { index, lineAt } from './screen.js'
 import type { Screen } from './screen.js'
 import { firstUnusual, widthOf } from './width.js'
 
-/** The line-drawing set from 0x5f to 0x7e (VT100; the characters that Unicode has for them). */
+/** The VT100 line-drawing set from 0x5f to 0x7e, as Unicode characters. */
 const graphics = ' ◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·'
 
-/** Writes text[from..to) at the cursor: printable characters, no surrogate pair cut. */
+/** Writes text[from..to) at the cursor. It must be printable and must not cut a surrogate pair. */
+// biome-ignore lint/complexity/useMaxParams: called for each character; an object would cost
 export function print(screen: Screen, text: string, from: number, to: number): void {
   let at = from
   while (at < to) {
@@ -21,9 +22,10 @@ export function print(screen: Screen, text: string, from: number, to: number): v
 }
 
 /**
- * The characters of one cell each that fit into the row, or, from the one that does not, into the next. What logs, and
- * nearly everything else, consist of (bench/emulator.ts). Gives where it stopped.
+ * Writes characters that take one cell each, and wraps at the end of the row. Returns the offset where it stopped. This
+ * is the fast path: logs and most other output consist of such characters (bench/emulator.ts).
  */
+// biome-ignore lint/complexity/useMaxParams: called for each run of characters; an object would cost
 function printRun(screen: Screen, text: string, from: number, to: number): number {
   const { columns, pen } = screen
   const { foreground, background } = pen
@@ -54,14 +56,14 @@ function printRun(screen: Screen, text: string, from: number, to: number): numbe
     if (x < columns) continue
     if (autowrap) screen.isWrapPending = true
     else if (at < to && text.charCodeAt(at) < firstUnusual) {
-      // Without wrapping only the last of what is left is seen, in the last column.
+      // Without wrapping, the last column shows only the last of the remaining characters.
       while (at < to - 1 && text.charCodeAt(at + 1) < firstUnusual) at++
     }
   }
   return at
 }
 
-/** The next character, whatever it is; gives where it ends. */
+/** Writes the next character of any kind. Returns the offset after it. */
 function printOne(screen: Screen, text: string, at: number): number {
   let code = text.codePointAt(at) as number
   const next = at + (code > 0xffff ? 2 : 1)
@@ -77,7 +79,7 @@ export function printCode(screen: Screen, code: number): void {
   const { columns, pen, modes } = screen
   if (screen.isWrapPending) wrap(screen)
   if (screen.x + width > columns) {
-    // A wide character that does not fit goes to the next line, and leaves the last cell as it is.
+    // A wide character that does not fit moves to the next line. The last cell stays unchanged.
     if (!modes.autowrap || columns < width) return
     wrap(screen)
   }
@@ -108,7 +110,7 @@ function wrap(screen: Screen): void {
   screen.x = 0
 }
 
-/** A combining character joins what stands before the cursor. */
+/** Adds a combining character to the character before the cursor. */
 function join(screen: Screen, code: number): void {
   const { clusters, isWrapPending } = screen
   const line = lineAt(screen, screen.y)
@@ -125,7 +127,7 @@ function join(screen: Screen, code: number): void {
   line.version++
 }
 
-/** The text of a cell's first word; empty for one that nothing was written to, and for the right half of another. */
+/** Returns the text of a character word. It is empty for an empty cell and for the right half of a wide character. */
 export function textOfCell({ clusters }: Pick<Screen, 'clusters'>, word: number): string {
   if (word === 0 || word === spacer) return ''
   const code = word & codeMask

@@ -4,18 +4,17 @@ import { tabStops } from './screen.js'
 import type { Screen } from './screen.js'
 
 /*
- * Another size. On the main screen, its history included, lines that were wrapped are joined and wrapped anew, and the
- * cursor stays on its character; the alternate screen belongs to a program that will draw it again, so it is only cut or
- * widened.
+ * Resizing. On the main screen and in its history, wrapped lines are joined and wrapped again at the new width, and the
+ * cursor stays on its character. The alternate screen is only cut or widened, because its program will redraw it.
  */
 
-/** A place in a list of lines. */
+/** A position in a list of lines. */
 interface Place {
   row: number
   column: number
 }
 
-/** Gives the screen another size, at least one column and one row. */
+/** Resizes the screen. It must have at least one column and one row. */
 export function resize(screen: Screen, columns: number, rows: number): void {
   if (columns === screen.columns && rows === screen.rows) return
   const isAlternate = screen.hiddenLines !== null
@@ -59,7 +58,7 @@ interface Wanted {
   cursor: Place
 }
 
-/** The main screen's rows, and where the cursor is in them. What no longer fits has gone to the history. */
+/** Resizes the main screen. Returns its rows and the cursor in them. Rows that do not fit move to the history. */
 function resizeMain(screen: Screen, { columns, rows, cursor }: Wanted): { lines: Line[]; cursor: Place } {
   const { history } = screen
   const shown = screen.hiddenLines ?? screen.lines
@@ -69,13 +68,16 @@ function resizeMain(screen: Screen, { columns, rows, cursor }: Wanted): { lines:
   while (end > top + cursor.row + 1 && usedColumns(before[end - 1] as Line) === 0) end--
   const wasFull = end === before.length
 
-  const marks: Place[] = [{ row: top + cursor.row, column: cursor.column }, { row: top, column: 0 }]
+  const marks: Place[] = [
+    { row: top + cursor.row, column: cursor.column },
+    { row: top, column: 0 }
+  ]
   const isSameWidth = columns === screen.columns
   const kept = before.slice(0, end)
   const after = isSameWidth ? kept : rewrap(kept, columns, marks)
   const [place, oldTop] = marks as [Place, Place]
 
-  // A screen with room at its bottom keeps its first line where it is, one that was full keeps its last.
+  // A screen with room at its bottom keeps its first line in place. A full screen keeps its last line in place.
   let first = Math.max(0, after.length - rows)
   if (!wasFull) first = Math.max(first, Math.min(oldTop.row, place.row))
   first = Math.min(first, place.row)
@@ -87,12 +89,12 @@ function resizeMain(screen: Screen, { columns, rows, cursor }: Wanted): { lines:
   return { lines, cursor: { row: Math.min(rows - 1, place.row - first), column: place.column } }
 }
 
-/** The same text in lines of another width; `marks` are moved to where their characters have gone. */
+/** Returns the same text in lines of another width. Moves `marks` to the new positions of their characters. */
 function rewrap(lines: Line[], columns: number, marks: Place[]): Line[] {
   const after: Line[] = []
   const moved = new Set<Place>()
   for (let row = 0; row < lines.length; ) {
-    // Most lines are short, and nobody's cursor is in them.
+    // Fast path: most lines are short and contain no mark.
     const line = lines[row] as Line
     const used = usedColumns(line)
     if (!line.isWrapped && used <= columns && !marks.some(mark => mark.row === row && !moved.has(mark))) {
@@ -104,15 +106,16 @@ function rewrap(lines: Line[], columns: number, marks: Place[]): Line[] {
     while (last < lines.length - 1 && (lines[last] as Line).isWrapped) last++
     const text = joined(lines, row, last)
     const inside = marks.filter(mark => !moved.has(mark) && mark.row >= row && mark.row <= last)
-    const offsets = inside.map(mark => text.starts[mark.row - row] as number + mark.column)
+    const offsets = inside.map(mark => (text.starts[mark.row - row] as number) + mark.column)
     const first = after.length
     const starts = cutInto(after, text.cells, columns)
     for (const [index, mark] of inside.entries()) {
       moved.add(mark)
-      Object.assign(mark, placeOf(offsets[index] as number, starts, columns, first))
+      Object.assign(mark, placeOf(offsets[index] as number, { starts, columns, firstRow: first }))
     }
-    while (after.length < Math.max(...inside.map(mark => mark.row + 1), 0)) after.push(createLine(columns))
-    // What ended without a wrap still does.
+    while (after.length < Math.max(...inside.map(mark => mark.row + 1), 0))
+      after.push(createLine(columns))
+      // A line that ended without a wrap still does.
     ;(after[after.length - 1] as Line).isWrapped = (lines[last] as Line).isWrapped
     row = last + 1
   }
@@ -125,7 +128,7 @@ function ofWidth({ cells }: Line, columns: number, used: number): Line {
   return line
 }
 
-/** Wrapped lines as one, and the column in it at which each begins. */
+/** Joins wrapped lines. Returns their cells, and the column at which each line begins. */
 function joined(lines: Line[], from: number, to: number): { cells: Int32Array; starts: number[] } {
   const starts: number[] = []
   const parts: Int32Array[] = []
@@ -134,7 +137,7 @@ function joined(lines: Line[], from: number, to: number): { cells: Int32Array; s
     const line = lines[row] as Line
     let used = line.cells.length / cellWords
     if (row === to) used = usedColumns(line)
-    // A wide character that did not fit left the last cell empty: the cell is no part of the text.
+    // A wide character that did not fit left the last cell empty. That cell is not part of the text.
     else if (line.cells[(used - 1) * cellWords] === 0 && ((lines[row + 1] as Line).cells[0] as number) & wideBit) used--
     starts.push(columns)
     parts.push(line.cells.subarray(0, used * cellWords))
@@ -149,7 +152,7 @@ function joined(lines: Line[], from: number, to: number): { cells: Int32Array; s
   return { cells, starts }
 }
 
-/** Adds lines of `columns` that hold the cells; gives the column of them at which each begins. */
+/** Appends the cells as lines of `columns` columns. Returns the cell at which each line begins. */
 function cutInto(lines: Line[], cells: Int32Array, columns: number): number[] {
   const count = cells.length / cellWords
   const starts: number[] = []
@@ -167,8 +170,11 @@ function cutInto(lines: Line[], cells: Int32Array, columns: number): number[] {
   return starts
 }
 
-/** Where the column of a joined line has gone. Past the text it goes on as if there were blanks. */
-function placeOf(offset: number, starts: number[], columns: number, firstRow: number): Place {
+/** Returns the new position of a column of a joined line. Columns after the text are treated as blanks. */
+function placeOf(
+  offset: number,
+  { starts, columns, firstRow }: { starts: number[]; columns: number; firstRow: number }
+): Place {
   let index = starts.length - 1
   while (index > 0 && (starts[index] as number) > offset) index--
   const column = offset - (starts[index] as number)

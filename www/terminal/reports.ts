@@ -5,14 +5,14 @@ import type { Screen } from './screen.js'
 import { renditionOf } from './sgr.js'
 
 /*
- * What a program may ask its terminal, and the answers: a VT420 with colours that knows what xterm 354 knows. vim asks
- * for that number, and speaks SGR mouse to one so new.
+ * The replies to requests of a program. The terminal identifies itself as a VT420 with colours and as xterm 354. vim
+ * requests that version number and uses the SGR mouse encoding if it is new enough.
  */
 
-/** Red, green, blue, 0 to 255. */
+/** Red, green and blue, each 0 to 255. */
 export type Rgb = readonly [number, number, number]
 
-/** The colour of the palette by its index, of text, or of the ground; null: not known. */
+/** Returns a colour of the palette by its index, or a colour of the theme by its name; null if it is unknown. */
 export type ColorOf = (which: number | 'foreground' | 'background' | 'cursor') => Rgb | null
 
 const csi = '\x1b['
@@ -25,10 +25,14 @@ type Answer = (screen: Screen, parameters: Parameters) => string | null
 const answers: Array<[name: string, bytes: string, answer: Answer]> = [
   ['DA1', 'c', (_, { values }) => (values[0] === 0 ? `${csi}?64;1;22c` : null)],
   ['DA2', '>c', (_, { values }) => (values[0] === 0 ? `${csi}>41;354;0c` : null)],
-  ['DSR', 'n', (screen, { values }) => {
-    if (values[0] === 5) return `${csi}0n`
-    return values[0] === 6 ? `${csi}${cursorReport(screen)}R` : null
-  }],
+  [
+    'DSR',
+    'n',
+    (screen, { values }) => {
+      if (values[0] === 5) return `${csi}0n`
+      return values[0] === 6 ? `${csi}${cursorReport(screen)}R` : null
+    }
+  ],
   ['DECDSR', '?n', (screen, { values }) => (values[0] === 6 ? `${csi}?${cursorReport(screen)}R` : null)],
   ['DECRQM', '$p', (screen, { values }) => `${csi}${values[0]};${ansiMode(screen, values[0] as number)}$y`],
   ['DECRQM', '?$p', (screen, { values }) => `${csi}?${values[0]};${privateMode(screen, values[0] as number)}$y`],
@@ -36,14 +40,14 @@ const answers: Array<[name: string, bytes: string, answer: Answer]> = [
   ['XTWINOPS', 't', ({ rows, columns }, { values }) => (values[0] === 18 ? `${csi}8;${rows};${columns}t` : null)]
 ]
 
-/** What a CSI asks for, by its function. */
+/** Replies to control sequences, by function. */
 export const csiAnswers: ReadonlyMap<number, Answer> = new Map(
   answers.map(([, bytes, answer]) => [functionId(bytes), answer])
 )
 
 const cursorReport = ({ x, y, top, modes }: Screen): string => `${y + 1 - (modes.origin ? top : 0)};${x + 1}`
 
-/** 0: not known, 1: set, 2: reset (DECRPM). */
+/** Returns the state of a mode for DECRPM: 0 unknown, 1 set, 2 reset. */
 function ansiMode({ modes }: Screen, mode: number): number {
   const name = ansiSwitches[mode]
   return name === undefined ? 0 : modes[name] ? 1 : 2
@@ -59,20 +63,31 @@ function privateMode({ modes, hiddenLines }: Screen, mode: number): number {
 const requestSetting = functionId('$q')
 const requestTermcap = functionId('+q')
 
-/** The answer to a device control string: DECRQSS for a setting, XTGETTCAP for a capability (none is told). */
-export function dcsAnswer(screen: Screen, id: number, text: string, cursorStyle: number): string | null {
+/**
+ * Returns the reply to a device control string: DECRQSS, which requests a setting, or XTGETTCAP, which requests a
+ * capability and is always refused.
+ */
+export function dcsAnswer(
+  { screen, cursorStyle }: { screen: Screen; cursorStyle: number },
+  id: number,
+  text: string
+): string | null {
   if (id === requestTermcap) return `${dcs}0+r${st}`
   if (id !== requestSetting) return null
   switch (text) {
-    case 'm': return `${dcs}1$r${renditionOf(screen.pen)}m${st}`
-    case 'r': return `${dcs}1$r${screen.top + 1};${screen.bottom + 1}r${st}`
-    case ' q': return `${dcs}1$r${cursorStyle} q${st}`
-    case '"p': return `${dcs}1$r64;1"p${st}`
+    case 'm':
+      return `${dcs}1$r${renditionOf(screen.pen)}m${st}`
+    case 'r':
+      return `${dcs}1$r${screen.top + 1};${screen.bottom + 1}r${st}`
+    case ' q':
+      return `${dcs}1$r${cursorStyle} q${st}`
+    case '"p':
+      return `${dcs}1$r64;1"p${st}`
   }
   return `${dcs}0$r${st}`
 }
 
-/** The answers to what OSC 4, 10, 11 and 12 ask (`?`) about colours. Changing them is refused: they are the theme's. */
+/** Returns the replies to colour queries (`?`) of OSC 4, 10, 11 and 12. Changing the theme's colours is refused. */
 export function colorAnswer(command: number, text: string, colorOf: ColorOf): string {
   const fixed = ({ 10: 'foreground', 11: 'background', 12: 'cursor' } as const)[command]
   if (fixed !== undefined) return text === '?' ? colorReport(String(command), colorOf(fixed)) : ''
@@ -86,7 +101,7 @@ export function colorAnswer(command: number, text: string, colorOf: ColorOf): st
   return answer
 }
 
-/** A colour as X has it, each part doubled to 16 bits. */
+/** Formats a colour as in X11: each component has 16 bits, its byte doubled. */
 function colorReport(what: string, color: Rgb | null): string {
   if (color === null) return ''
   const parts = color.map(part => part.toString(16).padStart(2, '0').repeat(2))

@@ -8,7 +8,7 @@ import { defaultModes } from './modes.js'
 import type { Modes } from './modes.js'
 import type { Pen } from './sgr.js'
 
-/** What DECSC keeps. */
+/** The state that DECSC saves. */
 export interface SavedCursor {
   x: number
   y: number
@@ -19,40 +19,40 @@ export interface SavedCursor {
   shift: 0 | 1
 }
 
-/** The state that control functions act on. Columns and rows count from 0. */
+/** The state that control functions change. Columns and rows are counted from 0. */
 export interface Screen {
   columns: number
   rows: number
-  /** The rows that are seen. */
+  /** The visible rows. */
   lines: Line[]
-  /** While the alternate screen is seen: the main one's. */
+  /** The rows of the main screen while the alternate screen is shown, otherwise null. */
   hiddenLines: Line[] | null
-  /** What has left the main screen. */
+  /** Lines that were scrolled off the main screen. */
   history: History
   clusters: Clusters
   x: number
   y: number
-  /** A character stands in the last column, and the next one goes to the next line. */
+  /** Whether the last column has been written, so the next character goes to the next line. */
   isWrapPending: boolean
-  /** The scrolling region, both ends in it. */
+  /** First and last row of the scrolling region, both inclusive. */
   top: number
   bottom: number
   pen: Pen
   modes: Modes
-  /** 1 at each tab stop. */
+  /** 1 for each column with a tab stop. */
   tabs: Uint8Array
-  /** Whether G0 and G1 are the line-drawing set, and which of them is in use. */
+  /** Whether G0 and G1 are the line-drawing set. `shift` is the one in use. */
   charsets: [isGraphic0: boolean, isGraphic1: boolean]
   shift: 0 | 1
-  /** Of the main and of the alternate screen. */
+  /** Saved cursors of the main and of the alternate screen. */
   saved: [SavedCursor | null, SavedCursor | null]
-  /** The last character printed, for REP. */
+  /** Code point of the last printed character, for REP. */
   lastCode: number
 }
 
 const tabDistance = 8
 
-/** An empty screen. */
+/** Creates an empty screen. */
 export function createScreen(needs: { columns: number; rows: number; historyLines: number }): Screen {
   const { columns, rows, historyLines } = needs
   return {
@@ -77,31 +77,31 @@ export function createScreen(needs: { columns: number; rows: number; historyLine
   }
 }
 
-/** A stop in every eighth column. */
+/** Returns tab stops in every eighth column. */
 export function tabStops(columns: number): Uint8Array {
   return Uint8Array.from({ length: columns }, (_, column) => (column % tabDistance === 0 ? 1 : 0))
 }
 
-/** What an erased cell has as its background: the pen's colour, nothing else of it. */
+/** Returns the background word of an erased cell: the pen's background colour without its attributes. */
 export const eraseBackground = (screen: Screen): number => screen.pen.background & colorMask
 
-/** The row's line. */
+/** Returns the line of a row. */
 export const lineAt = (screen: Screen, row: number): Line => screen.lines[row] as Line
 
-/** Puts the cursor on the screen at a place, or the nearest there is. */
+/** Moves the cursor to a position, or to the nearest one on the screen. */
 export function moveTo(screen: Screen, x: number, y: number): void {
   screen.x = Math.max(0, Math.min(screen.columns - 1, x))
   screen.y = Math.max(0, Math.min(screen.rows - 1, y))
   screen.isWrapPending = false
 }
 
-/** CUP and the like: with DECOM rows count from the region's first, and stay in it. */
+/** Moves the cursor for CUP and similar functions. In DECOM, rows are relative to the region and stay in it. */
 export function moveToAddress(screen: Screen, x: number, y: number): void {
   const { modes, top, bottom } = screen
   moveTo(screen, x, modes.origin ? Math.max(top, Math.min(bottom, top + y)) : y)
 }
 
-/** Up or down, not out of the region when the cursor is in it. */
+/** Moves the cursor up or down. A cursor inside the region stays in it. */
 export function moveVertically(screen: Screen, rows: number): void {
   const { y, top, bottom } = screen
   const first = y >= top ? top : 0
@@ -109,23 +109,23 @@ export function moveVertically(screen: Screen, rows: number): void {
   moveTo(screen, screen.x, Math.max(first, Math.min(last, y + rows)))
 }
 
-/** Moves the region up. What leaves the main screen at its very top is kept in the history. */
+/** Scrolls the region up. Lines that leave the main screen at its top row are kept in the history. */
 export function scrollUp(screen: Screen, count: number): void {
   const { top, bottom } = screen
   const isKept = top === 0 && screen.hiddenLines === null
   for (let left = Math.min(count, bottom - top + 1); left > 0; left--) scrollLine(screen, top, isKept)
 }
 
-/** Removes the line at `from`, and lets an empty one in at the region's bottom. */
+/** Removes the line at `from` and adds an empty one at the region's bottom. */
 export function scrollLine(screen: Screen, from: number, isKept: boolean): void {
   const { lines, bottom } = screen
   const gone = lines[from] as Line
   for (let row = from; row < bottom; row++) lines[row] = lines[row + 1] as Line
-  // A line that must be kept is replaced by the one that the history gives up for it.
+  // If the line goes to the history, the line that the history drops for it is reused.
   lines[bottom] = emptied(screen, isKept ? screen.history.push(gone) : gone)
 }
 
-/** Moves the lines from `from` to the region's bottom down, and lets empty ones in. */
+/** Moves the lines from `from` to the region's bottom down and adds empty ones at `from`. */
 export function scrollDown(screen: Screen, from: number, count: number): void {
   const { lines, bottom } = screen
   for (let left = Math.min(count, bottom - from + 1); left > 0; left--) {
@@ -145,21 +145,21 @@ function emptied(screen: Screen, line: Line | undefined): Line {
   return line
 }
 
-/** Down one row, scrolling at the region's bottom. */
+/** IND: moves the cursor down one row. At the region's bottom, scrolls instead. */
 export function index(screen: Screen): void {
   screen.isWrapPending = false
   if (screen.y === screen.bottom) scrollUp(screen, 1)
   else if (screen.y < screen.rows - 1) screen.y++
 }
 
-/** Up one row, scrolling at the region's top. */
+/** RI: moves the cursor up one row. At the region's top, scrolls instead. */
 export function reverseIndex(screen: Screen): void {
   screen.isWrapPending = false
   if (screen.y === screen.top) scrollDown(screen, screen.top, 1)
   else if (screen.y > 0) screen.y--
 }
 
-/** To the next stops (or with a negative count those before), or the last column. */
+/** Moves the cursor by a number of tab stops, backwards if negative. It stops at the first and last column. */
 export function tab(screen: Screen, count: number): void {
   const step = count < 0 ? -1 : 1
   let { x } = screen
@@ -170,15 +170,21 @@ export function tab(screen: Screen, count: number): void {
   moveTo(screen, x, screen.y)
 }
 
-/** DECSC. */
+/** DECSC: saves the cursor of the current screen. */
 export function saveCursor(screen: Screen): void {
   const { x, y, isWrapPending, pen, modes, charsets, shift } = screen
   screen.saved[screen.hiddenLines === null ? 0 : 1] = {
-    x, y, isWrapPending, pen: { ...pen }, isOrigin: modes.origin, charsets: [...charsets], shift
+    x,
+    y,
+    isWrapPending,
+    pen: { ...pen },
+    isOrigin: modes.origin,
+    charsets: [...charsets],
+    shift
   }
 }
 
-/** DECRC; where nothing was saved, home and the defaults. */
+/** DECRC: restores the saved cursor. If none was saved, moves it home and restores the defaults. */
 export function restoreCursor(screen: Screen): void {
   const saved = screen.saved[screen.hiddenLines === null ? 0 : 1]
   screen.modes.origin = saved?.isOrigin ?? false
@@ -189,7 +195,7 @@ export function restoreCursor(screen: Screen): void {
   screen.isWrapPending = (saved?.isWrapPending ?? false) && screen.x === screen.columns - 1
 }
 
-/** Shows an empty alternate screen instead of the main one. */
+/** Shows an empty alternate screen instead of the main screen. */
 export function showAlternate(screen: Screen): void {
   if (screen.hiddenLines !== null) return
   screen.hiddenLines = screen.lines

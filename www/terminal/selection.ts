@@ -2,16 +2,20 @@ import { cellWords, spacer, usedColumns } from './cells.js'
 import type { Line } from './cells.js'
 import type { Emulator } from './emulator.js'
 
-/* What may be marked and copied: places are lines by their number since the beginning, and gaps between columns. */
+/*
+ * Selection and copying of text. A place is a gap between two columns of a line. Lines are numbered since the
+ * beginning, so a place stays valid while the screen scrolls.
+ */
 
+/** A gap between two columns of a line. */
 export interface Place {
-  /** As Emulator.firstLine counts. */
+  /** Number of the line, counted as in Emulator.firstLine. */
   line: number
   /** The gap left of this column. */
   column: number
 }
 
-/** From one place up to another, the first one before. */
+/** The text between two places. `from` is not after `to`. */
 export interface Range {
   from: Place
   to: Place
@@ -19,33 +23,38 @@ export interface Range {
 
 type Lines = Pick<Emulator, 'line' | 'firstLine' | 'historyLength' | 'rows' | 'columns' | 'textOf'>
 
-/** What separates words for a double click; paths and addresses hold together. */
+/** Characters that separate words for a double click. Paths and addresses stay one word. */
 const separators = new Set([...' \t"\'`()[]{}<>|,;│─'])
 
-/** The two places in their order. */
+/** Returns the range between two places in any order. */
 export function rangeOf(one: Place, other: Place): Range {
   const isBefore = one.line < other.line || (one.line === other.line && one.column <= other.column)
   return isBefore ? { from: one, to: other } : { from: other, to: one }
 }
 
+/** A step that moves the end of a selection. */
 export type MarkStep = 'mark-left' | 'mark-right' | 'mark-up' | 'mark-down'
 
-/** Where one step from a place leads; at either end of everything: there. */
+/** Returns the place one step from a place. The step stops at the first and the last line. */
 export function stepped(lines: Lines, { line, column }: Place, step: MarkStep): Place {
   const last = lines.firstLine + lines.historyLength + lines.rows - 1
   switch (step) {
-    case 'mark-left': return column > 0 || line === lines.firstLine
-      ? { line, column: Math.max(0, column - 1) }
-      : { line: line - 1, column: lines.columns }
-    case 'mark-right': return column < lines.columns || line === last
-      ? { line, column: Math.min(lines.columns, column + 1) }
-      : { line: line + 1, column: 0 }
-    case 'mark-up': return { line: Math.max(lines.firstLine, line - 1), column }
-    case 'mark-down': return { line: Math.min(last, line + 1), column }
+    case 'mark-left':
+      return column > 0 || line === lines.firstLine
+        ? { line, column: Math.max(0, column - 1) }
+        : { line: line - 1, column: lines.columns }
+    case 'mark-right':
+      return column < lines.columns || line === last
+        ? { line, column: Math.min(lines.columns, column + 1) }
+        : { line: line + 1, column: 0 }
+    case 'mark-up':
+      return { line: Math.max(lines.firstLine, line - 1), column }
+    case 'mark-down':
+      return { line: Math.min(last, line + 1), column }
   }
 }
 
-/** The columns of a line that a range marks; null: none. */
+/** Returns the columns of a line that are in a range, or null if none is. */
 export function columnsIn({ from, to }: Range, line: number, columns: number): { from: number; to: number } | null {
   if (line < from.line || line > to.line) return null
   const first = line === from.line ? from.column : 0
@@ -53,14 +62,14 @@ export function columnsIn({ from, to }: Range, line: number, columns: number): {
   return first < last ? { from: first, to: last } : null
 }
 
-/** From the first line that is kept to the last one that has something in it. */
+/** Returns the range from the first kept line to the last line that is not empty. */
 export function everything(lines: Lines): Range {
   let last = lines.historyLength + lines.rows - 1
   while (last > 0 && usedColumns(lines.line(last)) === 0) last--
   return { from: { line: lines.firstLine, column: 0 }, to: { line: lines.firstLine + last, column: lines.columns } }
 }
 
-/** The text of a range. Wrapped lines are one; blanks at a line's end are left out. */
+/** Returns the text of a range. Wrapped lines become one line. Blanks at the end of a line are removed. */
 export function textIn(lines: Lines, range: Range): string {
   let text = ''
   const first = Math.max(range.from.line, lines.firstLine)
@@ -69,15 +78,19 @@ export function textIn(lines: Lines, range: Range): string {
     const line = lines.line(number - lines.firstLine)
     const part = columnsIn(range, number, lines.columns)
     const isCut = number === last
-    const piece = part === null ? '' : textOfColumns(lines, line, part.from, part.to)
+    const piece = part === null ? '' : textOfColumns(lines, line, part)
     text += line.isWrapped ? piece : piece.trimEnd()
     if (!isCut && !line.isWrapped) text += '\n'
   }
   return text
 }
 
-/** The text of a line from one column up to another; cells that nothing was written to are blanks. */
-export function textOfColumns(lines: Pick<Emulator, 'textOf'>, line: Line, from: number, to: number): string {
+/** Returns the text of a line from one column to before another. Empty cells become blanks. */
+export function textOfColumns(
+  lines: Pick<Emulator, 'textOf'>,
+  line: Line,
+  { from, to }: { from: number; to: number }
+): string {
   let text = ''
   const end = Math.min(to, usedColumns(line))
   for (let column = from; column < end; column++) {
@@ -87,7 +100,7 @@ export function textOfColumns(lines: Pick<Emulator, 'textOf'>, line: Line, from:
   return text
 }
 
-/** The word at a place, over the ends of wrapped lines; a separator is one by itself. */
+/** Returns the range of the word at a place. A word may span wrapped lines. A separator is a word of its own. */
 export function wordAt(lines: Lines, { line, column }: Place): Range {
   const { columns } = lines
   const isWord = (place: Place): boolean => {
@@ -97,13 +110,14 @@ export function wordAt(lines: Lines, { line, column }: Place): Range {
   const at = { line, column: Math.min(column, columns - 1) }
   if (!isWord(at)) return { from: at, to: { line, column: at.column + 1 } }
   let from = at
-  for (let before = previous(lines, from); before !== null && isWord(before); before = previous(lines, from)) from = before
+  for (let before = previous(lines, from); before !== null && isWord(before); before = previous(lines, from))
+    from = before
   let to = at
   for (let after = next(lines, to); after !== null && isWord(after); after = next(lines, to)) to = after
   return { from, to: { line: to.line, column: to.column + 1 } }
 }
 
-/** The whole line at a place, with what wrapping has made others of it. */
+/** Returns the range of the line at a place, including its wrapped continuation lines. */
 export function lineAtPlace(lines: Lines, { line }: Place): Range {
   let first = line
   while (first > lines.firstLine && isWrapped(lines, first - 1)) first--
@@ -127,7 +141,7 @@ function next(lines: Lines, { line, column }: Place): Place | null {
   return isWrapped(lines, line) ? { line: line + 1, column: 0 } : null
 }
 
-/** The right half of a wide character counts as the character. */
+/** Returns the text of the cell at a place. The right half of a wide character has the text of the character. */
 function textOfCellAt(lines: Lines, { line, column }: Place): string {
   const { cells } = lines.line(line - lines.firstLine)
   const at = column * cellWords

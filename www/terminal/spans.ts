@@ -1,27 +1,40 @@
 import {
-  blinking, bold, cellWords, colorMask, dim, hidden, inverse, italic, rgbBit, spacer, struck, underlineMask,
-  underlineShift, wideBit
+  blinking,
+  bold,
+  cellWords,
+  colorMask,
+  dim,
+  hidden,
+  inverse,
+  italic,
+  rgbBit,
+  spacer,
+  struck,
+  underlineMask,
+  underlineShift,
+  wideBit
 } from './cells.js'
 import type { Line } from './cells.js'
 
-/** Cells of one look beside one another, as they are drawn. */
+/** Adjacent cells with the same attributes, which are drawn together. */
 export interface Span {
   text: string
-  /** How many columns it takes. */
+  /** Number of columns. */
   columns: number
-  /** Not each character takes one column: it has to be given its width. */
+  /** Whether the font may not draw it one column wide, so its width must be set. */
   isWide: boolean
   foreground: number
   background: number
 }
 
-/** The words of a look that is nothing but the default. */
+/** Returns whether the attributes are all default. */
 export const isPlain = ({ foreground, background }: Pick<Span, 'foreground' | 'background'>): boolean =>
   foreground === 0 && background === 0
 
 /**
- * A line as spans, from the left. Blanks at its end that have no look are left out. Characters that are not sure to be
- * one column wide in a font (wide ones, and all but Latin, Greek, Cyrillic and line drawing) stand in spans by themselves.
+ * Divides a line into spans, from the left. Blanks at its end are left out if they have default attributes. Characters
+ * that may not be one column wide in a font get spans of their own: wide ones, and all except Latin, Greek, Cyrillic
+ * and line drawing.
  */
 export function spansOf(line: Line, textOf: (word: number) => string): Span[] {
   const { cells } = line
@@ -35,7 +48,13 @@ export function spansOf(line: Line, textOf: (word: number) => string): Span[] {
     const isWide = (word & wideBit) !== 0
     const isOdd = isWide || (word > 0x52f && !(word >= 0x2500 && word <= 0x259f) && word !== 0x2026)
     const text = word === 0 ? ' ' : textOf(word)
-    if (last !== undefined && !isOdd && !last.isWide && last.foreground === foreground && last.background === background) {
+    if (
+      last !== undefined &&
+      !isOdd &&
+      !last.isWide &&
+      last.foreground === foreground &&
+      last.background === background
+    ) {
       last.text += text
       last.columns++
       continue
@@ -50,22 +69,25 @@ export function spansOf(line: Line, textOf: (word: number) => string): Span[] {
   return spans
 }
 
-/** A look as an element shows it. */
+/** The attributes of a span in the form that an element needs. */
 export interface Look {
-  /** Names of classes. */
+  /** Names of CSS classes. */
   classes: string[]
-  /** `#rrggbb`, an index of the palette, or null for the default. Inverse is already carried out. */
+  /** `#rrggbb`, an index of the palette, or null for the default. Inverse colours are already swapped. */
   foreground: string | number | null
   background: string | number | null
   isInverse: boolean
 }
 
 const flags: Array<[bit: number, name: string]> = [
-  [bold, 'bold'], [dim, 'dim'], [italic, 'italic'], [struck, 'struck']
+  [bold, 'bold'],
+  [dim, 'dim'],
+  [italic, 'italic'],
+  [struck, 'struck']
 ]
 const underlines = ['', 'underline', 'underline double', 'underline curly', 'underline dotted', 'underline dashed']
 
-/** The look that a cell's two words describe. A program's colours 0 to 7 turn bright with bold in no case. */
+/** Returns the look of a cell's foreground and background words. Bold never turns the colours 0 to 7 bright. */
 export function lookOf({ foreground, background }: Pick<Span, 'foreground' | 'background'>): Look {
   const classes = flags.filter(([bit]) => (foreground & bit) !== 0).map(([, name]) => name)
   const underline = (background & underlineMask) >> underlineShift
@@ -82,7 +104,10 @@ export function lookOf({ foreground, background }: Pick<Span, 'foreground' | 'ba
   }
 }
 
-/** The first 16 of the palette are the theme's; then a cube of six steps a channel; then 24 greys (xterm's 256 colours). */
+/**
+ * Converts a colour of xterm's 256-colour palette or an RGB colour. The first 16 of the palette are the theme's
+ * colours. Then follow a cube with six steps per channel and 24 greys.
+ */
 function colorOf(color: number): string | number | null {
   if (color === 0) return null
   if ((color & rgbBit) !== 0) return `#${(color & 0xffffff).toString(16).padStart(6, '0')}`

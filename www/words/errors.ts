@@ -4,11 +4,11 @@ import { Refused } from '../server/client.js'
 import { language, t, wordsFor } from './t.js'
 
 /*
- * Errors and other sentences of the server in the reader's language. The server speaks English. Other languages have a
- * table of its error codes (keys `code:…`) and one of its sentences with holes (keys `server:…`), in zh/server.ts.
+ * Errors and other sentences of the server in the user's language. The server answers in English. Other languages have
+ * a table of error codes (keys `code:…`) and one of sentences with placeholders (keys `server:…`), in zh/server.ts.
  */
 
-/** What a form calls a field of the API; English, said by t(). */
+/** Labels of the API's fields in forms, in English for t(). */
 export const fieldLabels: Readonly<Record<string, string>> = {
   name: 'Name',
   description: 'Description',
@@ -19,14 +19,14 @@ export const fieldLabels: Readonly<Record<string, string>> = {
   pm2AppName: 'PM2 application',
   preDeployScript: 'Pre-deploy script',
   postDeployScript: 'Post-deploy script',
-  allowClientScripts: 'Scripts that a push carries',
-  allowedEnv: 'Variables of a push',
-  scriptShell: 'Shell of the scripts',
-  scriptTimeoutSeconds: 'Time limit of a script, in seconds',
-  scriptDirectory: 'Working directory of the scripts',
-  runAs: 'Runs as user',
+  allowClientScripts: 'Scripts in a push',
+  allowedEnv: 'Allowed push variables',
+  scriptShell: 'Script shell',
+  scriptTimeoutSeconds: 'Script timeout, in seconds',
+  scriptDirectory: 'Script working directory',
+  runAs: 'Run as user',
   umask: 'Umask',
-  maxDiskMb: 'Disk space, in MB',
+  maxDiskMb: 'Disk quota, in MB',
   url: 'Address',
   secret: 'Secret',
   events: 'Events',
@@ -34,14 +34,14 @@ export const fieldLabels: Readonly<Record<string, string>> = {
   kind: 'Kind',
   label: 'Name',
   value: 'Value',
-  dotenv: 'Lines like NAME=value',
-  keep: 'Archives kept per project',
+  dotenv: 'Lines of the form NAME=value',
+  keep: 'Archives to keep per project',
   oldToken: 'Current token',
   newToken: 'New token',
   color: 'Colour'
 }
 
-/** The field of an error: without the number of an item, and without the record that it belongs to. */
+/** Returns the field of an error, without the index of an item and the record it belongs to. */
 export function fieldOf(error: unknown): string | undefined {
   return error instanceof Refused ? error.field?.replace(/\[\d+\]$/, '').replace(/^.*\./, '') : undefined
 }
@@ -49,8 +49,8 @@ export function fieldOf(error: unknown): string | undefined {
 type Labels = Readonly<Record<string, string>>
 
 /**
- * An error as a sentence that calls fields as the form does. In another language than English, the server's own sentence
- * follows on a second line, so that nothing of it is lost. `labels`: of a form that has names of its own.
+ * Returns an error as a sentence with the labels of the form. In other languages than English, the server's sentence
+ * follows on a second line, so that no detail is lost. `labels` replaces the labels if a form has its own.
  */
 export function errorWords(error: unknown, labels: Labels = fieldLabels): string {
   if (!(error instanceof Refused)) return t(error instanceof Error ? error.message : String(error))
@@ -59,39 +59,51 @@ export function errorWords(error: unknown, labels: Labels = fieldLabels): string
   return words === null ? error.message : `${words}\n${error.message}`
 }
 
-/** A sentence as errorWords gives it: the server's own, where it is another, is small and below. */
+/** Renders a sentence of `errorWords`, with the server's sentence small below it. */
 export function twoLines(sentence: string): Template {
   const [first = '', ...rest] = sentence.split('\n')
-  return rest.length === 0 ? html`${first}` : html`${first}<small class="server-words" lang="en" translate="no">${rest.join(' ')}</small>`
+  return rest.length === 0
+    ? html`${first}`
+    : html`${first}<small class="server-words" lang="en" translate="no">${rest.join(' ')}</small>`
 }
 
-/** A sentence of the server in the reader's language, with its own on a second line; itself where it is not known. */
+/** Returns a sentence of the server in the user's language with the original on a second line, or only the original. */
 export function serverWords(sentence: string): string {
   if (language() === 'en') return sentence
   const words = translate(sentence)
   return words === null ? sentence : `${words}\n${sentence}`
 }
 
-/** The sentence of an event `error` of a stream. */
+/** Returns the sentence of a stream's event `error`. */
 export function streamWords(data: string): string {
   return serverWords((JSON.parse(data) as { message: string }).message)
 }
 
-/** Actions of the audit log whose details are sentences of the server, and those whose details are names of fields. */
+/** Actions of the audit log whose details are sentences, and those whose details are field names. */
 const sentenceActions = new Set([
-  'auth.login_failed', 'deployment.rollback', 'project.variables', 'terminal.open', 'terminal.close', 'migration.export', 'migration.import'
+  'auth.login_failed',
+  'deployment.rollback',
+  'project.variables',
+  'terminal.open',
+  'terminal.close',
+  'migration.export',
+  'migration.import'
 ])
 const fieldActions = new Set(['project.update', 'log_source.update'])
 
-/** The detail of an entry of the audit log: fields as forms call them, and in the reader's language what is not data. */
+/** Returns the detail of an audit entry with the labels of forms, translated except for data. */
 export function detailWords(action: string, detail: string): string {
-  if (fieldActions.has(action)) return detail.split(', ').map(name => t(fieldLabels[name] ?? name)).join(', ')
+  if (fieldActions.has(action))
+    return detail
+      .split(', ')
+      .map(name => t(fieldLabels[name] ?? name))
+      .join(', ')
   if (language() === 'en') return detail
   if (action === 'deploy.post_deploy_failed') return translate(detail) ?? detail
   return (sentenceActions.has(action) ? translate(detail, { prefix: 'detail:' }) : null) ?? detail
 }
 
-/** What the code means, and which field is at fault. */
+/** Returns the meaning of the code, and the wrong field. */
 function codeWords(error: Refused, labels: Labels): string | null {
   const words = wordsFor('code:').get(error.code)
   const label = labels[fieldOf(error) ?? '']
@@ -99,12 +111,12 @@ function codeWords(error: Refused, labels: Labels): string | null {
   return label === undefined ? words : `${t(label)}：${words}`
 }
 
-/** The sentence with the labels of the form in place of the API's names of fields. */
+/** Returns the sentence with labels of the form instead of field names. */
 function labelled(error: Refused, labels: Labels): string {
   const { message, field } = error
   const label = labels[fieldOf(error) ?? '']
   const start = field === undefined || label === undefined ? message : message.replace(`"${field}"`, `“${label}”`)
-  // Only a name of several words cannot be mistaken for a word of the sentence.
+  // Only names of several words differ from words of the sentence.
   return start.replace(/"?\b[a-z]+(?:[A-Z][A-Za-z]*|_[a-z_]+)\b(?:\[\d+\])?"?/g, found => {
     const known = labels[found.replace(/"|\[\d+\]/g, '')]
     return known === undefined ? found : `“${known}”`
@@ -122,7 +134,8 @@ const patterns = new WeakMap<ReadonlyMap<string, string>, Pattern[]>()
 function patternsOf(prefix: string): Pattern[] {
   const table = wordsFor(prefix)
   let found = patterns.get(table)
-  if (found === undefined) patterns.set(table, (found = [...table].map(([english, words]) => patternOf(english, words))))
+  if (found === undefined)
+    patterns.set(table, (found = [...table].map(([english, words]) => patternOf(english, words))))
   return found
 }
 
@@ -131,7 +144,7 @@ interface Translating {
   labels?: Labels
 }
 
-/** Null where no sentence of the table fits. What fills a hole `{why}` or `{what}` may itself be a sentence of the table. */
+/** Translates a sentence, or returns null. The values of `{why}` and `{what}` may be sentences of the table too. */
 function translate(sentence: string, { prefix = 'server:', labels = {} }: Translating = {}): string | null {
   for (const { source, names, words } of patternsOf(prefix)) {
     const found = source.exec(sentence)

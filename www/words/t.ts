@@ -1,52 +1,57 @@
 /*
- * The panel in the reader's language. English is written in the code and is the key; other languages are tables beside
- * it (`zh/<page>.ts`), imported with the page that needs them. One table for the document, like the sheets of element.ts.
+ * Translation of the panel. English texts are in the code and are the keys; other languages are tables (`zh/<page>.ts`)
+ * that are loaded with the page. The document has one table, like the style sheets of element.ts.
  */
 
+/** A supported language. */
 export type Language = 'en' | 'zh'
+/** Translations by English text. */
 export type Words = Readonly<Record<string, string>>
 
 const known = new Map<string, string>()
 const byPrefix = new Map<string, { of: number; words: ReadonlyMap<string, string> }>()
 let current: Language = 'en'
 
-/** Chooses the language; before the first text is shown, since nothing is rendered again for it. */
+/** Sets the language. Call it before the first text is shown, because nothing is rendered again. */
 export function setLanguage(language: Language): void {
   current = language
 }
 
+/** Returns the current language. */
 export function language(): Language {
   return current
 }
 
-/** Adds a table of English texts and what they are in the current language. */
+/** Adds translations into the current language. */
 export function addWords(words: Words): void {
   for (const [english, other] of Object.entries(words)) known.set(english, other)
 }
 
-/** The words whose keys begin with a prefix, by the rest of the key. */
+/** Returns the translations whose keys begin with a prefix, by the rest of the key. */
 export function wordsFor(prefix: string): ReadonlyMap<string, string> {
   let found = byPrefix.get(prefix)
   if (found === undefined || found.of !== known.size) {
-    const words = new Map([...known].flatMap(([key, text]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), text] as const] : [])))
+    const words = new Map(
+      [...known].flatMap(([key, text]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), text] as const] : []))
+    )
     byPrefix.set(prefix, (found = { of: known.size, words }))
   }
   return found.words
 }
 
-/** The text in the reader's language, `{name}` replaced by the value of that name; English where none is known. */
+/** Returns a text in the user's language with `{name}` replaced by its value. Falls back to English. */
 export function t(english: string, values?: Readonly<Record<string, string | number>>): string {
   const text = current === 'en' ? english : (known.get(english) ?? english)
   if (values === undefined) return text
   return text.replace(/\{(\w+)\}/g, (hole, name: string) => String(values[name] ?? hole))
 }
 
-/** A number as the reader's language writes it: `12,345`. */
+/** Formats a number in the user's language: `12,345`. */
 export function numberWords(value: number): string {
   return value.toLocaleString(current === 'zh' ? 'zh-CN' : 'en')
 }
 
-/** A count with its noun: `1 file`, `2,000 files`; the noun is a text of its own, in the singular. */
+/** Formats a count with its noun: `1 file`, `2,000 files`. The noun is a singular text of its own. */
 export function countWords(count: number, noun: string): string {
   if (current !== 'en') return `${numberWords(count)} ${t(noun)}`
   return `${numberWords(count)} ${noun}${count === 1 ? '' : 's'}`

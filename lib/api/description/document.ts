@@ -1,6 +1,6 @@
-/* The OpenAPI 3.1 document of the API, from the rows of its table and what `operations/` says of each. */
+/* Builds the OpenAPI 3.1 document of the API from the table of routes and the operations in `operations/`. */
 import type { Auth } from '../../auth/bearer.js'
-import { statusOf } from '../../http/reply.js'
+import { statusOf } from '../../http/core/reply.js'
 import type { Shape } from '../fields.js'
 import type { ApiRoute } from '../route.js'
 import { errorCodes } from './errors.js'
@@ -8,10 +8,10 @@ import type { Answer, FormPart, Operation } from './operation.js'
 import { operations } from './operations.js'
 import type { JsonSchema } from './schema.js'
 
-/** What a document is: JSON whose form the specification gives. */
+/** A JSON object of the document. The OpenAPI specification defines its form. */
 export type Json = Record<string, unknown>
 
-/** Which schemes of security admit a caller to a route. `{}`: nobody is asked. */
+/** The security schemes that each kind of authorization accepts. `{}` means no authentication. */
 const security: Record<Auth, Json[]> = {
   public: [{}],
   admin: [{ adminToken: [] }, { session: [] }],
@@ -30,23 +30,49 @@ const security: Record<Auth, Json[]> = {
 
 const securitySchemes: Json = {
   adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token.' },
-  deployToken: { type: 'http', scheme: 'bearer', description: 'The deploy token of a project, or the global one. It opens only what belongs to that project.' },
-  session: {
-    type: 'apiKey', in: 'cookie', name: 'svc_session_…',
-    description: 'A browser session from POST /api/auth/login. The name ends with 8 digits of the server. Changes also need the header X-Svc-Csrf.'
+  deployToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'The deploy token of a project, or the global deploy token. The token of a project gives access to that project only.'
   },
-  metricsToken: { type: 'http', scheme: 'bearer', description: 'The setting metrics_token.' },
-  ticket: { type: 'apiKey', in: 'query', name: 'ticket', description: 'A ticket from POST /api/tickets. It works once, within 30 seconds.' },
-  localSocket: { type: 'apiKey', in: 'header', name: 'Host', description: 'No token: only through the Unix socket svc.sock in the data directory.' }
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'svc_session_…',
+    description:
+      'A browser session, created with POST /api/auth/login. The name of the cookie ends with 8 digits that belong to the server. Requests that change something also need the header X-Svc-Csrf.'
+  },
+  metricsToken: { type: 'http', scheme: 'bearer', description: 'The value of the setting metrics_token.' },
+  ticket: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'ticket',
+    description: 'A single-use ticket, created with POST /api/tickets. It expires after 30 seconds.'
+  },
+  localSocket: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'Host',
+    description: 'No token. The request must come through the Unix socket svc.sock in the data directory.'
+  }
 }
 
-const anyErrors = ['invalid_request', 'invalid_path', 'misdirected_host', 'stopping', 'no_admin_token', 'out_of_descriptors', 'internal_error']
+const anyErrors = [
+  'invalid_request',
+  'invalid_path',
+  'misdirected_host',
+  'stopping',
+  'no_admin_token',
+  'out_of_descriptors',
+  'internal_error'
+]
 const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
-const writeErrors = ['disk_full', 'database_unavailable', 'shutting_down']
+const writeErrors = ['disk_full', 'write_failed', 'database_unavailable', 'shutting_down']
 const addressRules: readonly Auth[] = ['operate', 'own', 'upload', 'upload_check', 'terminal']
 
-/** The document for these routes. `version` is that of the program. */
+/** Returns the OpenAPI document of `routes`. `version` is the version of the program. */
 export function describeApi(routes: readonly ApiRoute[], version: string): Json {
   const used = new Map<string, JsonSchema>()
   const errors = createErrorAnswers()
@@ -62,31 +88,41 @@ export function describeApi(routes: readonly ApiRoute[], version: string): Json 
     info: {
       title: 'svc',
       version,
-      description: 'The API of svc, a self-hosted deployment service. Errors have a stable code; sentences may change.',
+      description:
+        'The API of svc, a self-hosted deployment service. Every error has a stable code. Error messages may change.',
       license: { name: 'MIT', identifier: 'MIT' }
     },
-    // Relative to the address of the document, so it holds under any prefix (RFC 3986 §5.2).
+    // Relative to the address of the document, so that it is correct under any prefix (RFC 3986 §5.2).
     servers: [{ url: '..' }],
     paths,
-    components: { securitySchemes, responses: errors.components(), schemas: { ...Object.fromEntries([...used].sort(([a], [b]) => (a < b ? -1 : 1))), Error: errorSchema } }
+    components: {
+      securitySchemes,
+      responses: errors.components(),
+      schemas: { ...Object.fromEntries([...used].sort(([a], [b]) => (a < b ? -1 : 1))), Error: errorSchema }
+    }
   }
 }
 
-/** decisions §1: the body of every error. */
+/** The body of every error response. */
 const errorSchema: JsonSchema = {
   type: 'object',
   properties: {
     success: { const: false },
-    error: { type: 'string', description: 'A sentence for people.' },
-    message: { type: 'string', description: 'The same sentence.' },
-    code: { type: 'string', description: Object.entries(errorCodes).map(([code, { means }]) => `\`${code}\`: ${means}`).join('\n') },
-    field: { type: 'string', description: 'The field, parameter or header at fault.' }
+    error: { type: 'string', description: 'The error message, for people.' },
+    message: { type: 'string', description: 'The same message as `error`.' },
+    code: {
+      type: 'string',
+      description: Object.entries(errorCodes)
+        .map(([code, { means }]) => `\`${code}\`: ${means}`)
+        .join('\n')
+    },
+    field: { type: 'string', description: 'The field, parameter or header that caused the error.' }
   },
   required: ['success', 'error', 'message', 'code'],
   additionalProperties: false
 }
 
-/** What the parts of a document share. */
+/** Collected while the routes are described: the schemas and the error responses that the document contains once. */
 interface Shared {
   used: Map<string, JsonSchema>
   errors: ErrorAnswers
@@ -103,28 +139,44 @@ function describeRoute(route: ApiRoute, operation: Operation, { used, errors }: 
     security: security[route.auth],
     parameters: [...pathParameters(route.path), ...(operation.parameters ?? [])],
     ...(body !== null && { requestBody: body }),
-    responses: { ...describeAnswers(operation.answers, used), ...(route.version && { 304: unchanged }), ...describeErrors(route, operation, errors) }
+    responses: {
+      ...describeAnswers(operation.answers, used),
+      ...(route.version && { 304: unchanged }),
+      ...describeErrors(route, operation, errors)
+    }
   }
 }
 
-/** RFC 9110 §15.4.5: the answer to a client that sends the ETag of what it has. */
-const unchanged = { description: 'The client has the answer' }
+/** RFC 9110 §15.4.5: the response to a client that sends the ETag of the current answer. */
+const unchanged = { description: 'Not modified: the client already has the current answer' }
 
 /** "GET /api/projects/:id/files" → "getProjectsIdFiles". */
 function operationId({ method, path }: ApiRoute): string {
-  const words = path.slice('/api/'.length).split(/[^a-z]+/i).filter(Boolean)
+  const words = path
+    .slice('/api/'.length)
+    .split(/[^a-z]+/i)
+    .filter(Boolean)
   return method.toLowerCase() + words.map(word => (word[0] as string).toUpperCase() + word.slice(1)).join('')
 }
 
 function pathParameters(path: string): Json[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ in: 'path', name, required: true, schema: { type: 'string' } }))
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    in: 'path',
+    name,
+    required: true,
+    schema: { type: 'string' }
+  }))
 }
 
-function describeBody({ body, jsonBody, form, isBodyOptional = false }: Operation): Json | null {
+function describeBody({ body, fields, jsonBody, form, isBodyOptional = false }: Operation): Json | null {
   if (form !== undefined) return { required: true, content: { 'multipart/form-data': { schema: formSchema(form) } } }
-  if (jsonBody !== undefined) return { required: true, content: { 'application/json': { schema: jsonBody.json, example: jsonBody.example } } }
+  if (jsonBody !== undefined)
+    return { required: true, content: { 'application/json': { schema: jsonBody.json, example: jsonBody.example } } }
   if (body === undefined) return null
-  return { required: !isBodyOptional, content: { 'application/json': { schema: shapeSchema(body), example: shapeExample(body) } } }
+  return {
+    required: !isBodyOptional,
+    content: { 'application/json': { schema: shapeSchema(body, fields), example: shapeExample(body) } }
+  }
 }
 
 function formSchema(parts: readonly FormPart[]): JsonSchema {
@@ -135,11 +187,20 @@ function formSchema(parts: readonly FormPart[]): JsonSchema {
   }
 }
 
-/** The fields of a body, as their readers take them. Unknown fields are ignored. */
-export function shapeSchema(shape: Shape): JsonSchema {
+/** Returns the schema of a body from the readers and descriptions of its fields. Unknown fields are ignored. */
+export function shapeSchema(shape: Shape, descriptions: Readonly<Record<string, string>> = {}): JsonSchema {
   const fields = Object.entries(shape)
   const required = fields.filter(([, read]) => !read.isOptional).map(([name]) => name)
-  return { type: 'object', properties: Object.fromEntries(fields.map(([name, read]) => [name, read.schema])), ...(required.length > 0 && { required }) }
+  return {
+    type: 'object',
+    properties: Object.fromEntries(
+      fields.map(([name, { schema }]) => {
+        const description = descriptions[name]
+        return [name, description === undefined ? schema : { ...schema, description }]
+      })
+    ),
+    ...(required.length > 0 && { required })
+  }
 }
 
 function shapeExample(shape: Shape): Json {
@@ -153,8 +214,10 @@ function describeAnswers(answers: Operation['answers'], used: Map<string, JsonSc
 }
 
 function describeAnswer(answer: Answer, used: Map<string, JsonSchema>): Json {
-  const headers = Object.entries(answer.headers ?? {})
-    .map(([name, description]) => [name, { description, schema: { type: 'string' } }])
+  const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [
+    name,
+    { description, schema: { type: 'string' } }
+  ])
   const shared = { description: answer.what, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }
   if ('json' in answer) {
     for (const [name, json] of answer.json.uses) used.set(name, json)
@@ -163,12 +226,15 @@ function describeAnswer(answer: Answer, used: Map<string, JsonSchema>): Json {
   if ('media' in answer) {
     const { media, example } = answer
     const isText = /^text|json/.test(media)
-    return { ...shared, content: { [media]: { schema: isText ? { type: 'string' } : {}, ...(example !== undefined && { example }) } } }
+    return {
+      ...shared,
+      content: { [media]: { schema: isText ? { type: 'string' } : {}, ...(example !== undefined && { example }) } }
+    }
   }
   return shared
 }
 
-/** The errors of an operation by status: its own, and those of its authorization and its body. */
+/** Returns the error responses of a route by status. */
 function describeErrors(route: ApiRoute, operation: Operation, errors: ErrorAnswers): Json {
   const codes = new Map<number, string[]>()
   for (const code of codesOf(route, operation)) {
@@ -178,7 +244,7 @@ function describeErrors(route: ApiRoute, operation: Operation, errors: ErrorAnsw
   return Object.fromEntries([...codes].map(([status, list]) => [status, errors.refer(status, list.sort())]))
 }
 
-/** Answers with the same status and the same codes are described once. */
+/** The error responses of the document. Responses with the same status and codes share one component. */
 interface ErrorAnswers {
   refer(status: number, codes: string[]): Json
   components(): Json
@@ -206,23 +272,29 @@ function errorAnswer(codes: string[]): Json {
   const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { code: { enum: codes } } }] }
   const sentence = errorCodes[codes[0] as string]?.means ?? ''
   const example = { success: false, error: sentence, message: sentence, code: codes[0] }
-  return { description: codes.map(code => `\`${code}\``).join(', '), content: { 'application/json': { schema, example } } }
+  return {
+    description: codes.map(code => `\`${code}\``).join(', '),
+    content: { 'application/json': { schema, example } }
+  }
 }
 
-/** Every code that a route may answer. */
+/** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
 export function codesOf(route: Pick<ApiRoute, 'auth' | 'method'>, operation: Operation): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
-  return [...new Set([
-    ...anyErrors,
-    ...(route.auth === 'public' ? [] : tokenErrors),
-    ...(addressRules.includes(route.auth) ? ['address_not_allowed'] : []),
-    ...(takesBody ? bodyErrors : []),
-    ...(route.method === 'GET' ? [] : writeErrors),
-    ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
-    ...(operation.errors ?? [])
-  ])]
+  return [
+    ...new Set([
+      ...anyErrors,
+      ...(route.auth === 'public' ? [] : tokenErrors),
+      ...(addressRules.includes(route.auth) ? ['address_not_allowed'] : []),
+      ...(takesBody ? bodyErrors : []),
+      ...(route.method === 'GET' ? [] : writeErrors),
+      ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
+      ...(operation.errors ?? [])
+    ])
+  ]
 }
 
+/** Returns the HTTP status of an error code. */
 export function statusOfCode(code: string): number {
   const entry = errorCodes[code]
   if (entry === undefined) throw new Error(`The table of error codes has no "${code}"`)

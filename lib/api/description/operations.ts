@@ -6,7 +6,7 @@ import { projectOperations } from './operations/projects.js'
 import { serverOperations } from './operations/server.js'
 import { transferOperations } from './operations/transfer.js'
 
-/** What the description says of each route, by method and path. */
+/** The operations of all routes, keyed by method and path: `GET /api/projects`. */
 export const operations: Operations = {
   ...accessOperations,
   ...projectOperations,

@@ -5,46 +5,46 @@ import { readDotenv, type Dotenv } from '../../config/dotenv.js'
 import { locateHome } from '../../config/home.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import { withLocalApi } from '../local.js'
-import { askSecret, mustAsk, readSecret } from '../prompt.js'
+import { withLocalApi } from '../client/local.js'
+import { askSecret, mustAsk, readSecret } from '../terminal/prompt.js'
 
-/** An alternative to `--password`, which other users of the machine can see in the list of processes. */
+/** Alternative to `--password`, whose value other users of the machine can see in the list of processes. */
 const variable = 'SVC_NEW_ADMIN_TOKEN'
 
+/** The command `svc admin reset-password`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    random: { type: 'switch', help: 'generate one, and print it' },
-    password: { type: 'text', value: 'token', help: 'the new token; "-" reads it from standard input' }
+    random: { type: 'switch', help: 'generate a token and print it' },
+    password: { type: 'text', value: 'token', help: 'new token; "-" reads it from standard input' }
   },
   details:
-    'Works on the data directory (SVC_HOME), whether the server runs or not; a running one uses the new token from\n' +
-    'its next request on. The audit log says that it was reset, not to what.\n' +
-    `${variable} may hold the new token instead of --password.`,
+    'Works on the data directory (SVC_HOME), whether the server is running or not. A running server uses the new\n' +
+    'token from its next request on. The audit log records the reset, but not the token.\n' +
+    `Instead of --password, ${variable} can contain the new token.`,
   examples: [
-    ['admin reset-password', 'ask for it twice'],
-    ['admin reset-password --random', 'let svc choose one'],
-    ['admin reset-password --password - < token.txt', 'from a file, unseen']
+    ['admin reset-password', 'ask for the new token twice'],
+    ['admin reset-password --random', 'generate a token'],
+    ['admin reset-password --password - < token.txt', 'read the token from a file']
   ],
   async run({ options }, context) {
     if (options.random && options.password !== undefined) {
-      throw usage(
-        '--random',
-        '--random and --password cannot be used together: either svc chooses the token, or you do'
-      )
+      throw usage('--random', '--random and --password cannot be used together: give only one of them')
     }
     const { env, cwd, output } = context
     const token = options.random ? strongToken(randomIds) : await chosenToken(options.password, context)
     checkNewToken(token, '--password')
     const weakness = weaknessOf(token)
-    if (weakness !== null) output.warn(`the token is weak: ${weakness} ("--random" makes a strong one)`)
+    if (weakness !== null) output.warn(`the token is weak: ${weakness}. Use --random to generate a strong one`)
     const home = locateHome(env, cwd)
     const isServerRunning = await withLocalApi(context, home, async ({ client, isServerRunning }) => {
       await client.json({ method: 'POST', path: '/api/auth/reset', json: { newToken: token } })
       return isServerRunning
     })
     if (options.random) output.print(token)
-    output.note(`The admin token is set in ${home.configFile}.${isServerRunning ? ' The server uses it from now on.' : ''}`)
+    output.note(
+      `The admin token was stored in ${home.configFile}.${isServerRunning ? ' The running server already uses it.' : ''}`
+    )
     await warnOfOverride(context)
     return exitCodes.success
   }
@@ -53,10 +53,10 @@ export const command = defineCommand({
 async function chosenToken(password: string | undefined, { host, env }: Context): Promise<string> {
   const given = password ?? env[variable]
   if (given !== undefined) return readSecret(host, '--password', given)
-  mustAsk(host, 'The new token is missing', 'give --random or --password')
+  mustAsk(host, 'The new token is missing', 'use --random or --password')
   const token = await askSecret(host, 'New admin token')
-  if ((await askSecret(host, 'Once more')) === token) return token
-  throw new Refusal('invalid', 'tokens_differ', 'The two were not the same: nothing was changed')
+  if ((await askSecret(host, 'Repeat the token')) === token) return token
+  throw new Refusal('invalid', 'tokens_differ', 'The two tokens differ: nothing was changed. Run the command again')
 }
 
 async function warnOfOverride({ env, cwd, output }: Context): Promise<void> {
@@ -66,5 +66,5 @@ async function warnOfOverride({ env, cwd, output }: Context): Promise<void> {
     return { path: '', values: {} as Dotenv['values'] }
   })
   const from = env['ADMIN_TOKEN'] ? 'the environment' : values.ADMIN_TOKEN ? path : null
-  if (from !== null) output.warn(`ADMIN_TOKEN in ${from} overrides it when the server is started from here`)
+  if (from !== null) output.warn(`ADMIN_TOKEN in ${from} overrides this token if the server is started from here`)
 }

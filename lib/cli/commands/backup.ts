@@ -1,51 +1,54 @@
-import { existsSync } from 'node:fs'
-import { open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { isInside } from '../../base/paths.js'
-import { formatBytes } from '../../base/size.js'
+import { formatBytes } from '../../shared/size.js'
+import { syncDirectory } from '../../base/sync.js'
 import { openBackup } from '../../backup/read-backup.js'
 import type { Backup } from '../../backup/read-backup.js'
 import { sealFile, sealStream } from '../../backup/seal.js'
 import { locateHome, type Home } from '../../config/home.js'
 import { usage } from '../args.js'
-import type { Client } from '../client.js'
+import type { Client } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
-import { runningOwner, withLocalApi } from '../local.js'
+import { requireDatabase, withLocalApi } from '../client/local.js'
 import { sharedOptions } from '../common-options.js'
-import { humanDuration } from '../units.js'
-import { downloadZip, explain, openZip } from '../zip-download.js'
+import { humanDuration } from '../terminal/units.js'
+import { downloadZip, explain, openZip } from '../client/zip-download.js'
 
+/** The command `svc backup`. */
 export const command = defineCommand({
   operands: {
-    file: { required: true, help: 'the backup to write; "-" writes it to standard output' }
+    file: { required: true, help: 'backup file to write; "-" writes to standard output' }
   },
   options: {
-    force: { type: 'switch', alias: 'f', help: 'write over a file that is there, once the new one is whole' },
+    force: { type: 'switch', alias: 'f', help: 'replace an existing file, once the new one is complete' },
     json: sharedOptions.json
   },
   details:
-    'Everything in the data directory of this machine (SVC_HOME), as it is at one moment, whether its server runs or not:\n' +
-    'database, configuration, archives, outputs. What the deployments put in place elsewhere is not in it. The file holds\n' +
-    'every token, the admin token too: it is readable for you only, and should stay so. It is read back and checked before\n' +
-    'it gets its name. "svc restore" brings it back; "svc export" moves projects between servers.',
+    'Backs up everything in the data directory of this machine (SVC_HOME) at one moment, whether the server is\n' +
+    'running or not: database, configuration, archives and outputs. Deployed files outside of the data directory\n' +
+    'are not included. The backup contains every token, including the admin token. Only you can read the file;\n' +
+    'keep it that way. svc reads the file back and checks it before it gives it its name. Use "svc restore" to\n' +
+    'restore it, and "svc export" to move projects between servers.',
   examples: [
-    ['backup /var/backups/svc.zip --force', 'every night, in place of the last one'],
-    ['backup - | ssh vault "cat > svc.zip"', 'without a copy on this machine']
+    ['backup /var/backups/svc.zip --force', 'back up every night, replacing the last backup'],
+    ['backup - | ssh vault "cat > svc.zip"', 'store the backup on another machine only']
   ],
   async run({ options, operands }, context) {
     const { env, cwd, host } = context
     const home = locateHome(env, cwd)
-    if (!existsSync(home.database) && (await runningOwner(home)) === null) throw nothingThere(home.directory)
+    await requireDatabase(home, 'back up')
     if (operands.file === '-') return toStandardOutput(context, home, options.json)
     const path = resolve(cwd, operands.file)
     await refusePlace(path, home, options.force)
     const { summary, database, bytes } = await withInterrupts(host, signal =>
-      withLocalApi(context, home, ({ client }) => write(context, { client, path, signal })))
+      withLocalApi(context, home, ({ client }) => write(context, { client, path, signal }))
+    )
     for (const note of summary.notes) context.output.warn(note)
-    for (const id of database.missingArchives) context.output.warn(`the archive of deployment ${id} was not there`)
+    for (const id of database.missingArchives) context.output.warn(`the archive of deployment ${id} is missing`)
     if (options.json) context.output.json({ path, fileBytes: bytes, ...summary })
     else context.output.print(path)
     return exitCodes.success
@@ -55,22 +58,23 @@ export const command = defineCommand({
 const nothing = 'Nothing was backed up'
 const what = { route: '/api/backup', query: new URLSearchParams(), what: 'backup', nothing }
 
-function nothingThere(directory: string): Refusal {
-  const sentence = `There is nothing to back up: there is no database in "${directory}"; choose the data directory with SVC_HOME`
-  return new Refusal('not_found', 'no_database', sentence)
-}
-
 async function refusePlace(path: string, home: Home, force: boolean): Promise<void> {
   const directory = dirname(path)
-  const [place, homePlace] = await Promise.all([directory, home.directory].map(path => realpath(path).catch(() => null)))
-  if (!place) throw usage('file', `<file> cannot be "${path}": there is no directory "${directory}"`)
+  const [place, homePlace] = await Promise.all(
+    [directory, home.directory].map(path => realpath(path).catch(() => null))
+  )
+  if (!place) throw usage('file', `<file> cannot be "${path}": directory not found: "${directory}"`)
   if (homePlace && isInside(homePlace, place)) {
-    throw usage('file', `<file> cannot be "${path}": it is in the data directory itself, and would be lost with it`)
+    throw usage('file', `<file> cannot be "${path}": it is inside the data directory. Choose a path outside of it`)
   }
   const found = await stat(path).catch(() => null)
   if (found?.isDirectory()) throw usage('file', `<file> cannot be "${path}": it is a directory`)
   if (found === null || force) return
-  throw new Refusal('conflict', 'file_exists', `${nothing}: "${path}" is there already; choose another name, or give --force to replace it`)
+  throw new Refusal(
+    'conflict',
+    'file_exists',
+    `${nothing}: "${path}" already exists. Choose another name, or use --force to replace it`
+  )
 }
 
 interface Writing {
@@ -80,11 +84,11 @@ interface Writing {
 }
 
 interface Written extends Pick<Backup, 'summary' | 'database'> {
-  /** Of the file. */
+  /** Size of the file in bytes. */
   bytes: number
 }
 
-/** Into a file beside it, which takes the name once it is whole, and was read back. */
+/** Writes the backup to a temporary file next to `path`, and renames it after reading it back. */
 async function write({ output }: Context, { client, path, signal }: Writing): Promise<Written> {
   const waiting = `${path}.part`
   const startedAtMs = Date.now()
@@ -99,8 +103,10 @@ async function write({ output }: Context, { client, path, signal }: Writing): Pr
     await rename(waiting, path)
     await syncDirectory(dirname(path))
     const { projects, deployments } = written.database
-    const holds = `${countOf(projects.length, 'project')}, ${countOf(deployments, 'deployment')}, ${countOf(written.summary.files, 'file')}`
-    bar.end(`Backed up ${holds}: ${formatBytes(written.bytes)} in ${humanDuration(Date.now() - startedAtMs)}, read back and whole`)
+    const contents = `${countOf(projects.length, 'project')}, ${countOf(deployments, 'deployment')}, ${countOf(written.summary.files, 'file')}`
+    bar.end(
+      `Backed up ${contents}: ${formatBytes(written.bytes)} in ${humanDuration(Date.now() - startedAtMs)}, read back and verified`
+    )
     return written
   } catch (error) {
     bar.clear()
@@ -110,7 +116,10 @@ async function write({ output }: Context, { client, path, signal }: Writing): Pr
   }
 }
 
-async function check(path: string, { signal, onProgress }: { signal: AbortSignal; onProgress(done: number, all: number): void }): Promise<Written> {
+async function check(
+  path: string,
+  { signal, onProgress }: { signal: AbortSignal; onProgress(done: number, all: number): void }
+): Promise<Written> {
   const { size } = await stat(path)
   await sealFile(path, { signal, onProgress: done => onProgress(done, size * 2) })
   const backup = await openBackup(path, { isSealed: true, signal })
@@ -124,29 +133,26 @@ async function check(path: string, { signal, onProgress }: { signal: AbortSignal
 
 async function toStandardOutput(context: Context, home: Home, json: boolean): Promise<number> {
   const { host, output } = context
-  if (json) throw usage('--json', '--json cannot be used with "-": standard output is the backup')
-  if (host.stdout.isTTY) throw usage('file', '<file> cannot be "-" here: standard output is a terminal; send it to a file or a program')
-  await withInterrupts(host, signal => withLocalApi(context, home, async ({ client }) => {
-    const bar = output.progress('Backing up')
-    try {
-      let bytes = 0
-      for await (const piece of sealStream(await openZip({ ...what, client, bar, signal }))) {
-        await output.write(piece)
-        bytes += piece.length
-        bar.update(bytes, bytes)
+  if (json) throw usage('--json', '--json cannot be used with "-": the backup itself goes to standard output')
+  if (host.stdout.isTTY)
+    throw usage('file', '<file> cannot be "-" here: standard output is a terminal. Redirect it to a file or a program')
+  await withInterrupts(host, signal =>
+    withLocalApi(context, home, async ({ client }) => {
+      const bar = output.progress('Backing up')
+      try {
+        let bytes = 0
+        for await (const piece of sealStream(await openZip({ ...what, client, bar, signal }))) {
+          await output.write(piece)
+          bytes += piece.length
+          bar.update(bytes, bytes)
+        }
+        bar.end(`Backed up ${formatBytes(bytes)}. Use "svc restore --check" to verify that it arrived completely`)
+      } catch (error) {
+        bar.clear()
+        signal.throwIfAborted()
+        throw explain(error, what)
       }
-      bar.end(`Backed up: ${formatBytes(bytes)}; "svc restore --check" says whether it has arrived whole`)
-    } catch (error) {
-      bar.clear()
-      signal.throwIfAborted()
-      throw explain(error, what)
-    }
-  }))
+    })
+  )
   return exitCodes.success
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r').catch(() => null)
-  await handle?.sync().catch(() => {})
-  await handle?.close()
 }

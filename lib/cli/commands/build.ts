@@ -1,28 +1,33 @@
 import { resolve } from 'node:path'
 import { defineCommand, exitCodes } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
-import { splitList } from '../lists.js'
-import { packProject } from '../packing.js'
-import { loadConfiguration } from '../session.js'
+import { splitList } from '../terminal/lists.js'
+import { packProject } from '../pack/packing.js'
+import { loadConfiguration } from '../client/session.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 
+/** The command `svc build`. */
 export const command = defineCommand({
   operands: {},
   options: {
     env: sharedOptions.env,
     ...packOptions,
-    file: { type: 'text', value: 'path', default: '.deploy-archive.zip', help: 'where the archive is written' },
+    file: { type: 'text', value: 'path', default: '.deploy-archive.zip', help: 'path of the archive to write' },
     json: { type: 'switch', help: 'print {path, bytes, files, sha256} as JSON' }
   },
-  details: 'The archive is what "svc push" would upload. Its default name is among the built-in ignore rules.',
+  details: 'Writes the archive that "svc push" would upload. The built-in ignore rules include its default name.',
   examples: [
-    ['build', 'pack what svc.config.json says into .deploy-archive.zip'],
-    ['build --out dist --file /tmp/site.zip', 'another directory, into another file']
+    ['build', 'pack the files that svc.config.json names into .deploy-archive.zip'],
+    ['build --out dist --file /tmp/site.zip', 'pack another directory into another file']
   ],
   async run({ options }, context) {
     const { output } = context
     const { config } = await loadConfiguration(context, {
-      flags: { out: options.out, ignore: options.ignore.flatMap(splitList), noIgnoreBuiltin: !options['ignore-builtin'] },
+      flags: {
+        out: options.out,
+        ignore: options.ignore.flatMap(splitList),
+        noIgnoreBuiltin: !options['ignore-builtin']
+      },
       env: options.env,
       project: 'needed'
     })

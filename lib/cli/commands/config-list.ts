@@ -6,12 +6,13 @@ const secretKeys = ['adminToken', 'supervisedToken', 'token']
 const secretMaps = ['projectToken', 'adminTokens'] as const
 const mapKeys: readonly string[] = [...secretMaps, 'projectTokenOrigin']
 
+/** The command `svc config:list`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    json: { type: 'switch', help: 'print the configuration as JSON, tokens masked' }
+    json: { type: 'switch', help: 'print the configuration as JSON, with tokens masked' }
   },
-  examples: [['config:list', 'what is in the global configuration; of tokens the last four characters']],
+  examples: [['config:list', 'show the global configuration, with only the last four characters of tokens']],
   async run({ options }, { env, cwd, output }) {
     const home = locateHome(env, cwd)
     const config = masked(await readConfig(home))
@@ -41,7 +42,8 @@ function masked(config: GlobalConfig): GlobalConfig {
   for (const key of secretKeys) if (typeof shown[key] === 'string') shown[key] = maskToken(shown[key])
   for (const key of secretMaps) {
     const tokens = shown[key]
-    if (tokens !== undefined) shown[key] = Object.fromEntries(Object.entries(tokens).map(([name, token]) => [name, maskToken(token)]))
+    if (tokens !== undefined)
+      shown[key] = Object.fromEntries(Object.entries(tokens).map(([name, token]) => [name, maskToken(token)]))
   }
   return shown
 }

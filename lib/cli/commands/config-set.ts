@@ -14,8 +14,8 @@ import { adminTokenOrigin, projectTokenOrigin, storeAdminToken, storeProjectToke
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { splitList } from '../lists.js'
-import { readSecret } from '../prompt.js'
+import { splitList } from '../terminal/lists.js'
+import { readSecret } from '../terminal/prompt.js'
 
 type Reader = (key: string, text: string) => unknown
 
@@ -24,15 +24,16 @@ const asList: Reader = (_, text) => splitList(text)
 const asSwitch: Reader = (key, text) => {
   if (/^(true|1)$/.test(text)) return true
   if (/^(false|0)$/.test(text)) return false
-  throw usage(key, `${key} cannot be "${text}": it is true or false`)
+  throw usage(key, `${key} cannot be "${text}": it must be true or false`)
 }
 const asUrl: Reader = (key, text) => {
   const url = parseServerUrl(text)
-  if (url === null) throw usage(key, `${key} cannot be "${text}": it is an address like "https://deploy.example.com"`)
+  if (url === null)
+    throw usage(key, `${key} cannot be "${text}": it must be an address like "https://deploy.example.com"`)
   return url
 }
 
-/** What can be set, how the word is read, and in which files it has a place (§2.13). */
+/** The keys that can be set, how to parse their values, and the files that can contain them (§2.13). */
 const keys: Record<string, { read: Reader; project: boolean; global: boolean }> = {
   serverUrl: { read: asUrl, project: true, global: true },
   token: { read: asText, project: false, global: true },
@@ -47,35 +48,37 @@ const keys: Record<string, { read: Reader; project: boolean; global: boolean }> 
   postDeployAsync: { read: asSwitch, project: true, global: false }
 }
 
-/** The project file that is meant here: its environment (null: svc.config.json), or none. */
+/** The project file to change, with its environment (null: svc.config.json). Null if there is no such file. */
 type Place = { env: string | null; config: ClientConfig } | null
 
+/** The command `svc config:set`. */
 export const command = defineCommand({
   operands: {
     key: { required: true, help: `one of ${Object.keys(keys).join(', ')}` },
-    value: { required: true, help: 'its value; "-" reads it from standard input; a list has commas' }
+    value: { required: true, help: 'value; "-" reads it from standard input; separate list items with commas' }
   },
   options: {
-    global: { type: 'switch', alias: 'g', help: 'the global file, also where there is a svc.config.json' },
+    global: { type: 'switch', alias: 'g', help: 'change the global file even if there is a svc.config.json' },
     env: {
       type: 'text',
       alias: 'e',
       value: 'name',
-      help: 'svc.config.<name>.json; a token is kept for that environment'
+      help: 'environment: change svc.config.<name>.json, or store a token for it'
     },
-    server: { ...sharedOptions.server, help: 'the server that a token is for' }
+    server: { ...sharedOptions.server, help: 'server that a token is for' }
   },
   details:
-    'Where there is a svc.config.json a value goes there, else into the global file. A token never goes there: it is\n' +
-    'kept in the global file, as the deploy token of the project here, or with --global as the admin token of "svc list",\n' +
-    '"status", "logs" and "rollback". It is sent only to the server that it is stored for: that of --server, else of\n' +
-    'SVC_SERVER_URL, else the one that svc.config.json or .env.local name for a deploy token, else the global one. A port\n' +
-    'is part of a server, a path is not.',
+    'Stores a value in svc.config.json if there is one here, else in the global file. Tokens are always stored in\n' +
+    'the global file: as the deploy token of the project here, or with --global as the admin token of "svc list",\n' +
+    '"status", "logs" and "rollback".\n\n' +
+    'svc sends a token only to the server that it is stored for. That is --server, else SVC_SERVER_URL, else for\n' +
+    'a deploy token the server in svc.config.json or .env.local, else the server in the global configuration.\n' +
+    'Servers are told apart by host and port, not by path.',
   examples: [
-    ['config:set serverUrl https://deploy.example.com --global', 'the server of every project without one of its own'],
-    ['config:set token - < token.txt', 'the deploy token of the project of this directory'],
-    ['config:set token - --env staging', 'the same for its environment "staging"'],
-    ['config:set token - --global --server https://deploy.example.com', 'the admin token of one server']
+    ['config:set serverUrl https://deploy.example.com --global', 'set the default server of all projects'],
+    ['config:set token - < token.txt', 'store the deploy token of the project in this directory'],
+    ['config:set token - --env staging', 'store the deploy token of its environment "staging"'],
+    ['config:set token - --global --server https://deploy.example.com', 'store the admin token of a server']
   ],
   async run({ options, operands }, context) {
     const { key } = operands
@@ -84,11 +87,12 @@ export const command = defineCommand({
     const text = await readSecret(context.host, key, operands.value)
     if (text === '') throw usage(key, `${key} cannot be empty`)
     const value = row.read(key, text)
-    if (options.server !== undefined && key !== 'token') throw usage('--server', '--server can be used with the key "token" only')
+    if (options.server !== undefined && key !== 'token')
+      throw usage('--server', '--server can only be used with the key "token"')
     const server = options.server === undefined ? undefined : (asUrl('--server', options.server) as string)
     const place = options.global ? null : await findPlace(context.cwd, options.env)
     if (key === 'token') return setToken(text, { server, env: options.env, place }, context)
-    if (row.project && place !== null) return setInProject(key, value, place, context)
+    if (row.project && place !== null) return setInProject({ key, value }, place, context)
     if (row.global && (options.global || options.env === undefined)) {
       const config = await setGlobal(config => void (config[key] = value), context)
       return say(`${key} = ${config[key]}`, context)
@@ -96,19 +100,22 @@ export const command = defineCommand({
     throw new Refusal(
       'not_found',
       'no_client_config',
-      `${key} could not be stored: it belongs in svc.config.json, and there is none here ("svc init" writes one)`
+      `Cannot store ${key}: there is no svc.config.json here. Run "svc init" to create one`
     )
   }
 })
 
 function unknownKey(key: string): Refusal {
   if (key === 'adminToken')
-    return usage(key, 'The server\'s own admin token is changed with "svc admin reset-password"')
+    return usage(
+      key,
+      '"adminToken" cannot be set here. Use "svc admin reset-password" to change the admin token of the server'
+    )
   const names = Object.keys(keys)
   const meant = closest(key, names)
   return usage(
     key,
-    `unknown key "${key}": ${meant === undefined ? `it is one of ${names.join(', ')}` : `did you mean "${meant}"?`}`
+    `Unknown key "${key}": ${meant === undefined ? `choose one of ${names.join(', ')}` : `did you mean "${meant}"?`}`
   )
 }
 
@@ -116,7 +123,10 @@ async function findPlace(directory: string, wanted: string | undefined): Promise
   const selection = await selectEnvironment(directory, wanted ?? null)
   if (selection.outcome === 'none') return null
   if (selection.outcome === 'ambiguous' && !selection.hasDefault) {
-    throw usage('--env', `which file is meant? Say it with --env (${selection.environments.join(', ')}), or --global`)
+    throw usage(
+      '--env',
+      `There are several environments here: choose one with --env (${selection.environments.join(', ')}), or use --global`
+    )
   }
   const env = selection.outcome === 'ambiguous' ? null : selection.env
   return { env, config: (await readClientConfig(directory, env)).config }
@@ -131,24 +141,26 @@ interface TokenPlace {
 
 async function setToken(token: string, { place, env, server }: TokenPlace, context: Context): Promise<number> {
   if (place === null && env !== undefined) {
-    throw usage('--env', '--env cannot be used with --global: the token of an environment belongs to the project here')
+    throw usage('--env', '--env cannot be used with --global: an environment belongs to a project')
   }
   const named = server ?? (context.env['SVC_SERVER_URL'] || undefined)
   if (place === null) {
-    // A checkout does not say where the admin token may go.
+    // The files of a checkout must not decide which server gets the admin token.
     const config = await setGlobal(config => storeAdminToken(config, token, named ?? config.serverUrl), context)
     return say(`token = ${maskToken(token)} for ${adminTokenOrigin(config)}`, context)
   }
   const { projectId, serverUrl } = place.config
   const name = place.env === null ? projectId : `${projectId}:${place.env}`
   const own = named ?? (await readDotenv(context.cwd, 'client')).values.SVC_SERVER_URL ?? serverUrl
-  const config = await setGlobal(config => storeProjectTokens(config, { [name]: token }, own ?? config.serverUrl), context)
+  const config = await setGlobal(
+    config => storeProjectTokens(config, { [name]: token }, own ?? config.serverUrl),
+    context
+  )
   return say(`projectToken ${name} = ${maskToken(token)} for ${projectTokenOrigin(config, name)}`, context)
 }
 
 async function setInProject(
-  key: string,
-  value: unknown,
+  { key, value }: { key: string; value: unknown },
   { env, config }: NonNullable<Place>,
   { cwd, output }: Context
 ): Promise<number> {

@@ -1,9 +1,10 @@
 import { configRows } from '../../config/precedence.js'
 import { maySend } from '../../config/token-origin.js'
 import { defineCommand, exitCodes } from '../command.js'
-import { loadConfiguration } from '../session.js'
+import { loadConfiguration } from '../client/session.js'
 import { sharedOptions } from '../common-options.js'
 
+/** The command `svc config`. */
 export const command = defineCommand({
   operands: {},
   options: {
@@ -11,12 +12,12 @@ export const command = defineCommand({
     json: { type: 'switch', help: 'print the rows as JSON' }
   },
   details:
-    'Flags come before the environment and .env.local, those before svc.config.json, that before the global file.\n' +
-    'Of tokens the last four characters are shown, and the only server that they are sent to. Scripts configured\n' +
-    'on the server win over those shown here.',
+    'Options override the environment and .env.local, which override svc.config.json, which overrides the global\n' +
+    'file. For each token the last four characters are shown, and the only server that svc sends it to. Scripts\n' +
+    'configured on the server override those shown here.',
   examples: [
-    ['config', 'what "svc push" would use here, and where each value comes from'],
-    ['config --env staging', 'the same for svc.config.staging.json']
+    ['config', 'show the values that "svc push" would use here, and their sources'],
+    ['config --env staging', 'show the values for svc.config.staging.json']
   ],
   async run({ options }, context) {
     const { output } = context
@@ -27,7 +28,7 @@ export const command = defineCommand({
       return exitCodes.success
     }
     if (layers.project === null)
-      output.note('There is no svc.config.json here that was chosen: only what else there is.')
+      output.note('No svc.config.json was found here: showing values from other sources only.')
     output.table(rows, [
       { header: 'KEY', cell: row => row.key },
       { header: 'VALUE', cell: row => row.value, shrinkTo: 12 },
@@ -36,7 +37,10 @@ export const command = defineCommand({
       { header: 'SENT TO', cell: ({ origin }) => (origin === undefined ? '' : (origin ?? 'any server')), shrinkTo: 12 }
     ])
     const { serverUrl, adminToken, deployToken } = config
-    for (const [what, token] of [['admin token', adminToken], ['deploy token', deployToken]] as const) {
+    for (const [what, token] of [
+      ['admin token', adminToken],
+      ['deploy token', deployToken]
+    ] as const) {
       if (token === null || serverUrl === null || maySend(token, serverUrl.value)) continue
       output.warn(`the ${what} is not sent to ${serverUrl.value}: it belongs to ${token.origin}`)
     }

@@ -2,24 +2,23 @@ import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { maySend } from '../../config/token-origin.js'
 import { locateHome } from '../../config/home.js'
-import { createClient } from '../client.js'
+import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import { diagnoseLocally, diagnoseServer, type Finding } from '../diagnosis.js'
-import { loadConfiguration } from '../session.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
+import { diagnoseLocally, diagnoseServer, type Finding } from '../doctor/diagnosis.js'
+import { loadConfiguration } from '../client/session.js'
+import { adminDetails, adminOptions } from '../common-options.js'
 
+/** The command `svc doctor`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.adminToken,
+    ...adminOptions,
     json: { type: 'switch', help: 'print {ok, findings} as JSON' }
   },
-  details: `${adminDetails}\nWithout a token only the public probe is asked. Exit code 1 where something fails; warnings are no failure.`,
+  details: `${adminDetails}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.`,
   examples: [
-    ['doctor', 'look at this machine, and at the configured server'],
-    ['doctor --server https://deploy.example.com --json', 'the same of another server, for a script']
+    ['doctor', 'check this machine and the configured server'],
+    ['doctor --server https://deploy.example.com --json', 'check this machine and another server, for a script']
   ],
   async run({ options }, context) {
     const { env, cwd, output } = context
@@ -37,22 +36,36 @@ interface RemoteOptions {
   token: string | undefined
 }
 
-/** A configuration that cannot be read is a finding; a wrong option is not. */
+/** Checks the server. A configuration that cannot be read becomes a finding; a wrong option is thrown. */
 async function diagnoseRemotely({ env, server, token }: RemoteOptions, context: Context): Promise<Finding[]> {
   try {
     const flags = { ...(server !== undefined && { server }), ...(token !== undefined && { token }) }
     const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
     const { serverUrl, adminToken } = config
     if (serverUrl === null) {
-      const advice = 'Give it with --server or SVC_SERVER_URL, or store it with "svc config:set serverUrl <url>"'
-      return [{ check: 'Server', result: 'warning', detail: 'not looked at: no address is configured', advice }]
+      const advice = 'Use --server or SVC_SERVER_URL, or store the address with "svc config:set serverUrl <url>"'
+      return [{ check: 'Server', result: 'warning', detail: 'not checked: no server address is configured', advice }]
     }
     const sent = adminToken !== null && maySend(adminToken, serverUrl.value) ? adminToken : null
-    const whyNone = adminToken === null ? 'there is no admin token' : `the admin token from ${adminToken.from} belongs to ${adminToken.origin}`
-    return await diagnoseServer(createClient({ serverUrl: serverUrl.value, token: sent, env: context.env }), sent, whyNone)
+    const whyNone =
+      adminToken === null
+        ? 'there is no admin token'
+        : `the admin token from ${adminToken.from} belongs to ${adminToken.origin}`
+    return await diagnoseServer(
+      createClient({ serverUrl: serverUrl.value, token: sent, env: context.env }),
+      sent,
+      whyNone
+    )
   } catch (error) {
     if (!(error instanceof Refusal) || error.kind === 'usage') throw error
-    return [{ check: 'Configuration', result: 'failure', detail: error.message, advice: '"svc config" shows what counts here, and where it comes from' }]
+    return [
+      {
+        check: 'Configuration',
+        result: 'failure',
+        detail: error.message,
+        advice: 'Run "svc config" to see the effective configuration and its sources'
+      }
+    ]
   }
 }
 
@@ -65,5 +78,7 @@ function print(findings: readonly Finding[], { output }: Context): void {
   }
   const count = (result: Finding['result']): number => findings.filter(finding => finding.result === result).length
   output.print('')
-  output.print(`${count('pass')} passed, ${countOf(count('warning'), 'warning')}, ${countOf(count('failure'), 'failure')}`)
+  output.print(
+    `${count('pass')} passed, ${countOf(count('warning'), 'warning')}, ${countOf(count('failure'), 'failure')}`
+  )
 }

@@ -5,31 +5,40 @@ import { parseDotenv } from '../../config/dotenv.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
-import { readSecret } from '../prompt.js'
+import { readSecret } from '../terminal/prompt.js'
 
+/** The command `svc env import`. */
 export const command = defineCommand({
-  operands: { file: { required: true, help: 'a file with lines like NAME=value; "-" reads standard input' } },
+  operands: { file: { required: true, help: 'file with lines like NAME=value; "-" reads standard input' } },
   options: {
     ...variableOptions,
     secret: { type: 'switch', help: 'store every variable of the file as a secret' },
-    json: { type: 'switch', help: 'print all variables as JSON; the value of a secret is null' }
+    json: { type: 'switch', help: 'print all variables as JSON, with null for the value of a secret' }
   },
   details:
-    'All variables of the file are set, or none. Variables that the file does not name stay, and what is a secret stays a\n' +
-    `secret. Nothing is expanded: $NAME in a value is text.\n${variableDetails}`,
+    'Sets all variables of the file, or none. Variables that are not in the file do not change, and secrets stay\n' +
+    `secret. Values are literal: $NAME is not expanded.\n${variableDetails}`,
   examples: [
-    ['env import .env', 'the variables of a file, readable in the panel'],
-    ['env import .env.production --secret', 'all of them as secrets']
+    ['env import .env', 'set the variables of a file, readable in the panel'],
+    ['env import .env.production --secret', 'set all variables of a file as secrets']
   ],
   async run({ options, operands }, context) {
     const { file } = operands
-    const dotenv = file === '-' ? await readSecret(context.host, 'file', '-') : await readFile(resolve(context.cwd, file), 'utf8')
+    const dotenv =
+      file === '-' ? await readSecret(context.host, 'file', '-') : await readFile(resolve(context.cwd, file), 'utf8')
     const names = Object.keys(parseDotenv(dotenv))
-    if (names.length === 0) throw usage(file, `${file === '-' ? 'Standard input' : `"${file}"`} contains no lines like NAME=value`)
+    if (names.length === 0)
+      throw usage(
+        file,
+        `${file === '-' ? 'Standard input' : `"${file}"`} contains no variables: each line must be like NAME=value`
+      )
     const { api, projectId } = await openVariables(context, options)
     const variables = await api.changeVariables(projectId, { dotenv, secret: options.secret })
     if (options.json) context.output.json(variables)
-    else context.output.print(`${countOf(names.length, 'variable')} set${options.secret ? ', as secrets' : ''}: ${names.join(', ')}`)
+    else
+      context.output.print(
+        `Set ${countOf(names.length, 'variable')}${options.secret ? ' as secrets' : ''}: ${names.join(', ')}`
+      )
     return exitCodes.success
   }
 })

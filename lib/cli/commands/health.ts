@@ -2,30 +2,42 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../../base/refusal.js'
 import { locateHome } from '../../config/home.js'
 import type { HealthReport } from '../../model/health.js'
-import { createClient, type Client } from '../client.js'
+import { createClient, type Client } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import { localClient, runningOwner } from '../local.js'
+import { localClient, runningOwner } from '../client/local.js'
 
 /** An unhealthy server answers in the same shape (§4.8). */
 const unhealthy = 503
-/** A server that is well answers within milliseconds. */
+/** A healthy server answers within milliseconds. */
 const answerLimitMs = 5_000
 const pollMs = 200
 
+/** The command `svc health`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    url: { type: 'text', value: 'address', help: 'ask the server at this address, instead of the one of this data directory' },
-    wait: { type: 'count', value: 'seconds', default: 0, maximum: 3600, help: 'wait so long for it to be well' },
+    url: {
+      type: 'text',
+      value: 'address',
+      help: 'check the server at this address, instead of the one of this data directory'
+    },
+    wait: {
+      type: 'count',
+      value: 'seconds',
+      default: 0,
+      maximum: 3600,
+      help: 'wait up to this long until the server is healthy'
+    },
     json: { type: 'switch', help: 'print {status, uptime, version} as JSON' }
   },
   details:
-    'Exit code 0 when the server says that it is well, else 1. The server of this data directory (SVC_HOME) is asked\n' +
-    'through its socket there, so neither its port, its prefix nor a token need be known, and only its own user may.',
+    'The exit code is 0 if the server is healthy, else 1. Without --url, svc asks the server of this data\n' +
+    'directory (SVC_HOME) through its local socket. This needs no port, prefix or token, but only works for the\n' +
+    'user of the server.',
   examples: [
-    ['health', 'in a container, or where the server runs'],
-    ['health --wait 30', 'after a start'],
-    ['health --url https://deploy.example.com/tools', 'from elsewhere']
+    ['health', 'check the server on this machine or in this container'],
+    ['health --wait 30', 'wait up to 30 seconds for a server that starts'],
+    ['health --url https://deploy.example.com/tools', 'check a server on another machine']
   ],
   async run({ options: { url, wait, json } }, context) {
     const { output } = context
@@ -38,7 +50,7 @@ export const command = defineCommand({
         else output.print(`${found.status}, version ${found.version}, up for ${found.uptime} s`)
         return found.status === 'ok' ? exitCodes.success : exitCodes.failed
       }
-      // Waiting mends no wrong address.
+      // Waiting does not cure a wrong address.
       if (found instanceof Refusal && (isLast || found.kind === 'usage')) throw found
       await sleep(pollMs)
     }
@@ -55,8 +67,12 @@ async function ownServer({ env, cwd }: Context): Promise<Client> {
   const home = locateHome(env, cwd)
   const path = await runningOwner(home)
   if (path !== null) return localClient(path, env)
-  const instead = 'start one ("svc serve"), name another with SVC_HOME, or an address with --url'
-  throw new Refusal('unavailable', 'not_running', `No server runs on the data directory "${home.directory}": ${instead}`)
+  const advice = 'Start it with "svc serve", choose another data directory with SVC_HOME, or give an address with --url'
+  throw new Refusal(
+    'unavailable',
+    'not_running',
+    `No server is running on the data directory "${home.directory}". ${advice}`
+  )
 }
 
 function asRefusal(error: unknown): Refusal {

@@ -1,13 +1,14 @@
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes } from '../command.js'
 
+/** The command `svc home`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    json: { type: 'switch', help: 'every path of the data directory, as JSON' }
+    json: { type: 'switch', help: 'print all paths in the data directory as JSON' }
   },
-  details: 'SVC_HOME chooses another directory than ~/.svc.',
-  examples: [['home', 'print where configuration, database and archives are kept']],
+  details: 'The default is ~/.svc. SVC_HOME sets another directory.',
+  examples: [['home', 'print the directory of the configuration, database and archives']],
   async run({ options }, { env, cwd, output }) {
     const home = locateHome(env, cwd)
     if (options.json) output.json(home)

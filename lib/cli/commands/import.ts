@@ -2,60 +2,83 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
-import { formatBytes } from '../../base/size.js'
+import { formatBytes } from '../../shared/size.js'
 import { locateHome, writeConfig, type Home } from '../../config/home.js'
 import { defaultServerUrl, storeProjectTokens } from '../../config/token-origin.js'
 import type { Project } from '../../model/project.js'
-import { strategies, type ImportBrings, type ImportResult, type PartResult, type Strategy } from '../../model/transfer.js'
+import {
+  strategies,
+  type ImportBrings,
+  type ImportResult,
+  type PartResult,
+  type Strategy
+} from '../../model/transfer.js'
 import { usage } from '../args.js'
-import type { Client } from '../client.js'
+import type { Client } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
-import { withLocalApi } from '../local.js'
+import { withLocalApi } from '../client/local.js'
 import { sharedOptions } from '../common-options.js'
-import { formBody } from '../upload.js'
+import { formBody } from '../client/upload.js'
 
-/** Until every artifact is extracted. */
+/** Time limit for the import, which includes extracting every artifact. */
 const importLimitMs = 24 * 60 * 60_000
 
+/** The command `svc import`. */
 export const command = defineCommand({
   operands: {
-    zip: { required: true, help: 'the package that "svc export" wrote' }
+    zip: { required: true, help: 'package written by "svc export"' }
   },
   options: {
     strategy: {
       type: 'text',
       choices: strategies,
       default: 'skip-existing',
-      help: 'what happens to records that are here already; merge leaves them, too'
+      help: 'what to do with records that already exist; merge keeps them, too'
     },
-    'restore-artifacts': { type: 'switch', default: true, help: 'do not extract the artifacts over the targets' },
+    'restore-artifacts': {
+      type: 'switch',
+      default: true,
+      help: 'do not extract artifacts into the target directories'
+    },
     'with-access-settings': {
       type: 'switch',
-      help: 'take the settings, too, that decide who has access: tokens, addresses, client scripts, the webhook'
+      help: 'also import settings that control access: tokens, addresses, client scripts, the webhook'
     },
-    'dry-run': { type: 'switch', help: 'say what would be done, with every path, script and setting; change nothing' },
+    'dry-run': {
+      type: 'switch',
+      help: 'show what would be imported, with every path, script and setting; change nothing'
+    },
     yes: { ...sharedOptions.yes, help: 'overwrite without asking; required with --strategy overwrite' },
     json: sharedOptions.json
   },
   details:
-    'Works on the data directory of this machine (SVC_HOME), whether its server runs or not. All records are taken, or\n' +
-    'none. Then the artifacts are extracted over the targets; what lies there besides stays. The deploy tokens of the\n' +
-    'imported projects go into the global configuration, so that this machine can push. A package brings scripts, which\n' +
-    'run as the user of svc: look at one of others with --dry-run first.',
+    'Works on the data directory of this machine (SVC_HOME), whether the server is running or not. Imports all\n' +
+    'records, or none. Then it extracts the artifacts into the target directories; other files there do not\n' +
+    'change. It also stores the deploy tokens of the imported projects in the global configuration, so that this\n' +
+    'machine can push.\n\n' +
+    'A package can contain scripts, which run as the user of svc. Use --dry-run to inspect packages from other\n' +
+    'people.',
   examples: [
-    ['import svc-export-2026-01-31T12-00-00.zip --dry-run', 'see what it would do'],
-    ['import shop.zip --strategy overwrite --yes', 'replace what is here']
+    ['import svc-export-2026-01-31T12-00-00.zip --dry-run', 'show what would be imported'],
+    ['import shop.zip --strategy overwrite --yes', 'replace existing records']
   ],
   async run({ options, operands }, context) {
     const { env, cwd, output, host } = context
     const strategy = options.strategy as Strategy
     if (strategy === 'overwrite' && !options.yes && !options['dry-run']) {
-      throw new Refusal('invalid', 'confirmation_needed', 'Nothing was imported: --strategy overwrite replaces records, give --yes to mean it')
+      throw new Refusal(
+        'invalid',
+        'confirmation_needed',
+        'Nothing was imported: --strategy overwrite replaces existing records. Use --yes to confirm'
+      )
     }
     const path = resolve(cwd, operands.zip)
-    const { size, isFile } = await stat(path).then(found => ({ size: found.size, isFile: found.isFile() }), () => ({ size: 0, isFile: false }))
-    if (!isFile) throw usage('zip', `<zip> cannot be "${operands.zip}": there is no such file`)
+    const { size, isFile } = await stat(path).then(
+      found => ({ size: found.size, isFile: found.isFile() }),
+      () => ({ size: 0, isFile: false })
+    )
+    if (!isFile) throw usage('zip', `<zip> cannot be "${operands.zip}": file not found`)
     const home = locateHome(env, cwd)
     const query = {
       strategy,
@@ -63,11 +86,13 @@ export const command = defineCommand({
       restoreArtifacts: String(options['restore-artifacts']),
       dryRun: String(options['dry-run'])
     }
-    const result = await withInterrupts(host, signal => withLocalApi(context, home, async ({ client }) => {
-      const result = await send(context, { client, path, bytes: size, query, signal })
-      if (!options['dry-run']) await keepTokens(home, result, await client.json<Project[]>({ path: '/api/projects' }))
-      return result
-    }))
+    const result = await withInterrupts(host, signal =>
+      withLocalApi(context, home, async ({ client }) => {
+        const result = await send(context, { client, path, bytes: size, query, signal })
+        if (!options['dry-run']) await keepTokens(home, result, await client.json<Project[]>({ path: '/api/projects' }))
+        return result
+      })
+    )
     if (options.json) output.json(result)
     else report(context, result)
     if (options['dry-run'] && !options.json) reportBrought(context, result.brings)
@@ -104,7 +129,7 @@ async function send({ output }: Context, { client, path, bytes, query, signal }:
   }
 }
 
-/** Import rules 2 and 3: tokens of projects that are new here, under overwrite of all that were written. */
+/** Stores deploy tokens (import rules 2 and 3): of new projects, and with `overwrite` of all imported projects. */
 async function keepTokens(home: Home, { strategy, projects }: ImportResult, all: Project[]): Promise<void> {
   const written = all.filter(({ id }) => projects.created.includes(id) || projects.replaced.includes(id))
   await writeConfig(home, config => {
@@ -115,22 +140,32 @@ async function keepTokens(home: Home, { strategy, projects }: ImportResult, all:
   })
 }
 
-/** What would come that can do harm: a reader has to see each path, script and setting as it is. */
-function reportBrought({ output: { print } }: Context, { settings, projects, logSources, notificationTargets }: ImportBrings): void {
+/** Prints everything in the package that could do harm, so that the user can inspect each path, script and setting. */
+function reportBrought(
+  { output: { print } }: Context,
+  { settings, projects, logSources, notificationTargets }: ImportBrings
+): void {
   if (settings.length > 0) print('\nSettings:')
   for (const { key, value } of settings) print(`  ${key} = ${value === null ? '(a secret)' : oneLine(value)}`)
   for (const project of projects) {
     print('')
     print(`Project ${oneLine(project.name)} (${project.id})`)
-    print(`  deploys to ${oneLine(project.deployPath)}${project.hasArtifact ? ', and its files come there' : ''}`)
+    print(`  deploys to ${oneLine(project.deployPath)}${project.hasArtifact ? ' and extracts its files there' : ''}`)
     if (project.runAs !== null) print(`  runs as the user ${oneLine(project.runAs)}`)
     if (project.allowClientScripts !== null) print(`  client scripts are ${project.allowClientScripts ? 'on' : 'off'}`)
     if (project.allowedEnv.length > 0) print(`  clients may set ${project.allowedEnv.join(', ')}`)
-    if (project.scriptShell !== null) print(`  its scripts are run by ${oneLine(project.scriptShell)}`)
-    if (project.scriptDirectory !== null) print(`  its scripts run in ${oneLine(project.scriptDirectory)}`)
-    for (const { name, value } of project.variables) print(`  variable ${name} ${value === null ? 'needs its value: a secret' : `= ${oneLine(value)}`}`)
+    if (project.scriptShell !== null) print(`  runs its scripts with ${oneLine(project.scriptShell)}`)
+    if (project.scriptDirectory !== null) print(`  runs its scripts in ${oneLine(project.scriptDirectory)}`)
+    for (const { name, value } of project.variables)
+      print(
+        `  variable ${name} ${value === null ? 'is a secret: set its value after the import' : `= ${oneLine(value)}`}`
+      )
     printScript(print, 'pre-deploy script', project.preDeployScript)
-    printScript(print, `post-deploy script${project.postDeployAsync ? ', in the background' : ''}`, project.postDeployScript)
+    printScript(
+      print,
+      `post-deploy script${project.postDeployAsync ? ', in the background' : ''}`,
+      project.postDeployScript
+    )
   }
   if (logSources.length > 0) print('\nLog files:')
   for (const { projectId, filePath } of logSources) print(`  ${oneLine(filePath)} (${projectId})`)
@@ -163,6 +198,8 @@ function report({ output }: Context, result: ImportResult): void {
   ])
   for (const note of result.notes) output.warn(note)
   for (const { id, error } of result.artifacts.failed) {
-    output.error(`The artifact of ${id} was not restored: ${error}. Its records are imported; "svc push", or "svc rollback ${id}", deploys it`)
+    output.error(
+      `The artifact of ${id} was not restored: ${error}. Its records were imported. Deploy it with "svc push" or "svc rollback ${id}"`
+    )
   }
 }

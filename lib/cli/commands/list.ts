@@ -1,39 +1,38 @@
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 import type { ListedDeployment } from '../../model/deployment.js'
-import { paintStatus, shownMessage } from '../deployment-table.js'
-import { originWords } from '../origin-words.js'
-import { loadConfiguration, openAdminApi } from '../session.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
-import { relativeTime } from '../units.js'
+import { paintStatus, shownMessage } from '../terminal/deployment-table.js'
+import { originWords } from '../terminal/origin-words.js'
+import { openAdmin } from '../client/session.js'
+import { adminDetails, adminOptions } from '../common-options.js'
+import { relativeTime } from '../terminal/units.js'
 
+/** The command `svc list`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.adminToken,
-    json: { type: 'switch', help: 'print the projects as JSON, their deploy tokens masked' }
+    ...adminOptions,
+    json: { type: 'switch', help: 'print the projects as JSON, with deploy tokens masked' }
   },
   details: adminDetails,
   examples: [
     ['list', 'list the projects of the configured server'],
-    ['list --json --server https://deploy.example.com', 'the same of another server, for a script']
+    ['list --json --server https://deploy.example.com', 'list the projects of another server, for a script']
   ],
   async run({ options }, context) {
     const { output } = context
-    const { env, server, token } = options
-    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const api = await openAdminApi(context, config)
+    const { api } = await openAdmin(context, options)
     const projects = await api.projects()
     const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
     if (options.json) {
       const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
-      output.json(projects.map(project => ({ ...project, token: maskToken(project.token), lastDeployment: lastOf(project.id) })))
+      output.json(
+        projects.map(project => ({ ...project, token: maskToken(project.token), lastDeployment: lastOf(project.id) }))
+      )
       return exitCodes.success
     }
     if (projects.length === 0) {
-      output.note('There are no projects yet: the panel, or POST /api/projects, creates one.')
+      output.note('There are no projects yet. Use "svc projects create <name> --path <dir>" to create one.')
       return exitCodes.success
     }
     const nowMs = Date.now()

@@ -2,35 +2,48 @@ import { Refusal } from '../../base/refusal.js'
 import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
 import { addAdminToken, storeProjectTokens } from '../../config/token-origin.js'
 import type { TokenHolder } from '../../model/token-holder.js'
-import { createApi } from '../api.js'
-import { askServer } from '../ask-server.js'
-import { createClient } from '../client.js'
+import { createApi } from '../client/api.js'
+import { askServer } from '../client/ask-server.js'
+import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { askSecret, canAsk, mustAsk, readSecret } from '../prompt.js'
-import { loadConfiguration, serverUrlOf } from '../session.js'
+import { askSecret, canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
+import { loadConfiguration, serverUrlOf } from '../client/session.js'
 
+/** The command `svc login`. */
 export const command = defineCommand({
   operands: {},
   options: {
     server: sharedOptions.server,
-    token: { type: 'text', value: 'token', help: 'the token; "-" reads it from standard input' },
-    project: { type: 'text', value: 'id', help: 'the project that a global deploy token is stored for', complete: 'projects' },
+    token: { type: 'text', value: 'token', help: 'token to store; "-" reads it from standard input' },
+    project: {
+      type: 'text',
+      value: 'id',
+      help: 'project to store a global deploy token for',
+      complete: 'projects'
+    },
     env: sharedOptions.env
   },
   details:
     'Asks for the token without showing it, checks it with the server, and stores it in the global configuration\n' +
-    '(~/.svc/config.json, readable for you only). It is sent to that server only. The admin token opens everything; the\n' +
-    "deploy token of a project is enough to push, and for the project's own deployments. Several servers may be logged in to.",
+    '(~/.svc/config.json, which only you can read). svc sends the token only to that server. You can log in to\n' +
+    'several servers. The admin token allows everything. The deploy token of a project allows pushes to this\n' +
+    'project and access to its deployments.',
   examples: [
-    ['login --server https://deploy.example.com', 'ask for the token of one server'],
-    ['login --token - < token.txt', 'take the token from a file']
+    ['login --server https://deploy.example.com', 'ask for the token of a server'],
+    ['login --token - < token.txt', 'read the token from a file']
   ],
   async run({ options }, context) {
     const { env, server } = options
-    const { config } = await loadConfiguration(context, { flags: { server, project: options.project }, env, project: 'optional' })
+    const { config } = await loadConfiguration(context, {
+      flags: { server, project: options.project },
+      env,
+      project: 'optional'
+    })
     const address =
-      server === undefined && canAsk(context.host) ? await askServer(context, config.serverUrl?.value) : serverUrlOf(config, context.command).value
+      server === undefined && canAsk(context.host)
+        ? await askServer(context, config.serverUrl?.value)
+        : serverUrlOf(config, context.command).value
     const token = await readToken(options.token, address, context)
     const holder = await check(token, address, context)
     const name = projectNameOf(holder, config.projectId?.value)
@@ -48,7 +61,7 @@ export const command = defineCommand({
 
 async function readToken(given: string | undefined, address: string, { host }: Context): Promise<string> {
   if (given !== undefined) return readSecret(host, '--token', given)
-  mustAsk(host, 'The token is missing', 'give --token')
+  mustAsk(host, 'The token is missing', 'use --token')
   const token = await askSecret(host, `Token for ${address}`)
   if (token !== '') return token
   throw new Refusal('invalid', 'no_token', 'The token is empty: nothing was stored')
@@ -61,24 +74,30 @@ async function check(value: string, serverUrl: string, { env }: Context): Promis
   throw new Refusal(
     'unsupported',
     'server_too_old',
-    `${serverUrl} is too old to tell what a token is for: store it with "svc config:set token -", with --global if it is the admin token`
+    `${serverUrl} is too old to check tokens. Use "svc config:set token -" to store it, with --global for the admin token`
   )
 }
 
-/** Which entry of `projectToken` the token becomes; null for the admin token. */
+/** Returns the key of `projectToken` for this token, or null for the admin token. */
 function projectNameOf({ role, project }: TokenHolder, here: string | undefined): string | null {
   if (role === 'admin') return null
   if (project !== null) return project.id
   if (here !== undefined) return here
-  throw new Refusal('usage', 'project_needed', 'This is the global deploy token: name the project that it is stored for with --project')
+  throw new Refusal(
+    'usage',
+    'project_needed',
+    'This is the global deploy token. Use --project to name the project to store it for'
+  )
 }
 
 function describe({ role, project }: TokenHolder, name: string | null): string {
   if (role === 'admin') return 'with the admin token'
-  return project === null ? `with the global deploy token, for ${name}` : `with the deploy token of ${project.name} (${project.id})`
+  return project === null
+    ? `with the global deploy token, for ${name}`
+    : `with the deploy token of ${project.name} (${project.id})`
 }
 
-/** A token without an origin follows `serverUrl`, so setting that would send it to the new server. */
+/** Returns whether a token has no origin. Such a token follows `serverUrl`: a new one would receive the token. */
 function hasUnboundToken(config: GlobalConfig): boolean {
   const origins = config.projectTokenOrigin ?? {}
   const isUnbound = Boolean(config.token) && !config.tokenOrigin
@@ -87,5 +106,5 @@ function hasUnboundToken(config: GlobalConfig): boolean {
 
 function warnOfVariables({ role }: TokenHolder, { env, output }: Context): void {
   const variable = role === 'admin' ? 'SVC_TOKEN' : 'SVC_DEPLOY_TOKEN'
-  if (env[variable]) output.warn(`${variable} is set, and is used in place of the stored token`)
+  if (env[variable]) output.warn(`${variable} is set and overrides the stored token`)
 }

@@ -1,35 +1,32 @@
 import { defineCommand, exitCodes } from '../command.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { describeProject, findProject } from '../project-options.js'
-import { confirm, mustAsk } from '../prompt.js'
-import { loadConfiguration, openAdminApi } from '../session.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
+import { openAdmin } from '../client/session.js'
 
+/** The command `svc projects delete`. */
 export const command = defineCommand({
   operands: {
-    project: { required: true, help: 'its id or name', complete: 'projects' }
+    project: { required: true, help: 'id or name of the project', complete: 'projects' }
   },
   options: {
-    yes: { ...sharedOptions.yes, help: 'do not ask; required where there is no terminal' },
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.adminToken
+    yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+    ...adminOptions
   },
-  details: `Deletes its records, archives, outputs and log sources. The files in its directory on the server stay.\n\n${adminDetails}`,
-  examples: [['projects delete shop', 'delete a project, after a question']],
+  details: `Deletes the deployments, archives, outputs and log sources of the project. Its target directory stays.\n\n${adminDetails}`,
+  examples: [['projects delete shop', 'delete a project after confirmation']],
   async run({ options, operands }, context) {
-    const { env, server, token } = options
     const { host, output } = context
-    if (!options.yes) mustAsk(host, 'A deletion must be confirmed', 'give --yes')
-    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const api = await openAdminApi(context, config)
+    if (!options.yes) mustAsk(host, 'Deleting a project needs a confirmation', 'use --yes')
+    const { api } = await openAdmin(context, options)
     const project = await findProject(api, operands.project)
-    const question = `Delete ${describeProject(project)} with its records, archives and outputs?`
+    const question = `Delete ${describeProject(project)} with its deployments, archives and outputs?`
     if (!options.yes && !(await confirm(host, question))) {
       output.note('Nothing was deleted.')
       return exitCodes.failed
     }
     await api.removeProject(project.id)
-    output.print(`Deleted ${describeProject(project)}; the files there were left`)
+    output.print(`Deleted ${describeProject(project)}. The files in its target directory were kept`)
     return exitCodes.success
   }
 })

@@ -2,70 +2,73 @@ import { systemClock } from '../../base/clock.js'
 import { locateHome } from '../../config/home.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { readVersion } from '../../config/version.js'
-import { sendReport } from '../../notify/telemetry.js'
-import { isBroken, type Api, type Run } from '../api.js'
+import { sendReport } from '../../telemetry/telemetry.js'
+import type { Api, Run } from '../client/api.js'
+import { isBroken } from '../client/streams.js'
 import { usage } from '../args.js'
 import { defineCommand, type Context } from '../command.js'
-import { createCiLog } from '../ci-log.js'
+import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../interrupts.js'
-import type { PackedArchive } from '../pack.js'
+import type { PackedArchive } from '../pack/pack.js'
 import type { Provenance } from '../../model/provenance.js'
-import { splitList } from '../lists.js'
-import { packProject } from '../packing.js'
+import { splitList } from '../terminal/lists.js'
+import { packProject } from '../pack/packing.js'
 import { followLine, type GivenOptions } from '../hints.js'
-import { checkBeforePacking } from '../preflight.js'
-import { Interrupted } from '../prompt.js'
-import { collectProvenance } from '../provenance.js'
+import { checkBeforePacking } from '../pack/preflight.js'
+import { Interrupted } from '../terminal/prompt.js'
+import { collectProvenance } from '../pack/provenance.js'
 import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
-import { loadConfiguration, openDeployApi, projectIdOf } from '../session.js'
-import { appendSummary } from '../step-summary.js'
+import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
+import { appendSummary } from '../terminal/step-summary.js'
 import { checkMessage, packOptions, sharedOptions } from '../common-options.js'
-import { formatBytes } from '../../base/size.js'
-import { humanDuration } from '../units.js'
+import { formatBytes } from '../../shared/size.js'
+import { humanDuration } from '../terminal/units.js'
 import { reportRun, watchRun } from '../watch.js'
 
+/** The command `svc push`. */
 export const command = defineCommand({
   operands: {},
   options: {
     env: sharedOptions.env,
     ...packOptions,
     server: sharedOptions.server,
-    project: { type: 'text', value: 'id', complete: 'projects', help: 'the project to deploy to' },
-    token: { type: 'text', value: 'token', help: 'the deploy token; "-" reads it from standard input' },
+    project: { type: 'text', value: 'id', complete: 'projects', help: 'project to deploy to' },
+    token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
     message: {
       ...sharedOptions.message,
-      help: 'what this deployment is about; else the subject of the current git commit'
+      help: 'message for this deployment; default: the subject of the current git commit'
     },
-    pre: { type: 'text', value: 'script', help: 'runs on the server before the files are put in place' },
-    post: { type: 'text', value: 'script', help: 'runs on the server afterwards, in the target directory' },
-    command: { type: 'text', value: 'script', help: 'another name of --post' },
+    pre: { type: 'text', value: 'script', help: 'run on the server before the files are put in place' },
+    post: { type: 'text', value: 'script', help: 'run on the server afterwards, in the target directory' },
+    command: { type: 'text', value: 'script', help: 'alias of --post' },
     'post-deploy-async': {
       type: 'text',
       choices: ['true', 'false', '1', '0'],
       bare: 'true',
       value: 'true|false',
-      help: 'whether the deployment ends without waiting for the --post script; without a value: true'
+      help: 'whether to run the --post script in the background; without a value: true'
     },
-    'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'a variable for the scripts' },
+    'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
     provenance: {
       type: 'switch',
       default: true,
-      help: 'do not say where the files come from: git commit, branch, CI run'
+      help: 'do not send git commit, branch and CI run'
     },
-    json: { type: 'switch', help: 'print the result as JSON on standard output, the lines on standard error' }
+    json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
   },
   details:
-    'The token is taken from --token, SVC_DEPLOY_TOKEN (also in .env.local), or the global configuration. Scripts that\n' +
-    'the server has for the project win over those given here. Ctrl-C while uploading leaves nothing behind; once the\n' +
-    'server has answered, the deployment goes on without you. Where clients may not send scripts, only those variables\n' +
-    'of --set-env and of the configuration reach the scripts that the project lists (allowedEnv); the output names the\n' +
-    'others.',
+    'The deploy token comes from --token, SVC_DEPLOY_TOKEN (also in .env.local) or the global configuration.\n' +
+    'Scripts that are configured on the server override the ones given here.\n\n' +
+    'Ctrl-C during the upload cancels it and leaves nothing behind. After the server has answered, Ctrl-C only\n' +
+    'stops watching: the deployment continues.\n\n' +
+    'If the project does not allow client scripts, its scripts receive only those variables of --set-env and of\n' +
+    'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.',
   examples: [
-    ['push', 'what svc.config.json says'],
-    ['push --env production -m "New prices"', 'one of several environments, with a message'],
+    ['push', 'deploy the build that svc.config.json describes'],
+    ['push --env production -m "New prices"', 'deploy one of several environments, with a message'],
     [
       'push --out dist --post "systemctl --user restart shop" --set-env NODE_ENV=production',
-      'other files, a script with a variable'
+      'deploy another directory, and run a script with a variable'
     ]
   ],
   async run({ options }, context) {
@@ -102,17 +105,25 @@ export const command = defineCommand({
       const report = reportPush(context)
       const watched = await withInterrupts(context.host, async signal => {
         const run = await packAndUpload({ api, projectId, config, given, origin, known, signal }, context)
-        log.open('Output of the deployment')
+        log.open('Deployment output')
         return await watchRun(run, context, { api, projectId, given, print: log.line, signal }).finally(log.close)
       }).finally(() => report.abort())
-      return () => reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless: log.harmless })
+      return () =>
+        reportRun(watched, context, {
+          api,
+          what: `deployed to ${projectId}`,
+          json,
+          given,
+          known,
+          harmless: log.harmless
+        })
     })
   }
 })
 
 /**
- * Runs `push`, and what it returns. A failure of `push` itself is also a result: as JSON, and in the summary of a CI job,
- * with what is known. Throws it again.
+ * Runs `push` and then the function that it returns. If `push` fails, it reports the failure as JSON and in the summary
+ * of a CI job, with the facts known so far, and throws the error again.
  */
 async function reportingFailure(
   context: Context,
@@ -128,12 +139,19 @@ async function reportingFailure(
   return await report()
 }
 
-/** Usage statistics (§6.6), beside the push; aborted when that is over. */
+/** Sends the usage report (§6.6) during the push. The caller aborts it when the push has finished. */
 function reportPush({ env, cwd }: Context): AbortController {
   const report = new AbortController()
   const home = locateHome(env, cwd)
   const { signal } = report
-  void sendReport({ event: 'svc.push.start', home, environment: env, version: readVersion(), clock: systemClock, signal })
+  void sendReport({
+    event: 'svc.push.start',
+    home,
+    environment: env,
+    version: readVersion(),
+    clock: systemClock,
+    signal
+  })
   return report
 }
 
@@ -142,14 +160,17 @@ function variables(pairs: readonly string[]): Record<string, string> {
     pairs.map(pair => {
       const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=([^]*)$/.exec(pair) ?? []
       if (name === undefined || value === undefined) {
-        throw usage('--set-env', `--set-env cannot be "${pair}": it is NAME=value, the name of letters, digits and "_"`)
+        throw usage(
+          '--set-env',
+          `--set-env cannot be "${pair}": it must be NAME=value, with a name of letters, digits and "_"`
+        )
       }
       return [name, value]
     })
   )
 }
 
-/** The form fields of §4.6, and `message`. What is not configured is not sent: the server's own setting holds. */
+/** Returns the form fields of §4.6, and `message`. Omits values that are not configured, so that the server decides. */
 function formFields(config: EffectiveConfig, { message, provenance }: Known): Record<string, string | undefined> {
   const { preDeploy, postDeploy, postDeployAsync, env } = config
   const values = Object.fromEntries(Object.entries(env).map(([name, { value }]) => [name, value]))
@@ -168,14 +189,14 @@ interface Upload {
   projectId: string
   config: EffectiveConfig
   given: GivenOptions
-  /** Where the files come from: asked for while they are packed. Never rejects. */
+  /** Provenance of the files, collected while they are packed. Never rejects. */
   origin: Promise<Provenance | null>
-  /** What becomes known on the way. */
+  /** Facts about the deployment, filled in as they become known. */
   known: Known
   signal: AbortSignal
 }
 
-/** The archive is gone again before the deployment is watched, however it went. */
+/** Packs and uploads. Deletes the archive before it returns or throws. */
 async function packAndUpload(request: Upload, context: Context): Promise<Run> {
   const { api, origin, known, signal } = request
   const limits = await checkBeforePacking(request).catch(async (error: unknown) => {
@@ -221,16 +242,24 @@ async function upload(
 }
 
 /**
- * What is known of the deployment when no answer came. Only the answer proves that it began. That it did not is proved
- * only while the end of the upload is still here: what the network has taken may, or may not, arrive.
+ * Returns a note about the state of the deployment if no answer arrived. Only an answer proves that the deployment
+ * began. Unsent bytes prove that it did not begin. Once all bytes are handed to the network, the upload may or may not
+ * arrive.
  */
-function noteOf(error: unknown, { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }): string | null {
+function noteOf(
+  error: unknown,
+  { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }
+): string | null {
   const isInterrupted = error instanceof Interrupted
   if (!isInterrupted && !isBroken(error)) return null
   if (sentBytes >= bytes) {
-    return `${isInterrupted ? 'Interrupted: it' : 'It'} is not known whether a deployment began: the server did not confirm the upload. ` +
-      `"${followLine(null, given)}" lists it if one did. To push again is safe: the same files are deployed once more`
+    return (
+      `${isInterrupted ? 'Interrupted: the' : 'The'} server did not confirm the upload, so a deployment may have begun. ` +
+      `Run "${followLine(null, given)}" to check. It is safe to push again: the same files are deployed once more`
+    )
   }
   if (isInterrupted) return 'Interrupted: nothing was deployed'
-  return sentBytes === 0 ? null : `Nothing was deployed: ${formatBytes(sentBytes)} of ${formatBytes(bytes)} had left`
+  return sentBytes === 0
+    ? null
+    : `Nothing was deployed: only ${formatBytes(sentBytes)} of ${formatBytes(bytes)} were sent`
 }

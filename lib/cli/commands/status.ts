@@ -2,15 +2,16 @@ import { oneLine } from '../../base/one-line.js'
 import { maskToken } from '../../config/precedence.js'
 import type { Project } from '../../model/project.js'
 import type { TokenHolder } from '../../model/token-holder.js'
-import type { Api } from '../api.js'
+import type { Api } from '../client/api.js'
 import { defineCommand, exitCodes } from '../command.js'
-import { deploymentColumns, paintStatus } from '../deployment-table.js'
-import { loadConfiguration, openProjectApi, projectIdOf } from '../session.js'
+import { deploymentColumns, paintStatus } from '../terminal/deployment-table.js'
+import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
 
+/** The command `svc status`. */
 export const command = defineCommand({
   operands: {
-    projectId: { complete: 'projects', help: 'the project; else the one of svc.config.json' }
+    projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
   },
   options: {
     limit: {
@@ -20,20 +21,20 @@ export const command = defineCommand({
       default: 5,
       minimum: 1,
       maximum: 50,
-      help: 'so many deployments'
+      help: 'number of deployments to show'
     },
-    branch: { type: 'text', value: 'name', help: 'only deployments of this git branch' },
-    commit: { type: 'text', value: 'id', help: 'only deployments of this git commit; at least 4 digits' },
+    branch: { type: 'text', value: 'name', help: 'show only deployments of this git branch' },
+    commit: { type: 'text', value: 'id', help: 'show only deployments of this git commit; at least 4 digits' },
     env: sharedOptions.env,
     server: sharedOptions.server,
     token: sharedOptions.token,
-    json: { type: 'switch', help: 'print {project, deployments} as JSON, the deploy token masked' }
+    json: { type: 'switch', help: 'print {project, deployments} as JSON, with the deploy token masked' }
   },
   details: projectDetails,
   examples: [
-    ['status', 'the project of this directory and its last five deployments'],
-    ['status proj_abcdefghijklmnop --limit 20', 'another project, further back'],
-    ['status --branch main', 'what came from one branch']
+    ['status', 'show the project in this directory and its five latest deployments'],
+    ['status proj_abcdefghijklmnop --limit 20', 'show more deployments of another project'],
+    ['status --branch main', 'show the deployments of a branch']
   ],
   async run({ options, operands }, context) {
     const { output } = context
@@ -45,15 +46,22 @@ export const command = defineCommand({
     })
     const projectId = projectIdOf(context, config)
     const api = await openProjectApi(context, config)
-    const [project, deployments] = await Promise.all([projectOf(api, projectId), api.deployments({ projectId, limit, branch, commit })])
+    const [project, deployments] = await Promise.all([
+      projectOf(api, projectId),
+      api.deployments({ projectId, limit, branch, commit })
+    ])
     if (options.json) {
-      output.json({ project: 'token' in project ? { ...project, token: maskToken(project.token) } : project, deployments })
+      output.json({
+        project: 'token' in project ? { ...project, token: maskToken(project.token) } : project,
+        deployments
+      })
       return exitCodes.success
     }
     const { paint } = output
     const [latest] = deployments
     const isFiltered = branch !== undefined || commit !== undefined
-    const since = !isFiltered && latest?.backgroundFailed ? `, ${paint.red('its script failed in the background')}` : ''
+    const since =
+      !isFiltered && latest?.backgroundFailed ? `, ${paint.red('the post-deploy script failed in the background')}` : ''
     output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`)
     output.print(oneLine('deployPath' in project ? `${project.env} → ${project.deployPath}` : project.env))
     output.print('')
@@ -63,7 +71,7 @@ export const command = defineCommand({
   }
 })
 
-/** The whole record for the admin token; for a deploy token what it may know of its own project. */
+/** Returns the whole record for the admin token, or for a deploy token the facts that it may know of its project. */
 async function projectOf(api: Api, projectId: string): Promise<Project | NonNullable<TokenHolder['project']>> {
   const holder = await api.whoami()
   return holder?.project?.id === projectId ? holder.project : api.project(projectId)

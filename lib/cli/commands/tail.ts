@@ -1,44 +1,64 @@
 import { Refusal } from '../../base/refusal.js'
-import { logLevels } from '../../model/log-level.js'
+import { logLevels } from '../../shared/log-level.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { adminDetails, sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../interrupts.js'
-import { createLogApi, type LogApi } from '../log-api.js'
-import { followLog } from '../log-follow.js'
-import { createLinePrinter, createLineReader, jsonLine, mergeLines, type LineFilter, type TailLine } from '../log-lines.js'
-import { namedSources, type NamedSource } from '../log-names.js'
-import { createPast, type PastOf } from '../log-past.js'
-import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
-import { instantOf } from '../since.js'
+import { createLogApi, type LogApi } from '../log/log-api.js'
+import { followLog } from '../log/log-follow.js'
+import {
+  createLinePrinter,
+  createLineReader,
+  jsonLine,
+  mergeLines,
+  type LineFilter,
+  type TailLine
+} from '../log/log-lines.js'
+import { namedSources, type NamedSource } from '../log/log-names.js'
+import { createPast, type PastOf } from '../log/log-past.js'
+import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
+import { instantOf } from '../log/since.js'
 
 const defaultLines = 10
-/** Of one source; a search gives no more. */
+/** Maximum number of lines of one source; a search returns no more. */
 const maxLines = 5000
 
+/** The command `svc tail`. */
 export const command = defineCommand({
   operands: {
     source: { help: 'log source (id, label, project/label), project, or a list' }
   },
   options: {
-    follow: { type: 'switch', alias: 'f', help: 'go on with what is written, until Ctrl-C' },
-    lines: { type: 'count', alias: 'n', value: 'count', minimum: 0, maximum: maxLines, help: 'last lines to print (10; with --since 5000)' },
+    follow: { type: 'switch', alias: 'f', help: 'print new lines until Ctrl-C' },
+    lines: {
+      type: 'count',
+      alias: 'n',
+      value: 'count',
+      minimum: 0,
+      maximum: maxLines,
+      help: 'last lines to print (10; with --since 5000)'
+    },
     since: { type: 'text', value: 'time', help: 'only lines since 10m, 12:04 or 2026-11-21T12:04' },
     grep: { type: 'text', alias: 'g', value: 'pattern', help: 'only lines that match this regular expression' },
     'ignore-case': { type: 'switch', alias: 'i', help: 'ignore case in --grep' },
-    level: { type: 'text', value: 'level', choices: logLevels, help: 'this level or worse: error, warn, info, debug' },
+    level: {
+      type: 'text',
+      value: 'level',
+      choices: logLevels,
+      help: 'only this level or worse: error, warn, info, debug'
+    },
     env: sharedOptions.env,
     server: sharedOptions.server,
     token: sharedOptions.adminToken,
-    json: { type: 'switch', help: 'JSON, one line each: source, time, level, text' }
+    json: { type: 'switch', help: 'print one JSON object per line: source, time, level, text' }
   },
   details:
-    'A project stands for all its log sources; several words need commas. Without\n' +
-    'any, the project is that of svc.config.json. Lines of the past are merged by\n' +
-    'time, new ones are printed as they come. A line without a level, like one of\n' +
-    'a stack trace, has that of the line before it. Times without a zone are those\n' +
-    'of the server for --since, and of this computer (TZ) for merging and --json.\n' +
-    'Log sources may be any files of the server, so a deploy token cannot read them.\n\n' +
+    'A project means all its log sources. Separate several sources with commas. The default is the project in\n' +
+    'svc.config.json.\n\n' +
+    'Existing lines of several sources are merged by time; new lines are printed as they arrive. A line without a\n' +
+    'level, such as a line of a stack trace, has the level of the line before it. Times without a zone are in the\n' +
+    'time zone of the server for --since, and of this machine (TZ) for merging and --json.\n\n' +
+    'Log sources can be any files on the server, so a deploy token cannot read them.\n\n' +
     adminDetails,
   examples: [
     ['tail access.log', 'print the last 10 lines of a log source'],
@@ -56,11 +76,30 @@ export const command = defineCommand({
     const sources = namedSources(word, { sources: await logs.sources(), projects: await api.projects() })
     const count = lines ?? (sinceMs === undefined ? defaultLines : maxLines)
     return withInterrupts(context.host, signal =>
-      tail({ api: logs, sources, filter, sinceMs, count, signal, follows: options.follow, isJson: options.json, context }))
+      tail({
+        api: logs,
+        sources,
+        filter,
+        sinceMs,
+        count,
+        signal,
+        follows: options.follow,
+        isJson: options.json,
+        context
+      })
+    )
   }
 })
 
-function filterOf({ grep, 'ignore-case': ignoresCase, level }: { grep: string | undefined; 'ignore-case': boolean; level: string | undefined }): LineFilter {
+function filterOf({
+  grep,
+  'ignore-case': ignoresCase,
+  level
+}: {
+  grep: string | undefined
+  'ignore-case': boolean
+  level: string | undefined
+}): LineFilter {
   try {
     const pattern = grep === undefined ? null : new RegExp(grep, ignoresCase ? 'i' : '')
     return { pattern, least: logLevels.find(each => each === level) }
@@ -74,7 +113,7 @@ interface Tail {
   sources: readonly NamedSource[]
   filter: LineFilter
   sinceMs: number | undefined
-  /** How many lines of the past. */
+  /** Number of existing lines to print. */
   count: number
   follows: boolean
   isJson: boolean
@@ -83,7 +122,13 @@ interface Tail {
 }
 
 async function tail(request: Tail): Promise<number> {
-  const { sources, count, follows, isJson, context: { output } } = request
+  const {
+    sources,
+    count,
+    follows,
+    isJson,
+    context: { output }
+  } = request
   const isAlone = sources.length === 1
   const names = sources.map(({ name }) => name)
   const print = createLinePrinter(names, output.paint)
@@ -93,18 +138,20 @@ async function tail(request: Tail): Promise<number> {
   const past = createMeeting(sources.length, async logs => {
     for (const line of mergeLines(logs).slice(count === 0 ? Infinity : -count)) await write(line)
   })
-  const results = await Promise.allSettled(sources.map(async named => {
-    const take = past.member()
-    try {
-      if (follows) await followOne(request, named, { pastOf, take, write, note })
-      else await take(await pastOf(named, await request.api.size(named.source.id, request)))
-    } catch (error) {
-      await take([])
-      if (request.signal.aborted || isAlone || !(error instanceof Refusal)) throw error
-      output.warn(`${named.name}: ${error.message}`)
-      throw error
-    }
-  }))
+  const results = await Promise.allSettled(
+    sources.map(async named => {
+      const take = past.member()
+      try {
+        if (follows) await followOne(request, named, { pastOf, take, write, note })
+        else await take(await pastOf(named, await request.api.size(named.source.id, request)))
+      } catch (error) {
+        await take([])
+        if (request.signal.aborted || isAlone || !(error instanceof Refusal)) throw error
+        output.warn(`${named.name}: ${error.message}`)
+        throw error
+      }
+    })
+  )
   const failures = results.flatMap(result => (result.status === 'rejected' ? [result.reason as unknown] : []))
   const bug = failures.find(reason => isAlone || !(reason instanceof Refusal))
   if (bug !== undefined) throw bug
@@ -113,7 +160,7 @@ async function tail(request: Tail): Promise<number> {
 
 interface Sink {
   pastOf: PastOf
-  /** The lines of the past; resolves once those of all sources were printed. */
+  /** Receives the existing lines of a source. Resolves once the lines of all sources are printed. */
   take(lines: TailLine[]): Promise<void>
   write(line: TailLine): Promise<void>
   note(name: string, words: string): void
@@ -121,7 +168,10 @@ interface Sink {
 
 function followOne(request: Tail, named: NamedSource, { pastOf, take, write, note }: Sink): Promise<void> {
   const { api, filter, signal } = request
-  const { source: { id }, name } = named
+  const {
+    source: { id },
+    name
+  } = named
   const read = createLineReader({ name, sourceId: id }, filter)
   return followLog({
     api,
@@ -138,12 +188,19 @@ function followOne(request: Tail, named: NamedSource, { pastOf, take, write, not
   })
 }
 
-/** Several that each bring something once; `use` gets all of it when the last one has brought its own. */
-function createMeeting(size: number, use: (brought: TailLine[][]) => Promise<void>): { member(): (own: TailLine[]) => Promise<void> } {
+/**
+ * Collects the lines of several members, one batch each. Calls `use` with all batches when the last one has arrived.
+ */
+function createMeeting(
+  size: number,
+  use: (brought: TailLine[][]) => Promise<void>
+): { member(): (own: TailLine[]) => Promise<void> } {
   const brought: TailLine[][] = []
   let missing = size
   let finish: (done: Promise<void>) => void
-  const done = new Promise<void>(resolve => { finish = resolve })
+  const done = new Promise<void>(resolve => {
+    finish = resolve
+  })
   return {
     member() {
       let isHere = false

@@ -1,31 +1,36 @@
-import { parseHttpUrl } from '../../notify/post.js'
+import { parseHttpUrl } from '../../http/outgoing/post.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { changeTelemetry } from '../telemetry.js'
 
+/** The command `svc telemetry:endpoint`. */
 export const command = defineCommand({
   operands: {
-    url: { required: true, help: 'the address reports are posted to; "default" or "reset" removes it' }
+    url: { required: true, help: 'address to post reports to; "default" or "reset" removes it' }
   },
   options: { json: sharedOptions.json },
   details:
-    'There is no built-in address: without one nothing is sent. Any svc server collects the reports of a fleet at\n' +
-    '/api/public/telemetry/report and answers /api/public/telemetry/overview.',
+    'There is no built-in address, so nothing is sent by default. Every svc server can collect reports at\n' +
+    '/api/public/telemetry/report, and shows them at /api/public/telemetry/overview.',
   examples: [
-    ['telemetry:endpoint https://deploy.example.com/api/public/telemetry/report', 'report to a server of your own'],
-    ['telemetry:endpoint default', 'back to none']
+    ['telemetry:endpoint https://deploy.example.com/api/public/telemetry/report', 'send reports to your own server'],
+    ['telemetry:endpoint default', 'remove the address']
   ],
   async run({ options, operands }, context) {
     const { url } = operands
     const isReset = url === 'default' || url === 'reset'
     if (!isReset && parseHttpUrl(url) === null) {
-      throw usage('url', `the endpoint cannot be "${url}": it is an http or https address, or "default"`)
+      throw usage('url', `<url> cannot be "${url}": it must be an http or https address, or "default"`)
     }
-    await changeTelemetry(context, config => {
-      if (isReset) delete config.telemetryEndpoint
-      else config.telemetryEndpoint = url
-    }, options.json)
+    await changeTelemetry(
+      context,
+      config => {
+        if (isReset) delete config.telemetryEndpoint
+        else config.telemetryEndpoint = url
+      },
+      options.json
+    )
     return exitCodes.success
   }
 })

@@ -2,39 +2,46 @@ import { oneLine } from '../../base/one-line.js'
 import { listEnvironments, plainEnvironment } from '../../config/client-config.js'
 import { maySend } from '../../config/token-origin.js'
 import type { EffectiveConfig, SourcedToken } from '../../config/precedence.js'
-import { createApi, type Api } from '../api.js'
-import { usage, type CompletedValues } from '../args.js'
-import { createClient } from '../client.js'
+import { createApi, type Api } from '../client/api.js'
+import { usage } from '../args.js'
+import type { CompletedValues } from '../option-table.js'
+import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { completedValues } from '../completion.js'
-import { loadConfiguration } from '../session.js'
-import { plainText } from '../terminal-text.js'
+import { loadConfiguration } from '../client/session.js'
+import { plainText } from '../terminal/terminal-text.js'
 
-/** A shell waits for the answer while its user waits for the shell. */
+/** Time limit for the answer: the user waits at the prompt meanwhile. */
 const limitMs = 2000
 const maxDeployments = 30
 
-/** A value, and what it is. */
+/** A value and its description. */
 type Value = readonly [value: string, description: string]
 
-/** For completion scripts: the values that fit the command line typed so far, or none; never an error. */
+/** The command `svc values`, for completion scripts: prints values that fit the command line, or nothing on errors. */
 export const command = defineCommand({
   operands: {
     kind: { required: true, help: completedValues.join(', ') },
-    line: { help: 'the command line so far: its --env and --server apply' }
+    line: { help: 'the command line so far; its --env and --server apply' }
   },
   options: {},
-  examples: [['values deployments "svc logs "', 'the deployments that "svc logs" may mean here']],
+  examples: [['values deployments "svc logs "', 'print the deployments that "svc logs" can show']],
   async run({ operands }, context) {
     const kind = completedValues.find(name => name === operands.kind)
-    if (kind === undefined) throw usage(operands.kind, `there are no values "${operands.kind}", only ${completedValues.join(', ')}`)
+    if (kind === undefined)
+      throw usage(operands.kind, `Unknown kind "${operands.kind}": choose one of ${completedValues.join(', ')}`)
     const signal = AbortSignal.timeout(limitMs)
     const late = new Promise<Value[]>(resolve => signal.addEventListener('abort', () => resolve([])))
-    const found = await Promise.race([valuesOf(kind, operands.line ?? '', { ...context, signal }).catch(() => []), late])
-    // A shell expands the words that it is offered, and prints what they are.
+    const found = await Promise.race([
+      valuesOf(kind, operands.line ?? '', { ...context, signal }).catch(() => []),
+      late
+    ])
+    // A shell expands the values that it gets and prints the descriptions, so both must be harmless.
     const safe = found.filter(([value]) => /^[\w.-]+$/.test(value))
-    await context.output.write(safe.map(([value, description]) => `${value}\t${plainText(oneLine(description))}\n`).join(''))
-    // A name that is being looked up would keep the process running.
+    await context.output.write(
+      safe.map(([value, description]) => `${value}\t${plainText(oneLine(description))}\n`).join('')
+    )
+    // A pending DNS lookup would keep the process running.
     context.host.exit(exitCodes.success)
     return exitCodes.success
   }
@@ -60,7 +67,10 @@ async function valuesOf(kind: CompletedValues, line: string, context: Asking): P
   return []
 }
 
-/** Nobody has confirmed the command yet, so a checkout must not choose who gets a token: it goes to its own server only. */
+/**
+ * Opens the API without asking, or returns null. Completion runs before the user confirms a command, so the files of a
+ * checkout must not choose who receives a token: it goes to its own server only.
+ */
 function openQuietly(token: SourcedToken, { serverUrl }: EffectiveConfig, { env }: Asking): Api | null {
   if (serverUrl === null || !maySend(token, serverUrl.value)) return null
   const isOfCheckout = serverUrl.source === 'project' || serverUrl.source === '.env.local'
@@ -76,10 +86,13 @@ async function projects(api: Api, { signal }: Asking): Promise<Value[]> {
 
 async function deployments(api: Api, { projectId }: EffectiveConfig, { signal }: Asking): Promise<Value[]> {
   const found = await api.deployments({ projectId: projectId?.value, limit: maxDeployments, output: 'none', signal })
-  return found.map(({ id, projectName, status, message }) => [id, `${projectName}, ${status}${message === null ? '' : `: ${message}`}`])
+  return found.map(({ id, projectName, status, message }) => [
+    id,
+    `${projectName}, ${status}${message === null ? '' : `: ${message}`}`
+  ])
 }
 
-/** The value of an option in a line that is not complete; without quotes, which ids and addresses do not need. */
+/** Returns the value of an option in an incomplete line. Ignores quoting, which ids and addresses do not need. */
 function optionOf(line: string, flag: string): string | undefined {
   const words = line.split(/\s+/)
   const at = words.findIndex(word => word === flag || word.startsWith(`${flag}=`))

@@ -1,27 +1,35 @@
 import { existsSync } from 'node:fs'
 import { countOf } from '../../base/count.js'
 import { locateHome, readConfig, type Home } from '../../config/home.js'
-import { openStore } from '../../store/database.js'
+import { openStore } from '../../store/durable-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import type { Finding, Level } from '../../model/transfer.js'
-import { hasErrors, inspectDatabase, judge, lookAtPlaces, type DatabaseState, type Found } from '../../transfer/verify.js'
-import { createClient } from '../client.js'
+import {
+  hasErrors,
+  inspectDatabase,
+  judge,
+  lookAtPlaces,
+  type DatabaseState,
+  type Found
+} from '../../transfer/verify.js'
+import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import { localClient, runningOwner } from '../local.js'
+import { localClient, runningOwner } from '../client/local.js'
 import { sharedOptions } from '../common-options.js'
 
+/** The command `svc verify`. */
 export const command = defineCommand({
   operands: {},
   options: {
-    'check-server': { type: 'switch', help: 'also ask the server at serverUrl whether it answers' },
+    'check-server': { type: 'switch', help: 'also check that the server at serverUrl answers' },
     json: sharedOptions.json
   },
   details:
-    'Looks at the data directory of this machine (SVC_HOME), whether its server runs or not: the database, each\n' +
-    'deployPath, and the global configuration. Ends with 1 where something is broken; warnings break nothing.',
+    'Checks the data directory of this machine (SVC_HOME), whether the server is running or not: the database, each\n' +
+    'target directory and the global configuration. The exit code is 1 if there are errors; warnings do not count.',
   examples: [
-    ['verify', 'after an import, or a move to another machine'],
-    ['verify --check-server --json', 'for a script']
+    ['verify', 'verify the data after an import or a move to another machine'],
+    ['verify --check-server --json', 'verify the data and the server, for a script']
   ],
   async run({ options }, context) {
     const { env, cwd, output } = context
@@ -31,7 +39,13 @@ export const command = defineCommand({
     const places = await lookAtPlaces(database?.projects ?? [])
     const serverUrl = env['SVC_SERVER_URL'] || globalConfig.serverUrl
     const server = options['check-server'] && serverUrl ? await probe(serverUrl, env) : null
-    const findings = judge({ database, directory: home.directory, globalConfig: { ...globalConfig, serverUrl }, places, server })
+    const findings = judge({
+      database,
+      directory: home.directory,
+      globalConfig: { ...globalConfig, serverUrl },
+      places,
+      server
+    })
     if (options.json) output.json({ ok: !hasErrors(findings), findings })
     else for (const finding of findings) print(context, finding)
     if (!options.json) summarise(context, findings)
@@ -39,7 +53,7 @@ export const command = defineCommand({
   }
 })
 
-/** The running server is asked; where none runs, the database is opened here, and nothing is made that was not there. */
+/** Asks the running server. If none is running, opens an existing database; never creates one. */
 async function inspect(home: Home, { env, output }: Context): Promise<DatabaseState | null> {
   const running = await runningOwner(home)
   if (running !== null) return localClient(running, env).json({ path: '/api/migration/verify' })
@@ -77,6 +91,7 @@ function print({ output }: Context, { level, message, next }: Finding): void {
 function summarise({ output }: Context, findings: Finding[]): void {
   const count = (level: Level): number => findings.filter(finding => finding.level === level).length
   const [errors, warnings] = [count('error'), count('warning')]
-  const said = errors + warnings === 0 ? 'Everything is as it should be' : `${countOf(errors, 'error')}, ${countOf(warnings, 'warning')}`
-  output.print(said)
+  const summary =
+    errors + warnings === 0 ? 'No problems found' : `${countOf(errors, 'error')}, ${countOf(warnings, 'warning')}`
+  output.print(summary)
 }

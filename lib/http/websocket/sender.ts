@@ -2,23 +2,25 @@ import type { Duplex } from 'node:stream'
 import { maxControlBytes, opcodes } from './frame.js'
 
 /**
- * The frames of a server (RFC 6455 §5): never masked (§5.1), never fragmented. Each is written at once and whole, in
- * the order of the calls; what waits is only the caller.
+ * Sends the frames of a server (RFC 6455 §5): never masked (§5.1), never fragmented. Each frame is written at once, in
+ * the order of the calls; only the caller waits.
  */
 export interface Sender {
-  /** A message: text for a string. Resolves when more may be written (backpressure), or when the socket is gone. */
+  /**
+   * Sends a message, as text if it is a string. Resolves when more may be written (backpressure) or the socket is gone.
+   */
   message(content: string | Uint8Array): Promise<void>
   ping(): void
   /**
-   * Answers a ping. While the peer does not read, only its latest ping is answered (§5.5.3 allows it), so that a flood
-   * of them costs nothing.
+   * Answers a ping. While the peer does not read, only its latest ping is answered (§5.5.3 allows that), so a flood of
+   * pings costs nothing.
    */
   pong(payload: Uint8Array): void
-  /** Without a code where it is 1005: the answer to a close frame that had none. */
+  /** Sends a close frame. With 1005 it has no code, as the answer to a close frame without one. */
   close(code: number, reason: string): void
 }
 
-/** `socket` is written to, and never ended here. */
+/** Creates a sender that writes to `socket` and never ends it. */
 export function createSender(socket: Duplex): Sender {
   let draining: Promise<void> | undefined
   let duePong: Uint8Array | undefined
@@ -27,7 +29,7 @@ export function createSender(socket: Duplex): Sender {
     if (!socket.writable) return true
     const head = frameHead(opcode, payload.length)
     if (payload.length === 0) return socket.write(head)
-    // One write each costs a system call more, joining costs a copy; Node writes corked ones together.
+    // Two writes would cost one more system call, and joining costs a copy. Node writes corked data together.
     socket.cork()
     socket.write(head)
     const isOpen = socket.write(payload)
@@ -67,7 +69,7 @@ export function createSender(socket: Duplex): Sender {
   }
 }
 
-/** FIN, the opcode, and the length in as few bytes as it takes (§5.2). */
+/** Returns FIN, the opcode, and the length in as few bytes as possible (§5.2). */
 function frameHead(opcode: number, length: number): Buffer {
   const first = 0x80 | opcode
   if (length <= maxControlBytes) return Buffer.of(first, length)
@@ -81,7 +83,7 @@ function frameHead(opcode: number, length: number): Buffer {
 
 const noCode = 1005
 
-/** §5.5.1; a reason that is too long is cut between characters. */
+/** Returns the payload of a close frame (§5.5.1). A reason that is too long is cut between characters. */
 function closePayload(code: number, reason: string): Buffer {
   if (code === noCode) return Buffer.alloc(0)
   const text = Buffer.from(reason)

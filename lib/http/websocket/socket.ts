@@ -1,74 +1,84 @@
 /*
- * One WebSocket of a server: RFC 6455 §5.5 (control frames), §7 (closing). The frames are receiver.ts and sender.ts.
+ * One WebSocket of a server: RFC 6455 §5.5 (control frames), §7 (closing). receiver.ts and sender.ts handle the
+ * frames.
  *
- * STATES     open      frames go both ways
- *            closing   our close frame is sent: nothing more is, and of what comes only a close frame counts
- *            closed    there is no connection any more
+ * STATES     open      frames are sent and received
+ *            closing   our close frame is sent: nothing more is sent, and only a close frame is still handled
+ *            closed    the connection is closed
  *
- * THE END has one outcome, and the first reason wins: the peer's close frame, ours, a connection that broke without
- * one, or a peer that broke the rules. It is known before the connection is gone: `closed` tells it at once. Then the
- * server ends the connection (§7.1.1), reads on until the peer has ended it too (a reset would overtake the close
- * frame), and breaks it off after `closeMs`.
+ * THE END has one outcome, the first of these: the peer's close frame, our close frame, a connection that broke
+ * without one, or a violation by the peer. It is known before the connection is closed: `closed` resolves at once.
+ * Then the server ends the connection (§7.1.1), reads until the peer has ended it too (a reset would overtake the
+ * close frame), and destroys it after `closeMs`.
  *
- * KEEP-ALIVE   a ping every `pingEveryMs`; a peer from which nothing at all has come since the last one is gone: a
- * cable that was pulled says nothing.
+ * KEEP-ALIVE   a ping every `pingEveryMs`. A peer that has sent nothing at all since the last ping is gone: a pulled
+ * cable sends no notice.
  *
- * BACKPRESSURE   `send` resolves when more may be sent. Messages wait in a queue until somebody takes them; while it is
- * long, nothing is read from the socket.
+ * BACKPRESSURE   `send` resolves when more may be sent. Received messages are queued. While the queue is long, nothing
+ * is read from the socket.
  */
 import type { Duplex } from 'node:stream'
 import { closeCodes, FrameError } from './frame.js'
-import { createReceiver, defaultReceiverLimits } from './receiver.js'
+import { Receiver, defaultReceiverLimits } from './receiver.js'
 import type { Message, ReceiverLimits } from './receiver.js'
 import { createSender } from './sender.js'
 
+/** Limits of a WebSocket. */
 export interface WebSocketLimits extends ReceiverLimits {
-  /** Between two pings, and how long a peer may be silent. */
+  /** Interval of pings, and the maximum silence of a peer. */
   pingEveryMs: number
-  /** From our close frame, or the answer to the peer's, to the end of the connection. */
+  /** Maximum time from our close frame, or our answer to the peer's, to the end of the connection. */
   closeMs: number
 }
 
+/** Default limits of a WebSocket. */
 export const defaultWebSocketLimits: WebSocketLimits = { ...defaultReceiverLimits, pingEveryMs: 30_000, closeMs: 2_000 }
 
-/** How it ended. */
+/** How a WebSocket ended. */
 export type Closed =
-  /** The peer sent a close frame; 1005: without a code. */
+  /** The peer sent a close frame. Code 1005: it had no code. */
   | { how: 'peer'; code: number; reason: string }
   | { how: 'ours'; code: number; reason: string }
-  /** No close frame came: the connection is gone, or the peer has not answered a ping. */
+  /** There was no close frame: the connection is gone, or the peer has not answered a ping. */
   | { how: 'broken'; reason: 'gone' | 'silent' }
-  /** The peer sent what it must not. */
+  /** The peer violated the protocol. */
   | { how: 'failed'; code: number; error: FrameError }
 
 /** A WebSocket as a route sees it. */
 export interface WebSocketConnection {
-  /** The subprotocol that was agreed on; empty: none. */
+  /** The agreed subprotocol, or an empty text. */
   readonly protocol: string
-  /** Written at once while it is open, else dropped. Resolves when more may be sent, or nothing more can be. */
+  /**
+   * Sends a message if the connection is open; otherwise drops it. Resolves when more may be sent, or when nothing can
+   * be.
+   */
   send(message: string | Uint8Array): Promise<void>
-  /** What the peer sends, to the end of the connection; those that came before a close frame come before the end. */
+  /**
+   * Returns the messages of the peer until the connection ends. Messages before a close frame are delivered before the
+   * end.
+   */
   messages(): AsyncIterable<Message>
-  /** Sends a close frame; only the first one counts. `reason` is cut to what fits (123 bytes). */
+  /** Sends a close frame; only the first call has an effect. `reason` is cut to 123 bytes. */
   close(code: number, reason?: string): void
-  /** Resolves as soon as it is known. */
+  /** Resolves as soon as the end is known. */
   readonly closed: Promise<Closed>
 }
 
+/** What a WebSocket is created from. */
 export interface WebSocketOptions {
   socket: Duplex
-  /** What came with the request, behind its head. */
+  /** The bytes that followed the head of the request. */
   head: Buffer
   protocol: string
-  /** Aborted: closed with 1001. */
+  /** When aborted, the connection is closed with 1001. */
   signal: AbortSignal
   limits: WebSocketLimits
 }
 
-/** Messages that wait before the socket is paused; what one read holds may be more. */
+/** Number of queued messages at which the socket is paused. One read may contain more. */
 const maxQueued = 16
 
-/** See the head of this file. `gone` resolves when the connection is no more. */
+/** Creates a WebSocket; see the head of this file. `gone` resolves when the connection is closed. */
 export function createWebSocket(options: WebSocketOptions): { connection: WebSocketConnection; gone: Promise<void> } {
   const { socket, protocol, signal, limits } = options
   let state: 'open' | 'closing' | 'closed' = 'open'
@@ -80,17 +90,20 @@ export function createWebSocket(options: WebSocketOptions): { connection: WebSoc
   const closed = new Promise<Closed>(resolve => (settle = resolve))
   const queue = createQueue(socket)
   const sender = createSender(socket)
-  const receiver = createReceiver({
-    message: message => void (state === 'open' && queue.add(message)),
-    ping: payload => void (state === 'open' && sender.pong(payload)),
-    pong: () => {},
-    close(code, reason) {
-      end({ how: 'peer', code, reason })
-      socket.end()
-    }
-  }, limits)
+  const receiver = new Receiver(
+    {
+      message: message => void (state === 'open' && queue.add(message)),
+      ping: payload => void (state === 'open' && sender.pong(payload)),
+      pong: () => {},
+      close(code, reason) {
+        end({ how: 'peer', code, reason })
+        socket.end()
+      }
+    },
+    limits
+  )
 
-  /** The first outcome counts: it is told, a close frame says it where there is one to be sent, and time begins to run. */
+  /** Sets the first outcome, sends a close frame if one is due, and starts the time limit. */
   function end(outcome: Closed): void {
     if (state !== 'open') return
     state = 'closing'
@@ -122,14 +135,14 @@ export function createWebSocket(options: WebSocketOptions): { connection: WebSoc
       if (state === 'open') sender.ping()
       return
     }
-    // A timer that is late comes before what has arrived meanwhile; this comes after it.
+    // If the timer is late, data may have arrived meanwhile. This runs after that data was read.
     setImmediate(() => {
       if (!isHeard) end({ how: 'broken', reason: 'silent' })
     })
   }, limits.pingEveryMs)
 
   const stop = (): void => {
-    // The same signal says that the connection is gone.
+    // The same signal is aborted when the connection is gone.
     if (!socket.destroyed) end({ how: 'ours', code: closeCodes.goingAway, reason: 'The server is shutting down' })
   }
   const gone = new Promise<void>(resolve => {
@@ -142,7 +155,7 @@ export function createWebSocket(options: WebSocketOptions): { connection: WebSoc
       resolve()
     })
   })
-  // Its going is what counts, and `close` tells that.
+  // `close` handles the end of the connection.
   socket.on('error', () => {})
   socket.on('end', () => {
     end({ how: 'broken', reason: 'gone' })
@@ -163,7 +176,7 @@ export function createWebSocket(options: WebSocketOptions): { connection: WebSoc
   return { connection, gone }
 }
 
-/** Messages between the socket, which is paused while many wait, and whoever takes them. */
+/** Creates the queue of received messages. The socket is paused while the queue is long. */
 function createQueue(socket: Duplex): { add(message: Message): void; end(): void; messages(): AsyncIterable<Message> } {
   let waiting: Message[] = []
   let isEnded = false

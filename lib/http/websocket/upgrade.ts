@@ -3,20 +3,21 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { asksForWebSocket } from './handshake.js'
 
-/** How long a client may take to read why there is no WebSocket. */
+/** Time in which a client may read why there is no WebSocket. */
 const refusalMs = 10_000
 
-/** What node:http gives away with a request to leave HTTP: it has stopped reading the connection behind the head. */
+/** What node:http hands over for a request to leave HTTP. It has stopped reading the connection after the head. */
 interface Upgrade {
   request: IncomingMessage
   socket: Socket
-  /** What came behind the head. */
+  /** The bytes after the head. */
   head: Buffer
 }
 
 /**
- * The response for a request that asks for a WebSocket. Undefined for any other wish, which RFC 9110 §7.8 lets a server
- * ignore: the connection is given to `again`, and the request comes once more, as an ordinary one.
+ * Returns the response for a request that asks for a WebSocket. Returns undefined for any other protocol, which RFC
+ * 9110 §7.8 lets a server ignore. Then `again` gets the connection, and the request arrives once more as an ordinary
+ * one.
  */
 export function takeUpgrade(again: (socket: Socket) => void, upgrade: Upgrade): ServerResponse | undefined {
   if (asksForWebSocket(upgrade.request)) return responseFor(upgrade)
@@ -25,20 +26,21 @@ export function takeUpgrade(again: (socket: Socket) => void, upgrade: Upgrade): 
 }
 
 /**
- * A response for a request that asked to leave HTTP: as long as nobody takes the connection over, it is answered like
- * any other, and then closed, because node:http has let go of it.
+ * Creates a response for a request to leave HTTP. Unless the connection is taken over, the request is answered like any
+ * other. Then the connection is closed, because node:http no longer handles it.
  */
 function responseFor({ request, socket }: Upgrade): ServerResponse {
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  // Whoever goes away is noticed by `close`; without a listener the error would end the process.
+  // `close` reports that the client is gone. Without a listener the error would end the process.
   socket.on('error', () => {})
   socket.on('drain', () => void response.emit('drain'))
   response.once('finish', () => {
     response.detachSocket(socket)
     socket.setTimeout(refusalMs, () => socket.destroy())
-    // Read to its end, or what the client still sends would be answered by a reset that overtakes the reply.
+    // The socket is read to its end. Otherwise the kernel would answer further data with a reset, which overtakes the
+    // reply.
     socket.resume().once('end', () => socket.destroy())
     socket.end()
   })
@@ -46,8 +48,8 @@ function responseFor({ request, socket }: Upgrade): ServerResponse {
 }
 
 /**
- * Java's client asks for `h2c` with every request, uploads included. Nothing reads such a connection any more, so
- * node:http gets it as a new one, which begins with the same head, without the question.
+ * Removes the upgrade request and gives the connection back to node:http as a new one that begins with the same head.
+ * Java's client asks for `h2c` with every request, uploads included.
  */
 function ignoreUpgrade(again: (socket: Socket) => void, { request, socket, head }: Upgrade): void {
   const { method, url, httpVersion, rawHeaders } = request

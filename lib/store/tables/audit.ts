@@ -1,63 +1,59 @@
 import { invalid } from '../../base/refusal.js'
 import type { AuditEntry } from '../../model/audit.js'
-import type { Reader, Transaction, Value } from '../database.js'
-import { columnsOf } from './columns.js'
+import type { Reader, Transaction } from '../database.js'
+import { flag, nullable, number, text, valueReader } from './columns.js'
+import { equalities, where } from './conditions.js'
+import { tableOf } from './table.js'
 
-const columns = columnsOf<AuditEntry>('audit', {
-  id: 'plain',
-  at: 'plain',
-  action: 'plain',
-  actor: 'plain',
-  ip: 'plain',
-  claimedIp: 'plain',
-  projectId: 'plain',
-  target: 'plain',
-  detail: 'plain',
-  ok: 'flag',
-  failures: 'plain'
+const entries = tableOf<AuditEntry>('audit', {
+  id: text,
+  at: text,
+  action: text,
+  actor: text,
+  ip: nullable(text),
+  claimedIp: nullable(text),
+  projectId: nullable(text),
+  target: nullable(text),
+  detail: nullable(text),
+  ok: flag,
+  failures: nullable(number)
 })
+const positionOf = valueReader('audit.position', number)
 
+/** Conditions on audit entries. */
 export interface AuditFilter {
   action?: string
   projectId?: string
   limit: number
-  /** An entry's id: those older than it. */
+  /** The id of an entry: only older ones are listed. */
   before?: string
 }
 
 /** Adds an entry. */
-export function insertAudit(tx: Transaction, entry: AuditEntry): void {
-  columns.insert(tx, entry)
-}
+export const insertAudit = entries.insert
 
-/** A page of entries, newest first. Refuses a `before` that is not there (it may have been trimmed). */
+/** Writes the fields that are present; returns false if the entry does not exist (it may have been trimmed). */
+export const updateAudit = entries.update
+
+/** Returns a page of entries, newest first. Refuses an unknown `before` (the entry may have been trimmed). */
 export function listAudit(db: Reader, { action, projectId, limit, before }: AuditFilter): AuditEntry[] {
-  const given = Object.entries({ action, projectId }).filter(([, value]) => value !== undefined)
-  const conditions = given.map(([field]) => `${field} = ?`)
-  const values: Value[] = given.map(([, value]) => value as string)
+  const { conditions, values } = equalities({ action, projectId })
   if (before !== undefined) {
-    const at = db.get<{ position: number }>('SELECT position FROM audit WHERE id = ?', before)
-    if (at === undefined) throw invalid('before', `cannot list what came before "${before}": there is no such entry`)
+    const row = db.get('SELECT position FROM audit WHERE id = ?', before)
+    if (row === undefined) throw invalid('before', `Cannot list entries before "${before}": no such entry`)
     conditions.push('position < ?')
-    values.push(at.position)
+    values.push(positionOf(row))
   }
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
-  return db
-    .all<object>(`SELECT * FROM audit ${where} ORDER BY position DESC LIMIT ?`, ...values, limit)
-    .map(row => columns.decode<AuditEntry>(row))
+  const sql = `SELECT * FROM audit ${where(conditions)} ORDER BY position DESC LIMIT ?`
+  return db.all(sql, ...values, limit).map(entries.read)
 }
 
-/** Changes the fields of an entry that are present; false if it is not there any more. */
-export function updateAudit(tx: Transaction, id: string, patch: Partial<AuditEntry>): boolean {
-  return columns.update(tx, id, patch) > 0
-}
-
-/** Removes the entries from before an instant (ISO); gives how many went. */
+/** Removes the entries from before an instant (ISO); returns their number. */
 export function removeAuditBefore(tx: Transaction, at: string): number {
   return tx.run('DELETE FROM audit WHERE at < ?', at)
 }
 
-/** Removes all but the newest `keep` summaries of failed attempts; gives how many went. */
+/** Removes all but the newest `keep` summaries of failed attempts; returns the number of removed entries. */
 export function trimFailures(tx: Transaction, keep: number): number {
   return tx.run(
     `DELETE FROM audit WHERE failures IS NOT NULL AND position <=

@@ -1,6 +1,7 @@
 import type { DeploymentRow } from '../../model/deployment.js'
 import type { Reader } from '../database.js'
-import { deploymentOf } from './deployments.js'
+import { number, rowReader, text, valueReader } from './columns.js'
+import { readDeployment } from './deployments.js'
 
 /** A project whose newest finished deployment failed. */
 export interface BrokenRow {
@@ -9,31 +10,40 @@ export interface BrokenRow {
   projectEnv: string
   /** The deployment that failed last. */
   deployId: string
-  /** When the first failure began after which none succeeded. */
+  /** The start of the first of the consecutive failures. */
   since: string
 }
 
-const columns = `
+const readBroken = rowReader<BrokenRow>('brokenProjects', {
+  projectId: text,
+  projectName: text,
+  projectEnv: text,
+  deployId: text,
+  since: text
+})
+const readCount = valueReader('count of brokenProjects', number)
+
+const select = `
   SELECT broken.projectId, projects.name AS projectName, projects.env AS projectEnv, broken.deployId, broken.since
   FROM brokenProjects AS broken JOIN projects ON projects.id = broken.projectId`
 
-/** The projects that are broken now, those that have been for the longest first, at most `limit`. */
+/** Returns at most `limit` broken projects, those that have been broken for the longest first. */
 export function listBrokenProjects(db: Reader, limit: number): BrokenRow[] {
-  return db.all<BrokenRow>(`${columns} ORDER BY broken.since, broken.projectId LIMIT ?`, limit)
+  return db.all(`${select} ORDER BY broken.since, broken.projectId LIMIT ?`, limit).map(readBroken)
 }
 
-/** How many are broken. */
+/** Returns the number of broken projects. */
 export function countBrokenProjects(db: Reader): number {
-  return db.get<{ n: number }>('SELECT count(*) AS n FROM brokenProjects')?.n ?? 0
+  return db.all('SELECT count(*) FROM brokenProjects').map(readCount)[0] ?? 0
 }
 
-/** How a project is broken; undefined if it is not. */
+/** Returns why a project is broken; undefined if it is not. */
 export function findBrokenProject(db: Reader, projectId: string): BrokenRow | undefined {
-  return db.get<BrokenRow>(`${columns} WHERE broken.projectId = ?`, projectId)
+  return db.all(`${select} WHERE broken.projectId = ?`, projectId).map(readBroken)[0]
 }
 
-/** A project's newest deployment that succeeded, and whose script did not fail in the background either. */
+/** Returns a project's newest deployment that succeeded and whose script did not fail in the background. */
 export function lastGoodDeployment(db: Reader, projectId: string): DeploymentRow | undefined {
   const sql = `SELECT * FROM deployments WHERE projectId = ? AND outcome = 1 ORDER BY startTime DESC, position DESC LIMIT 1`
-  return deploymentOf(db.get(sql, projectId))
+  return db.all(sql, projectId).map(readDeployment)[0]
 }

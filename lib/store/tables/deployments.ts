@@ -1,114 +1,148 @@
 import { invalid } from '../../base/refusal.js'
-import type { DeploymentRow, DeploymentStatus } from '../../model/deployment.js'
-import type { Reader, Transaction, Value } from '../database.js'
-import { columnsOf } from './columns.js'
+import { deploymentStatuses, scriptSteps, stepNames, triggerSources } from '../../model/deployment.js'
+import type { DeploymentRow, DeploymentStatus, DeploymentStep, RanScript } from '../../model/deployment.js'
+import type { Provenance } from '../../model/provenance.js'
+import type { Reader, Row, Transaction } from '../database.js'
+import {
+  choice,
+  flag,
+  isObject,
+  isOneOf,
+  json,
+  jsonList,
+  nullable,
+  number,
+  rowReader,
+  text,
+  valueReader
+} from './columns.js'
+import type { Column } from './columns.js'
+import { equalities, where } from './conditions.js'
+import type { Conditions } from './conditions.js'
+import { tableOf } from './table.js'
 
-const columns = columnsOf<DeploymentRow>('deployments', {
-  id: 'plain',
-  projectId: 'plain',
-  projectName: 'plain',
-  status: 'plain',
-  triggerSource: 'plain',
-  startTime: 'plain',
-  endTime: 'plain',
-  duration: 'plain',
-  rollbackOf: 'plain',
-  message: 'plain',
-  env: 'plain',
-  hasArtifact: 'flag',
-  archiveBytes: 'plain',
-  archiveSha256: 'plain',
-  fileCount: 'plain',
-  errorMessage: 'plain',
-  actorIp: 'plain',
-  claimedIp: 'plain',
-  placed: 'plain',
-  provenance: 'json',
-  steps: 'json',
-  scripts: 'json'
+const isStepName = isOneOf(stepNames)
+const isScriptStep = isOneOf(scriptSteps)
+
+/** The column of a deployment's steps. */
+export const steps: Column<DeploymentStep[]> = jsonList('steps', isStep)
+
+const deployments = tableOf<DeploymentRow>('deployments', {
+  id: text,
+  projectId: text,
+  projectName: text,
+  status: choice(deploymentStatuses),
+  triggerSource: choice(triggerSources),
+  startTime: text,
+  endTime: nullable(text),
+  duration: nullable(text),
+  rollbackOf: nullable(text),
+  message: nullable(text),
+  env: text,
+  hasArtifact: flag,
+  archiveBytes: nullable(number),
+  archiveSha256: nullable(text),
+  fileCount: nullable(number),
+  errorMessage: nullable(text),
+  actorIp: nullable(text),
+  claimedIp: nullable(text),
+  placed: nullable(number),
+  provenance: json('provenance', isProvenance),
+  steps,
+  scripts: jsonList('scripts', isScript)
 })
+
+/** Reads a row of the table. */
+export const readDeployment = deployments.read
+
+const readAge = rowReader<{ startTime: string; position: number }>('deployments', { startTime: text, position: number })
+const readId = valueReader('deployments.id', text)
+const readCount = valueReader('count of deployments', number)
+const readNewest = valueReader('deployments.startTime', nullable(text))
 
 const newestFirst = 'ORDER BY startTime DESC, position DESC'
 
+/** Conditions on deployments. */
 export interface DeploymentFilter {
   projectId?: string
   status?: DeploymentStatus
-  /** The claimed branch, exactly. */
+  /** The claimed branch; an exact match. */
   branch?: string
   /** The first digits of the claimed commit, in lower case. */
   commit?: string
-  /** Only the newest deployment of each project. */
+  /** Whether only the newest deployment of each project matches. */
   newest?: true
 }
 
 /** Adds a record. */
-export function insertDeployment(tx: Transaction, row: DeploymentRow): void {
-  columns.insert(tx, row)
-}
+export const insertDeployment = deployments.insert
 
-/** Writes the fields that are present; gives false where there is no such deployment. */
-export function updateDeployment(tx: Transaction, id: string, patch: Partial<DeploymentRow>): boolean {
-  return columns.update(tx, id, patch) > 0
-}
+/** Writes the fields that are present; returns false if there is no such deployment. */
+export const updateDeployment = deployments.update
 
-/** One record by its id. */
-export function findDeployment(db: Reader, id: string): DeploymentRow | undefined {
-  return deploymentOf(db.get('SELECT * FROM deployments WHERE id = ?', id))
-}
+/** Returns one record by its id. */
+export const findDeployment = deployments.find
 
-/** A page of records, newest first: at most `limit`, those older than `before` (an id; unknown: a refusal). */
+/**
+ * Returns a page of at most `limit` records, newest first. `before` is the id of a record: only older ones are listed.
+ * Refuses an unknown `before`.
+ */
 export function listDeployments(
   db: Reader,
   { before, limit, ...filter }: DeploymentFilter & { limit: number; before?: string }
 ): DeploymentRow[] {
-  const { conditions, values } = where(filter)
+  const { conditions, values } = conditionsOf(filter)
   if (before !== undefined) {
-    const at = db.get<{ startTime: string; position: number }>(
-      'SELECT startTime, position FROM deployments WHERE id = ?',
-      before
-    )
-    if (at === undefined) throw invalid('before', `cannot list what came before "${before}": there is no such deployment`)
+    const [at] = db.all('SELECT startTime, position FROM deployments WHERE id = ?', before).map(readAge)
+    if (at === undefined) throw invalid('before', `Cannot list deployments before "${before}": no such deployment`)
     conditions.push('(startTime, position) < (?, ?)')
     values.push(at.startTime, at.position)
   }
-  return many(db.all(`SELECT * FROM deployments ${all(conditions)} ${newestFirst} LIMIT ?`, ...values, limit))
+  const sql = `SELECT * FROM deployments ${where(conditions)} ${newestFirst} LIMIT ?`
+  return db.all(sql, ...values, limit).map(readDeployment)
 }
 
-/** How many records there are. */
+/** Returns the number of records that match. */
 export function countDeployments(db: Reader, filter: DeploymentFilter = {}): number {
-  const { conditions, values } = where(filter)
-  return db.get<{ n: number }>(`SELECT count(*) AS n FROM deployments ${all(conditions)}`, ...values)?.n ?? 0
+  const { conditions, values } = conditionsOf(filter)
+  return db.all(`SELECT count(*) FROM deployments ${where(conditions)}`, ...values).map(readCount)[0] ?? 0
 }
 
-/** How many deployments of a status began on a day (UTC). */
+/** The number of deployments of a status that began on a day (UTC). */
 export interface DayCount {
   date: string
   status: DeploymentStatus
   deployments: number
 }
 
-/** Each day and status since `from`, in order; days without any are left out. */
+const countColumns = { status: choice(deploymentStatuses), deployments: number }
+const readDay = rowReader<DayCount>('deploymentDays', { date: text, ...countColumns })
+const readStatusCount = rowReader<Omit<DayCount, 'date'>>('deploymentDays', countColumns)
+
+/** Returns the counts of each day and status since `from`, in order; zero counts are omitted. */
 export function countDeploymentsByDay(db: Reader, from: string): DayCount[] {
-  return db.all(
-    'SELECT date, status, deployments FROM deploymentDays WHERE date >= ? AND deployments > 0 ORDER BY date, status',
-    from
-  )
+  const sql =
+    'SELECT date, status, deployments FROM deploymentDays WHERE date >= ? AND deployments > 0 ORDER BY date, status'
+  return db.all(sql, from).map(readDay)
 }
 
-/** How many deployments there are of each status; one that no deployment has may be left out. */
+/** Returns the number of deployments of each status; a status without deployments may be omitted. */
 export function countDeploymentsByStatus(db: Reader): Partial<Record<DeploymentStatus, number>> {
-  const rows = db.all<Omit<DayCount, 'date'>>('SELECT status, sum(deployments) AS deployments FROM deploymentDays GROUP BY status')
-  return Object.fromEntries(rows.map(({ status, deployments }) => [status, deployments]))
+  const counts: Partial<Record<DeploymentStatus, number>> = {}
+  const rows = db.all('SELECT status, sum(deployments) AS deployments FROM deploymentDays GROUP BY status')
+  for (const { status, deployments } of rows.map(readStatusCount)) counts[status] = deployments
+  return counts
 }
 
-/** Those that are queued or running, in order of arrival. */
+/** Returns the deployments that are queued or running, in order of arrival. */
 export function unfinishedDeployments(db: Reader): DeploymentRow[] {
-  return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
+  const sql = `SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`
+  return db.all(sql).map(readDeployment)
 }
 
-/** What says which files a deployment has. */
+/** The state of a deployment, which determines its files. */
 export interface DeploymentState {
-  /** Of its row. */
+  /** The position of its row. */
   position: number
   id: string
   isOver: boolean
@@ -117,64 +151,71 @@ export interface DeploymentState {
 
 const states = 'SELECT position, id, status, hasArtifact FROM deployments'
 
-/** The states of the deployments that come after a position, as they lie in the table, at most `limit` of them. */
+/** Returns the states of at most `limit` deployments after a position, in the order of the table. */
 export function deploymentStates(db: Reader, after = -1, limit = -1): DeploymentState[] {
-  return db.all<StateRow>(`${states} WHERE position > ? ORDER BY position LIMIT ?`, after, limit).map(stateOf)
+  return db.all(`${states} WHERE position > ? ORDER BY position LIMIT ?`, after, limit).map(stateOf)
 }
 
-/** The state of the one at a position. */
+/** Returns the state of the deployment at a position. */
 export function deploymentStateAt(db: Reader, position: number): DeploymentState | undefined {
-  return db.all<StateRow>(`${states} WHERE position = ?`, position).map(stateOf)[0]
+  return db.all(`${states} WHERE position = ?`, position).map(stateOf)[0]
 }
 
-interface StateRow {
-  position: number
-  id: string
-  status: DeploymentStatus
-  hasArtifact: number
+const readState = rowReader('deployments', {
+  position: number,
+  id: text,
+  status: choice(deploymentStatuses),
+  hasArtifact: flag
+})
+
+function stateOf(row: Row): DeploymentState {
+  const { position, id, status, hasArtifact } = readState(row)
+  return { position, id, isOver: status === 'success' || status === 'failed', hasArtifact }
 }
 
-function stateOf({ position, id, status, hasArtifact }: StateRow): DeploymentState {
-  return { position, id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
-}
-
-/** The ids of a project's records. */
+/** Returns the ids of a project's records. */
 export function deploymentIdsOf(db: Reader, projectId: string): string[] {
-  return db.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
+  return db.all('SELECT id FROM deployments WHERE projectId = ?', projectId).map(readId)
 }
 
-/** Removes a project's records; gives their ids, so that their files can go too. Costs less when the project has gone before. */
+/**
+ * Removes a project's records and returns their ids, so that their files can be removed too. It is faster if the
+ * project has been removed before.
+ */
 export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
   const ids = deploymentIdsOf(tx, projectId)
   tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
   return ids
 }
 
-/** When the newest deployment began, in milliseconds since the epoch; null: there is none. */
+/** Returns when the newest deployment began, in milliseconds since the epoch; null if there is none. */
 export function newestStartMs(db: Reader): number | null {
-  const newest = db.get<{ at: string | null }>('SELECT max(startTime) AS at FROM deployments')?.at ?? null
+  const [newest = null] = db.all('SELECT max(startTime) FROM deployments').map(readNewest)
   return newest === null ? null : Date.parse(newest)
 }
 
-/** The id of a project's deployment that is running, else of the one that has been queued for the longest. */
+/**
+ * Returns the id of a project's running deployment; without one, of the deployment that has been queued for the
+ * longest.
+ */
 export function goingDeploymentId(db: Reader, projectId: string): string | undefined {
   const sql = 'SELECT id FROM deployments WHERE projectId = ? AND status = ? ORDER BY startTime, position LIMIT 1'
-  const find = (status: DeploymentStatus): string | undefined => db.get<{ id: string }>(sql, projectId, status)?.id
+  const find = (status: DeploymentStatus): string | undefined => db.all(sql, projectId, status).map(readId)[0]
   return find('running') ?? find('queued')
 }
 
 /**
- * The deployment whose files are in a project's target: the newest whose extraction completed, whatever its status and
- * whatever the clock said then. Undefined if none is known.
+ * Returns the deployment whose files are in a project's target: the one whose extraction completed last, whatever its
+ * status and whatever the clock said then. Undefined if none is known.
  */
 export function liveDeployment(db: Reader, projectId: string): DeploymentRow | undefined {
   const sql = 'SELECT * FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed DESC LIMIT 1'
-  return deploymentOf(db.get(sql, projectId))
+  return db.all(sql, projectId).map(readDeployment)[0]
 }
 
 /**
- * Records that the files of a deployment are in its project's target now: it gets the number after the highest. One that
- * has a number keeps it, unless it was put there `again`.
+ * Records that the files of a deployment are now in its project's target: the deployment gets the next number. A
+ * deployment that already has a number keeps it, unless `again` says that its files were put there again.
  */
 export function placeDeployment(tx: Transaction, id: string, { again = false } = {}): void {
   const next = `SELECT coalesce(max(other.placed), 0) + 1 FROM deployments AS other
@@ -182,32 +223,27 @@ export function placeDeployment(tx: Transaction, id: string, { again = false } =
   tx.run(`UPDATE deployments SET placed = (${next}) WHERE id = ?${again ? '' : ' AND placed IS NULL'}`, id)
 }
 
-/** A project's newest success whose archive is still kept. */
+/** Returns a project's newest successful deployment whose archive is still kept. */
 export function latestSuccessWithArchive(db: Reader, projectId: string): DeploymentRow | undefined {
-  return deploymentOf(
-    db.get(
-      `SELECT * FROM deployments WHERE projectId = ? AND status = 'success' AND hasArtifact = 1 ${newestFirst} LIMIT 1`,
-      projectId
-    )
-  )
+  const sql = `SELECT * FROM deployments WHERE projectId = ? AND status = 'success' AND hasArtifact = 1 ${newestFirst} LIMIT 1`
+  return db.all(sql, projectId).map(readDeployment)[0]
 }
 
-/** A project's records whose archive is still kept, newest first. */
+/** Returns a project's records whose archive is still kept, newest first. */
 export function archivedDeployments(db: Reader, projectId: string): DeploymentRow[] {
-  return many(db.all(`SELECT * FROM deployments WHERE projectId = ? AND hasArtifact = 1 ${newestFirst}`, projectId))
+  const sql = `SELECT * FROM deployments WHERE projectId = ? AND hasArtifact = 1 ${newestFirst}`
+  return db.all(sql, projectId).map(readDeployment)
 }
 
-/** As the indexes have them (schema.ts). */
+/** These expressions must match those of the indexes (schema.ts). */
 const branchOf = `json_extract(provenance, '$.branch')`
 const commitOf = `json_extract(provenance, '$.commit')`
 const newestOfEach = `position IN (SELECT (
   SELECT newer.position FROM deployments AS newer WHERE newer.projectId = projects.id ORDER BY startTime DESC, position DESC LIMIT 1
 ) FROM projects)`
 
-function where({ projectId, status, branch, commit, newest }: DeploymentFilter): { conditions: string[]; values: Value[] } {
-  const given = Object.entries({ projectId, status, [branchOf]: branch }).filter(([, value]) => value !== undefined)
-  const conditions = given.map(([field]) => `${field} = ?`)
-  const values: Value[] = given.map(([, value]) => value as string)
+function conditionsOf({ projectId, status, branch, commit, newest }: DeploymentFilter): Conditions {
+  const { conditions, values } = equalities({ projectId, status, [branchOf]: branch })
   if (branch !== undefined || commit !== undefined) conditions.push(`provenance <> 'null'`)
   if (commit !== undefined) {
     conditions.push(`${commitOf} >= ? AND ${commitOf} < ?`)
@@ -218,15 +254,14 @@ function where({ projectId, status, branch, commit, newest }: DeploymentFilter):
   return { conditions, values }
 }
 
-function all(conditions: string[]): string {
-  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+function isStep(value: unknown): value is DeploymentStep {
+  return isObject(value) && isStepName(value['name']) && typeof value['startedAt'] === 'string'
 }
 
-/** A row of the table as the model has it. */
-export function deploymentOf(row: object | undefined): DeploymentRow | undefined {
-  return row === undefined ? undefined : columns.decode(row)
+function isScript(value: unknown): value is RanScript {
+  return isObject(value) && isScriptStep(value['step']) && typeof value['script'] === 'string'
 }
 
-function many(rows: object[]): DeploymentRow[] {
-  return rows.map(row => columns.decode(row))
+function isProvenance(value: unknown): value is Provenance | null {
+  return value === null || (isObject(value) && typeof value['source'] === 'string')
 }

@@ -1,57 +1,63 @@
+import { labelColors } from '../../model/label.js'
 import type { Label, LabelKind } from '../../model/label.js'
 import type { Reader, Transaction } from '../database.js'
-import { columnsOf } from './columns.js'
+import { choice, number, text } from './columns.js'
 import type { Columns } from './columns.js'
+import { tableOf } from './table.js'
 
-/** What a label's own row holds: how many projects carry it is counted. */
-type LabelRow = Omit<Label, 'projectCount'>
-
-const kinds = { id: 'plain', name: 'plain', color: 'plain', sortOrder: 'plain', createdAt: 'plain', updatedAt: 'plain' } as const
-
-interface LabelTable {
-  columns: Columns<LabelRow>
-  select: string
+/** `projectCount` is computed by the query, not stored. */
+const columns: Columns<Label> = {
+  id: text,
+  name: text,
+  color: choice(labelColors),
+  sortOrder: number,
+  projectCount: number,
+  createdAt: text,
+  updatedAt: text
 }
 
-const tables: Record<LabelKind, LabelTable> = {
+const tables = {
   category: {
-    columns: columnsOf<LabelRow>('categories', kinds),
+    ...tableOf('categories', columns, ['projectCount']),
     select: 'SELECT l.*, (SELECT count(*) FROM projects p WHERE p.categoryId = l.id) AS projectCount FROM categories l'
   },
   tag: {
-    columns: columnsOf<LabelRow>('tags', kinds),
+    ...tableOf('tags', columns, ['projectCount']),
     select: 'SELECT l.*, (SELECT count(*) FROM projectTags p WHERE p.tagId = l.id) AS projectCount FROM tags l'
   }
 }
 
-/** Adds a category or tag. Names are unique without regard to case: a second one throws what SQLite says. */
+/** Adds a category or tag. Names are unique regardless of case: a duplicate throws SQLite's error. */
 export function insertLabel(tx: Transaction, kind: LabelKind, label: Label): void {
-  tables[kind].columns.insert(tx, label)
+  tables[kind].insert(tx, label)
 }
 
-/** Writes the fields that are present; gives false where there is no such label. */
-export function updateLabel(tx: Transaction, kind: LabelKind, id: string, patch: Partial<Label>): boolean {
-  return tables[kind].columns.update(tx, id, patch) > 0
+/** Writes the fields that are present to the label with this id; returns false if there is none. */
+export function updateLabel(tx: Transaction, kind: LabelKind, patch: Partial<Label> & Pick<Label, 'id'>): boolean {
+  return tables[kind].update(tx, patch.id, patch)
 }
 
-/** Removes a label; its projects fall back to none. Gives how many there were. */
+/** Removes a label, also from its projects; returns the number of these projects. */
 export function deleteLabel(tx: Transaction, kind: LabelKind, id: string): number {
   const label = findLabel(tx, kind, id)
-  tx.run(kind === 'category' ? 'DELETE FROM categories WHERE id = ?' : 'DELETE FROM tags WHERE id = ?', id)
+  tables[kind].delete(tx, id)
   return label?.projectCount ?? 0
 }
 
-/** One label by its id. */
+/** Returns one label by its id. */
 export function findLabel(db: Reader, kind: LabelKind, id: string): Label | undefined {
-  return db.get<Label>(`${tables[kind].select} WHERE l.id = ?`, id)
+  const { select, read } = tables[kind]
+  return db.all(`${select} WHERE l.id = ?`, id).map(read)[0]
 }
 
-/** One label by its name, without regard to case (ASCII, as the unique index compares). */
+/** Returns one label by its name, regardless of case (ASCII only, like the unique index). */
 export function findLabelByName(db: Reader, kind: LabelKind, name: string): Label | undefined {
-  return db.get<Label>(`${tables[kind].select} WHERE l.name = ?`, name)
+  const { select, read } = tables[kind]
+  return db.all(`${select} WHERE l.name = ?`, name).map(read)[0]
 }
 
-/** All labels of a kind, by sortOrder, then name. */
+/** Returns all labels of a kind, sorted by sortOrder, then by name. */
 export function listLabels(db: Reader, kind: LabelKind): Label[] {
-  return db.all<Label>(`${tables[kind].select} ORDER BY l.sortOrder, l.name, l.id`)
+  const { select, read } = tables[kind]
+  return db.all(`${select} ORDER BY l.sortOrder, l.name, l.id`).map(read)
 }

@@ -1,46 +1,39 @@
+import { logKinds } from '../../model/log-source.js'
 import type { LogSource } from '../../model/log-source.js'
-import type { Reader, Transaction } from '../database.js'
-import { columnsOf } from './columns.js'
+import type { Reader } from '../database.js'
+import { choice, number, text } from './columns.js'
+import { tableOf } from './table.js'
 
-const columns = columnsOf<LogSource>('logSources', {
-  id: 'plain',
-  projectId: 'plain',
-  label: 'plain',
-  filePath: 'plain',
-  kind: 'plain',
-  sortOrder: 'plain',
-  createdAt: 'plain',
-  updatedAt: 'plain'
+const sources = tableOf<LogSource>('logSources', {
+  id: text,
+  projectId: text,
+  label: text,
+  filePath: text,
+  kind: choice(logKinds),
+  sortOrder: number,
+  createdAt: text,
+  updatedAt: text
 })
 
 /** Adds a source. */
-export function insertLogSource(tx: Transaction, source: LogSource): void {
-  columns.insert(tx, source)
-}
+export const insertLogSource = sources.insert
 
-/** Writes the fields that are present; gives false where there is no such source. */
-export function updateLogSource(tx: Transaction, id: string, patch: Partial<LogSource>): boolean {
-  return columns.update(tx, id, patch) > 0
-}
+/** Writes the fields that are present; returns false if there is no such source. */
+export const updateLogSource = sources.update
 
-/** Removes a source; gives false where there is none. A project's sources go with the project by themselves. */
-export function deleteLogSource(tx: Transaction, id: string): boolean {
-  return tx.run('DELETE FROM logSources WHERE id = ?', id) > 0
-}
+/** Removes a source; returns false if there is none. A project's sources are removed together with the project. */
+export const deleteLogSource = sources.delete
 
-/** One source by its id. */
-export function findLogSource(db: Reader, id: string): LogSource | undefined {
-  const row = db.get<LogSource>('SELECT * FROM logSources WHERE id = ?', id)
-  return row === undefined ? undefined : columns.decode(row)
-}
+/** Returns one source by its id. */
+export const findLogSource = sources.find
 
-/** A project's sources by sortOrder, then in the order in which they were added. */
+/** Returns a project's sources, sorted by sortOrder, then in the order in which they were added. */
 export function listLogSources(db: Reader, projectId: string): LogSource[] {
-  const rows = db.all<LogSource>('SELECT * FROM logSources WHERE projectId = ? ORDER BY sortOrder, position', projectId)
-  return rows.map(row => columns.decode(row))
+  const sql = 'SELECT * FROM logSources WHERE projectId = ? ORDER BY sortOrder, position'
+  return db.all(sql, projectId).map(sources.read)
 }
 
-/** Those of all projects, each project's in its order. */
+/** Returns the sources of all projects; those of each project in its order. */
 export function listAllLogSources(db: Reader): LogSource[] {
-  return db.all<LogSource>('SELECT * FROM logSources ORDER BY projectId, sortOrder, position').map(row => columns.decode(row))
+  return db.all('SELECT * FROM logSources ORDER BY projectId, sortOrder, position').map(sources.read)
 }

@@ -1,42 +1,35 @@
+import { eventKeys, notificationKinds } from '../../model/notification-target.js'
 import type { NotificationTarget } from '../../model/notification-target.js'
-import type { Reader, Transaction } from '../database.js'
-import { columnsOf } from './columns.js'
+import type { Reader } from '../database.js'
+import { choice, flag, isOneOf, jsonList, text, texts } from './columns.js'
+import { tableOf } from './table.js'
 
-const columns = columnsOf<NotificationTarget>('notificationTargets', {
-  id: 'plain',
-  name: 'plain',
-  kind: 'plain',
-  url: 'plain',
-  secret: 'plain',
-  events: 'json',
-  projectIds: 'json',
-  enabled: 'flag',
-  createdAt: 'plain',
-  updatedAt: 'plain'
+const targets = tableOf<NotificationTarget>('notificationTargets', {
+  id: text,
+  name: text,
+  kind: choice(notificationKinds),
+  url: text,
+  secret: text,
+  events: jsonList('events', isOneOf(eventKeys)),
+  projectIds: texts,
+  enabled: flag,
+  createdAt: text,
+  updatedAt: text
 })
 
 /** Adds a target. */
-export function insertNotificationTarget(tx: Transaction, target: NotificationTarget): void {
-  columns.insert(tx, target)
-}
+export const insertNotificationTarget = targets.insert
 
-/** Writes the fields that are present; false if there is no such target. */
-export function updateNotificationTarget(tx: Transaction, id: string, patch: Partial<NotificationTarget>): boolean {
-  return columns.update(tx, id, patch) > 0
-}
+/** Writes the fields that are present; returns false if there is no such target. */
+export const updateNotificationTarget = targets.update
 
-/** Removes a target; false if there is none. */
-export function deleteNotificationTarget(tx: Transaction, id: string): boolean {
-  return tx.run('DELETE FROM notificationTargets WHERE id = ?', id) > 0
-}
+/** Removes a target; returns false if there is none. */
+export const deleteNotificationTarget = targets.delete
 
-/** One target by its id. */
-export function findNotificationTarget(db: Reader, id: string): NotificationTarget | undefined {
-  const row = db.get<NotificationTarget>('SELECT * FROM notificationTargets WHERE id = ?', id)
-  return row === undefined ? undefined : columns.decode(row)
-}
+/** Returns one target by its id. */
+export const findNotificationTarget = targets.find
 
-/** All targets, in the order in which they were added. */
+/** Returns all targets in the order in which they were added. */
 export function listNotificationTargets(db: Reader): NotificationTarget[] {
-  return db.all<NotificationTarget>('SELECT * FROM notificationTargets ORDER BY position').map(row => columns.decode(row))
+  return db.all('SELECT * FROM notificationTargets ORDER BY position').map(targets.read)
 }

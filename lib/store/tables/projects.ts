@@ -1,46 +1,54 @@
+import { projectStatuses } from '../../model/project.js'
 import type { Project } from '../../model/project.js'
 import type { Reader, Transaction } from '../database.js'
-import { columnsOf } from './columns.js'
+import { choice, flag, nullable, number, rowReader, text, texts, valueReader } from './columns.js'
+import type { Columns } from './columns.js'
+import { tableOf } from './table.js'
 
-/** What is written of a project: its tags are a table, and what its row says of them and of its deployments is kept by triggers. */
-type ProjectRow = Omit<Project, 'tagIds' | 'status' | 'lastDeployAt'>
+const columns: Columns<Project> = {
+  id: text,
+  name: text,
+  description: text,
+  deployPath: text,
+  token: text,
+  preDeployScript: text,
+  postDeployScript: text,
+  postDeployAsync: flag,
+  allowClientScripts: nullable(flag),
+  allowedEnv: texts,
+  runAs: nullable(text),
+  umask: nullable(text),
+  scriptTimeoutSeconds: nullable(number),
+  scriptShell: nullable(text),
+  scriptDirectory: nullable(text),
+  maxDiskMb: nullable(number),
+  env: text,
+  categoryId: nullable(text),
+  pm2AppName: nullable(text),
+  pinned: flag,
+  tagIds: texts,
+  status: choice(projectStatuses),
+  lastDeployAt: nullable(text),
+  createdAt: text,
+  updatedAt: text
+}
 
-const columns = columnsOf<ProjectRow>('projects', {
-  id: 'plain',
-  name: 'plain',
-  description: 'plain',
-  deployPath: 'plain',
-  token: 'plain',
-  preDeployScript: 'plain',
-  postDeployScript: 'plain',
-  postDeployAsync: 'flag',
-  allowClientScripts: 'flag',
-  allowedEnv: 'json',
-  runAs: 'plain',
-  umask: 'plain',
-  scriptTimeoutSeconds: 'plain',
-  scriptShell: 'plain',
-  scriptDirectory: 'plain',
-  maxDiskMb: 'plain',
-  env: 'plain',
-  categoryId: 'plain',
-  pm2AppName: 'plain',
-  pinned: 'flag',
-  createdAt: 'plain',
-  updatedAt: 'plain'
-})
+// Triggers maintain the columns of a project that depend on its tags (a separate table) and its deployments.
+const projects = tableOf('projects', columns, ['tagIds', 'status', 'lastDeployAt'])
+const readPosition = rowReader('projects', { position: number })
+const readCount = valueReader('count of projects', number)
 
 const newestFirst = 'ORDER BY createdAt DESC, position DESC'
 
-/** Adds a project with its tags; its status and lastDeployAt follow from its deployments. */
+/** Adds a project with its tags. Triggers set its status and lastDeployAt from its deployments. */
 export function insertProject(tx: Transaction, project: Project): void {
-  columns.insert(tx, project)
+  projects.insert(tx, project)
   setTags(tx, project.id, project.tagIds)
 }
 
-/** Writes the fields that are present, tagIds as a whole; gives false where there is no such project. */
+/** Writes the fields that are present; `tagIds` replaces all tags. Returns false if there is no such project. */
 export function updateProject(tx: Transaction, id: string, patch: Partial<Project>): boolean {
-  if (columns.update(tx, id, patch) === 0) return false
+  if (!projects.update(tx, id, patch)) return false
   if (patch.tagIds !== undefined) {
     tx.run('DELETE FROM projectTags WHERE projectId = ?', id)
     setTags(tx, id, patch.tagIds)
@@ -48,77 +56,58 @@ export function updateProject(tx: Transaction, id: string, patch: Partial<Projec
   return true
 }
 
-/** Removes a project; its deployments must go in the same transaction (`deleteDeploymentsOf`). */
-export function deleteProject(tx: Transaction, id: string): boolean {
-  return tx.run('DELETE FROM projects WHERE id = ?', id) > 0
-}
+/** Removes a project. Its deployments must be removed in the same transaction (`deleteDeploymentsOf`). */
+export const deleteProject = projects.delete
 
-/** One project by its id. */
-export function findProject(db: Reader, id: string): Project | undefined {
-  return one(db.get('SELECT * FROM projects WHERE id = ?', id))
-}
+/** Returns one project by its id. */
+export const findProject = projects.find
 
-/** One project by its deploy token. The caller compares the token again in constant time. */
+/** Returns one project by its deploy token. The caller compares the token again in constant time. */
 export function findProjectByToken(db: Reader, token: string): Project | undefined {
-  return one(db.get('SELECT * FROM projects WHERE token = ?', token))
+  return db.all('SELECT * FROM projects WHERE token = ?', token).map(projects.read)[0]
 }
 
-/** All projects, newest created first; `visit` is told where each of them is in the table. */
+/** Returns all projects, newest created first. `visit` gets each project with its position in the table. */
 export function listProjects(db: Reader, visit: (project: Project, position: number) => void = () => {}): Project[] {
-  return db.all<Row>(`SELECT * FROM projects ${newestFirst}`).map(row => {
-    const { position } = row
-    const project = decode(row)
-    visit(project, position)
+  return db.all(`SELECT * FROM projects ${newestFirst}`).map(row => {
+    const project = projects.read(row)
+    visit(project, readPosition(row).position)
     return project
   })
 }
 
-type TextField = 'id' | 'name' | 'deployPath' | 'token' | 'status' | 'runAs' | 'umask'
-
-/** These fields of all projects, newest created first: a tenth of the time that whole projects take. */
-export function readProjects<F extends TextField>(db: Reader, fields: readonly F[]): Array<Pick<Project, F>> {
-  return db.all(`SELECT ${fields.join(', ')} FROM projects ${newestFirst}`)
+/** Returns these fields of all projects, newest created first. It takes a tenth of the time of `listProjects`. */
+export function readProjects<F extends keyof Project>(db: Reader, fields: readonly F[]): Array<Pick<Project, F>> {
+  const read = rowReader<Pick<Project, F>>('projects', columns, fields)
+  return db.all(`SELECT ${fields.join(', ')} FROM projects ${newestFirst}`).map(read)
 }
 
-/** The project at a place in the table. */
+/** Returns the project at a position of the table. */
 export function projectAt(db: Reader, position: number): Project | undefined {
-  return one(db.get('SELECT * FROM projects WHERE position = ?', position))
+  return db.all('SELECT * FROM projects WHERE position = ?', position).map(projects.read)[0]
 }
 
-/** Those that are pinned, newest created first. */
+/** Returns the pinned projects, newest created first. */
 export function listPinnedProjects(db: Reader): Project[] {
-  return db.all<Row>(`SELECT * FROM projects WHERE pinned = 1 ${newestFirst}`).map(decode)
+  return db.all(`SELECT * FROM projects WHERE pinned = 1 ${newestFirst}`).map(projects.read)
 }
 
-/** The one that was created last. */
+/** Returns the project that was created last. */
 export function newestProject(db: Reader): Project | undefined {
-  return one(db.get(`SELECT * FROM projects ${newestFirst} LIMIT 1`))
+  return db.all(`SELECT * FROM projects ${newestFirst} LIMIT 1`).map(projects.read)[0]
 }
 
-/** How many there are. */
+/** Returns the number of projects. */
 export function countProjects(db: Reader): number {
-  return db.get<{ n: number }>('SELECT count(*) AS n FROM projects')?.n ?? 0
+  return db.all('SELECT count(*) FROM projects').map(readCount)[0] ?? 0
 }
 
 function setTags(tx: Transaction, projectId: string, tagIds: string[]): void {
-  for (const tagId of new Set(tagIds)) tx.run('INSERT INTO projectTags (projectId, tagId) VALUES (?, ?)', projectId, tagId)
+  for (const tagId of new Set(tagIds))
+    tx.run('INSERT INTO projectTags (projectId, tagId) VALUES (?, ?)', projectId, tagId)
 }
 
-interface Row {
-  position: number
-  tagIds: unknown
-}
-
-function one(row: Row | undefined): Project | undefined {
-  return row === undefined ? undefined : decode(row)
-}
-
-function decode(row: Row): Project {
-  row.tagIds = JSON.parse(row.tagIds as string)
-  return columns.decode<Project>(row)
-}
-
-/** Whether a deployment of any project is queued or running, by its record. */
+/** Returns whether the record of any deployment is queued or running. */
 export function isAnyRunning(db: Reader): boolean {
   return db.get(`SELECT 1 FROM projects WHERE status = 'running' LIMIT 1`) !== undefined
 }

@@ -1,6 +1,7 @@
 import type { BrowserSession } from '../../model/session.js'
-import type { Reader, Transaction } from '../database.js'
-import { columnsOf } from './columns.js'
+import type { Reader } from '../database.js'
+import { flag, nullable, text } from './columns.js'
+import { tableOf } from './table.js'
 
 /** A session as it is stored. */
 export interface StoredSession extends BrowserSession {
@@ -10,40 +11,33 @@ export interface StoredSession extends BrowserSession {
   tokenMark: string
 }
 
-const columns = columnsOf<StoredSession>('sessions', {
-  id: 'plain',
-  digest: 'plain',
-  tokenMark: 'plain',
-  createdAt: 'plain',
-  lastUsedAt: 'plain',
-  expiresAt: 'plain',
-  remember: 'flag',
-  ip: 'plain',
-  userAgent: 'plain'
+const sessions = tableOf<StoredSession>('sessions', {
+  id: text,
+  digest: text,
+  tokenMark: text,
+  createdAt: text,
+  lastUsedAt: text,
+  expiresAt: text,
+  remember: flag,
+  ip: nullable(text),
+  userAgent: nullable(text)
 })
 
 /** Adds a session. */
-export function insertSession(tx: Transaction, session: StoredSession): void {
-  columns.insert(tx, session)
-}
+export const insertSession = sessions.insert
 
 /** Writes the fields that are present; returns false if there is no such session. */
-export function updateSession(tx: Transaction, id: string, patch: Partial<StoredSession>): boolean {
-  return columns.update(tx, id, patch) > 0
-}
+export const updateSession = sessions.update
 
 /** Removes a session; returns false if there is none. */
-export function deleteSession(tx: Transaction, id: string): boolean {
-  return tx.run('DELETE FROM sessions WHERE id = ?', id) > 0
-}
+export const deleteSession = sessions.delete
 
-/** The session with this digest. */
+/** Returns the session with this digest. */
 export function findSessionByDigest(db: Reader, digest: string): StoredSession | undefined {
-  const row = db.get<object>('SELECT * FROM sessions WHERE digest = ?', digest)
-  return row === undefined ? undefined : columns.decode(row)
+  return db.all('SELECT * FROM sessions WHERE digest = ?', digest).map(sessions.read)[0]
 }
 
-/** All sessions, the most recently used first. */
+/** Returns all sessions, the most recently used first. */
 export function listSessions(db: Reader): StoredSession[] {
-  return db.all<object>('SELECT * FROM sessions ORDER BY lastUsedAt DESC, id').map(row => columns.decode(row))
+  return db.all('SELECT * FROM sessions ORDER BY lastUsedAt DESC, id').map(sessions.read)
 }

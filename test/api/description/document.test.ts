@@ -15,25 +15,29 @@ t.test('the document is valid OpenAPI 3.1', async t => {
   t.strictSame([result.valid, result.errors], [true, undefined])
 })
 
-t.test('docs/openapi.json is the document', async t => {
+t.test('docs/openapi.json is up to date', async t => {
   const text = `${JSON.stringify(document, null, 2)}\n`
   if (process.env['UPDATE_DOCS'] || process.env['UPDATE_README']) writeFileSync(path, text)
-  t.equal(readFileSync(path, 'utf8'), text, 'UPDATE_DOCS=1 writes it anew')
+  t.equal(readFileSync(path, 'utf8'), text, 'UPDATE_DOCS=1 writes it')
 })
 
-t.test('each route has an operation, and each operation a route', async t => {
+t.test('every route has an operation, and every operation has a route', async t => {
   t.strictSame(Object.keys(operations).sort(), routes.map(({ method, path }) => `${method} ${path}`).sort())
 })
 
-t.test('each error code is used, and has a meaning', async t => {
-  const used = new Set(JSON.stringify(document).match(/(?<="enum":\[)[^\]]*(?=\])/g)?.flatMap(list => JSON.parse(`[${list}]`) as string[]))
+t.test('every error code is used and has a meaning', async t => {
+  const used = new Set(
+    JSON.stringify(document)
+      .match(/(?<="enum":\[)[^\]]*(?=\])/g)
+      ?.flatMap(list => JSON.parse(`[${list}]`) as string[])
+  )
   for (const [code, { means }] of Object.entries(errorCodes)) {
     t.match(means, /^[A-Z].*[^.]$/, code)
     if (code !== 'method_not_allowed') t.ok(used.has(code), `${code} is used`)
   }
 })
 
-t.test('the server answers its own description, below its prefix too', async t => {
+t.test('the server serves the document, also below a prefix', async t => {
   const { client } = await startServer(t, { base: '/tools/svc' })
   const { status, body, headers } = await client.get('/api/openapi.json')
   t.equal(status, 200)

@@ -45,7 +45,7 @@ t.test('admin reset-password warns of a weak token, and of ADMIN_TOKEN, which ov
   const { code, stderr } = await svc(['admin', 'reset-password', '--password', 'weak-token'], { cwd })
   t.equal(code, 0)
   t.match(stderr, /warning: the token is weak: it has 10 characters/)
-  t.match(stderr, /warning: ADMIN_TOKEN in .*\.env\.local overrides it/)
+  t.match(stderr, /warning: ADMIN_TOKEN in .*\.env\.local overrides this token/)
   t.equal(tokenOf(cwd), 'weak-token')
 })
 
@@ -56,7 +56,7 @@ t.test('admin reset-password asks twice on a terminal, without showing the token
       ['admin', 'reset-password'],
       [
         { see: 'New admin token: ', type: `${strong}\r` },
-        { see: 'Once more: ', type: `${second}\r` }
+        { see: 'Repeat the token: ', type: `${second}\r` }
       ],
       { cwd }
     )
@@ -66,7 +66,7 @@ t.test('admin reset-password asks twice on a terminal, without showing the token
   t.equal(tokenOf(cwd), strong)
   const bad = await asked('something-else')
   t.equal(bad.code, 1)
-  t.match(bad.text, /not the same: nothing was changed/)
+  t.match(bad.text, /The two tokens differ: nothing was changed/)
   t.equal(tokenOf(cwd), strong)
 })
 
@@ -75,12 +75,12 @@ t.test('a reset is in the audit log, whether a server runs or not, and the token
   const env = { SVC_HOME: join(cwd, 'server-home') }
   const reset = (token: string) => svc(['admin', 'reset-password', '--password', token], { cwd, env })
   const first = await reset('first-admin-token-0123456789')
-  t.match(first, { code: 0, stderr: /The admin token is set in .*config\.json\.\n/ })
+  t.match(first, { code: 0, stderr: /The admin token was stored in .*config\.json\.\n/ })
   t.notOk(readdirSync(env.SVC_HOME).includes('svc.sock'), 'it let go of the directory')
 
   const server = await startServeProcess(t, cwd)
   t.equal(server.adminToken, 'first-admin-token-0123456789')
-  t.match(await reset('second-admin-token-0123456789'), { code: 0, stderr: /The server uses it from now on/ })
+  t.match(await reset('second-admin-token-0123456789'), { code: 0, stderr: /The running server already uses it/ })
   const audit = (token: string) =>
     fetch(`${server.url}/api/audit?action=auth.reset_token`, { headers: { authorization: `Bearer ${token}` } })
   t.equal((await audit('first-admin-token-0123456789')).status, 401)
@@ -92,25 +92,39 @@ t.test('a reset is in the audit log, whether a server runs or not, and the token
 
 const notRoot = process.getuid?.() !== 0 && 'only root can make what another user has made'
 
-t.test('admin reset-password tells the new token to no socket that another user has put in the place of the lock', { skip: notRoot }, async t => {
-  const cwd = t.testdir({})
-  const home = join(cwd, 'long'.repeat(30))
-  mkdirSync(home, { mode: 0o700 })
-  const temporary = mkdtempSync(join(tmpdir(), 'svc-reset-'))
-  t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
-  chmodSync(temporary, 0o1777)
-  const place = join(temporary, `svc-${createHash('sha256').update(realpathSync(home)).digest('hex').slice(0, 16)}`)
-  const thief = fork(fileURLToPath(new URL('../../support/thief.js', import.meta.url)), [place, '65534'], { execArgv: [] })
-  t.teardown(() => thief.kill())
-  await once(thief, 'message')
-  let heard = 0
-  thief.on('message', () => heard++)
-  const env = { SVC_HOME: home, TMPDIR: temporary, SVC_NEW_ADMIN_TOKEN: strong }
-  for (const words of [['admin', 'reset-password'], ['health'], ['export', '--out', join(cwd, 'a.zip')], ['serve', '--port', '0']]) {
-    const { code, stdout, stderr } = await svc(words, { cwd, env })
-    t.equal(code, 1, words.join(' '))
-    t.match(stderr, `the lock would be in "${place}", and "${place}" belongs to the user 65534. Remove it, or choose a shorter SVC_HOME`)
-    t.notMatch(stdout + stderr, strong)
+t.test(
+  'admin reset-password tells the new token to no socket that another user has put in the place of the lock',
+  { skip: notRoot },
+  async t => {
+    const cwd = t.testdir({})
+    const home = join(cwd, 'long'.repeat(30))
+    mkdirSync(home, { mode: 0o700 })
+    const temporary = mkdtempSync(join(tmpdir(), 'svc-reset-'))
+    t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
+    chmodSync(temporary, 0o1777)
+    const place = join(temporary, `svc-${createHash('sha256').update(realpathSync(home)).digest('hex').slice(0, 16)}`)
+    const thief = fork(fileURLToPath(new URL('../../support/thief.js', import.meta.url)), [place, '65534'], {
+      execArgv: []
+    })
+    t.teardown(() => thief.kill())
+    await once(thief, 'message')
+    let heard = 0
+    thief.on('message', () => heard++)
+    const env = { SVC_HOME: home, TMPDIR: temporary, SVC_NEW_ADMIN_TOKEN: strong }
+    for (const words of [
+      ['admin', 'reset-password'],
+      ['health'],
+      ['export', '--out', join(cwd, 'a.zip')],
+      ['serve', '--port', '0']
+    ]) {
+      const { code, stdout, stderr } = await svc(words, { cwd, env })
+      t.equal(code, 1, words.join(' '))
+      t.match(
+        stderr,
+        `the lock would be in "${place}", and "${place}" belongs to the user 65534. Remove it, or choose a shorter SVC_HOME`
+      )
+      t.notMatch(stdout + stderr, strong)
+    }
+    t.equal(heard, 0, 'nobody has connected')
   }
-  t.equal(heard, 0, 'nobody has connected')
-})
+)

@@ -1,12 +1,22 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { openBackup } from '../../../lib/backup/read-backup.js'
 import type { Backup } from '../../../lib/backup/read-backup.js'
-import { openStore } from '../../../lib/store/database.js'
+import { openStore } from '../../../lib/store/durable-store.js'
 import { deploymentStates } from '../../../lib/store/tables/deployments.js'
 import { listProjects } from '../../../lib/store/tables/projects.js'
 import type { Project } from '../../../lib/model/project.js'
@@ -43,8 +53,11 @@ t.test('what a backup is', async t => {
     const { code, stdout, stderr } = await svc(['backup', 'vault/svc.zip'], { cwd, env })
     t.equal(code, 0, stderr)
     t.equal(stdout, `${path}\n`)
-    t.match(stderr, /^Backing up…\nChecking…\nBacked up 1 project, 1 deployment, 6 files: .* in .*, read back and whole\n/)
-    t.match(stderr, /warning: "elsewhere" is a symbolic link, and was left out/)
+    t.match(
+      stderr,
+      /^Backing up…\nChecking…\nBacked up 1 project, 1 deployment, 6 files: .* in .*, read back and verified\n/
+    )
+    t.match(stderr, /warning: "elsewhere" was left out: it is a symbolic link/)
     t.equal(statSync(path).mode & 0o777, 0o600, 'it holds tokens')
     t.strictSame(readdirSync(join(cwd, 'vault')), ['svc.zip'])
     t.strictSame(readdirSync(join(server.home, 'tmp')), [], 'nothing is left in the data directory')
@@ -62,19 +75,28 @@ t.test('what a backup is', async t => {
     const before = readFileSync(path)
     const { code, stderr } = await svc(['backup', 'vault/svc.zip'], { cwd, env })
     t.equal(code, 1)
-    t.match(stderr, /^error: Nothing was backed up: ".*svc\.zip" is there already; choose another name, or give --force to replace it\n$/)
+    t.match(
+      stderr,
+      /^error: Nothing was backed up: ".*svc\.zip" already exists\. Choose another name, or use --force to replace it\n$/
+    )
     t.ok(readFileSync(path).equals(before))
     const forced = await svc(['backup', 'vault/svc.zip', '--force', '--json'], { cwd, env })
     t.equal(forced.code, 0, forced.stderr)
-    t.match(JSON.parse(forced.stdout), { path, fileBytes: statSync(path).size, files: 6, schemaVersion: Number, createdAt: String })
+    t.match(JSON.parse(forced.stdout), {
+      path,
+      fileBytes: statSync(path).size,
+      files: 6,
+      schemaVersion: Number,
+      createdAt: String
+    })
     t.notOk(readFileSync(path).equals(before))
   })
 
   await t.test('a place that cannot be is refused with why', async t => {
     const table: Array<[file: string, code: number, sentence: RegExp]> = [
-      [join(server.home, 'backup.zip'), 2, /it is in the data directory itself, and would be lost with it/],
-      [join(server.home, 'deployments/backup.zip'), 2, /it is in the data directory itself/],
-      ['nowhere/backup.zip', 2, /there is no directory ".*nowhere"/],
+      [join(server.home, 'backup.zip'), 2, /it is inside the data directory/],
+      [join(server.home, 'deployments/backup.zip'), 2, /it is inside the data directory/],
+      ['nowhere/backup.zip', 2, /directory not found: ".*nowhere"/],
       ['vault', 2, /it is a directory/]
     ]
     for (const [file, code, sentence] of table) {
@@ -106,14 +128,16 @@ t.test('what a backup is', async t => {
     await server.stop()
     const { code, stderr } = await svc(['backup', 'vault/offline.zip'], { cwd, env })
     t.equal(code, 0, stderr)
-    await look(join(cwd, 'vault/offline.zip'), ({ database }) => t.match(database, { projects: [{ name: 'shop' }], deployments: 1 }))
+    await look(join(cwd, 'vault/offline.zip'), ({ database }) =>
+      t.match(database, { projects: [{ name: 'shop' }], deployments: 1 })
+    )
     t.notOk(readdirSync(server.home).includes('svc.sock'), 'it let go of the directory')
   })
 
   await t.test('where there is nothing, no data directory is made', async t => {
     const { code, stderr } = await svc(['backup', 'vault/none.zip'], { cwd, env: { SVC_HOME: join(cwd, 'none') } })
     t.equal(code, 1)
-    t.match(stderr, /error: There is nothing to back up: there is no database in /)
+    t.match(stderr, /error: There is nothing to back up: no database found in "/)
     t.notOk(existsSync(join(cwd, 'none')))
     t.notOk(existsSync(join(cwd, 'vault/none.zip')))
   })
@@ -145,7 +169,9 @@ t.test('while others write, it has every write that was acknowledged before, and
   // Each success makes the archive of the one before it go.
   const deployOnes = async (): Promise<void> => {
     for (let n = 0; !isOver; n++) {
-      const { deployId, finished } = await server.upload(shop, { 'index.html': `${n} ${randomBytes(2000).toString('hex')}` })
+      const { deployId, finished } = await server.upload(shop, {
+        'index.html': `${n} ${randomBytes(2000).toString('hex')}`
+      })
       await finished
       acknowledged.deployments.push(deployId)
     }
@@ -163,15 +189,31 @@ t.test('while others write, it has every write that was acknowledged before, and
     const projects = new Set(listProjects(store).map(({ id }) => id))
     const states = deploymentStates(store)
     await store.close()
-    t.ok(before.projects.every(id => projects.has(id)), `${before.projects.length} projects`)
-    t.ok(before.deployments.every(id => states.some(state => state.id === id)), `${before.deployments.length} deployments`)
+    t.ok(
+      before.projects.every(id => projects.has(id)),
+      `${before.projects.length} projects`
+    )
+    t.ok(
+      before.deployments.every(id => states.some(state => state.id === id)),
+      `${before.deployments.length} deployments`
+    )
     const names = readdirSync(join(directory, 'deployments'))
     const expected = states.flatMap(({ id, isOver, hasArtifact }) => [
-      `${id}.log`, ...(isOver ? [`${id}.manifest`] : []), ...(hasArtifact ? [`${id}.zip`] : [])
+      `${id}.log`,
+      ...(isOver ? [`${id}.manifest`] : []),
+      ...(hasArtifact ? [`${id}.zip`] : [])
     ])
-    t.strictSame(expected.filter(name => !names.includes(name)), [], 'every record has its files')
+    t.strictSame(
+      expected.filter(name => !names.includes(name)),
+      [],
+      'every record has its files'
+    )
     for (const { id } of states.filter(({ isOver }) => isOver)) {
-      t.match(readFileSync(join(directory, 'deployments', `${id}.log`), 'utf8'), /✓ success in [\d.]+s\n$/, 'a whole output')
+      t.match(
+        readFileSync(join(directory, 'deployments', `${id}.log`), 'utf8'),
+        /✓ success in [\d.]+s\n$/,
+        'a whole output'
+      )
     }
   }
   isOver = true
@@ -179,24 +221,34 @@ t.test('while others write, it has every write that was acknowledged before, and
   t.ok(acknowledged.deployments.length > 1)
 })
 
-t.test('an output that is being written is cut at the moment, and the deployment has failed after the restore', async t => {
-  const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const script = 'i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); sleep 0.005; done'
-  const upload = await server.upload(project, { 'index.html': 'one' }, { postDeploy: script })
-  void upload.finished.catch(() => {})
-  await until(async () => (await server.deployments(project.id)).some(({ output }) => output.includes('line 5')))
-  const { code, stderr } = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
-  t.equal(code, 0, stderr)
-  await server.stop('SIGKILL')
-  const home = join(cwd, 'restored')
-  t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
-  const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
-  const [deployment] = await again.deployments(project.id)
-  t.match(deployment, { id: upload.deployId, status: 'failed', errorMessage: /restarted before the end of the deployment was recorded/ })
-  t.match(deployment?.output, /line \d+\n→ the files of this deployment stay in place; .*\n✗ The server was restarted before the end of the deployment was recorded/)
-})
+t.test(
+  'an output that is being written is cut at the moment, and the deployment has failed after the restore',
+  async t => {
+    const cwd = t.testdir({})
+    const server = await startServeProcess(t, cwd)
+    const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+    const script = 'i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); sleep 0.005; done'
+    const upload = await server.upload(project, { 'index.html': 'one' }, { postDeploy: script })
+    void upload.finished.catch(() => {})
+    await until(async () => (await server.deployments(project.id)).some(({ output }) => output.includes('line 5')))
+    const { code, stderr } = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
+    t.equal(code, 0, stderr)
+    await server.stop('SIGKILL')
+    const home = join(cwd, 'restored')
+    t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
+    const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
+    const [deployment] = await again.deployments(project.id)
+    t.match(deployment, {
+      id: upload.deployId,
+      status: 'failed',
+      errorMessage: /restarted before the result of the deployment was recorded/
+    })
+    t.match(
+      deployment?.output,
+      /line \d+\n→ the files of this deployment stay in place; .*\n✗ The server was restarted before the result of the deployment was recorded/
+    )
+  }
+)
 
 t.test('a disk that fills up leaves nothing behind, and says so', async t => {
   const disk = smallDisk(t, 3 * 1024 * 1024)
@@ -206,7 +258,8 @@ t.test('a disk that fills up leaves nothing behind, and says so', async t => {
   const env = { SVC_HOME: server.home }
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   await (await server.upload(project, { 'large.bin': randomBytes(4 * 1024 * 1024).toString('base64') })).finished
-  const sentence = /^Backing up…\nerror: Nothing was backed up: there is no space left on the disk of ".*a\.zip\.part"; make some, or choose another place\n$/
+  const sentence =
+    /^Backing up…\nerror: Nothing was backed up: no space left on device at ".*a\.zip\.part"\. Free some space, or choose another (?:place|path)\n$/
   const { code, stderr } = await svc(['backup', join(disk, 'a.zip')], { cwd, env })
   t.equal(code, 1)
   t.match(stderr, sentence)

@@ -43,8 +43,17 @@ t.test('build --file, --out and --json', async t => {
 })
 
 t.test('--ignore takes a list with commas, and may be repeated', async t => {
-  const cwd = t.testdir({ 'svc.config.json': JSON.stringify({ projectId: 'proj_1' }), 'a.map': '', 'b.txt': '', 'c.md': '', 'd,e.js': '', 'f.js': '' })
-  const { stdout, code } = await svc(['build', '--json', '--ignore', '*.{map,txt}, c.md', '--ignore', 'd\\,e.js'], { cwd })
+  const cwd = t.testdir({
+    'svc.config.json': JSON.stringify({ projectId: 'proj_1' }),
+    'a.map': '',
+    'b.txt': '',
+    'c.md': '',
+    'd,e.js': '',
+    'f.js': ''
+  })
+  const { stdout, code } = await svc(['build', '--json', '--ignore', '*.{map,txt}, c.md', '--ignore', 'd\\,e.js'], {
+    cwd
+  })
   t.equal(code, 0)
   t.same(await namesIn((JSON.parse(stdout) as { path: string }).path), ['f.js'])
 })
@@ -54,11 +63,11 @@ t.test('build that packs nothing leaves no file, and says why', async t => {
   t.match(await svc(['build', '--ignore', '**'], { cwd }), {
     code: 1,
     stdout: '',
-    stderr: /^error: there is nothing to pack/m
+    stderr: /^error: Nothing to pack/m
   })
   t.match(await svc(['build', '--out', 'nowhere'], { cwd }), {
     code: 1,
-    stderr: /^error: "nowhere" could not be packed/m
+    stderr: /^error: Cannot pack "nowhere"/m
   })
   t.same(
     readdirSync(cwd).filter(name => name.startsWith('.deploy')),

@@ -41,6 +41,6 @@ t.test('config:list refuses a broken file, naming it', async t => {
   t.match(await svc(['config:list'], { cwd }), {
     code: 1,
     stdout: '',
-    stderr: /config\.json could not be read: line 1/
+    stderr: /Cannot read ".*config\.json": .* in line 1/
   })
 })

@@ -9,8 +9,8 @@ t.test('a machine where nothing is set up yet has warnings, not failures', async
   const { code, stdout } = await svc(['doctor'], { cwd: t.testdir({}) })
   t.equal(code, 0, stdout)
   t.match(stdout, /✔ Node\.js: v/)
-  t.match(stdout, /! Data directory: .* is not there yet\n    → "svc serve"/)
-  t.match(stdout, /! Server: not looked at: no address is configured\n    → .*--server/)
+  t.match(stdout, /! Data directory: .* does not exist yet\n {4}→ Run "svc serve"/)
+  t.match(stdout, /! Server: not checked: no server address is configured\n {4}→ .*--server/)
   t.match(stdout, /, 0 failures\n$/)
 })
 
@@ -18,22 +18,39 @@ t.test('a server, with a token, without, and with a wrong one', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const doctor = async (...words: string[]) => {
-    const { code, stdout } = await svc(['doctor', '--json', '--server', server.url, ...words], { cwd, env: { SVC_HOME: server.home } })
-    const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Array<{ check: string; result: string; advice: string | null }> }
+    const { code, stdout } = await svc(['doctor', '--json', '--server', server.url, ...words], {
+      cwd,
+      env: { SVC_HOME: server.home }
+    })
+    const { ok, findings } = JSON.parse(stdout) as {
+      ok: boolean
+      findings: Array<{ check: string; result: string; advice: string | null }>
+    }
     return { code, ok, findings, of: (check: string) => findings.find(finding => finding.check === check) }
   }
   const full = await doctor('--token', server.adminToken)
   t.match(full, { ok: full.code === 0 })
-  for (const check of ['Node.js', 'Data directory', 'Global configuration', 'Server', 'Server\'s runtime', 'Database', ...(noPty ? [] : ['Terminal']), 'Server\'s data directory', 'Deployments']) {
+  for (const check of [
+    'Node.js',
+    'Data directory',
+    'Global configuration',
+    'Server',
+    'Server runtime',
+    'Database',
+    ...(noPty ? [] : ['Terminal']),
+    'Server data directory',
+    'Deployments'
+  ]) {
     t.match(full.of(check), { result: 'pass', advice: null }, check)
   }
   const probed = await doctor()
   t.match(probed.of('Server'), { result: 'pass' })
-  t.match(probed.of('Server, in detail'), { result: 'warning', advice: /--token/ })
+  t.match(probed.of('Server details'), { result: 'warning', advice: /--token/ })
   const wrong = await doctor('--token', 'wrong-token')
   t.equal(wrong.code, 1)
-  t.match(wrong.of('Server, in detail'), { result: 'failure', advice: /--token.*reset-password/ })
-  for (const { result, advice } of wrong.findings) t.equal(advice === null, result === 'pass', 'what is not well says what to do next')
+  t.match(wrong.of('Server details'), { result: 'failure', advice: /--token.*reset-password/ })
+  for (const { result, advice } of wrong.findings)
+    t.equal(advice === null, result === 'pass', 'what is not well says what to do next')
 })
 
 t.test('what fails: no server, a broken configuration, one that others can read', async t => {
@@ -47,14 +64,17 @@ t.test('what fails: no server, a broken configuration, one that others can read'
   const key = join(cwd, '.svc/variables.key')
   writeFileSync(key, 'ab')
   chmodSync(key, 0o644)
-  t.match((await svc(['doctor'], { cwd })).stdout, /✘ Key of the secrets: other users can read .*variables\.key\n    → chmod 600/)
+  t.match(
+    (await svc(['doctor'], { cwd })).stdout,
+    /✘ Secrets key: other users can read .*variables\.key\n {4}→ Run: chmod 600/
+  )
   chmodSync(key, 0o600)
 
   writeFileSync(file, '{"serverUrl": "http://127.0.0.1:1"}')
   chmodSync(file, 0o644)
   const open = await svc(['doctor'], { cwd })
   t.equal(open.code, 1)
-  t.match(open.stdout, /✘ Global configuration: .*other users can read it\n    → chmod 600/)
-  t.match(open.stdout, /✘ Server: .*nothing answers at .*\n    → Start the server/)
+  t.match(open.stdout, /✘ Global configuration: .*other users can read it\n {4}→ Run: chmod 600/)
+  t.match(open.stdout, /✘ Server: .*connection refused by .*\n {4}→ Start the server/)
   t.match(await svc(['doctor', '--server', 'nonsense'], { cwd }), { code: 1 })
 })

@@ -13,7 +13,7 @@ t.test('export where there is nothing makes no data directory', async t => {
   const cwd = t.testdir({})
   const { code, stderr } = await svc(['export'], { cwd })
   t.equal(code, 1)
-  t.match(stderr, /error: There is nothing to export: there is no database in /)
+  t.match(stderr, /error: There is nothing to export: no database found in "/)
   t.notOk(existsSync(join(cwd, '.svc')))
 })
 

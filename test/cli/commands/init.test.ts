@@ -34,37 +34,44 @@ t.test('init --env writes the file of that environment, its token apart', async 
   t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { 'proj_1:staging': 'the-deploy-token' } })
 })
 
-t.test('init --token-store local keeps the token in .env.local, and without git goes by the .gitignore there', async t => {
-  const env = { PATH: '/nowhere' }
-  const cwd = t.testdir({ '.git': {}, '.env.local': 'OTHER=1\n' })
-  const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
-  t.match((await svc(words, { cwd, env })).stderr, /add it to \.gitignore/)
-  t.equal(readFileSync(join(cwd, '.env.local'), 'utf8'), 'OTHER=1\nSVC_DEPLOY_TOKEN=the-deploy-token\n')
-  t.notOk(existsSync(join(cwd, '.svc/config.json')))
+t.test(
+  'init --token-store local keeps the token in .env.local, and without git goes by the .gitignore there',
+  async t => {
+    const env = { PATH: '/nowhere' }
+    const cwd = t.testdir({ '.git': {}, '.env.local': 'OTHER=1\n' })
+    const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
+    t.match((await svc(words, { cwd, env })).stderr, /Add it to \.gitignore/)
+    t.equal(readFileSync(join(cwd, '.env.local'), 'utf8'), 'OTHER=1\nSVC_DEPLOY_TOKEN=the-deploy-token\n')
+    t.notOk(existsSync(join(cwd, '.svc/config.json')))
 
-  const ignored = t.testdir({ '.git': {}, '.gitignore': 'dist\n.env.local\n' })
-  t.notMatch((await svc(words, { cwd: ignored, env })).stderr, /gitignore/)
-  t.equal(statSync(join(ignored, '.env.local')).mode & 0o777, 0o600)
-})
-
-t.test('init --token-store local asks git, also below the top of a repository', { skip: findProgram('git') === null && 'git is not on this machine' }, async t => {
-  const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
-  const warnsIn = async (files: object): Promise<boolean> => {
-    const top = t.testdir({ packages: { shop: {} }, ...files })
-    execFileSync('git', ['init', '--quiet', top])
-    return (await svc(words, { cwd: join(top, 'packages/shop') })).stderr.includes('add it to .gitignore')
+    const ignored = t.testdir({ '.git': {}, '.gitignore': 'dist\n.env.local\n' })
+    t.notMatch((await svc(words, { cwd: ignored, env })).stderr, /gitignore/)
+    t.equal(statSync(join(ignored, '.env.local')).mode & 0o777, 0o600)
   }
-  t.equal(await warnsIn({}), true, 'nothing ignores it')
-  t.equal(await warnsIn({ '.gitignore': '.env*\n' }), false, 'the file at the top')
-  t.equal(await warnsIn({ '.gitignore': '.env*\n!.env.local\n' }), true, 'taken back')
-  t.equal(await warnsIn({ packages: { shop: { '.gitignore': '*.local\n' } } }), false, 'its own file')
-})
+)
+
+t.test(
+  'init --token-store local asks git, also below the top of a repository',
+  { skip: findProgram('git') === null && 'git is not on this machine' },
+  async t => {
+    const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
+    const warnsIn = async (files: object): Promise<boolean> => {
+      const top = t.testdir({ packages: { shop: {} }, ...files })
+      execFileSync('git', ['init', '--quiet', top])
+      return (await svc(words, { cwd: join(top, 'packages/shop') })).stderr.includes('Add it to .gitignore')
+    }
+    t.equal(await warnsIn({}), true, 'nothing ignores it')
+    t.equal(await warnsIn({ '.gitignore': '.env*\n' }), false, 'the file at the top')
+    t.equal(await warnsIn({ '.gitignore': '.env*\n!.env.local\n' }), true, 'taken back')
+    t.equal(await warnsIn({ packages: { shop: { '.gitignore': '*.local\n' } } }), false, 'its own file')
+  }
+)
 
 t.test('init leaves a file that is there alone, but for --force', async t => {
   const cwd = t.testdir({ 'svc.config.json': '{"projectId":"proj_1","postDeploy":"mine"}' })
   t.match(await svc(['init', '--project', 'proj_2'], { cwd }), {
     code: 1,
-    stderr: /is there already: --force replaces it/
+    stderr: /already exists\. Use --force to replace it/
   })
   t.match(read(cwd, 'svc.config.json'), { projectId: 'proj_1' })
   t.equal((await svc(['init', '--project', 'proj_2', '--force'], { cwd })).code, 0)
@@ -77,13 +84,13 @@ t.test('init asks on a terminal for what is missing, without showing the token',
   const { code, text } = await svcOnTerminal(
     ['init'],
     [
-      { see: 'Address of the server [http://127.0.0.1:5431]: ', type: 'nonsense\r' },
-      { see: 'Address of the server [http://127.0.0.1:5431]: ', type: `${nobody}\r` },
-      { see: `nothing answers at ${nobody}`, type: '' },
-      { see: `Address of the server [${nobody}]: `, type: '\r' },
-      { see: 'Token of the server or of the project (Enter: later): ', type: 'hidden-tokeX\x7fn\r' },
-      { see: 'The projects cannot be listed: ', type: '' },
-      { see: 'Id of the project: ', type: 'proj_1\r' },
+      { see: 'Server address [http://127.0.0.1:5431]: ', type: 'nonsense\r' },
+      { see: 'Server address [http://127.0.0.1:5431]: ', type: `${nobody}\r` },
+      { see: `connection refused by ${nobody}`, type: '' },
+      { see: `Server address [${nobody}]: `, type: '\r' },
+      { see: 'Admin token or deploy token (press Enter to skip): ', type: 'hidden-tokeX\x7fn\r' },
+      { see: 'Cannot list the projects: ', type: '' },
+      { see: 'Project id: ', type: 'proj_1\r' },
       { see: 'Directory to pack [dist]: ', type: '\r' }
     ],
     { cwd }
@@ -109,41 +116,55 @@ t.test('init lists the projects that a token may see', { skip: noTerminal }, asy
     await server.createProject({ name: 'shop', deployPath: join(top, 'www/shop') }),
     await server.createProject({ name: 'forum', deployPath: join(top, 'www/forum') })
   ]
-  const address = { see: 'Address of the server [http://127.0.0.1:5431]: ', type: `${server.url}\r` }
-  const token = 'Token of the server or of the project (Enter: later): '
+  const address = { see: 'Server address [http://127.0.0.1:5431]: ', type: `${server.url}\r` }
+  const token = 'Admin token or deploy token (press Enter to skip): '
   const directory = { see: 'Directory to pack [./]: ', type: '\r' }
-  const admin = await svcOnTerminal(['init'], [
-    address,
-    { see: token, type: 'a-wrong-token\r' },
-    { see: 'The token is not valid here', type: '' },
-    { see: token, type: `${server.adminToken}\r` },
-    { see: `2) shop (${shop.id})`, type: '' },
-    { see: 'Which one: ', type: '2\r' },
-    directory
-  ], { cwd: join(top, 'admin') })
+  const admin = await svcOnTerminal(
+    ['init'],
+    [
+      address,
+      { see: token, type: 'a-wrong-token\r' },
+      { see: 'The token is not valid here', type: '' },
+      { see: token, type: `${server.adminToken}\r` },
+      { see: `2) shop (${shop.id})`, type: '' },
+      { see: 'Choose a project: ', type: '2\r' },
+      directory
+    ],
+    { cwd: join(top, 'admin') }
+  )
   t.equal(admin.code, 0, admin.text)
   t.match(read(join(top, 'admin'), 'svc.config.json'), { projectId: shop.id, serverUrl: server.url })
   t.match(read(join(top, 'admin'), '.svc/config.json'), { projectToken: { [shop.id]: shop.token } })
-  t.notMatch(readFileSync(join(top, 'admin/.svc/config.json'), 'utf8'), server.adminToken, 'the admin token is not kept')
+  t.notMatch(
+    readFileSync(join(top, 'admin/.svc/config.json'), 'utf8'),
+    server.adminToken,
+    'the admin token is not kept'
+  )
 
-  const deploy = await svcOnTerminal(['init'], [address, { see: token, type: `${forum.token}\r` }, directory], { cwd: join(top, 'deploy') })
+  const deploy = await svcOnTerminal(['init'], [address, { see: token, type: `${forum.token}\r` }, directory], {
+    cwd: join(top, 'deploy')
+  })
   t.match(deploy, { code: 0, text: `The project is forum (${forum.id})` })
   t.match(read(join(top, 'deploy'), '.svc/config.json'), { projectToken: { [forum.id]: forum.token } })
 
   const cwd = join(top, 'loggedIn')
   await svc(['login', '--server', server.url, '--token', '-'], { cwd, input: server.adminToken })
-  const again = await svcOnTerminal(['init'], [
-    { see: `Address of the server [${server.url}]: `, type: '\r' },
-    { see: 'Which one: ', type: `forum (${forum.id})\r` },
-    directory
-  ], { cwd })
+  const again = await svcOnTerminal(
+    ['init'],
+    [
+      { see: `Server address [${server.url}]: `, type: '\r' },
+      { see: 'Choose a project: ', type: `forum (${forum.id})\r` },
+      directory
+    ],
+    { cwd }
+  )
   t.equal(again.code, 0, again.text)
   t.match(await svc(['whoami'], { cwd }), { code: 0, stdout: `deploy token of forum (${forum.id})` })
 })
 
 t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {
   const cwd = t.testdir({})
-  const { code } = await svcOnTerminal(['init'], [{ see: 'Address', type: '\x03' }], { cwd })
+  const { code } = await svcOnTerminal(['init'], [{ see: 'Server address', type: '\x03' }], { cwd })
   t.equal(code, 130)
   t.notOk(existsSync(join(cwd, 'svc.config.json')))
 })

@@ -26,14 +26,24 @@ t.test('list', async t => {
 
   await t.test('shows what was deployed last', async t => {
     const commit = '0123456789abcdef0123456789abcdef01234567'
-    for (const [message, branch] of [['The first', 'main'], ['Prices', 'fix']]) {
-      await (await server.upload(project, { 'a.txt': 'a' }, { message: message as string, provenance: JSON.stringify({ commit, branch }) })).finished
+    for (const [message, branch] of [
+      ['The first', 'main'],
+      ['Prices', 'fix']
+    ]) {
+      await (
+        await server.upload(
+          project,
+          { 'a.txt': 'a' },
+          { message: message as string, provenance: JSON.stringify({ commit, branch }) }
+        )
+      ).finished
     }
     const { stdout } = await svc(['list', ...flags], options)
     t.match(stdout, /漢字 shop +success .* Prices +0123456 fix /)
     t.notMatch(stdout, 'The first')
     t.match(JSON.parse((await svc(['list', '--json', ...flags], options)).stdout), [
-      { name: 'other', lastDeployment: null }, { lastDeployment: { message: 'Prices', provenance: { branch: 'fix', commit } } }
+      { name: 'other', lastDeployment: null },
+      { lastDeployment: { message: 'Prices', provenance: { branch: 'fix', commit } } }
     ])
   })
 

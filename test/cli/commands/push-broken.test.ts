@@ -26,8 +26,15 @@ async function stage(server: ServeProcess, top: string, { bytes = 88_000, config
   const site = join(cwd, name)
   mkdirSync(site)
   writeFileSync(join(site, 'noise.bin'), randomFillSync(Buffer.alloc(bytes)))
-  writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url, files: ['noise.bin'], ...config }))
-  return { project, deployPath, options: { cwd: site, env: { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') } } }
+  writeFileSync(
+    join(site, 'svc.config.json'),
+    JSON.stringify({ projectId: project.id, serverUrl: server.url, files: ['noise.bin'], ...config })
+  )
+  return {
+    project,
+    deployPath,
+    options: { cwd: site, env: { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') } }
+  }
 }
 
 /** Pushes through a relay that breaks. */
@@ -39,23 +46,35 @@ async function pushBroken(t: Test, relayed: BrokenRelayOptions, given: { bytes?:
   return { ...ended, project, server }
 }
 
-const unknown = /^It is not known whether a deployment began: the server did not confirm the upload\. "svc status --server http:\S+" lists it/m
-const nothing = /^Nothing was deployed: [\d.]+ \S?B of [\d.]+ \S?B had left$/m
+const unknown =
+  /^The server did not confirm the upload, so a deployment may have begun\. Run "svc status --server http:\S+" to check/m
+const nothing = /^Nothing was deployed: only [\d.]+ \S?B of [\d.]+ \S?B were sent$/m
 
-t.test('a connection that breaks before the server has all: no claim that a deployment goes on, and none does', async t => {
-  for (const [afterBytes, bytes] of [[100, 88_000], [500, 88_000], [2_000, 88_000], [70_000, 88_000], [88_000, 88_000], [300_000, 9_000_000]] as const) {
-    await t.test(`after ${afterBytes} of ${bytes}`, async t => {
-      const { code, stdout, stderr, project, server } = await pushBroken(t, { afterBytes }, { bytes })
-      t.equal(code, 1)
-      t.equal(stdout, '')
-      t.match(stderr, /^error: The server could not be reached: /m)
-      t.notMatch(stderr, /goes on|may go on|sent already/)
-      if (!unknown.test(stderr) && !nothing.test(stderr)) t.ok(afterBytes < 1000, `only a request that never was sent needs no note: ${stderr}`)
-      if (bytes > 8_000_000) t.match(stderr, nothing, 'the end of the upload never left')
-      t.same(await server.deployments(project.id), [])
-    })
+t.test(
+  'a connection that breaks before the server has all: no claim that a deployment goes on, and none does',
+  async t => {
+    for (const [afterBytes, bytes] of [
+      [100, 88_000],
+      [500, 88_000],
+      [2_000, 88_000],
+      [70_000, 88_000],
+      [88_000, 88_000],
+      [300_000, 9_000_000]
+    ] as const) {
+      await t.test(`after ${afterBytes} of ${bytes}`, async t => {
+        const { code, stdout, stderr, project, server } = await pushBroken(t, { afterBytes }, { bytes })
+        t.equal(code, 1)
+        t.equal(stdout, '')
+        t.match(stderr, /^error: Cannot reach the server: /m)
+        t.notMatch(stderr, /goes on|may go on|sent already/)
+        if (!unknown.test(stderr) && !nothing.test(stderr))
+          t.ok(afterBytes < 1000, `only a request that never was sent needs no note: ${stderr}`)
+        if (bytes > 8_000_000) t.match(stderr, nothing, 'the end of the upload never left')
+        t.same(await server.deployments(project.id), [])
+      })
+    }
   }
-})
+)
 
 t.test('a network that takes everything and delivers nothing: it is not known', async t => {
   const { code, stderr, project, server } = await pushBroken(t, { swallowsUntil: '--\r\n' })
@@ -75,10 +94,16 @@ t.test('Ctrl-C after the end of the upload has left: it is not known', async t =
   const server = await started
   const { options } = await stage(server, cwd)
   let pushing: ChildProcess | undefined
-  const relay = await startBrokenRelay(t, server.url, { swallowsUntil: '--\r\n', onSwallowed: () => void pushing?.kill('SIGINT') })
-  const { code, stderr } = await svc(['push', '--server', relay.url], { ...options, onOutput: (_, child) => void (pushing = child) })
+  const relay = await startBrokenRelay(t, server.url, {
+    swallowsUntil: '--\r\n',
+    onSwallowed: () => void pushing?.kill('SIGINT')
+  })
+  const { code, stderr } = await svc(['push', '--server', relay.url], {
+    ...options,
+    onOutput: (_, child) => void (pushing = child)
+  })
   t.equal(code, 130)
-  t.match(stderr, /^Interrupted: it is not known whether a deployment began/m)
+  t.match(stderr, /^Interrupted: the server did not confirm the upload/m)
 })
 
 t.test('a server that is killed after its head: the push follows by the id, and says how it ended', async t => {
@@ -93,12 +118,18 @@ t.test('a server that is killed after its head: the push follows by the id, and 
     ...options,
     onOutput(text) {
       if (!/^begun$/m.test(text)) return
-      restarted ??= first.stop('SIGKILL').then(() => startServeProcess(t, top)).then(second => void (relay.to = second.url))
+      restarted ??= first
+        .stop('SIGKILL')
+        .then(() => startServeProcess(t, top))
+        .then(second => void (relay.to = second.url))
     }
   })
   writeFileSync(join(deployPath, 'go'), '')
   t.equal(code, 1)
-  t.match(stderr, /the connection broke, the deployment goes on: following it \(or later: svc logs -f dep_\w+ --server http:\S+\)/)
+  t.match(
+    stderr,
+    /the connection was lost, reconnecting\. The deployment continues; to follow it later: svc logs -f dep_\w+ --server http:\S+/
+  )
   t.match(stdout, /The server was restarted/)
   t.match(stdout, /✘ failed after /)
 })
@@ -111,6 +142,9 @@ t.test('a rollback whose answer never arrives says what is not known', async t =
   const env = { SVC_TOKEN: server.adminToken, SVC_SERVER_URL: relay.url }
   const { code, stderr } = await svc(['rollback', project.id, '--yes', '--server', relay.url], { ...options, env })
   t.equal(code, 1)
-  t.match(stderr, /It is not known whether the rollback began: no answer came\. "svc status proj_\w+ --server http:\S+" shows it if it did/)
+  t.match(
+    stderr,
+    /The server did not answer, so the rollback may have begun\. Run "svc status proj_\w+ --server http:\S+" to check/
+  )
   t.equal((await server.deployments(project.id)).length, 2)
 })

@@ -27,11 +27,22 @@ for (const [way, { config, env: hasVariable, words, input }] of Object.entries(w
     const file = words.includes('live') ? 'svc.config.live.json' : 'svc.config.json'
     if (config) writeFileSync(join(site, file), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
     if (words.includes('live')) {
-      const stored = { projectToken: { [`${project.id}:live`]: project.token }, projectTokenOrigin: { [`${project.id}:live`]: server.url } }
+      const stored = {
+        projectToken: { [`${project.id}:live`]: project.token },
+        projectTokenOrigin: { [`${project.id}:live`]: server.url }
+      }
       writeFileSync(join(site, '.svc/config.json'), JSON.stringify(stored))
     }
-    const given = [...words, ...(config ? [] : ['--server', server.url, '--project', project.id]), ...(input ? ['--token', '-'] : [])]
-    const options = { cwd: site, env: (hasVariable ? { SVC_DEPLOY_TOKEN: project.token } : {}) as Record<string, string>, ...(input && { input: project.token }) }
+    const given = [
+      ...words,
+      ...(config ? [] : ['--server', server.url, '--project', project.id]),
+      ...(input ? ['--token', '-'] : [])
+    ]
+    const options = {
+      cwd: site,
+      env: (hasVariable ? { SVC_DEPLOY_TOKEN: project.token } : {}) as Record<string, string>,
+      ...(input && { input: project.token })
+    }
 
     const script = 'echo begun; until [ -e go ]; do sleep 0.05; done; echo done'
     const detached = await svc(['push', ...given, '--post', script], { ...options, interruptAt: /^begun$/m })
@@ -41,10 +52,19 @@ for (const [way, { config, env: hasVariable, words, input }] of Object.entries(w
     t.match(await svc(hint.split(' '), options), { code: 0, stdout: /^done$/m }, hint)
     const [, deployId = ''] = /(dep_\w+)/.exec(hint) ?? []
 
-    const flags = hint.replace(/^logs -f \S+ ?/, '').split(' ').filter(Boolean)
+    const flags = hint
+      .replace(/^logs -f \S+ ?/, '')
+      .split(' ')
+      .filter(Boolean)
     t.match(await svc(['logs', deployId, ...flags], options), { code: 0, stdout: /^done$/m }, 'without following')
-    const status = config ? ['status', ...flags] : ['status', project.id, ...flags.filter((word, at) => word !== '--project' && flags[at - 1] !== '--project')]
+    const status = config
+      ? ['status', ...flags]
+      : ['status', project.id, ...flags.filter((word, at) => word !== '--project' && flags[at - 1] !== '--project')]
     t.match(await svc(status, options), { code: 0, stdout: new RegExp(deployId) }, status.join(' '))
-    t.match(await svc(['cancel', deployId, ...flags], options), { code: 1, stderr: /has finished already/ }, 'cancel reaches it')
+    t.match(
+      await svc(['cancel', deployId, ...flags], options),
+      { code: 1, stderr: /has already finished/ },
+      'cancel reaches it'
+    )
   })
 }

@@ -1,6 +1,15 @@
 import t, { type Test } from 'tap'
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
@@ -70,7 +79,10 @@ t.test("push packs, uploads, prints the server's lines, and says how it ended", 
   t.match(stdout, /^after file flag a = b$/m)
   t.match(stdout, new RegExp(`✔ success: deployed to ${project.id} in [\\d.]+s \\(dep_\\w+\\)\\n$`))
   const page = `${(await started).url}/deployments/dep_`
-  t.match(stderr, new RegExp(`^Packing \\./…\\nPacked 2 files, .*\\nUploading .* to http.*…\\nUploaded .*\\n${page}\\w+\\n$`))
+  t.match(
+    stderr,
+    new RegExp(`^Packing \\./…\\nPacked 2 files, .*\\nUploading .* to http.*…\\nUploaded .*\\n${page}\\w+\\n$`)
+  )
   t.equal(readFileSync(join(deployPath, 'index.html'), 'utf8'), '<h1>one</h1>')
   t.notOk(existsSync(join(deployPath, 'svc.config.json')), 'only what "files" names')
   t.match(await (await started).deployments(project.id), [
@@ -101,11 +113,19 @@ t.test('push --json holds the record, also of a failure; and what is known of on
   t.equal(failed.code, 1)
   const { deployId, ...result } = JSON.parse(failed.stdout)
   t.match(result, {
-    status: 'failed', projectId: project.id, message: 'Prices', url: `${server.url}/deployments/${deployId}`,
-    error: { code: 'deployment_failed', message: /exit code 3/ }, deployment: { id: deployId, status: 'failed', output: /exit code 3/ }
+    status: 'failed',
+    projectId: project.id,
+    message: 'Prices',
+    url: `${server.url}/deployments/${deployId}`,
+    error: { code: 'deployment_failed', message: /exit code 3/ },
+    deployment: { id: deployId, status: 'failed', output: /exit code 3/ }
   })
   const early: Array<[words: string[], code: number, result: object]> = [
-    [['--token', 'wrong-token'], 1, { projectId: project.id, provenance: { source: 'cli' }, error: { code: 'unauthorized', message: /--token/ } }],
+    [
+      ['--token', 'wrong-token'],
+      1,
+      { projectId: project.id, provenance: { source: 'cli' }, error: { code: 'unauthorized', message: /--token/ } }
+    ],
     [['--out', 'gone'], 1, { projectId: project.id, error: { code: /\w/ } }],
     [['-m', 'a\nb'], 2, { message: 'a\nb', error: { code: 'usage' } }],
     [['--server', 'http://127.0.0.1:1'], 1, { error: { code: 'unreachable' } }]
@@ -113,7 +133,11 @@ t.test('push --json holds the record, also of a failure; and what is known of on
   for (const [words, code, wanted] of early) {
     const ended = await svc(['push', '--json', ...words], options)
     t.equal(ended.code, code, words.join(' '))
-    t.match(JSON.parse(ended.stdout), { deployId: null, status: 'failed', url: null, deployment: null, ...wanted }, words.join(' '))
+    t.match(
+      JSON.parse(ended.stdout),
+      { deployId: null, status: 'failed', url: null, deployment: null, ...wanted },
+      words.join(' ')
+    )
     t.match(ended.stderr, /^error: /m)
   }
   t.ok(existsSync(cwd))
@@ -122,12 +146,18 @@ t.test('push --json holds the record, also of a failure; and what is known of on
 t.test('push in a CI job: a section that forges no command, and a summary', async t => {
   const { cwd, options, server } = await stage({ postDeploy: 'echo "::add-mask::x"; echo "##[add-path]/evil"; exit 3' })
   const summary = join(cwd, 'summary.md')
-  const env = { ...options.env, GITHUB_ACTIONS: 'true', GITHUB_STEP_SUMMARY: summary, GITHUB_REF: 'refs/heads/main', GITHUB_TOKEN: 'hunter2' }
+  const env = {
+    ...options.env,
+    GITHUB_ACTIONS: 'true',
+    GITHUB_STEP_SUMMARY: summary,
+    GITHUB_REF: 'refs/heads/main',
+    GITHUB_TOKEN: 'hunter2'
+  }
   const { code, stdout } = await svc(['push'], { ...options, env })
   t.equal(code, 1)
   const lines = stdout.trim().split('\n')
   const word = /^::stop-commands::(.+)$/.exec(lines[1] as string)?.[1]
-  t.equal(lines[0], '::group::Output of the deployment')
+  t.equal(lines[0], '::group::Deployment output')
   t.ok(lines.indexOf('::add-mask::x') > 1 && lines.indexOf('::add-mask::x') < lines.indexOf(`::${word}::`))
   t.match(lines.at(-2), '::endgroup::')
   t.match(lines.at(-1), /^✘ failed after /)
@@ -138,7 +168,7 @@ t.test('push in a CI job: a section that forges no command, and a summary', asyn
   t.notMatch(readFileSync(summary, 'utf8'), /hunter2|wrong-token/)
   const json = await svc(['push', '--json'], { ...options, env: { ...env, GITHUB_STEP_SUMMARY: cwd } })
   t.match(JSON.parse(json.stdout), { status: 'failed' }, 'standard output is JSON alone')
-  t.match(json.stderr, /^::stop-commands::[^]*^::add-mask::x$[^]*^::endgroup::$[^]*^warning: the summary was not written/m)
+  t.match(json.stderr, /^::stop-commands::[^]*^::add-mask::x$[^]*^::endgroup::$[^]*^warning: cannot write the summary/m)
 })
 
 t.test('push --out, --ignore and --no-ignore-builtin say what is packed', async t => {
@@ -170,9 +200,18 @@ t.test('push takes the subject of the current git commit where there is no messa
   await svc(['push'], options)
   await svc(['push', '-m', ''], options)
   const origin = {
-    source: 'cli', commit: /^[0-9a-f]{40}$/, author: 'A', subject: 'Lower the prices', dirty: false, repository: 'https://git.test/team/shop.git', ci: null
+    source: 'cli',
+    commit: /^[0-9a-f]{40}$/,
+    author: 'A',
+    subject: 'Lower the prices',
+    dirty: false,
+    repository: 'https://git.test/team/shop.git',
+    ci: null
   }
-  t.match(await (await started).deployments(project.id), [{ message: null, provenance: origin }, { message: 'Lower the prices', provenance: origin }])
+  t.match(await (await started).deployments(project.id), [
+    { message: null, provenance: origin },
+    { message: 'Lower the prices', provenance: origin }
+  ])
 
   const withoutGit = mkdtempSync(join(tmpdir(), 'svc-no-git-'))
   t.teardown(() => rmSync(withoutGit, { recursive: true }))
@@ -198,12 +237,19 @@ t.test('push with several environments and no --env takes svc.config.json', asyn
   writeFileSync(join(cwd, 'svc.config.live.json'), readFileSync(join(cwd, 'svc.config.json')))
   t.match(await svc(['push'], options), { code: 0 }, 'svc.config.json applies')
   t.match(await svc(['push', '--env', 'default'], options), { code: 0 })
-  t.match(await svc(['push', '--env', 'other'], options), { code: 1, stderr: /there is no svc\.config\.other\.json.* svc\.config\.json \(--env default\), svc\.config\.live\.json, svc\.config\.staging\.json/ })
+  t.match(await svc(['push', '--env', 'other'], options), {
+    code: 1,
+    stderr:
+      /Cannot find svc\.config\.other\.json.* svc\.config\.json \(--env default\), svc\.config\.live\.json, svc\.config\.staging\.json/
+  })
   t.equal((await svc(['push', '--env', 'live'], options)).code, 0)
   t.ok(existsSync(join(deployPath, 'index.html')))
 
   await t.test('and asks on a terminal, where it shows bars', { skip: noTerminal }, async t => {
-    const { code, text } = await svcOnTerminal(['push'], [{ see: 'Which one: ', type: 'live\r' }], { cwd, env })
+    const { code, text } = await svcOnTerminal(['push'], [{ see: 'Choose an environment: ', type: 'live\r' }], {
+      cwd,
+      env
+    })
     t.equal(code, 0, text)
     t.match(text, /1\) svc\.config\.json\r\n {2}2\) live\r\n {2}3\) staging/)
     t.match(text, 'Packing ./ ')
@@ -218,14 +264,18 @@ t.test("push that is refused shows the server's sentence", async t => {
   t.match(await svc(['push', '--token', 'wrong-token'], options), {
     code: 1,
     stdout: '',
-    stderr: /^error: .*\(the token came from --token\)\. It is wrong, or was replaced on the server\. "svc projects token proj_/m
+    stderr:
+      /^error: .*\(the token came from --token\)\. It is wrong, or was replaced on the server\. An administrator can print the deploy token with "svc projects token proj_/m
   })
   const other = await server.createProject({ name: 'other', deployPath: join(cwd, '../other') })
   t.match(await svc(['push', '--project', other.id], options), {
-    code: 1, stderr: `error: The deploy token from SVC_DEPLOY_TOKEN belongs to project ${project.name} (${project.id}), not to ${other.id}, which --project names`
+    code: 1,
+    stderr: `error: The deploy token from SVC_DEPLOY_TOKEN belongs to project ${project.name} (${project.id}), not to ${other.id} (from --project)`
   })
   t.match(await svc(['push', '--token', '-'], { ...options, input: server.adminToken }), {
-    code: 1, stderr: /^error: The token from --token is the admin token: a push needs the project's deploy token\. "svc projects token proj_/m
+    code: 1,
+    stderr:
+      /^error: The token from --token is the admin token, but a push needs the deploy token of the project\. An administrator can print the deploy token with "svc projects token proj_/m
   })
   await server.api('PUT', '/api/settings', { global_deploy_token: 'a-global-deploy-token-for-1-test' })
   t.match(
@@ -239,7 +289,7 @@ t.test("push that is refused shows the server's sentence", async t => {
   await server.api('PUT', '/api/settings', { max_upload_size: '1' })
   writeFileSync(join(cwd, 'assets/large.bin'), randomBytes(8 * 1024 * 1024))
   const large = await svc(['push'], options)
-  t.match(large, { code: 1, stdout: '', stderr: /^error: .*larger than the 1\.0 MB .*max_upload_size/m })
+  t.match(large, { code: 1, stdout: '', stderr: /^error: .*larger than 1\.0 MB.*max_upload_size/m })
   t.notMatch(large.stderr, /EPIPE|ECONNRESET|closed the connection/)
   const wrong = await svc(['push', '--token', 'wrong-token'], options)
   t.match(wrong, { code: 1, stderr: /^error: .*token/m })
@@ -267,7 +317,7 @@ t.test('Ctrl-C while deploying detaches, and says how to follow', async t => {
   t.equal(code, 130)
   t.notMatch(stdout, /^done$/m)
   const [deployment] = await server.deployments(project.id)
-  t.match(stderr, `Detached: the deployment goes on. Follow it with: svc logs -f ${deployment?.id}\n`)
+  t.match(stderr, `Detached: the deployment continues. Follow it with: svc logs -f ${deployment?.id}\n`)
   t.same(leftBehind(), [])
   writeFileSync(join(deployPath, 'go'), '')
   const followed = await svc(['logs', '-f', deployment?.id ?? ''], options)
@@ -294,7 +344,7 @@ t.test('push whose connection breaks while deploying goes on following, each lin
   const [deployment] = await server.deployments(project.id)
   t.match(
     stderr,
-    `the connection broke, the deployment goes on: following it (or later: svc logs -f ${deployment?.id} --server ${between.url})`
+    `the connection was lost, reconnecting. The deployment continues; to follow it later: svc logs -f ${deployment?.id} --server ${between.url}`
   )
   t.same(
     stdout.match(/^line \d$/gm),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { locateHome } from '../../../lib/config/home.js'
-import { serve } from '../../../lib/main/serve.js'
+import { serve } from '../../../lib/server/serve.js'
 import { apiPages } from '../../support/api-pages.js'
 import { forgeBackup, smallHome } from '../../support/backup.js'
 import { createClient } from '../../support/client.js'
@@ -16,6 +16,7 @@ import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
 import { snapshot } from '../../support/tree.js'
 import { zipOf } from '../../support/zip.js'
 import { until } from '../../support/until.js'
+import { repetitions } from '../../support/thorough.js'
 
 /** Goes on like any other, but no midnight comes between two looks at the figures of a day. */
 const clock = (() => {
@@ -33,7 +34,11 @@ t.test('a restored server is the same on every page of the API', async t => {
   const log = join(stage.sites, '../app.log')
   writeFileSync(log, 'first line\nsecond line\n')
   await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access' }] })
-  const push = async (project: { id: string; token: string }, text: string, fields: Array<[string, string]> = []): Promise<void> => {
+  const push = async (
+    project: { id: string; token: string },
+    text: string,
+    fields: Array<[string, string]> = []
+  ): Promise<void> => {
     const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }
     await stage.as(project.token).upload([['projectId', project.id], ...fields, ['file', file]])
   }
@@ -51,10 +56,21 @@ t.test('a restored server is the same on every page of the API', async t => {
   const restored = await svc(['restore', 'all.zip', '--json'], { cwd, env: { SVC_HOME: directory } })
   t.equal(restored.code, 0, restored.stderr)
   t.match(JSON.parse(restored.stdout), {
-    directory, aside: null, projects: 2, deployments: 3, missingArchives: [], missingTargets: [], backup: { directory: home.directory }
+    directory,
+    aside: null,
+    projects: 2,
+    deployments: 3,
+    missingArchives: [],
+    missingTargets: [],
+    backup: { directory: home.directory }
   })
   const server = await serve({
-    home: locateHome({ SVC_HOME: directory }), port: 0, cwd, clock, environment: { ...stage.environment }, report: { info: () => {}, warn: () => {} }
+    home: locateHome({ SVC_HOME: directory }),
+    port: 0,
+    cwd,
+    clock,
+    environment: { ...stage.environment },
+    report: { info: () => {}, warn: () => {} }
   })
   t.teardown(() => server.stop({ wait: false }))
   const other = createClient(() => server.url, adminToken)
@@ -68,12 +84,14 @@ t.test('a restored server is the same on every page of the API', async t => {
   })
 
   await t.test('of its files the owner alone may read anything', async t => {
-    const modes = snapshot(directory).filter(line => !/^svc\.sock/.test(line)).map(line => / (\d+)/.exec(line)?.[1])
+    const modes = snapshot(directory)
+      .filter(line => !/^svc\.sock/.test(line))
+      .map(line => / (\d+)/.exec(line)?.[1])
     t.strictSame([...new Set(modes)].sort(), ['600', '700'])
   })
 })
 
-t.test('what is there is not lost', async t => {
+t.test('keeps the existing files', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const env = { SVC_HOME: server.home }
@@ -82,10 +100,13 @@ t.test('what is there is not lost', async t => {
   await server.createProject({ name: 'later', deployPath: join(cwd, 'later') })
 
   await t.test('a server that runs is left alone', async t => {
-    for (const words of [['restore', 'a.zip'], ['restore', '--force', 'a.zip']]) {
+    for (const words of [
+      ['restore', 'a.zip'],
+      ['restore', '--force', 'a.zip']
+    ]) {
       const { code, stderr } = await svc(words, { cwd, env })
       t.equal(code, 1)
-      t.match(stderr, /^error: Nothing was restored: a svc process uses ".*server-home"; stop it first\n$/)
+      t.match(stderr, /^error: Nothing was restored: an svc process is using ".*server-home"\. Stop it first\n$/)
     }
     t.equal((await server.api<unknown[]>('GET', '/api/projects')).length, 2)
     await server.stop()
@@ -95,7 +116,10 @@ t.test('what is there is not lost', async t => {
     const before = snapshot(server.home)
     const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env })
     t.equal(code, 1)
-    t.match(stderr, /^error: Nothing was restored: the data directory ".*" is not empty, it holds "config\.json" and \d more; choose another with SVC_HOME, or give --force to put what is there aside\n$/)
+    t.match(
+      stderr,
+      /^error: Cannot restore into ".*": the data directory is not empty, it contains "config\.json" and \d more\. Choose another with SVC_HOME, or use --force to move the existing files aside\n$/
+    )
     t.strictSame(snapshot(server.home), before)
   })
 
@@ -103,10 +127,10 @@ t.test('what is there is not lost', async t => {
     const before = snapshot(server.home)
     const { code, stdout, stderr } = await svc(['restore', 'a.zip', '--force'], { cwd, env })
     t.equal(code, 0, stderr)
-    const aside = /What was there before is in (\S+)\n/.exec(stdout)?.[1] as string
+    const aside = /The previous data directory was moved to (\S+)\n/.exec(stdout)?.[1] as string
     t.match(aside, /server-home\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
     t.strictSame(snapshot(aside), before)
-    t.match(stderr, /warning: the deployPath of "shop", .*www, is not on this machine: deploy again/)
+    t.match(stderr, /warning: the target directory of "shop", .*www, does not exist\. Deploy again/)
     const again = await startServeProcess(t, cwd)
     t.match(await again.api<unknown[]>('GET', '/api/projects'), [{ id: project.id }])
     await again.stop()
@@ -122,7 +146,7 @@ t.test('what is there is not lost', async t => {
     const before = snapshot(server.home)
     const forced = await svc(['restore', 'bad.zip', '--force'], { cwd, env })
     t.equal(forced.code, 1)
-    t.match(forced.stderr, /error: The backup ".*bad\.zip" cannot be restored: it is damaged: .*; take another one\n$/)
+    t.match(forced.stderr, /error: Cannot restore ".*bad\.zip": the backup is damaged: .*\. Use another backup\n$/)
     t.strictSame(snapshot(server.home), before)
     const other = await svc(['restore', 'bad.zip'], { cwd, env: { SVC_HOME: join(cwd, 'none/none') } })
     t.equal(other.code, 1)
@@ -137,12 +161,17 @@ t.test('a list that does not fit, found after the seal, leaves nothing of the ha
   const cwd = t.testdir({})
   const files = await smallHome(join(cwd, 'made'))
   await forgeBackup(join(cwd, 'a.zip'), files)
-  const list = Object.keys(files).map(path => ({ path, bytes: files[path]?.length, sha256: '0'.repeat(64), mtimeMs: 1 }))
+  const list = Object.keys(files).map(path => ({
+    path,
+    bytes: files[path]?.length,
+    sha256: '0'.repeat(64),
+    mtimeMs: 1
+  }))
   await forgeBackup(join(cwd, 'b.zip'), files, { lies: { files: list } })
   const env = { SVC_HOME: join(cwd, 'home/below') }
   const { code, stderr } = await svc(['restore', 'b.zip'], { cwd, env })
   t.equal(code, 1)
-  t.match(stderr, /svc\.db is not what was written \(SHA-256\)/)
+  t.match(stderr, /the SHA-256 of svc\.db is wrong/)
   t.notOk(existsSync(join(cwd, 'home')))
   t.equal((await svc(['restore', 'a.zip'], { cwd, env })).code, 0)
 })
@@ -157,7 +186,7 @@ t.test('killed at any moment it is all or nothing', async t => {
   const names = readdirSync(join(server.home, 'deployments')).length
   await server.stop()
   const home = join(cwd, 'home')
-  const rounds = 9
+  const rounds = repetitions(3, 9)
   const outcomes = { old: 0, new: 0 }
   // How long it is at work, measured by the first round, which nobody kills: the others are spread over that.
   let wholeMs = Infinity
@@ -166,7 +195,11 @@ t.test('killed at any moment it is all or nothing', async t => {
     mkdirSync(join(home, 'deployments'), { recursive: true })
     writeFileSync(join(home, 'config.json'), '{"adminToken": "the-old-one-0123456789012"}')
     writeFileSync(join(home, 'deployments/old.log'), 'old')
-    const child = spawn(process.execPath, [svcPath, 'restore', '--force', 'a.zip'], { cwd, env: bareEnvironment(cwd, { SVC_HOME: home }), stdio: 'ignore' })
+    const child = spawn(process.execPath, [svcPath, 'restore', '--force', 'a.zip'], {
+      cwd,
+      env: bareEnvironment(cwd, { SVC_HOME: home }),
+      stdio: 'ignore'
+    })
     const ended = once(child, 'close')
     // The moments of interest are those in which the directory changes.
     const isBegun = (): boolean => readdirSync(home).some(name => name.startsWith('.restore'))
@@ -183,7 +216,10 @@ t.test('killed at any moment it is all or nothing', async t => {
     outcomes[isNew ? 'new' : 'old']++
     t.equal(existsSync(join(home, 'deployments/old.log')), !isNew, `round ${round}: all of one`)
     if (isNew) t.equal(readdirSync(join(home, 'deployments')).length, names)
-    t.notOk(readdirSync(home).some(name => name.startsWith('.restore')), 'nothing is left of the other')
+    t.notOk(
+      readdirSync(home).some(name => name.startsWith('.restore')),
+      'nothing is left of the other'
+    )
   }
   t.comment(`${outcomes.old} stayed as they were, ${outcomes.new} were restored`)
 })
@@ -192,15 +228,21 @@ t.test('a disk that is too small is refused before anything is written', async t
   const disk = smallDisk(t, 1024 * 1024)
   if (disk === null) return
   const cwd = t.testdir({})
-  const files = { ...(await smallHome(join(cwd, 'made'))), 'deployments/dep_bbbbbbbbbbbbbbbb.zip': Buffer.alloc(2 * 1024 * 1024) }
+  const files = {
+    ...(await smallHome(join(cwd, 'made'))),
+    'deployments/dep_bbbbbbbbbbbbbbbb.zip': Buffer.alloc(2 * 1024 * 1024)
+  }
   await forgeBackup(join(cwd, 'a.zip'), files)
   const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: join(disk, 'home') } })
   t.equal(code, 1)
-  t.match(stderr, /error: Nothing was restored: the disk of ".*home" has not enough space: 2\.\d MB are needed, and [\d.]+ [KM]B are free; make some, or choose another place with SVC_HOME\n$/)
+  t.match(
+    stderr,
+    /error: Cannot restore into ".*home": no space left on device: 2\.\d MB required, [\d.]+ [KM]B free\. Free some space, or choose another directory with SVC_HOME\n$/
+  )
   t.strictSame(readdirSync(disk), [])
 })
 
-t.test('a data directory that is a mount of its own is restored within, and what was there stays in it', async t => {
+t.test('restores within a data directory that is a mount point, and keeps the existing files in it', async t => {
   const disk = smallDisk(t, 16 * 1024 * 1024)
   if (disk === null) return
   const cwd = t.testdir({})
@@ -210,21 +252,28 @@ t.test('a data directory that is a mount of its own is restored within, and what
   writeFileSync(join(disk, 'mark'), 'x')
   const { code, stdout, stderr } = await svc(['restore', '--force', 'a.zip'], { cwd, env })
   t.equal(code, 0, stderr)
-  const aside = /What was there before is in (\S+)\n/.exec(stdout)?.[1] as string
+  const aside = /The previous data directory was moved to (\S+)\n/.exec(stdout)?.[1] as string
   t.match(aside, join(disk, 'before-restore-'))
   t.ok(existsSync(join(aside, 'mark')))
-  t.strictSame(readdirSync(disk).filter(name => !name.startsWith('before')), ['config.json', 'deployments', 'svc.db'])
+  t.strictSame(
+    readdirSync(disk).filter(name => !name.startsWith('before')),
+    ['config.json', 'deployments', 'svc.db']
+  )
 })
 
-t.test('root restores for the user whose directory it is', { skip: process.getuid?.() !== 0 && 'only root can' }, async t => {
-  const cwd = t.testdir({})
-  await forgeBackup(join(cwd, 'a.zip'), await smallHome(join(cwd, 'made')))
-  const home = join(cwd, 'home')
-  mkdirSync(home, { mode: 0o700 })
-  execFileSync('chown', ['1234:1235', home])
-  chmodSync(home, 0o700)
-  t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
-  for (const name of ['', 'svc.db', 'config.json', 'deployments', 'deployments/dep_aaaaaaaaaaaaaaaa.log']) {
-    t.match(statSync(join(home, name)), { uid: 1234, gid: 1235 }, name)
+t.test(
+  'root restores for the user whose directory it is',
+  { skip: process.getuid?.() !== 0 && 'only root can' },
+  async t => {
+    const cwd = t.testdir({})
+    await forgeBackup(join(cwd, 'a.zip'), await smallHome(join(cwd, 'made')))
+    const home = join(cwd, 'home')
+    mkdirSync(home, { mode: 0o700 })
+    execFileSync('chown', ['1234:1235', home])
+    chmodSync(home, 0o700)
+    t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
+    for (const name of ['', 'svc.db', 'config.json', 'deployments', 'deployments/dep_aaaaaaaaaaaaaaaa.log']) {
+      t.match(statSync(join(home, name)), { uid: 1234, gid: 1235 }, name)
+    }
   }
-})
+)

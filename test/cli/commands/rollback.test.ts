@@ -41,7 +41,7 @@ t.test('rollback', async t => {
     const second = await deploy(server, project, 'two')
     const { code, stdout, stderr } = await svc(['rollback', project.id, '--yes', '-m', 'Back'], options)
     t.equal(code, 0, stderr)
-    t.match(stderr, `Chosen: ${first}, the success before the last deployment (${second} succeeded).\n`)
+    t.match(stderr, `Chosen: ${first}, the success before the latest deployment (${second} succeeded).\n`)
     t.match(stderr, `Rolling back ${project.name} to ${first} (`)
     t.match(stdout, new RegExp(`✔ success: rolled back to ${first} in .* \\(dep_\\w+\\)\\n$`))
     t.equal(live(), 'one')
@@ -60,7 +60,10 @@ t.test('rollback', async t => {
     t.match(await svc(['rollback', project.id, '--yes'], options), {
       code: 0,
       stdout: new RegExp(`rolled back to ${second}`),
-      stderr: new RegExp(`^Chosen: ${second}, the latest success \\(${third}, the last deployment, failed\\)\\.$`, 'm')
+      stderr: new RegExp(
+        `^Chosen: ${second}, the latest success \\(the latest deployment, ${third}, failed\\)\\.$`,
+        'm'
+      )
     })
     t.equal(live(), 'two')
   })
@@ -71,7 +74,7 @@ t.test('rollback', async t => {
     t.match(await svc(['rollback', project.id, '--yes'], options), {
       code: 0,
       stdout: new RegExp(`rolled back to ${only}`),
-      stderr: new RegExp(`^Chosen: ${only}, the last deployment: no success before it has its archive\\.$`, 'm')
+      stderr: new RegExp(`^Chosen: ${only}, the latest deployment: no archive of an earlier success is kept\\.$`, 'm')
     })
   })
 
@@ -96,7 +99,7 @@ t.test('rollback', async t => {
     const other = await fresh()
     t.match(await svc(['rollback', other.project.id, '--to', first, '--yes'], options), {
       code: 1,
-      stderr: /it is a deployment of the project/
+      stderr: /it belongs to the project/
     })
     t.match(await svc(['rollback', '--to', 'dep_unknown', '--yes'], options), {
       code: 1,
@@ -115,7 +118,7 @@ t.test('rollback', async t => {
     const { project, live } = await fresh()
     await deploy(server, project, 'one')
     await deploy(server, project, 'two')
-    t.match(await svc(['rollback', project.id], options), { code: 1, stderr: /must be confirmed: .* give --yes/ })
+    t.match(await svc(['rollback', project.id], options), { code: 1, stderr: /needs a confirmation.* use --yes/ })
     t.equal(live(), 'two')
     t.equal((await server.deployments(project.id)).length, 2)
   })

@@ -6,6 +6,7 @@ import { makeSigned } from '../../support/certificates.js'
 import { startSpeaker } from '../../support/lines.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
+import { serverSays } from '../../support/sentences/server.js'
 
 /* `svc serve` as a service: its log as JSON, and the signals a service manager sends. */
 
@@ -14,8 +15,11 @@ const listens = /svc listens on (http:\/\/[^\s"]+)\//
 
 t.test('--log-format json: every line is an object, also of a warning and an end; the token is in none', async t => {
   const cwd = t.testdir({ '.env.local': 'ADMIN_TOKEN=weak-token\n' })
-  const server = startSpeaker(t, process.execPath, [...serveWords, '--host', '0.0.0.0', '--log-format', 'json'], { cwd, env: bareEnvironment(cwd, {}) })
-  await server.says(/be reached from other machines/)
+  const server = startSpeaker(t, process.execPath, [...serveWords, '--host', '0.0.0.0', '--log-format', 'json'], {
+    cwd,
+    env: bareEnvironment(cwd, {})
+  })
+  await server.says(/reachable from other machines/)
   await server.says(/Data directory/)
   server.child.kill('SIGHUP')
   await server.says(/Reloaded/)
@@ -29,28 +33,43 @@ t.test('--log-format json: every line is an object, also of a warning and an end
   t.ok(messages.some(line => /^info svc listens on http/.test(line)))
   t.ok(messages.some(line => /^warn The admin token is weak/.test(line)))
   t.ok(messages.some(line => /^info Stopping: /.test(line)))
-  t.ok(messages.includes(`info The admin token is that of ${join(cwd, '.env.local')}`))
+  t.ok(messages.includes(`info ${serverSays.tokenComesFrom(join(cwd, '.env.local'))}`))
   t.notMatch(server.lines.join('\n'), 'weak-token')
 })
 
 t.test('--log-format json: a start that is refused says so in an object too', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
-  const { code, stdout, stderr } = await svc(['serve', '--port', '0', '--log-format=json'], { cwd, env: { SVC_HOME: server.home } })
+  const { code, stdout, stderr } = await svc(['serve', '--port', '0', '--log-format=json'], {
+    cwd,
+    env: { SVC_HOME: server.home }
+  })
   t.match({ code, stdout }, { code: 1, stdout: '' })
   t.match(JSON.parse(stderr), { level: 'error', message: /another svc process uses it/ })
 })
 
-t.test('--log-requests: a line for each request, never with what stands behind the "?"', async t => {
+t.test('--log-requests prints a line for each request, without its query', async t => {
   for (const format of ['text', 'json']) {
     const cwd = t.testdir({})
-    const server = startSpeaker(t, process.execPath, [...serveWords, '--log-requests', '--log-format', format], { cwd, env: bareEnvironment(cwd, {}) })
+    const server = startSpeaker(t, process.execPath, [...serveWords, '--log-requests', '--log-format', format], {
+      cwd,
+      env: bareEnvironment(cwd, {})
+    })
     const url = listens.exec(await server.says(listens))?.[1] as string
     await (await fetch(`${url}/api/projects?ticket=a-secret`)).text()
     const line = await server.says(/api\/projects/)
     t.notMatch(line, 'a-secret')
     if (format === 'text') t.match(line, /^127\.0\.0\.1 GET \/api\/projects 401 [\d.]+ ms$/)
-    else t.match(JSON.parse(line), { level: 'info', method: 'GET', path: '/api/projects', status: 401, ms: Number, address: '127.0.0.1', aborted: false })
+    else
+      t.match(JSON.parse(line), {
+        level: 'info',
+        method: 'GET',
+        path: '/api/projects',
+        status: 401,
+        ms: Number,
+        address: '127.0.0.1',
+        aborted: false
+      })
     server.child.kill('SIGTERM')
     t.equal(await server.ended, 0)
   }
@@ -60,9 +79,12 @@ t.test('in the journal of systemd there is no token either', async t => {
   const cwd = t.testdir({})
   // The shell's stdout is the pipe that the server gets.
   const script = 'export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/$$/fd/1); exec "$@"'
-  const server = startSpeaker(t, 'sh', ['-c', script, 'sh', process.execPath, ...serveWords], { cwd, env: bareEnvironment(cwd, {}) })
+  const server = startSpeaker(t, 'sh', ['-c', script, 'sh', process.execPath, ...serveWords], {
+    cwd,
+    env: bareEnvironment(cwd, {})
+  })
   const config = join(cwd, '.svc/config.json')
-  t.equal(await server.says(/admin token/i), `The admin token is that of ${config}`)
+  t.equal(await server.says(/admin token/i), serverSays.tokenComesFrom(config))
   await server.says(/Data directory/)
   const { adminToken } = JSON.parse(readFileSync(config, 'utf8')) as { adminToken: string }
   t.notMatch(server.lines.join('\n'), adminToken)
@@ -72,14 +94,15 @@ t.test('SIGHUP reads ADMIN_TOKEN again, under nohup too, and never ends the serv
   const cwd = t.testdir({ '.env.local': 'ADMIN_TOKEN=first-token-0123456789-abc\n' })
   const server = startSpeaker(t, 'nohup', [process.execPath, ...serveWords], { cwd, env: bareEnvironment(cwd, {}) })
   const url = listens.exec(await server.says(listens))?.[1] as string
-  const status = async (token: string) => (await fetch(`${url}/api/projects`, { headers: { authorization: `Bearer ${token}` } })).status
+  const status = async (token: string) =>
+    (await fetch(`${url}/api/projects`, { headers: { authorization: `Bearer ${token}` } })).status
   t.equal(await status('first-token-0123456789-abc'), 200)
 
   server.child.kill('SIGHUP')
   await server.says(/^Reloaded: nothing has changed$/)
   writeFileSync(join(cwd, '.env.local'), 'ADMIN_TOKEN=second-token-0123456789-abc\n')
   server.child.kill('SIGHUP')
-  await server.says(/^Reloaded: another admin token$/)
+  await server.says(new RegExp(`^${serverSays.reloaded('new admin token')}$`))
   t.equal(await status('first-token-0123456789-abc'), 401)
   t.equal(await status('second-token-0123456789-abc'), 200)
   server.child.kill('SIGTERM')
@@ -89,16 +112,19 @@ t.test('SIGHUP reads ADMIN_TOKEN again, under nohup too, and never ends the serv
 t.test('SIGHUP reads the certificate at once, and says what is wrong with it', async t => {
   const [first, second] = [makeSigned().server, makeSigned().server]
   const cwd = t.testdir({ 'cert.pem': first.cert, 'key.pem': first.key })
-  const server = startSpeaker(t, process.execPath, [...serveWords, '--tls-cert', 'cert.pem', '--tls-key', 'key.pem'], { cwd, env: bareEnvironment(cwd, {}) })
+  const server = startSpeaker(t, process.execPath, [...serveWords, '--tls-cert', 'cert.pem', '--tls-key', 'key.pem'], {
+    cwd,
+    env: bareEnvironment(cwd, {})
+  })
   await server.says(/Data directory/)
   writeFileSync(join(cwd, 'cert.pem'), second.cert)
   writeFileSync(join(cwd, 'key.pem'), second.key)
   server.child.kill('SIGHUP')
-  await server.says(/^A new certificate is in use: /)
-  await server.says(/^Reloaded: another certificate$/)
+  await server.says(new RegExp(`^${serverSays.newCertificate}`))
+  await server.says(new RegExp(`^${serverSays.reloaded('new certificate')}$`))
   writeFileSync(join(cwd, 'cert.pem'), 'broken')
   server.child.kill('SIGHUP')
-  await server.says(/^warning: The certificate of before stays in use: .*holds no certificate/)
+  await server.says(new RegExp(`^warning: ${serverSays.previousCertificate}.*${serverSays.noCertificate}`))
   await server.says(/^Reloaded: nothing has changed$/)
   server.child.kill('SIGTERM')
   t.equal(await server.ended, 0)
@@ -114,7 +140,9 @@ t.test('SIGHUP while the server is still starting waits for it', async t => {
   t.equal(await server.ended, 0)
 })
 
-/** Runs a program on a terminal of its own, which is closed once a line comes in; then SIGTERM at the end of the input. */
+/**
+ * Runs a program on a terminal of its own, which is closed once a line comes in; then SIGTERM at the end of the input.
+ */
 const onTerminal = `
 import os, pty, signal, sys
 pid, master = pty.fork()
@@ -143,7 +171,10 @@ function noTerminal(): string | false {
 
 t.test('closing its terminal does not end the server', { skip: noTerminal() }, async t => {
   const cwd = t.testdir({})
-  const python = startSpeaker(t, 'python3', ['-c', onTerminal, process.execPath, ...serveWords], { cwd, env: bareEnvironment(cwd, {}) })
+  const python = startSpeaker(t, 'python3', ['-c', onTerminal, process.execPath, ...serveWords], {
+    cwd,
+    env: bareEnvironment(cwd, {})
+  })
   const url = listens.exec(await python.says(listens))?.[1] as string
   await python.says(/Data directory/)
   python.child.stdin.write('\n')

@@ -10,6 +10,7 @@ import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { until } from '../../support/until.js'
+import { serverSays } from '../../support/sentences/server.js'
 
 t.test('serve says where it listens, the admin token, and the data directory', async t => {
   const cwd = t.testdir({})
@@ -24,7 +25,7 @@ t.test('serve says where it listens, the admin token, and the data directory', a
 
 t.test('serve takes the token of ADMIN_TOKEN, and warns of a weak one', async t => {
   const server = await startServeProcess(t, t.testdir({ '.env.local': 'ADMIN_TOKEN=weak-token\n' }))
-  t.match(server.said(), /The admin token is that of .*\/\.env\.local\n/)
+  t.match(server.said(), new RegExp(`${serverSays.tokenComesFrom('.*/\\.env\\.local')}\n`))
   t.notMatch(server.said(), 'weak-token')
   t.equal(server.adminToken, 'weak-token')
   await server.warns(/warning: .*weak/)
@@ -36,7 +37,7 @@ t.test('into a file or a pipe only the start that generates the admin token prin
   t.match(first.said(), `Admin token: ${first.adminToken}\n`)
   await first.stop()
   const second = await startServeProcess(t, cwd)
-  t.match(second.said(), `The admin token is that of ${join(second.home, 'config.json')}\n`)
+  t.match(second.said(), `${serverSays.tokenComesFrom(join(second.home, 'config.json'))}\n`)
   t.notMatch(second.said() + second.saidOnStderr(), first.adminToken)
   t.equal(second.adminToken, first.adminToken)
 })
@@ -44,13 +45,16 @@ t.test('into a file or a pipe only the start that generates the admin token prin
 t.test('on a terminal every start prints it', { skip: noTerminal }, async t => {
   const cwd = t.testdir({})
   const env = { ADMIN_TOKEN: 'a-token-of-the-environment-1' }
-  const { text } = await svcOnTerminal(['serve', '--port', '0'], [{ see: 'Data directory: ', type: '\x03' }], { cwd, env })
+  const { text } = await svcOnTerminal(['serve', '--port', '0'], [{ see: 'Data directory: ', type: '\x03' }], {
+    cwd,
+    env
+  })
   t.match(text, 'Admin token: a-token-of-the-environment-1')
 })
 
 t.test('serve warns of an address that others can reach', async t => {
   const server = await startServeProcess(t, t.testdir({}), ['--host', '0.0.0.0'])
-  await server.warns(/warning: 0\.0\.0\.0 can be reached from other machines/)
+  await server.warns(new RegExp(`warning: ${serverSays.reachable('0.0.0.0')}`))
 })
 
 t.test('serve refuses a port, or a data directory, that is in use', async t => {
@@ -60,7 +64,7 @@ t.test('serve refuses a port, or a data directory, that is in use', async t => {
   t.match(await svc(['serve', '--port', port], { cwd, env: { SVC_HOME: join(cwd, 'other-home') } }), {
     code: 1,
     stdout: '',
-    stderr: /^error: .*another program/
+    stderr: /^error: .*address already in use/
   })
   t.match(await svc(['serve', '--port', '0'], { cwd, env: { SVC_HOME: server.home } }), {
     code: 1,
@@ -100,7 +104,7 @@ t.test('one signal lets running deployments finish, a second stops them', async 
 t.test('serve --runtime: svc runs with the bun of PATH, or says how to get one', async t => {
   const cwd = t.testdir({})
   const missing = await svc(['serve', '--runtime', 'bun'], { cwd, env: { PATH: cwd } })
-  t.match(missing, { code: 1, stderr: /Bun could not be started: it is not on PATH/ })
+  t.match(missing, { code: 1, stderr: /Cannot start Bun: it is not on PATH/ })
 
   mkdirSync(join(cwd, 'bin'))
   writeFileSync(join(cwd, 'bin/bun'), '#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
@@ -118,33 +122,61 @@ t.test('serve --runtime: svc runs with the bun of PATH, or says how to get one',
 
 t.test('serve --tls-cert --tls-key: HTTPS, from the first deployment to the renewal of the certificate', async t => {
   const { authority, server: identity } = makeSigned()
-  const cwd = t.testdir({ 'cert.pem': identity.cert, 'ca.pem': authority.cert, site: { dist: { 'index.html': 'hello' } } })
+  const cwd = t.testdir({
+    'cert.pem': identity.cert,
+    'ca.pem': authority.cert,
+    site: { dist: { 'index.html': 'hello' } }
+  })
   writeFileSync(join(cwd, 'key.pem'), identity.key, { mode: 0o600 })
-  const server = await startServeProcess(t, cwd, ['--host', '0.0.0.0', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem'])
-  t.match(server.said(), /^svc listens on https:\/\/0\.0\.0\.0:\d+\/\nCertificate: localhost, 127\.0\.0\.1, until \d{4}-\d\d-\d\d\n/)
+  const server = await startServeProcess(t, cwd, [
+    '--host',
+    '0.0.0.0',
+    '--tls-cert',
+    'cert.pem',
+    '--tls-key',
+    'key.pem'
+  ])
+  t.match(
+    server.said(),
+    /^svc listens on https:\/\/0\.0\.0\.0:\d+\/\nCertificate: localhost, 127\.0\.0\.1, until \d{4}-\d\d-\d\d\n/
+  )
   const url = `https://localhost:${new URL(server.url).port}`
   const client = createClient(() => url, server.adminToken, { ca: authority.cert })
   const { body } = await client.post('/api/projects', { name: 'Storefront', deployPath: join(cwd, 'www') })
   const { id, token } = body.project
 
   const push = (env: Record<string, string>) =>
-    svc(['push', '--server', url, '--project', id, '--out', 'dist', '--post', 'echo "it is there"'], { cwd: join(cwd, 'site'), env: { SVC_DEPLOY_TOKEN: token, ...env } })
+    svc(['push', '--server', url, '--project', id, '--out', 'dist', '--post', 'echo "it is there"'], {
+      cwd: join(cwd, 'site'),
+      env: { SVC_DEPLOY_TOKEN: token, ...env }
+    })
   const unknown = await push({})
-  t.match(unknown, { code: 1, stderr: /signed by an authority unknown here \(NODE_EXTRA_CA_CERTS=<file> adds one\)/ })
+  t.match(unknown, { code: 1, stderr: /signed by an unknown authority\. Use NODE_EXTRA_CA_CERTS=<file> to trust it/ })
   const pushed = await push({ NODE_EXTRA_CA_CERTS: join(cwd, 'ca.pem') })
   t.match(pushed, { code: 0, stdout: /it is there/ })
   t.equal(readFileSync(join(cwd, 'www/index.html'), 'utf8'), 'hello')
-  const plain = await svc(['status', id, '--server', url.replace('https', 'http'), '--token', server.adminToken], { cwd })
-  t.match(plain, { code: 1, stderr: /this port speaks TLS, so the address begins with https:\/\// })
+  const plain = await svc(['status', id, '--server', url.replace('https', 'http'), '--token', server.adminToken], {
+    cwd
+  })
+  t.match(plain, { code: 1, stderr: serverSays.expectsTls })
 
   const next = makeSigned()
   writeFileSync(join(cwd, 'cert.pem'), next.server.cert)
   writeFileSync(join(cwd, 'key.pem'), next.server.key)
   const later = createClient(() => url, server.adminToken, { ca: next.authority.cert })
-  await until(() => later.get('/api/health').then(({ status }) => status === 200, () => false))
-  t.match(server.said(), /^A new certificate is in use: localhost, 127\.0\.0\.1, until /m)
+  await until(() =>
+    later.get('/api/health').then(
+      ({ status }) => status === 200,
+      () => false
+    )
+  )
+  t.match(server.said(), `${serverSays.newCertificate}localhost, 127.0.0.1, until `)
   writeFileSync(join(cwd, 'cert.pem'), 'broken')
-  const broken = server.warns(/warning: The certificate of before stays in use: The certificate ".*cert\.pem" cannot be used: it holds no certificate in PEM/)
+  const broken = server.warns(
+    new RegExp(
+      `warning: ${serverSays.previousCertificate}Cannot use the certificate ".*cert\\.pem": ${serverSays.noCertificate}`
+    )
+  )
   let isTold = false
   void broken.then(() => (isTold = true))
   while (!isTold) {
@@ -160,9 +192,13 @@ t.test('serve refuses a certificate that cannot be used before it does anything'
   const other = makeCertificate()
   const cwd = t.testdir({ 'expired.pem': expired.cert, 'expired.key': expired.key, 'other.key': other.key })
   for (const [cert, key, sentence] of [
-    ['expired.pem', 'expired.key', /expired\.pem" cannot be used: it expired on 2020-04-01 UTC; renew it/],
-    ['expired.pem', 'other.key', /other\.key" cannot be used: it is not the key of the certificate in/],
-    ['none.pem', 'other.key', /none\.pem" cannot be used: there is no such file/]
+    [
+      'expired.pem',
+      'expired.key',
+      /Cannot use the certificate ".*expired\.pem": it expired on 2020-04-01 UTC\. Renew it/
+    ],
+    ['expired.pem', 'other.key', /Cannot use the key ".*other\.key": it is not the key of the certificate in/],
+    ['none.pem', 'other.key', /Cannot use the certificate ".*none\.pem": no such file or directory/]
   ] as const) {
     const ended = await svc(['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key], { cwd })
     t.match(ended, { code: 1, stdout: '', stderr: sentence })
@@ -176,17 +212,34 @@ t.test('serve --socket: a Unix socket in place of the port', async t => {
   t.teardown(() => rmSync(directory, { recursive: true }))
   const path = join(directory, 'svc.sock')
   const server = await startServeProcess(t, cwd, ['--socket', path, '--base', 'tools/svc'])
-  t.match(server.said(), `svc listens on unix:${path}\nEverything is below /tools/svc/\n`)
+  t.match(server.said(), `svc listens on unix:${path}\n${serverSays.allPathsBelow('/tools/svc')}\n`)
   t.equal(statSync(path).mode & 0o777, 0o660)
-  const ask = (from: string) => createClient(() => 'http://localhost/tools/svc', server.adminToken, { socketPath: path })
-    .post('/api/auth/login', { token: 'wrong-one' }, { 'x-forwarded-for': from })
+  const ask = (from: string) =>
+    createClient(() => 'http://localhost/tools/svc', server.adminToken, { socketPath: path }).post(
+      '/api/auth/login',
+      { token: 'wrong-one' },
+      { 'x-forwarded-for': from }
+    )
   t.equal((await ask('203.0.113.9')).status, 401)
   const client = createClient(() => 'http://localhost/tools/svc', server.adminToken, { socketPath: path })
   t.match((await client.get('/api/audit?limit=1')).body.items, [{ ip: '203.0.113.9' }])
-  t.equal((await createClient(() => 'http://localhost', null, { socketPath: path }).get('/api/health')).status, 404, 'nothing is outside the prefix')
-  t.equal((await createClient(() => 'http://localhost/tools/svc', null, { socketPath: path }).post('/api/auth/reset', {})).status, 403, 'it is not the local operator who asks')
+  t.equal(
+    (await createClient(() => 'http://localhost', null, { socketPath: path }).get('/api/health')).status,
+    404,
+    'nothing is outside the prefix'
+  )
+  t.equal(
+    (await createClient(() => 'http://localhost/tools/svc', null, { socketPath: path }).post('/api/auth/reset', {}))
+      .status,
+    403,
+    'it is not the local operator who asks'
+  )
   const second = await svc(['serve', '--socket', path], { cwd, env: { SVC_HOME: join(cwd, 'other-home') } })
-  t.match(second, { code: 1, stdout: '', stderr: /^error: Cannot listen on the socket ".*svc\.sock": another program does/ })
+  t.match(second, {
+    code: 1,
+    stdout: '',
+    stderr: /^error: Cannot listen on the socket ".*svc\.sock": address already in use/
+  })
   t.equal(await server.stop(), 0)
   t.same(readdirSync(directory), [])
 })
@@ -194,7 +247,11 @@ t.test('serve --socket: a Unix socket in place of the port', async t => {
 t.test('SVC_PUBLIC_URL is told at the start, or refused before anything is done', async t => {
   const cwd = t.testdir({})
   const refused = await svc(['serve', '--port', '0'], { cwd, env: { SVC_PUBLIC_URL: 'deploy.example.org' } })
-  t.match(refused, { code: 1, stdout: '', stderr: /SVC_PUBLIC_URL "deploy\.example\.org" cannot be used: it is an address like/ })
+  t.match(refused, {
+    code: 1,
+    stdout: '',
+    stderr: /SVC_PUBLIC_URL "deploy\.example\.org" is not valid: use an address like/
+  })
   t.same(readdirSync(cwd), [])
   const server = await startServeProcess(t, cwd, [], { SVC_PUBLIC_URL: 'https://deploy.example.org/' })
   t.match(server.said(), /^Public address: https:\/\/deploy\.example\.org\/$/m)
@@ -204,9 +261,13 @@ t.test('SVC_PUBLIC_URL is told at the start, or refused before anything is done'
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   writeFileSync(join(cwd, 'index.html'), 'hello')
   const push = (...words: string[]) =>
-    svc(['push', '--server', server.url, '--project', project.id, '--out', '.', '--ignore', 'server-home/**', ...words], {
-      cwd, env: { SVC_DEPLOY_TOKEN: project.token }
-    })
+    svc(
+      ['push', '--server', server.url, '--project', project.id, '--out', '.', '--ignore', 'server-home/**', ...words],
+      {
+        cwd,
+        env: { SVC_DEPLOY_TOKEN: project.token }
+      }
+    )
   const pushed = await push()
   const page = /^https:\/\/deploy\.example\.org\/deployments\/dep_\w+$/m.exec(pushed.stderr)?.[0]
   t.ok(page, pushed.stderr)

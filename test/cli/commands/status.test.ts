@@ -2,6 +2,8 @@ import t from 'tap'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startServeProcess } from '../../support/serve-process.js'
+import { apiSays } from '../../support/sentences/api.js'
+import { matching } from '../../support/sentences/matching.js'
 import { svc } from '../../support/svc.js'
 
 t.test('status', async t => {
@@ -22,7 +24,10 @@ t.test('status', async t => {
     const { code, stdout } = await svc(['status', project.id], options)
     t.equal(code, 0)
     t.match(stdout, `shop (${project.id}): failed`)
-    t.match(stdout, /DEPLOYMENT +STATUS +MESSAGE +COMMIT +STARTED +TOOK +BY\n.* failed .*\n.* success +The first .* cli\n$/)
+    t.match(
+      stdout,
+      /DEPLOYMENT +STATUS +MESSAGE +COMMIT +STARTED +TOOK +BY\n.* failed .*\n.* success +The first .* cli\n$/
+    )
     t.notMatch((await svc(['status', project.id, '--limit', '1'], options)).stdout, 'The first')
   })
 
@@ -34,11 +39,11 @@ t.test('status', async t => {
     while (!end.test((await svc(['logs', push.deployId], options)).stdout));
     while (!/in the background/.test((await svc(['status', other.id], options)).stdout));
     const { stdout } = await svc(['status', other.id], options)
-    t.match(stdout, `behind (${other.id}): success, its script failed in the background`)
+    t.match(stdout, `behind (${other.id}): success, the post-deploy script failed in the background`)
     t.match(stdout, /success, failed in the background/)
     const { code, stderr } = await svc(['logs', '-f', push.deployId], options)
     t.equal(code, 0, 'the deployment is a success all the same')
-    t.match(stderr, `${push.deployId}: its post-deploy script failed in the background`)
+    t.match(stderr, `${push.deployId}: the post-deploy script failed in the background`)
     t.match((await svc(['logs', push.deployId], options)).stderr, 'failed in the background')
     t.notMatch((await svc(['logs', good.deployId], options)).stderr, 'failed in the background')
   })
@@ -46,22 +51,50 @@ t.test('status', async t => {
   await t.test('shows where deployments come from, and finds them by it', async t => {
     const shop = await server.createProject({ name: 'origin', deployPath: join(cwd, 'origin') })
     const commit = '0123456789abcdef0123456789abcdef01234567'
-    const provenance = JSON.stringify({ commit, branch: 'feature/prices', subject: 'Lower the prices', ci: { system: 'Drone', run: '42', actor: 'ada' } })
+    const provenance = JSON.stringify({
+      commit,
+      branch: 'feature/prices',
+      subject: 'Lower the prices',
+      ci: { system: 'Drone', run: '42', actor: 'ada' }
+    })
     const pushed = await server.upload(shop, { 'a.txt': 'one' }, { provenance })
     await pushed.finished
     await (await server.upload(shop, { 'a.txt': 'two' }, { message: 'Another' })).finished
-    t.match((await svc(['status', shop.id], options)).stdout, /Lower the prices +0123456 feature\/prices .* Drone 42 \(ada\)\n$/)
-    for (const filter of [['--branch', 'feature/prices'], ['--commit', '01234567']]) {
+    t.match(
+      (await svc(['status', shop.id], options)).stdout,
+      /Lower the prices +0123456 feature\/prices .* Drone 42 \(ada\)\n$/
+    )
+    for (const filter of [
+      ['--branch', 'feature/prices'],
+      ['--commit', '01234567']
+    ]) {
       const { stdout } = await svc(['status', shop.id, ...filter], options)
       t.match(stdout, 'Lower the prices')
       t.notMatch(stdout, 'Another')
     }
     t.match((await svc(['status', shop.id, '--branch', 'main'], options)).stdout, 'No deployment matches.')
-    t.match(await svc(['status', shop.id, '--commit', 'xyz'], options), { code: 1, stderr: /"commit" cannot be used/ })
-    t.match((await svc(['logs', pushed.deployId], options)).stderr, /: origin \(production\): Lower the prices \(0123456 feature\/prices\), Drone 42 \(ada\)\n$/)
-    const { stdout } = await svc(['rollback', shop.id, '--to', pushed.deployId, '--yes', '-m', 'Prices were wrong', '--json'], options)
-    t.match(JSON.parse(stdout), { status: 'success', message: 'Prices were wrong', provenance: { commit }, deployment: { rollbackOf: pushed.deployId, provenance: { commit } } })
-    t.match((await svc(['status', shop.id], options)).stdout, new RegExp(`Prices were wrong +0123456 feature/prices .* rollback of ${pushed.deployId}`))
+    t.match(await svc(['status', shop.id, '--commit', 'xyz'], options), {
+      code: 1,
+      stderr: matching(apiSays.commitInvalid)
+    })
+    t.match(
+      (await svc(['logs', pushed.deployId], options)).stderr,
+      /: origin \(production\): Lower the prices \(0123456 feature\/prices\), Drone 42 \(ada\)\n$/
+    )
+    const { stdout } = await svc(
+      ['rollback', shop.id, '--to', pushed.deployId, '--yes', '-m', 'Prices were wrong', '--json'],
+      options
+    )
+    t.match(JSON.parse(stdout), {
+      status: 'success',
+      message: 'Prices were wrong',
+      provenance: { commit },
+      deployment: { rollbackOf: pushed.deployId, provenance: { commit } }
+    })
+    t.match(
+      (await svc(['status', shop.id], options)).stdout,
+      new RegExp(`Prices were wrong +0123456 feature/prices .* rollback of ${pushed.deployId}`)
+    )
   })
 
   await t.test('--json is {project, deployments}, the token masked', async t => {

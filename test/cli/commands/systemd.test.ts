@@ -7,18 +7,25 @@ import { createClient, eventsOf, formOf } from '../../support/client.js'
 import { startSpeaker } from '../../support/lines.js'
 import { svc, svcPath } from '../../support/svc.js'
 import { zipOf } from '../../support/zip.js'
+import { serverSays } from '../../support/sentences/server.js'
 
 const valueOf = (unit: string, key: string): string | undefined => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
 
 t.test('the unit goes to standard output alone, how to install it to the other', async t => {
   const cwd = t.testdir({})
-  const { code, stdout, stderr } = await svc(['systemd', '--path', '/srv/nowhere/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'], { cwd })
+  const { code, stdout, stderr } = await svc(
+    ['systemd', '--path', '/srv/nowhere/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'],
+    { cwd }
+  )
   t.equal(code, 0)
   t.match(stdout, /^# Written by "svc systemd"\./)
   t.equal(valueOf(stdout, 'ExecStart'), `${process.execPath} ${svcPath} serve --port=80 --base=/tools --no-terminal`)
   t.equal(valueOf(stdout, 'ReadWritePaths'), '/srv/nowhere/www')
   t.equal(valueOf(stdout, 'AmbientCapabilities'), 'CAP_NET_BIND_SERVICE')
-  t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  install -d -o deploy -g deploy "\/srv\/nowhere\/www"\n  svc systemd .*\n  systemctl enable --now svc\n/)
+  t.match(
+    stderr,
+    /^To install it, as root:\n {2}useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n {2}install -d -o deploy -g deploy "\/srv\/nowhere\/www"\n {2}svc systemd .*\n {2}systemctl enable --now svc\n/
+  )
 })
 
 t.test('a unit for projects of several users runs as root, and says how each project gets its user', async t => {
@@ -26,8 +33,15 @@ t.test('a unit for projects of several users runs as root, and says how each pro
   const { code, stdout, stderr } = await svc(['systemd', '--multi-user', '--path', '/srv/nowhere/www'], { cwd })
   t.equal(code, 0)
   t.equal(valueOf(stdout, 'User'), 'root')
-  t.match(stderr, /\n  useradd --system --shell \/usr\/sbin\/nologin <user>\n  install -d -o <user> -g <user> "\/srv\/nowhere\/www\/<project>"\n/)
-  t.match(await svc(['systemd', '--multi-user', '--user', 'deploy'], { cwd }), { code: 2, stdout: '', stderr: /--user cannot be given with --multi-user/ })
+  t.match(
+    stderr,
+    /\n {2}useradd --system --shell \/usr\/sbin\/nologin <user>\n {2}install -d -o <user> -g <user> "\/srv\/nowhere\/www\/<project>"\n/
+  )
+  t.match(await svc(['systemd', '--multi-user', '--user', 'deploy'], { cwd }), {
+    code: 2,
+    stdout: '',
+    stderr: /--user cannot be used with --multi-user/
+  })
 })
 
 t.test('relative paths are those of this directory', async t => {
@@ -43,13 +57,14 @@ t.test('a socket has a directory of its own, and certificates are named where th
   const socket = (await svc(['systemd', '--socket', '/run/svc/http.sock'], { cwd })).stdout
   t.equal(valueOf(socket, 'RuntimeDirectory'), 'svc')
   t.equal(valueOf(socket, 'ExecStart'), `${process.execPath} ${svcPath} serve --socket=/run/svc/http.sock`)
-  const tls = (await svc(['systemd', '--port', '443', '--tls-cert', 'cert.pem', '--tls-key', '/etc/key.pem'], { cwd })).stdout
+  const tls = (await svc(['systemd', '--port', '443', '--tls-cert', 'cert.pem', '--tls-key', '/etc/key.pem'], { cwd }))
+    .stdout
   t.match(tls, `serve --port=443 --tls-cert=${join(cwd, 'cert.pem')} --tls-key=/etc/key.pem\n`)
 })
 
 t.test('what lies in /tmp is warned about: the service has its own', async t => {
   const { stderr } = await svc(['systemd', '--path', '/tmp/www'], { cwd: t.testdir({}) })
-  t.match(stderr, 'warning: /tmp/www cannot be seen by the service')
+  t.match(stderr, 'warning: /tmp/www is invisible to the service')
 })
 
 t.test('the address in browsers is that of the unit, and is checked as the server checks it', async t => {
@@ -60,11 +75,11 @@ t.test('the address in browsers is that of the unit, and is checked as the serve
   t.notMatch(set.stdout, /^#Environment=SVC_PUBLIC_URL|^ExecStart=.*public-url/m)
   t.notMatch(set.stderr, /--public-url/)
   for (const [url, sentence] of [
-    ['deploy.example.org', /^error: --public-url "deploy\.example\.org" cannot be used: it is an address like/m],
-    ['https://deploy.example.org/tools', /the server has no --base, so it must have no path/],
-    ['https://me:secret@deploy.example.org', /must not hold a name or a password/],
-    ['https://deploy.example.org?\nUser=root', /without "\?" and "#"/],
-    ['', /it is an address like/]
+    ['deploy.example.org', /^error: --public-url "deploy\.example\.org" is not valid: use an address like/m],
+    ['https://deploy.example.org/tools', /it must have no path, because the server has no --base/],
+    ['https://me:secret@deploy.example.org', /must not contain a user name or password/],
+    ['https://deploy.example.org?\nUser=root', /must not contain "\?" or "#"/],
+    ['', /use an address like/]
   ] as const) {
     const refused = await run('--public-url', url)
     t.match(refused, { code: 2, stdout: '', stderr: sentence }, url)
@@ -76,8 +91,13 @@ t.test('the address in browsers is that of the unit, and is checked as the serve
 t.test('the address in browsers is recommended where others than this machine are meant', async t => {
   const cwd = t.testdir({})
   for (const [words, isRecommended] of [
-    [[], false], [['--host', '127.0.0.2'], false], [['--host', '::1'], false], [['--host', 'localhost'], false],
-    [['--host', '0.0.0.0'], true], [['--socket', '/run/svc/http.sock'], true], [['--base', '/tools'], true]
+    [[], false],
+    [['--host', '127.0.0.2'], false],
+    [['--host', '::1'], false],
+    [['--host', 'localhost'], false],
+    [['--host', '0.0.0.0'], true],
+    [['--socket', '/run/svc/http.sock'], true],
+    [['--base', '/tools'], true]
   ] as const) {
     const { stdout, stderr } = await svc(['systemd', ...words], { cwd })
     t.match(stdout, /^#Environment=SVC_PUBLIC_URL=/m)
@@ -87,15 +107,21 @@ t.test('the address in browsers is recommended where others than this machine ar
 
 t.test('no line of the unit comes from a name', async t => {
   const cwd = t.testdir({})
-  for (const words of [['--user', 'a\nUser=root'], ['--user', ''], ['--home', '/a\nUser=root'], ['--path', '/a\r'], ['--path', '']]) {
+  for (const words of [
+    ['--user', 'a\nUser=root'],
+    ['--user', ''],
+    ['--home', '/a\nUser=root'],
+    ['--path', '/a\r'],
+    ['--path', '']
+  ]) {
     const { code, stdout } = await svc(['systemd', ...words], { cwd })
     t.match({ code, stdout }, { code: 2, stdout: '' }, JSON.stringify(words))
   }
 })
 
 /**
- * A stand-in for what systemd makes of the unit, as far as it can be made without it: file systems that are read-only but
- * for the unit's directories, a /tmp of its own, no capabilities and no new privileges.
+ * Imitates the effect of the unit without systemd: file systems that are read-only
+ * but for the unit's directories, a /tmp of its own, no capabilities and no new privileges.
  */
 const sandbox = `
 set -e
@@ -106,54 +132,89 @@ mount -t tmpfs tmpfs /var/tmp
 cd "$1"; shift
 exec setpriv --no-new-privs --bounding-set=-all$CAPABILITIES --inh-caps=-all "$@"
 `
-const may = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --make-rprivate / && mount -o remount,bind,ro / && setpriv --no-new-privs true']).status === 0
+const may =
+  spawnSync('unshare', [
+    '--mount',
+    'sh',
+    '-c',
+    'mount --make-rprivate / && mount -o remount,bind,ro / && setpriv --no-new-privs true'
+  ]).status === 0
 const skip = !may && 'only root, with "unshare" and "setpriv", can make such a place'
 
-t.test('under what the unit restricts, a site is deployed where it may be, and refused elsewhere', { skip }, async t => {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
-  for (const name of ['data', 'www', 'other', 'existing/site']) mkdirSync(join(directory, name), { recursive: true })
-  const asked = ['systemd', '--home', join(directory, 'data'), '--path', join(directory, 'www'), '--port', '0', '--log-format', 'json']
-  const { stdout: unit } = await svc(asked, { cwd: directory })
-  const writable = [...unit.matchAll(/^ReadWritePaths=(.*)$/gm)].map(([, path]) => path as string)
-  t.same(writable, [join(directory, 'data'), join(directory, 'www')])
-  const words = (valueOf(unit, 'ExecStart') as string).split(' ')
-  const env = { PATH: process.env['PATH'], WRITABLE: writable.join(' '), CAPABILITIES: '', SVC_HOME: (valueOf(unit, 'Environment') as string).slice('SVC_HOME='.length) }
-  const server = startSpeaker(t, 'unshare', ['--mount', 'sh', '-c', sandbox, 'sh', valueOf(unit, 'WorkingDirectory') as string, ...words], { env })
-  const url = /http:\/\/[\d.:]+/.exec(await server.says(/svc listens on/))?.[0] as string
-  await server.says(/The admin token is that of/)
-  const { adminToken } = JSON.parse(readFileSync(join(directory, 'data/config.json'), 'utf8')) as { adminToken: string }
-  const admin = createClient(() => url, adminToken)
+t.test(
+  'under what the unit restricts, a site is deployed where it may be, and refused elsewhere',
+  { skip },
+  async t => {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
+    t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+    for (const name of ['data', 'www', 'other', 'existing/site']) mkdirSync(join(directory, name), { recursive: true })
+    const asked = [
+      'systemd',
+      '--home',
+      join(directory, 'data'),
+      '--path',
+      join(directory, 'www'),
+      '--port',
+      '0',
+      '--log-format',
+      'json'
+    ]
+    const { stdout: unit } = await svc(asked, { cwd: directory })
+    const writable = [...unit.matchAll(/^ReadWritePaths=(.*)$/gm)].map(([, path]) => path as string)
+    t.same(writable, [join(directory, 'data'), join(directory, 'www')])
+    const words = (valueOf(unit, 'ExecStart') as string).split(' ')
+    const env = {
+      PATH: process.env['PATH'],
+      WRITABLE: writable.join(' '),
+      CAPABILITIES: '',
+      SVC_HOME: (valueOf(unit, 'Environment') as string).slice('SVC_HOME='.length)
+    }
+    const server = startSpeaker(
+      t,
+      'unshare',
+      ['--mount', 'sh', '-c', sandbox, 'sh', valueOf(unit, 'WorkingDirectory') as string, ...words],
+      { env }
+    )
+    const url = /http:\/\/[\d.:]+/.exec(await server.says(/svc listens on/))?.[0] as string
+    await server.says(new RegExp(serverSays.tokenComesFrom('')))
+    const { adminToken } = JSON.parse(readFileSync(join(directory, 'data/config.json'), 'utf8')) as {
+      adminToken: string
+    }
+    const admin = createClient(() => url, adminToken)
 
-  const push = async (name: string) => {
-    const { status, body } = await admin.post('/api/projects', { name, deployPath: join(directory, name, 'site') })
-    t.equal(status, 200)
-    const { contentType, body: form } = formOf([
-      ['projectId', body.project.id],
-      ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': name }) }],
-      ['postDeploy', `touch made-by-script; touch "${directory}/other/by-script"`]
-    ])
-    const reply = await createClient(() => url, body.project.token).open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body: form })
-    let text = ''
-    for await (const chunk of reply) text += String(chunk)
-    return { events: eventsOf({ text }), text }
+    const push = async (name: string) => {
+      const { status, body } = await admin.post('/api/projects', { name, deployPath: join(directory, name, 'site') })
+      t.equal(status, 200)
+      const { contentType, body: form } = formOf([
+        ['projectId', body.project.id],
+        ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': name }) }],
+        ['postDeploy', `touch made-by-script; touch "${directory}/other/by-script"`]
+      ])
+      const reply = await createClient(() => url, body.project.token).open('POST', '/api/deploy/upload', {
+        headers: { 'content-type': contentType },
+        body: form
+      })
+      let text = ''
+      for await (const chunk of reply) text += String(chunk)
+      return { events: eventsOf({ text }), text }
+    }
+    const allowed = await push('www')
+    t.equal(readFileSync(join(directory, 'www/site/index.html'), 'utf8'), 'www')
+    t.ok(existsSync(join(directory, 'www/site/made-by-script')), 'scripts may write there as well')
+    t.match(allowed.text, /Read-only file system/, 'and nowhere else')
+    for (const [name, why] of [
+      ['other', /read-only file system at \\".*other\\"\. Under systemd, add the directory to ReadWritePaths/],
+      ['existing', /The target was left as it was: read-only file system/]
+    ] as const) {
+      const refused = await push(name)
+      t.match(refused.events.at(-1), { event: 'status', status: 'failed' })
+      t.match(refused.text, why)
+    }
+    t.equal((await admin.get('/api/system/resources')).status, 200, 'what the panel shows of the machine can be read')
+    server.child.kill('SIGTERM')
+    t.equal(await server.ended, 0)
   }
-  const allowed = await push('www')
-  t.equal(readFileSync(join(directory, 'www/site/index.html'), 'utf8'), 'www')
-  t.ok(existsSync(join(directory, 'www/site/made-by-script')), 'scripts may write there as well')
-  t.match(allowed.text, /Read-only file system/, 'and nowhere else')
-  for (const [name, why] of [
-    ['other', /other\\" is read-only for this server; the unit of systemd names what may be written \(ReadWritePaths\)/],
-    ['existing', /the file system of the target is read-only/]
-  ] as const) {
-    const refused = await push(name)
-    t.match(refused.events.at(-1), { event: 'status', status: 'failed' })
-    t.match(refused.text, why)
-  }
-  t.equal((await admin.get('/api/system/resources')).status, 200, 'what the panel shows of the machine can be read')
-  server.child.kill('SIGTERM')
-  t.equal(await server.ended, 0)
-})
+)
 
 t.test('under the unit for several users, a project is deployed with the rights of its user', { skip }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
@@ -162,32 +223,69 @@ t.test('under the unit for several users, a project is deployed with the rights 
   for (const name of ['data', 'www/site']) mkdirSync(join(directory, name), { recursive: true })
   const site = join(directory, 'www/site')
   chmodSync(site, 0o700)
-  const [uid, gid] = ['-u', '-g'].map(flag => Number(spawnSync('id', [flag, 'daemon'], { encoding: 'utf8' }).stdout)) as [number, number]
+  const [uid, gid] = ['-u', '-g'].map(flag =>
+    Number(spawnSync('id', [flag, 'daemon'], { encoding: 'utf8' }).stdout)
+  ) as [number, number]
   chownSync(site, uid, gid)
-  const asked = ['systemd', '--multi-user', '--home', join(directory, 'data'), '--path', join(directory, 'www'), '--port', '0', '--log-format', 'json']
+  const asked = [
+    'systemd',
+    '--multi-user',
+    '--home',
+    join(directory, 'data'),
+    '--path',
+    join(directory, 'www'),
+    '--port',
+    '0',
+    '--log-format',
+    'json'
+  ]
   const { stdout: unit } = await svc(asked, { cwd: directory })
   const writable = [...unit.matchAll(/^ReadWritePaths=(.*)$/gm)].map(([, path]) => path as string)
-  const capabilities = (valueOf(unit, 'CapabilityBoundingSet') as string).split(' ').map(name => `,+${name.slice('CAP_'.length).toLowerCase()}`).join('')
+  const capabilities = (valueOf(unit, 'CapabilityBoundingSet') as string)
+    .split(' ')
+    .map(name => `,+${name.slice('CAP_'.length).toLowerCase()}`)
+    .join('')
   const words = (valueOf(unit, 'ExecStart') as string).split(' ')
-  const env = { PATH: process.env['PATH'], WRITABLE: writable.join(' '), CAPABILITIES: capabilities, TMPDIR: '/var/tmp', SVC_HOME: join(directory, 'data') }
-  const server = startSpeaker(t, 'unshare', ['--mount', 'sh', '-c', sandbox, 'sh', join(directory, 'data'), ...words], { env })
+  const env = {
+    PATH: process.env['PATH'],
+    WRITABLE: writable.join(' '),
+    CAPABILITIES: capabilities,
+    TMPDIR: '/var/tmp',
+    SVC_HOME: join(directory, 'data')
+  }
+  const server = startSpeaker(t, 'unshare', ['--mount', 'sh', '-c', sandbox, 'sh', join(directory, 'data'), ...words], {
+    env
+  })
   const url = /http:\/\/[\d.:]+/.exec(await server.says(/svc listens on/))?.[0] as string
-  await server.says(/The admin token is that of/)
+  await server.says(new RegExp(serverSays.tokenComesFrom('')))
   const { adminToken } = JSON.parse(readFileSync(join(directory, 'data/config.json'), 'utf8')) as { adminToken: string }
   const admin = createClient(() => url, adminToken)
-  const { status, body } = await admin.post('/api/projects', { name: 'site', deployPath: site, runAs: 'daemon', umask: '077' })
+  const { status, body } = await admin.post('/api/projects', {
+    name: 'site',
+    deployPath: site,
+    runAs: 'daemon',
+    umask: '077'
+  })
   t.equal(status, 200)
   const { contentType, body: form } = formOf([
-    ['projectId', body.project.id], ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': 'of the user' }) }],
+    ['projectId', body.project.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': 'of the user' }) }],
     ['postDeploy', 'id -un; touch by-script; cat "$SVC_CHANGES"; sleep 600 >/dev/null 2>&1 &']
   ])
-  const reply = await createClient(() => url, body.project.token).open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body: form })
+  const reply = await createClient(() => url, body.project.token).open('POST', '/api/deploy/upload', {
+    headers: { 'content-type': contentType },
+    body: form
+  })
   let text = ''
   for await (const chunk of reply) text += String(chunk)
   t.match(eventsOf({ text }).at(-1), { event: 'status', status: 'success' }, text)
   t.match(text, /"daemon"[^]*"index.html"/)
   for (const name of ['index.html', 'by-script']) t.match(statSync(join(site, name)), { uid, gid }, name)
-  t.match((await admin.get(`/api/projects/${body.project.id}/file?path=index.html`)).body, { content: 'of the user' }, 'svc shows what only the user may read')
+  t.match(
+    (await admin.get(`/api/projects/${body.project.id}/file?path=index.html`)).body,
+    { content: 'of the user' },
+    'svc shows what only the user may read'
+  )
   server.child.kill('SIGTERM')
   t.equal(await server.ended, 0)
 })

@@ -4,24 +4,30 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { svc } from '../../support/svc.js'
 
-t.test('values never sends a token of the environment to a server that a checkout names, nor offers what a shell would run', async t => {
-  const heard: Array<string | undefined> = []
-  const server = createServer((request, response) => {
-    heard.push(request.headers.authorization)
-    const rows = [{ id: '$(touch owned)', projectName: 'x', status: 'success', message: null }, { id: 'dep_1', projectName: 'a\u001b[2Jb', status: 'failed', message: 'm' }]
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(rows))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const cwd = t.testdir({ 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url }) })
-  const ask = (env: Record<string, string>) => svc(['values', 'deployments', 'svc logs '], { cwd, env })
+t.test(
+  'values never sends a token of the environment to a server that a checkout names, nor offers what a shell would run',
+  async t => {
+    const heard: Array<string | undefined> = []
+    const server = createServer((request, response) => {
+      heard.push(request.headers.authorization)
+      const rows = [
+        { id: '$(touch owned)', projectName: 'x', status: 'success', message: null },
+        { id: 'dep_1', projectName: 'a\u001b[2Jb', status: 'failed', message: 'm' }
+      ]
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(rows))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const cwd = t.testdir({ 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url }) })
+    const ask = (env: Record<string, string>) => svc(['values', 'deployments', 'svc logs '], { cwd, env })
 
-  t.match(await ask({ SVC_TOKEN: 'from-the-environment' }), { code: 0, stdout: '', stderr: '' })
-  t.same(heard, [])
-  const { stdout } = await ask({ SVC_TOKEN: 'from-the-environment', SVC_SERVER_URL: url })
-  t.match(stdout, /^dep_1\ta.*b, failed: m\n$/)
-  t.notMatch(stdout, '\u001b')
-  t.same(heard, ['Bearer from-the-environment'])
-  t.match(await svc(['values', 'colours'], { cwd }), { code: 2, stderr: /no values "colours"/ })
-})
+    t.match(await ask({ SVC_TOKEN: 'from-the-environment' }), { code: 0, stdout: '', stderr: '' })
+    t.same(heard, [])
+    const { stdout } = await ask({ SVC_TOKEN: 'from-the-environment', SVC_SERVER_URL: url })
+    t.match(stdout, /^dep_1\ta.*b, failed: m\n$/)
+    t.notMatch(stdout, '\u001b')
+    t.same(heard, ['Bearer from-the-environment'])
+    t.match(await svc(['values', 'colours'], { cwd }), { code: 2, stderr: /Unknown kind "colours"/ })
+  }
+)

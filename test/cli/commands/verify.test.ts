@@ -15,15 +15,16 @@ t.test('verify', async t => {
   const config = join(server.home, 'config.json')
   const original = JSON.parse(readFileSync(config, 'utf8'))
   const configure = (keys: object) => writeFileSync(config, JSON.stringify({ ...original, ...keys }))
-  const verify = (words: string[] = [], env: Record<string, string> = {}) => svc(['verify', ...words], { cwd, env: { SVC_HOME: server.home, ...env } })
+  const verify = (words: string[] = [], env: Record<string, string> = {}) =>
+    svc(['verify', ...words], { cwd, env: { SVC_HOME: server.home, ...env } })
 
   await t.test('warnings only: 0, and what to do about each', async t => {
     const { code, stdout } = await verify()
     t.equal(code, 0)
     t.match(stdout, '✔ The projects table exists: 1 project')
-    t.match(stdout, /! The deployPath of "shop", .*, does not exist yet\n  → Nothing need be done/)
-    t.match(stdout, /! The global configuration has no deploy token of "shop"\n  → /)
-    t.match(stdout, /! serverUrl is not configured\n  → Run "svc config:set serverUrl/)
+    t.match(stdout, /! The deployPath of "shop", .*, does not exist yet\n {2}→ Nothing to do/)
+    t.match(stdout, /! The global configuration has no deploy token for "shop"\n {2}→ /)
+    t.match(stdout, /! serverUrl is not configured\n {2}→ Run "svc config:set serverUrl/)
     t.match(stdout, /0 errors, 3 warnings\n$/)
   })
 
@@ -33,7 +34,7 @@ t.test('verify', async t => {
     const { code, stdout } = await verify(['--check-server'])
     t.equal(code, 0, stdout)
     t.notMatch(stdout, /^[!✗]/m)
-    t.match(stdout, /✔ The server at .* answers \(\d+\)\nEverything is as it should be\n$/)
+    t.match(stdout, /✔ The server at .* answers \(\d+\)\nNo problems found\n$/)
   })
 
   await t.test('another token than the database has: 1', async t => {
@@ -41,16 +42,19 @@ t.test('verify', async t => {
     const { code, stdout } = await verify(['--json'])
     t.equal(code, 1)
     t.match(JSON.parse(stdout), { ok: false })
-    t.match(JSON.parse(stdout).findings.filter(({ level }: { level: string }) => level === 'error'), [{ check: 'token', id: project.id, next: String }])
+    t.match(
+      JSON.parse(stdout).findings.filter(({ level }: { level: string }) => level === 'error'),
+      [{ check: 'token', id: project.id, next: String }]
+    )
     t.notMatch(stdout, project.token)
   })
 
   await t.test('a target that is gone, or no directory: 1', async t => {
     configure({ serverUrl: server.url })
     rmSync(deployPath, { recursive: true })
-    t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, does not exist\n  → Deploy again/ })
+    t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, does not exist\n {2}→ Deploy again/ })
     writeFileSync(deployPath, 'a file')
-    t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, is not a directory\n  → / })
+    t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, is not a directory\n {2}→ / })
     rmSync(deployPath)
   })
 
@@ -60,12 +64,18 @@ t.test('verify', async t => {
     await once(other, 'listening')
     const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
     const env = { SVC_SERVER_URL: url }
-    t.match(await verify(['--check-server'], env), { code: 1, stdout: /✗ The server at .* answers 503[^]*\n2 errors, 1 warning\n$/ })
+    t.match(await verify(['--check-server'], env), {
+      code: 1,
+      stdout: /✗ The server at .* answers 503[^]*\n2 errors, 1 warning\n$/
+    })
     status = 404
     t.match(await verify(['--check-server'], env), { stdout: /✔ The server at .* answers \(404\)/ })
     other.close()
     await once(other, 'close')
-    t.match(await verify(['--check-server'], env), { code: 1, stdout: /✗ The server could not be reached: nothing answers at / })
+    t.match(await verify(['--check-server'], env), {
+      code: 1,
+      stdout: /✗ Cannot reach the server: connection refused by /
+    })
   })
 
   await t.test('without a server the database is opened, and let go', async t => {
@@ -77,7 +87,7 @@ t.test('verify', async t => {
   await t.test('no database at all: 1, and none is made', async t => {
     const { code, stdout } = await verify([], { SVC_HOME: join(cwd, 'nowhere') })
     t.equal(code, 1)
-    t.match(stdout, /✗ There is no database in .*\n  → Start the server once with "svc serve"/)
+    t.match(stdout, /✗ No database in .*\n {2}→ Start the server once with "svc serve"/)
     t.notOk(existsSync(join(cwd, 'nowhere')))
   })
 })

@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { makeBareRoot } from '../../release/bare-root.js'
 import { top } from '../document.js'
@@ -9,9 +19,9 @@ import { systems } from './systems.js'
 import type { System } from './systems.js'
 
 /*
- * Runs the files of docs/ci: in namespaces of its own (`unshare --net --mount`), so without any network, with a real
- * server beside it. A job sees a root that holds Node, npm and a shell, is read-only but for /tmp, and belongs to nobody:
- * no git, no bash, no curl. Arguments: the unpacked bundle of the client, and an empty directory. Prints what it saw as JSON.
+ * Runs the files of docs/ci in its own namespaces (`unshare --net --mount`): there is no network, only a real server.
+ * The root of a job contains Node, npm and a shell, but no git, bash or curl; it is read-only except /tmp. Arguments:
+ * the unpacked bundle of the client, and an empty directory. Prints the results as JSON.
  */
 
 const [client = '', directory = ''] = process.argv.slice(2)
@@ -43,11 +53,15 @@ const server = await startServed({
 
 async function api(method: string, path: string, body?: unknown): Promise<any> {
   const headers = { authorization: `Bearer ${server.adminToken}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${server.url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+  const answer = await fetch(`${server.url}${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) })
+  })
   return await answer.json()
 }
 
-/** The repository of a site that is built with npm, as docs/ci.md says it is prepared. */
+/** Writes the repository of a site that is built with npm, prepared as docs/ci.md describes. */
 function checkout({ files, client: place }: System, projectId: string): void {
   rmSync(work, { recursive: true, force: true })
   rmSync(`${work}@tmp`, { recursive: true, force: true })
@@ -57,8 +71,19 @@ function checkout({ files, client: place }: System, projectId: string): void {
     writeFileSync(join(work, path), text)
   }
   put('package.json', JSON.stringify({ name: 'shop', version: '1.0.0', scripts: { build: 'node build.js' } }))
-  put('package-lock.json', JSON.stringify({ name: 'shop', version: '1.0.0', lockfileVersion: 3, packages: { '': { name: 'shop', version: '1.0.0' } } }))
-  put('build.js', `require('node:fs').mkdirSync('dist'); require('node:fs').writeFileSync('dist/index.html', 'built by ' + (process.env.CI || 'hand'))`)
+  put(
+    'package-lock.json',
+    JSON.stringify({
+      name: 'shop',
+      version: '1.0.0',
+      lockfileVersion: 3,
+      packages: { '': { name: 'shop', version: '1.0.0' } }
+    })
+  )
+  put(
+    'build.js',
+    `require('node:fs').mkdirSync('dist'); require('node:fs').writeFileSync('dist/index.html', 'built by ' + (process.env.CI || 'hand'))`
+  )
   put('svc.config.json', JSON.stringify({ projectId, serverUrl: server.url, outputDir: 'dist' }))
   for (const [from, to] of Object.entries(files)) put(to, readFileSync(join(top, 'docs/ci', from), 'utf8'))
   cpSync(client, join(work, place), { recursive: true })
@@ -73,11 +98,16 @@ interface Outcome {
 function runStep({ words, env }: Step, surrounding: Record<string, string>): Outcome {
   const base = { PATH: '/bin:/usr/bin:/tmp/bin', HOME: '/tmp/home' }
   const inside = ['--userspec=65534:65534', root, '/bin/sh', '-c', 'cd /tmp/work && exec "$@"', 'sh', ...words]
-  const { status, stdout, stderr } = spawnSync(chroot, inside, { encoding: 'utf8', env: { ...base, ...surrounding, ...env } })
+  const { status, stdout, stderr } = spawnSync(chroot, inside, {
+    encoding: 'utf8',
+    env: { ...base, ...surrounding, ...env }
+  })
   return { code: status, said: stdout + stderr }
 }
 
-/** Each job in a checkout of its own, with what the one before has carried over; ends with the first step that fails. */
+/**
+ * Runs each job in its own checkout, with the files that the previous one passed on. Stops at the first failed step.
+ */
 function runJobs(jobs: Job[], system: System, projectId: string): Outcome {
   let said = ''
   const carried = join(directory, 'carried')
@@ -103,21 +133,27 @@ async function tryOut(name: string, system: System) {
   const { project } = await api('POST', '/api/projects', { name, deployPath: target })
   checkout(system, project.id)
   const read = (path: string): string => readFileSync(join(work, path), 'utf8')
-  const jobsWith = (token: string): Job[] => system.jobs({
-    read,
-    secret: asked => {
-      if (asked !== system.secret) throw new Error(`${name} has no secret ${asked}`)
-      return token
-    }
-  })
+  const jobsWith = (token: string): Job[] =>
+    system.jobs({
+      read,
+      secret: asked => {
+        if (asked !== system.secret) throw new Error(`${name} has no secret ${asked}`)
+        return token
+      }
+    })
   mkdirSync(join(root, 'tmp/home'), { recursive: true })
   chmodSync(join(root, 'tmp/home'), 0o777)
   const done = runJobs(jobsWith(project.token), system, project.id)
   const deployed = existsSync(join(target, 'index.html')) ? readFileSync(join(target, 'index.html'), 'utf8') : null
   const files = existsSync(target) ? readdirSync(target, { recursive: true }) : []
   const summary = summaryOf(system)
-  // The last step is the push. Its work tree is still there.
-  const refused = runStep(jobsWith(`${project.token.slice(0, -4)}zzzz`).at(-1)?.steps.at(-1) as Step, system.env)
+  // The last step is the push; its work tree still exists.
+  const refused = runStep(
+    jobsWith(`${project.token.slice(0, -4)}zzzz`)
+      .at(-1)
+      ?.steps.at(-1) as Step,
+    system.env
+  )
   const records = await api('GET', `/api/logs?projectId=${project.id}`)
   return { refused, done, deployed, files, records, saysToken: done.said.includes(project.token), summary }
 }

@@ -2,8 +2,8 @@ import { binary, close, closing, continuation, frame, ping, pong, text } from '.
 import type { FrameParts } from '../../support/frames.js'
 
 /**
- * What RFC 6455 says a server MUST make of a client's frames, §5 to §8: bytes in, and what an endpoint that sends every
- * message back answers. The limits are those of `caseLimits`.
+ * What a server MUST do with a client's frames (RFC 6455 §5 to §8): bytes that are sent, and the answer of an endpoint
+ * that returns every message. The limits are those of `caseLimits`.
  */
 export interface Case {
   section: string
@@ -22,7 +22,7 @@ const hello = { opcode: text, payload: 'Hello' }
 const first = { opcode: text, payload: 'Hel', fin: false }
 const last = { opcode: continuation, payload: 'lo' }
 const long = 'x'.repeat(126)
-/** Two bytes of a euro sign's three. */
+/** The first two of the three bytes of a euro sign. */
 const half = hex('e2 82')
 
 export const cases: Case[] = [
@@ -38,49 +38,129 @@ export const cases: Case[] = [
 
   ...[4, 2, 1].map(rsv => row('5.2', `reserved bit ${rsv}`, frames({ ...hello, rsv }), 'close 1002')),
   row('5.2', 'a reserved bit in a control frame', frames({ opcode: ping, rsv: 4 }), 'close 1002'),
-  ...[3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map(opcode => row('5.2', `reserved opcode ${opcode}`, frames({ opcode }), 'close 1002')),
+  ...[3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map(opcode =>
+    row('5.2', `reserved opcode ${opcode}`, frames({ opcode }), 'close 1002')
+  ),
   row('5.2', 'an empty text', frames({ opcode: text }), 'text '),
   row('5.2', 'an empty binary', frames({ opcode: binary }), 'binary '),
-  row('5.2', 'a length of 125 in seven bits', frames({ opcode: text, payload: long.slice(1) }), `text ${long.slice(1)}`),
+  row(
+    '5.2',
+    'a length of 125 in seven bits',
+    frames({ opcode: text, payload: long.slice(1) }),
+    `text ${long.slice(1)}`
+  ),
   row('5.2', 'a length of 126 in sixteen', frames({ opcode: text, payload: long }), `text ${long}`),
-  row('5.2', 'a length of 125 in sixteen', frames({ opcode: text, payload: long.slice(1), lengthIn: 16 }), 'close 1002'),
+  row(
+    '5.2',
+    'a length of 125 in sixteen',
+    frames({ opcode: text, payload: long.slice(1), lengthIn: 16 }),
+    'close 1002'
+  ),
   row('5.2', 'a length of 126 in sixty-four', frames({ opcode: text, payload: long, lengthIn: 64 }), 'close 1002'),
-  row('5.2', 'a length whose first bit is set', frames({ opcode: text, length: 2n ** 63n, lengthIn: 64 }), 'close 1002'),
+  row(
+    '5.2',
+    'a length with its first bit set',
+    frames({ opcode: text, length: 2n ** 63n, lengthIn: 64 }),
+    'close 1002'
+  ),
 
   row('5.4', 'a message of two frames', frames(first, last), 'text Hello'),
-  row('5.4', 'an empty first and an empty last frame', frames({ opcode: text, fin: false }, { ...hello, opcode: continuation, fin: false }, { opcode: continuation }), 'text Hello'),
-  row('5.4', 'binary in frames', frames({ opcode: binary, payload: hex('0102'), fin: false }, { opcode: continuation, payload: hex('03') }), 'binary 010203'),
-  row('5.4', 'a ping between the frames is answered at once', frames(first, { opcode: ping, payload: 'a' }, last), 'pong 61', 'text Hello'),
+  row(
+    '5.4',
+    'an empty first and an empty last frame',
+    frames({ opcode: text, fin: false }, { ...hello, opcode: continuation, fin: false }, { opcode: continuation }),
+    'text Hello'
+  ),
+  row(
+    '5.4',
+    'binary data in frames',
+    frames({ opcode: binary, payload: hex('0102'), fin: false }, { opcode: continuation, payload: hex('03') }),
+    'binary 010203'
+  ),
+  row(
+    '5.4',
+    'a ping between the frames is answered at once',
+    frames(first, { opcode: ping, payload: 'a' }, last),
+    'pong 61',
+    'text Hello'
+  ),
   row('5.4', 'a continuation of nothing', frames(last), 'close 1002'),
   row('5.4', 'a continuation after a message that has ended', frames(first, last, last), 'text Hello', 'close 1002'),
   row('5.4', 'a new message before the end of the last', frames(first, hello), 'close 1002'),
-  row('5.4', 'control frames do not end a message', frames(first, { opcode: pong }, { opcode: ping }, hello), 'pong ', 'close 1002'),
-  row('5.4', 'one message after the other', frames(hello, { opcode: binary, payload: hex('ff') }, hello), 'text Hello', 'binary ff', 'text Hello'),
+  row(
+    '5.4',
+    'control frames do not end a message',
+    frames(first, { opcode: pong }, { opcode: ping }, hello),
+    'pong ',
+    'close 1002'
+  ),
+  row(
+    '5.4',
+    'one message after another',
+    frames(hello, { opcode: binary, payload: hex('ff') }, hello),
+    'text Hello',
+    'binary ff',
+    'text Hello'
+  ),
 
   row('5.5', 'a fragmented ping', frames({ opcode: ping, fin: false }), 'close 1002'),
   row('5.5', 'a fragmented close', frames({ opcode: close, fin: false }), 'close 1002'),
-  row('5.5', 'a ping of 125 bytes', frames({ opcode: ping, payload: long.slice(1) }), `pong ${Buffer.from(long.slice(1)).toString('hex')}`),
+  row(
+    '5.5',
+    'a ping of 125 bytes',
+    frames({ opcode: ping, payload: long.slice(1) }),
+    `pong ${Buffer.from(long.slice(1)).toString('hex')}`
+  ),
   row('5.5', 'a ping of 126 bytes', frames({ opcode: ping, payload: long }), 'close 1002'),
   row('5.5', 'a close of 126 bytes', frames({ opcode: close, payload: closing(1000, long.slice(2)) }), 'close 1002'),
   row('5.5.1', 'a close without a code', frames({ opcode: close }), 'close'),
   row('5.5.1', 'a close with a code', frames({ opcode: close, payload: closing(1001, 'bye') }), 'close 1001'),
-  row('5.5.1', 'what comes after a close', Buffer.concat([frames({ opcode: close, payload: closing(1000) }, hello), hex('ff ff ff')]), 'close 1000'),
-  row('5.5.1', 'a close in the middle of a message', frames(first, { opcode: close, payload: closing(1000) }), 'close 1000'),
+  row(
+    '5.5.1',
+    'data after a close frame',
+    Buffer.concat([frames({ opcode: close, payload: closing(1000) }, hello), hex('ff ff ff')]),
+    'close 1000'
+  ),
+  row(
+    '5.5.1',
+    'a close in the middle of a message',
+    frames(first, { opcode: close, payload: closing(1000) }),
+    'close 1000'
+  ),
   row('5.5.1', 'a close with half a code', frames({ opcode: close, payload: hex('03') }), 'close 1002'),
   row('5.5.1', 'a reason that is not UTF-8', frames({ opcode: close, payload: closing(1000, half) }), 'close 1007'),
   row('5.5.2', 'an empty ping', frames({ opcode: ping }), 'pong '),
-  row('5.5.2', 'every ping is answered, in order', frames({ opcode: ping, payload: '1' }, { opcode: ping, payload: '2' }), 'pong 31', 'pong 32'),
+  row(
+    '5.5.2',
+    'every ping is answered, in order',
+    frames({ opcode: ping, payload: '1' }, { opcode: ping, payload: '2' }),
+    'pong 31',
+    'pong 32'
+  ),
   row('5.5.3', 'a pong that answers nothing', frames({ opcode: pong, payload: 'x' }, hello), 'text Hello'),
 
   ...[1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999].map(code =>
-    row('7.4', `close code ${code}`, frames({ opcode: close, payload: closing(code) }), `close ${code}`)),
+    row('7.4', `close code ${code}`, frames({ opcode: close, payload: closing(code) }), `close ${code}`)
+  ),
   ...[0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2999, 5000, 65535].map(code =>
-    row('7.4', `close code ${code}`, frames({ opcode: close, payload: closing(code) }), 'close 1002')),
+    row('7.4', `close code ${code}`, frames({ opcode: close, payload: closing(code) }), 'close 1002')
+  ),
 
   row('8.1', 'text of one to four bytes a character', frames({ opcode: text, payload: 'aé€😀' }), 'text aé€😀'),
   row('8.1', 'a byte order mark is text', frames({ opcode: text, payload: '\ufeffa' }), 'text \ufeffa'),
-  row('8.1', 'a character cut by frames', frames({ opcode: text, payload: half, fin: false }, { opcode: continuation, payload: hex('ac') }), 'text €'),
-  row('8.1', 'a character cut by frames with a ping between', frames({ opcode: text, payload: half, fin: false }, { opcode: ping }, { opcode: continuation, payload: hex('ac') }), 'pong ', 'text €'),
+  row(
+    '8.1',
+    'a character cut by frames',
+    frames({ opcode: text, payload: half, fin: false }, { opcode: continuation, payload: hex('ac') }),
+    'text €'
+  ),
+  row(
+    '8.1',
+    'a character cut by frames with a ping between',
+    frames({ opcode: text, payload: half, fin: false }, { opcode: ping }, { opcode: continuation, payload: hex('ac') }),
+    'pong ',
+    'text €'
+  ),
   ...[
     ['a lone continuation byte', '80'],
     ['an overlong slash', 'c0af'],
@@ -89,14 +169,54 @@ export const cases: Case[] = [
     ['a byte that never occurs', 'ff'],
     ['a character that does not end', 'e282']
   ].map(([what = '', bytes = '']) => row('8.1', what, frames({ opcode: text, payload: hex(bytes) }), 'close 1007')),
-  row('8.1', 'a bad byte is seen in its own frame, not at the end of the message', frames({ opcode: text, payload: hex('ff'), fin: false }), 'close 1007'),
-  row('8.1', 'a last frame that leaves a character open', frames({ ...hello, fin: false }, { opcode: continuation, payload: half }), 'close 1007'),
+  row(
+    '8.1',
+    'an invalid byte is detected in its own frame, not at the end of the message',
+    frames({ opcode: text, payload: hex('ff'), fin: false }),
+    'close 1007'
+  ),
+  row(
+    '8.1',
+    'a last frame that ends within a character',
+    frames({ ...hello, fin: false }, { opcode: continuation, payload: half }),
+    'close 1007'
+  ),
   row('8.1', 'binary is not looked at', frames({ opcode: binary, payload: hex('ff80') }), 'binary ff80'),
 
-  row('10.4', 'as large as a message may be', frames({ opcode: text, payload: 'y'.repeat(300) }), `text ${'y'.repeat(300)}`),
-  row('10.4', 'a message of one byte too many, before its payload', frames({ opcode: text, length: 301 }), 'close 1009'),
+  row(
+    '10.4',
+    'a message of the maximum size',
+    frames({ opcode: text, payload: 'y'.repeat(300) }),
+    `text ${'y'.repeat(300)}`
+  ),
+  row(
+    '10.4',
+    'a message that is one byte too large, before its payload',
+    frames({ opcode: text, length: 301 }),
+    'close 1009'
+  ),
   row('10.4', 'a length of terabytes', frames({ opcode: binary, length: 2n ** 62n }), 'close 1009'),
-  row('10.4', 'too many bytes in several frames', frames({ opcode: text, payload: 'y'.repeat(200), fin: false }, { opcode: continuation, length: 101 }), 'close 1009'),
-  row('10.4', 'as many frames as a message may have', frames(...Array(3).fill({ opcode: text, fin: false }).map((one, i) => (i === 0 ? one : { ...one, opcode: continuation })), { opcode: continuation, payload: 'a' }), 'text a'),
-  row('10.4', 'a frame too many', frames({ opcode: text, fin: false }, ...Array(4).fill({ opcode: continuation, fin: false })), 'close 1009')
+  row(
+    '10.4',
+    'too many bytes in several frames',
+    frames({ opcode: text, payload: 'y'.repeat(200), fin: false }, { opcode: continuation, length: 101 }),
+    'close 1009'
+  ),
+  row(
+    '10.4',
+    'a message with the maximum number of frames',
+    frames(
+      ...Array(3)
+        .fill({ opcode: text, fin: false })
+        .map((one, i) => (i === 0 ? one : { ...one, opcode: continuation })),
+      { opcode: continuation, payload: 'a' }
+    ),
+    'text a'
+  ),
+  row(
+    '10.4',
+    'one frame too many',
+    frames({ opcode: text, fin: false }, ...Array(4).fill({ opcode: continuation, fin: false })),
+    'close 1009'
+  )
 ]

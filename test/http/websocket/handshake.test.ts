@@ -1,30 +1,52 @@
 import t from 'tap'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Route } from '../../../lib/http/route.js'
-import { json } from '../../../lib/http/route.js'
+import type { Route } from '../../../lib/http/core/route.js'
+import { json } from '../../../lib/http/core/route.js'
 import { shakeHands } from '../../../lib/http/websocket/handshake.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { startServer } from '../../support/http-server.js'
 import { openWebSocket } from '../../support/websocket.js'
 
 const routes: Route[] = [
-  { method: 'GET', path: '/ws', auth: 'public', handle: () => webSocket({ protocols: ['two', 'three'], run: async () => {} }) },
+  {
+    method: 'GET',
+    path: '/ws',
+    auth: 'public',
+    handle: () => webSocket({ protocols: ['two', 'three'], run: async () => {} })
+  },
   { method: 'GET', path: '/private', auth: 'admin', handle: () => webSocket({ run: async () => {} }) },
   { method: 'GET', path: '/plain', auth: 'public', handle: () => json({ plain: true }) },
-  { method: 'GET', path: '/large', auth: 'public', handle: () => ({
-    kind: 'stream', status: 200, headers: {}, run: async sink => { for (let i = 0; i < 64; i++) await sink.write(Buffer.alloc(256 * 1024, 0x61)) }
-  }) },
-  { method: 'GET', path: '/bug', auth: 'public', handle: () => { throw new Error('the inside') } }
+  {
+    method: 'GET',
+    path: '/large',
+    auth: 'public',
+    handle: () => ({
+      kind: 'stream',
+      status: 200,
+      headers: {},
+      run: async sink => {
+        for (let i = 0; i < 64; i++) await sink.write(Buffer.alloc(256 * 1024, 0x61))
+      }
+    })
+  },
+  {
+    method: 'GET',
+    path: '/bug',
+    auth: 'public',
+    handle: () => {
+      throw new Error('the inside')
+    }
+  }
 ]
 
 const without = (name: string): Record<string, string> => ({ [name]: '' })
 
-/** Headers that differ from those of a good request, and what the answer is: RFC 6455 §4.1, §4.2. */
+/** Headers that differ from those of a valid request, and the expected answer: RFC 6455 §4.1, §4.2. */
 const table: Array<[what: string, headers: Record<string, string>, status: number, code?: string]> = [
   ['a request as browsers send it', { origin: 'OWN' }, 101],
   ['Connection with several words', { connection: 'keep-alive, Upgrade' }, 101],
   ['words in any case', { upgrade: 'WebSocket', connection: 'uPGRADE' }, 101],
-  ['extensions are not agreed on', { 'sec-websocket-extensions': 'permessage-deflate; client_max_window_bits' }, 101],
+  ['extensions are not accepted', { 'sec-websocket-extensions': 'permessage-deflate; client_max_window_bits' }, 101],
   ['no Upgrade', without('upgrade'), 426, 'upgrade_required'],
   ['another Upgrade', { upgrade: 'h2c' }, 426, 'upgrade_required'],
   ['no Connection', without('connection'), 426, 'upgrade_required'],
@@ -37,11 +59,11 @@ const table: Array<[what: string, headers: Record<string, string>, status: numbe
   ['a key that is not base64', { 'sec-websocket-key': '!!!!!!!!!!!!!!!!!!!!!!==' }, 400, 'invalid_handshake'],
   ['a page of another origin', { origin: 'https://evil.test' }, 403, 'foreign_origin'],
   ['a page of our host at another port', { origin: 'http://127.0.0.1:1' }, 403, 'foreign_origin'],
-  ['a page without an origin to speak of', { origin: 'null' }, 403, 'foreign_origin'],
-  ['an origin that is no address', { origin: 'chrome-extension://abcdef' }, 403, 'foreign_origin']
+  ['a page with an opaque origin', { origin: 'null' }, 403, 'foreign_origin'],
+  ['an origin that is not an HTTP URL', { origin: 'chrome-extension://abcdef' }, 403, 'foreign_origin']
 ]
 
-t.test('the opening handshake', async t => {
+t.test('answers the opening handshake', async t => {
   const { url } = await startServer(t, routes)
   for (const [what, headers, status, code] of table) {
     t.test(what, async t => {
@@ -60,25 +82,34 @@ t.test('the opening handshake', async t => {
   }
 })
 
-t.test('the accept value is that of the example in §1.3', async t => {
+t.test('returns the accept value of the example in §1.3', async t => {
   const { url } = await startServer(t, routes)
   const opened = await openWebSocket(`${url}/ws`, { headers: { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' } })
   t.equal(opened.headers['sec-websocket-accept'], 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
   opened.socket.destroy()
 })
 
-t.test('the first subprotocol that is spoken is chosen; none is none', async t => {
+t.test('chooses the first supported subprotocol, or none', async t => {
   const { url } = await startServer(t, routes)
-  for (const [offered, chosen] of [['one, three, two', 'three'], ['two', 'two'], ['one', undefined], ['TWO', undefined]] as const) {
+  for (const [offered, chosen] of [
+    ['one, three, two', 'three'],
+    ['two', 'two'],
+    ['one', undefined],
+    ['TWO', undefined]
+  ] as const) {
     const opened = await openWebSocket(`${url}/ws`, { headers: { 'sec-websocket-protocol': offered } })
     t.equal(opened.headers['sec-websocket-protocol'], chosen, offered)
     opened.socket.destroy()
   }
 })
 
-t.test('everything but the handshake is as for any request', async t => {
+t.test('treats everything but the handshake as for any request', async t => {
   const { url, events } = await startServer(t, routes)
-  for (const [path, status, code] of [['/private', 401, 'unauthorized'], ['/nothing', 404, 'not_found'], ['/bug', 500, 'internal_error']] as const) {
+  for (const [path, status, code] of [
+    ['/private', 401, 'unauthorized'],
+    ['/nothing', 404, 'not_found'],
+    ['/bug', 500, 'internal_error']
+  ] as const) {
     const opened = await openWebSocket(url + path)
     t.equal(opened.status, status)
     t.match(JSON.parse(await opened.body()), { code })
@@ -89,20 +120,23 @@ t.test('everything but the handshake is as for any request', async t => {
   await authorised.rest()
 
   const plain = await openWebSocket(`${url}/plain`)
-  t.equal(plain.status, 200, 'a route that is no WebSocket answers as if it had not been asked')
+  t.equal(plain.status, 200, 'another route ignores the upgrade')
   t.equal(await plain.body(), '{"plain":true}')
   const large = await openWebSocket(`${url}/large`)
-  t.ok((await large.body()).length > 16 * 1024 * 1024, 'also where the client reads slower than it writes')
+  t.ok((await large.body()).length > 16 * 1024 * 1024, 'also if the client reads more slowly than the server writes')
 
   const ordinary = await fetch(`${url}/ws`)
   t.equal(ordinary.status, 426)
   t.match(Object.fromEntries(ordinary.headers), { upgrade: 'websocket', 'sec-websocket-version': '13' })
   t.equal((await fetch(`${url}/ws`, { method: 'HEAD' })).status, 426)
   t.equal((await fetch(`${url}/ws`, { method: 'POST' })).status, 405)
-  t.match(events.filter(event => event.kind === 'request' && event.path === '/private'), [{ status: 401 }, { status: 101, aborted: false }])
+  t.match(
+    events.filter(event => event.kind === 'request' && event.path === '/private'),
+    [{ status: 401 }, { status: 101, aborted: false }]
+  )
 })
 
-t.test('under a prefix', async t => {
+t.test('works under a base path', async t => {
   const { url, port } = await startServer(t, routes, { base: '/tools/svc' })
   const opened = await openWebSocket(`${url}/ws`, { headers: { origin: new URL(url).origin } })
   t.equal(opened.status, 101)
@@ -110,22 +144,35 @@ t.test('under a prefix', async t => {
   t.equal((await openWebSocket(`http://127.0.0.1:${port}/ws`)).status, 404)
 })
 
-t.test('the origin is measured against the name the client used', async t => {
+t.test('compares the origin with the name that the client used', async t => {
   const asks = (headers: IncomingHttpHeaders, viaProxy = false): string => {
-    const all = { upgrade: 'websocket', connection: 'upgrade', 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', ...headers }
+    const all = {
+      upgrade: 'websocket',
+      connection: 'upgrade',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+      ...headers
+    }
     const client = { address: '10.0.0.1', witnessed: '10.0.0.1', viaProxy, local: false }
     return shakeHands({ method: 'GET', headers: all, client }, { httpVersion: '1.1', protocols: [] }).outcome
   }
   t.equal(asks({ host: 'a.test:8080', origin: 'http://a.test:8080' }), 'accepted')
-  t.equal(asks({ host: 'A.test:80', origin: 'http://a.TEST' }), 'accepted', 'the default port is no port')
+  t.equal(asks({ host: 'A.test:80', origin: 'http://a.TEST' }), 'accepted', 'the default port is ignored')
   t.equal(asks({ host: 'a.test:443', origin: 'https://a.test' }), 'accepted')
   t.equal(asks({ host: 'a.test', origin: 'http://a.test:8080' }), 'refused')
   t.equal(asks({ host: 'a.test', origin: 'http://a.test.evil.test' }), 'refused')
   t.equal(asks({ host: '[::1]:5431', origin: 'http://[::1]:5431' }), 'accepted')
-  t.equal(asks({ host: 'inside:5431', 'x-forwarded-host': 'a.test', origin: 'https://a.test' }), 'refused', 'a stranger may write what he likes')
+  t.equal(
+    asks({ host: 'inside:5431', 'x-forwarded-host': 'a.test', origin: 'https://a.test' }),
+    'refused',
+    'headers of an untrusted client are ignored'
+  )
   t.equal(asks({ host: 'inside:5431', 'x-forwarded-host': 'a.test', origin: 'https://a.test' }, true), 'accepted')
-  t.equal(asks({ host: 'inside:5431', 'x-forwarded-host': 'a.test, b.test', origin: 'https://a.test' }, true), 'accepted')
+  t.equal(
+    asks({ host: 'inside:5431', 'x-forwarded-host': 'a.test, b.test', origin: 'https://a.test' }, true),
+    'accepted'
+  )
   t.equal(asks({ host: 'a.test', 'x-forwarded-host': 'b.test', origin: 'https://a.test' }, true), 'refused')
-  t.equal(asks({ host: 'a.test', origin: 'https://a.test' }, true), 'accepted', 'a proxy that says nothing')
+  t.equal(asks({ host: 'a.test', origin: 'https://a.test' }, true), 'accepted', 'a proxy without the header')
   t.equal(asks({ host: 'a.test' }), 'accepted', 'a program has no origin')
 })

@@ -1,21 +1,24 @@
 import t from 'tap'
 import { FrameError } from '../../../lib/http/websocket/frame.js'
-import { createReceiver } from '../../../lib/http/websocket/receiver.js'
+import { Receiver } from '../../../lib/http/websocket/receiver.js'
 import { binary, close, closing, continuation, describeFrame, frame, ping, pong, text } from '../../support/frames.js'
 import { caseLimits, cases } from './cases.js'
 
-/** What an endpoint that sends every message back would answer, frame by frame, in words. */
+/** Returns what an endpoint that returns every message would answer, frame by frame, in words. */
 function answers(chunks: Buffer[]): string[] {
   const out: string[] = []
   const say = (opcode: number, payload: Buffer): void => void out.push(describeFrame({ opcode, payload }))
-  const receiver = createReceiver({
-    message: message => (typeof message === 'string' ? say(text, Buffer.from(message)) : say(binary, message)),
-    ping: payload => say(pong, payload),
-    pong: () => {},
-    close: code => say(close, code === 1005 ? Buffer.alloc(0) : closing(code))
-  }, caseLimits)
+  const receiver = new Receiver(
+    {
+      message: message => (typeof message === 'string' ? say(text, Buffer.from(message)) : say(binary, message)),
+      ping: payload => say(pong, payload),
+      pong: () => {},
+      close: code => say(close, code === 1005 ? Buffer.alloc(0) : closing(code))
+    },
+    caseLimits
+  )
   try {
-    // What is pushed is the receiver's: it gets copies.
+    // Pushed bytes belong to the receiver, so it gets copies.
     for (const chunk of chunks) receiver.push(Buffer.from(chunk))
   } catch (error) {
     if (!(error instanceof FrameError)) throw error
@@ -36,10 +39,14 @@ for (const { section, what, bytes, out } of cases) {
   })
 }
 
-t.test('every alignment, length and rotation of the mask gives the payload', async t => {
-  const receiver = createReceiver({ message: message => void got.push(message as Buffer), ping() {}, pong() {}, close() {} }, {
-    maxMessageBytes: 1024, maxFragments: 1
-  })
+t.test('unmasks every alignment, length and rotation of the mask', async t => {
+  const receiver = new Receiver(
+    { message: message => void got.push(message as Buffer), ping() {}, pong() {}, close() {} },
+    {
+      maxMessageBytes: 1024,
+      maxFragments: 1
+    }
+  )
   const got: Buffer[] = []
   const wrong: string[] = []
   for (let offset = 0; offset < 8; offset++) {
@@ -55,13 +62,16 @@ t.test('every alignment, length and rotation of the mask gives the payload', asy
   t.same(wrong, [])
 })
 
-t.test('a violation carries a stable code and a sentence that names its section', async t => {
+t.test('reports a violation with a stable code and a sentence that names its section', async t => {
   const codeOf = (...frames: Buffer[]): unknown => {
     try {
-      createReceiver({ message() {}, ping() {}, pong() {}, close() {} }, caseLimits).push(Buffer.concat(frames))
+      new Receiver({ message() {}, ping() {}, pong() {}, close() {} }, caseLimits).push(Buffer.concat(frames))
       return undefined
     } catch (error) {
-      return [(error as FrameError).code, /§/.test((error as Error).message) || (error as FrameError).closeCode === 1009]
+      return [
+        (error as FrameError).code,
+        /§/.test((error as Error).message) || (error as FrameError).closeCode === 1009
+      ]
     }
   }
   t.same(codeOf(frame({ opcode: text, rsv: 4 })), ['WS_RSV', true])
@@ -78,13 +88,16 @@ t.test('a violation carries a stable code and a sentence that names its section'
   t.same(codeOf(frame({ opcode: text, length: 301 })), ['WS_MESSAGE_SIZE', true])
 })
 
-t.test('nothing is taken for a payload that is only announced', async t => {
+t.test('allocates no memory for a payload that is only announced', async t => {
   const before = process.memoryUsage().arrayBuffers
   const receivers = Array.from({ length: 200 }, () => {
-    const receiver = createReceiver({ message() {}, ping() {}, pong() {}, close() {} })
+    const receiver = new Receiver({ message() {}, ping() {}, pong() {}, close() {} })
     receiver.push(frame({ opcode: binary, length: 1024 * 1024 }))
     return receiver
   })
   t.equal(receivers.length, 200)
-  t.ok(process.memoryUsage().arrayBuffers - before < 50 * 1024 * 1024, 'two hundred announced a megabyte each')
+  t.ok(
+    process.memoryUsage().arrayBuffers - before < 50 * 1024 * 1024,
+    'two hundred payloads of a megabyte were announced'
+  )
 })

@@ -1,16 +1,21 @@
 import t from 'tap'
-import type { Route } from '../../../lib/http/route.js'
+import type { Route } from '../../../lib/http/core/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { sendRaw, startServer } from '../../support/http-server.js'
 import { openWebSocket } from '../../support/websocket.js'
 import { until } from '../../support/until.js'
 
-// Frames and closing: socket.test.ts. Who is refused: handshake.test.ts.
+// socket.test.ts tests frames and closing, handshake.test.ts tests refusals.
 
-t.test('the reply of a route becomes a WebSocket, or says why not', async t => {
+t.test('turns the reply of a route into a WebSocket, or explains why not', async t => {
   let ran = 0
   const routes: Route[] = [
-    { method: 'GET', path: '/ws', auth: 'public', handle: () => webSocket({ protocols: ['chat'], run: async () => void ran++ }) }
+    {
+      method: 'GET',
+      path: '/ws',
+      auth: 'public',
+      handle: () => webSocket({ protocols: ['chat'], run: async () => void ran++ })
+    }
   ]
   const { port, url, events } = await startServer(t, routes)
   const plain = await sendRaw(port, 'GET /ws HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
@@ -22,5 +27,8 @@ t.test('the reply of a route becomes a WebSocket, or says why not', async t => {
   await opened.rest()
   t.equal(ran, 1)
   await until(() => events.length >= 2)
-  t.same(events.map(event => (event.kind === 'request' ? event.status : event.kind)), [426, 101])
+  t.same(
+    events.map(event => (event.kind === 'request' ? event.status : event.kind)),
+    [426, 101]
+  )
 })

@@ -22,7 +22,7 @@ async function connected(t: Test): Promise<{ ours: Socket; theirs: Socket }> {
   return { ours, theirs }
 }
 
-t.test('frames are whole, unmasked, and their lengths as short as they can be', async t => {
+t.test('sends whole, unmasked frames with the shortest possible lengths', async t => {
   const stream = new PassThrough()
   const sender = createSender(stream)
   const lengths = [0, 1, 125, 126, 127, 65535, 65536, 70000]
@@ -38,14 +38,20 @@ t.test('frames are whole, unmasked, and their lengths as short as they can be', 
   const frames: string[] = []
   const rest = readFrames(bytes, frame => void frames.push(describeFrame(frame)))
   t.equal(rest.length, 0)
-  t.same(frames, ['text Hello', ...lengths.map(length => `binary ${'61'.repeat(length)}`), 'text aé€😀', 'ping ', 'close 1001'])
+  t.same(frames, [
+    'text Hello',
+    ...lengths.map(length => `binary ${'61'.repeat(length)}`),
+    'text aé€😀',
+    'ping ',
+    'close 1001'
+  ])
 })
 
-t.test('the reason of a close frame is cut between characters, and 1005 is no code', async t => {
+t.test('cuts the reason of a close frame between characters, and sends no code for 1005', async t => {
   for (const [code, reason, expected] of [
     [1000, '€'.repeat(50), '€'.repeat(41)],
     [1000, 'x'.repeat(200), 'x'.repeat(123)],
-    [1000, 'x'.repeat(122) + 'é', 'x'.repeat(122)],
+    [1000, `${'x'.repeat(122)}é`, 'x'.repeat(122)],
     [1005, '', null]
   ] as const) {
     const stream = new PassThrough()
@@ -57,10 +63,10 @@ t.test('the reason of a close frame is cut between characters, and 1005 is no co
   }
 })
 
-t.test('a message waits while the peer does not read, and of many pings only the last is answered then', async t => {
+t.test('waits while the peer does not read, and then answers only the last of many pings', async t => {
   const { ours, theirs } = await connected(t)
   const sender = createSender(ours)
-  // More than both systems' buffers hold.
+  // More than the buffers of both systems can take.
   const sent = 40
   const messages = Array.from({ length: sent }, () => sender.message(Buffer.alloc(1024 * 1024)))
   const sending = Promise.all(messages)
@@ -74,14 +80,20 @@ t.test('a message waits while the peer does not read, and of many pings only the
   const frames: string[] = []
   let bytes = Buffer.alloc(0)
   theirs.on('data', piece => {
-    bytes = readFrames(Buffer.concat([bytes, piece]), frame => void frames.push(frame.opcode === 10 ? frame.payload.toString() : 'message')) as Buffer<ArrayBuffer>
+    bytes = readFrames(
+      Buffer.concat([bytes, piece]),
+      frame => void frames.push(frame.opcode === 10 ? frame.payload.toString() : 'message')
+    ) as Buffer<ArrayBuffer>
   })
   await sending
   while (frames.length < sent + 1) await once(theirs, 'data')
-  t.same(frames.filter(one => one !== 'message'), ['ping 99999'])
+  t.same(
+    frames.filter(one => one !== 'message'),
+    ['ping 99999']
+  )
 })
 
-t.test('who waits is released when the connection is gone', async t => {
+t.test('releases waiting callers when the connection is gone', async t => {
   const { ours, theirs } = await connected(t)
   const sender = createSender(ours)
   const waiting = Array.from({ length: 40 }, () => sender.message(Buffer.alloc(1024 * 1024)))

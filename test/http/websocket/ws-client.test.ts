@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import t from 'tap'
-import type { Route } from '../../../lib/http/route.js'
+import type { Route } from '../../../lib/http/core/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { startServer } from '../../support/http-server.js'
 import { rivals } from '../../support/rivals.js'
 import { adminToken, startServer as startSvc } from '../../support/server.js'
 import { noPty, ticketOf } from '../../support/web-terminal.js'
 
-/** The package `ws`, as far as it is used here: a client that somebody else wrote. */
+/** The parts of the package `ws` that are used here: a client written by others. */
 interface Ws {
   readonly protocol: string
   readonly extensions: string
@@ -18,7 +18,11 @@ interface Ws {
   once(event: string, take: (...values: any[]) => void): void
   on(event: string, take: (...values: any[]) => void): void
 }
-type WsClass = new (url: string, protocols?: string[], options?: { headers?: Record<string, string>; origin?: string }) => Ws
+type WsClass = new (
+  url: string,
+  protocols?: string[],
+  options?: { headers?: Record<string, string>; origin?: string }
+) => Ws
 
 const load = await rivals({ ws: '8.18.3' })
 const skip = load === null ? 'npm could not install the package ws' : false
@@ -32,71 +36,76 @@ async function open(...given: ConstructorParameters<WsClass>): Promise<Ws> {
 
 const next = async (socket: Ws, event: string): Promise<unknown[]> => (await once(socket as never, event)) as unknown[]
 
-const routes: Route[] = [{
-  method: 'GET', path: '/echo', auth: 'public',
-  handle: () => webSocket({
-    protocols: ['chat'],
-    limits: { maxMessageBytes: 20 * 1024 * 1024 },
-    async run(connection) {
-      for await (const message of connection.messages()) {
-        if (message === 'leave') connection.close(4000, 'as you wish')
-        else await connection.send(message)
-      }
-    }
-  })
-}]
+const routes: Route[] = [
+  {
+    method: 'GET',
+    path: '/echo',
+    auth: 'public',
+    handle: () =>
+      webSocket({
+        protocols: ['chat'],
+        limits: { maxMessageBytes: 20 * 1024 * 1024 },
+        async run(connection) {
+          for await (const message of connection.messages()) {
+            if (message === 'leave') connection.close(4000, 'as you wish')
+            else await connection.send(message)
+          }
+        }
+      })
+  }
+]
 
-t.test('a client that somebody else wrote', { skip }, async t => {
+t.test('works with a client written by others', { skip }, async t => {
   const { url } = await startServer(t, routes)
   const address = `${url.replace('http', 'ws')}/echo`
 
-  await t.test('messages of every size come back as they were', async t => {
+  await t.test('returns messages of every size unchanged', async t => {
     const socket = await open(address, ['chat'])
     t.equal(socket.protocol, 'chat')
-    t.equal(socket.extensions, '', 'compression is offered, and not agreed on')
+    t.equal(socket.extensions, '', 'compression is offered and not accepted')
     for (const length of [0, 1, 125, 126, 65535, 65536, 1024 * 1024, 10 * 1024 * 1024]) {
       const message = Buffer.alloc(length, Buffer.from(Array.from({ length: 251 }, (_, i) => i)))
       socket.send(message)
-      const [back, isBinary] = await next(socket, 'message') as [Buffer, boolean]
+      const [back, isBinary] = (await next(socket, 'message')) as [Buffer, boolean]
       t.ok(isBinary && back.equals(message), `${length} bytes`)
       const text = '€😀é'.repeat(Math.ceil(length / 9)).slice(0, length)
       socket.send(text)
-      const [same, isStillBinary] = await next(socket, 'message') as [Buffer, boolean]
+      const [same, isStillBinary] = (await next(socket, 'message')) as [Buffer, boolean]
       t.ok(!isStillBinary && same.toString() === text, `${length} characters`)
     }
     socket.close(1000)
     t.equal((await next(socket, 'close'))[0], 1000)
   })
 
-  await t.test('fragments, a ping between them', async t => {
+  await t.test('accepts fragments with a ping between them', async t => {
     const socket = await open(address)
     const pong = next(socket, 'pong')
     socket.send('€ in ', { fin: false })
     socket.ping('are you there')
     socket.send('pieces', { fin: true })
-    const [[message], [payload]] = await Promise.all([next(socket, 'message'), pong]) as [[Buffer], [Buffer]]
+    const [[message], [payload]] = (await Promise.all([next(socket, 'message'), pong])) as [[Buffer], [Buffer]]
     t.equal(message.toString(), '€ in pieces')
     t.equal(payload.toString(), 'are you there')
     socket.terminate()
   })
 
-  await t.test('the server closes with a code and a reason', async t => {
+  await t.test('closes with a code and a reason', async t => {
     const socket = await open(address)
     socket.send('leave')
-    const [code, reason] = await next(socket, 'close') as [number, Buffer]
+    const [code, reason] = (await next(socket, 'close')) as [number, Buffer]
     t.same([code, reason.toString()], [4000, 'as you wish'])
   })
 
-  await t.test('a refusal is an ordinary reply', async t => {
+  await t.test('refuses with an ordinary reply', async t => {
     const foreign = new (WebSocket as WsClass)(address, [], { origin: 'https://evil.test' })
-    const [, response] = await next(foreign, 'unexpected-response') as [unknown, { statusCode: number }]
+    const [, response] = (await next(foreign, 'unexpected-response')) as [unknown, { statusCode: number }]
     t.equal(response.statusCode, 403)
     foreign.on('error', () => {})
     foreign.terminate()
   })
 })
 
-t.test('the terminal, as a program uses it', { skip: skip || noPty }, async t => {
+t.test('serves a terminal to a program', { skip: skip || noPty }, async t => {
   const stage = await startSvc(t, { environment: { SHELL: '/bin/sh', ADMIN_TOKEN: adminToken } })
   const address = `${stage.url.replace('http', 'ws')}/api/terminal/ws`
   for (const [what, socket] of [

@@ -1,19 +1,37 @@
 import t from 'tap'
 import type { AuditEntry } from '../../../lib/model/audit.js'
-import { insertAudit, listAudit, removeAuditBefore, trimFailures, updateAudit } from '../../../lib/store/tables/audit.js'
+import {
+  insertAudit,
+  listAudit,
+  removeAuditBefore,
+  trimFailures,
+  updateAudit
+} from '../../../lib/store/tables/audit.js'
 import { aStore } from '../stage.js'
 
 function anEntry(n: number): AuditEntry {
   const projectId = n % 3 === 0 ? null : `proj_${n % 3}`
   const action = n % 2 === 0 ? 'project.create' : 'auth.login'
-  // Later entries with earlier times: the order is that of arrival.
-  return { id: `aud_${n}`, at: `2026-01-0${9 - n}`, action, actor: 'admin', ip: null, claimedIp: null, projectId, target: 'x', detail: null, ok: n % 2 === 0, failures: null }
+  // Later entries have earlier times: the order is that of arrival.
+  return {
+    id: `aud_${n}`,
+    at: `2026-01-0${9 - n}`,
+    action,
+    actor: 'admin',
+    ip: null,
+    claimedIp: null,
+    projectId,
+    target: 'x',
+    detail: null,
+    ok: n % 2 === 0,
+    failures: null
+  }
 }
 
 const entries = [1, 2, 3, 4, 5, 6].map(anEntry)
 const numbers = (list: AuditEntry[]) => list.map(({ id }) => Number(id.slice(4)))
 
-t.test('entries are listed newest first, by page, action and project', async t => {
+t.test('lists entries newest first, by page, action and project', async t => {
   const store = await aStore(t)
   await store.write(tx => entries.forEach(entry => insertAudit(tx, entry)))
   t.strictSame(listAudit(store, { limit: 9 }), [...entries].reverse())
@@ -25,16 +43,20 @@ t.test('entries are listed newest first, by page, action and project', async t =
   t.throws(() => listAudit(store, { limit: 9, before: 'none' }), { code: 'invalid_field', message: /before/ })
 })
 
-t.test('entries of before an instant are removed', async t => {
+t.test('removes entries from before an instant', async t => {
   const store = await aStore(t)
   await store.write(tx => entries.forEach(entry => insertAudit(tx, entry)))
   t.equal(await store.write(tx => removeAuditBefore(tx, '2026-01-05')), 2)
   t.same(numbers(listAudit(store, { limit: 9 })), [4, 3, 2, 1])
 })
 
-t.test('summaries of failures are trimmed by themselves; the newest stay', async t => {
+t.test('trims summaries of failures separately and keeps the newest', async t => {
   const store = await aStore(t)
-  await store.write(tx => entries.forEach(entry => insertAudit(tx, { ...entry, failures: [2, 4, 5].includes(Number(entry.id.slice(4))) ? 1 : null })))
+  await store.write(tx =>
+    entries.forEach(entry =>
+      insertAudit(tx, { ...entry, failures: [2, 4, 5].includes(Number(entry.id.slice(4))) ? 1 : null })
+    )
+  )
   t.equal(await store.write(tx => trimFailures(tx, 2)), 1)
   t.same(numbers(listAudit(store, { limit: 9 })), [6, 5, 4, 3, 1])
   t.equal(await store.write(tx => trimFailures(tx, 2)), 0)
@@ -42,7 +64,7 @@ t.test('summaries of failures are trimmed by themselves; the newest stay', async
   t.same(numbers(listAudit(store, { limit: 9 })), [6, 3, 1])
 })
 
-t.test('an entry is changed in place, if it is still there', async t => {
+t.test('changes an entry in place if it still exists', async t => {
   const store = await aStore(t)
   await store.write(tx => insertAudit(tx, anEntry(1)))
   t.equal(await store.write(tx => updateAudit(tx, 'aud_1', { failures: 3, detail: 'three' })), true)

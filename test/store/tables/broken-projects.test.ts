@@ -2,22 +2,36 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { DeploymentRow, DeploymentStep } from '../../../lib/model/deployment.js'
 import type { Store } from '../../../lib/store/database.js'
-import { countBrokenProjects, findBrokenProject, lastGoodDeployment, listBrokenProjects } from '../../../lib/store/tables/broken-projects.js'
-import { deleteDeploymentsOf, findDeployment, insertDeployment, updateDeployment } from '../../../lib/store/tables/deployments.js'
+import {
+  countBrokenProjects,
+  findBrokenProject,
+  lastGoodDeployment,
+  listBrokenProjects
+} from '../../../lib/store/tables/broken-projects.js'
+import {
+  deleteDeploymentsOf,
+  findDeployment,
+  insertDeployment,
+  updateDeployment
+} from '../../../lib/store/tables/deployments.js'
 import { deleteProject, insertProject } from '../../../lib/store/tables/projects.js'
 import { aDeployment, aProject, aStore, countedSummaries, summariesOf } from '../stage.js'
 
 const at = '2026-01-01T00:00:00.000Z'
-const postDeploy = (status: DeploymentStep['status']): DeploymentStep[] => [{ name: 'postDeploy', status, startedAt: at, endedAt: at }]
-const script = (async: boolean): DeploymentRow['scripts'] => [{ step: 'postDeploy', source: 'platform', script: 'x', async }]
+const postDeploy = (status: DeploymentStep['status']): DeploymentStep[] => [
+  { name: 'postDeploy', status, startedAt: at, endedAt: at }
+]
+const script = (async: boolean): DeploymentRow['scripts'] => [
+  { step: 'postDeploy', source: 'platform', script: 'x', async }
+]
 
-/** The deployments of a history, by one letter each. */
+/** The deployments of a history, one letter each. */
 const kinds: Record<string, Partial<DeploymentRow>> = {
   s: { status: 'success' },
   f: { status: 'failed' },
   q: { status: 'queued' },
   r: { status: 'running' },
-  /** A script in the background: failed, still running, ended well. */
+  /** A script in the background: failed, still running, succeeded. */
   b: { status: 'success', steps: postDeploy('failed'), scripts: script(true) },
   w: { status: 'success', steps: postDeploy('running'), scripts: script(true) },
   e: { status: 'success', steps: postDeploy('success'), scripts: script(true) },
@@ -29,14 +43,17 @@ const second = (n: number): string => `2026-01-01T00:00:${String(n).padStart(2, 
 
 async function insertHistory(store: Store, projectId: string, history: string): Promise<void> {
   await store.write(tx => {
-    insertProject(tx, aProject({ id: projectId, name: `Shop ${projectId}`, token: projectId, deployPath: `/srv/${projectId}` }))
+    insertProject(
+      tx,
+      aProject({ id: projectId, name: `Shop ${projectId}`, token: projectId, deployPath: `/srv/${projectId}` })
+    )
     for (const [n, kind] of [...history].entries()) {
       insertDeployment(tx, aDeployment({ id: `${projectId}_${n}`, projectId, startTime: second(n), ...kinds[kind] }))
     }
   })
 }
 
-/** Oldest first: what is broken by it, and since which deployment. */
+/** Oldest first: the deployment by which the project is broken, and the one since which it is. */
 const histories: Array<[history: string, broken: number | null, since?: number]> = [
   ['', null],
   ['s', null],
@@ -63,14 +80,21 @@ const histories: Array<[history: string, broken: number | null, since?: number]>
   ['sfbr', 2, 1]
 ]
 
-t.test('a project is broken from its first failure after the last success, by the last one', async t => {
+t.test('marks a project as broken since its first failure after the last success, by the last one', async t => {
   for (const [history, broken, since] of histories) {
     await t.test(history || 'no deployment', async t => {
       const store = await aStore(t)
       await insertHistory(store, 'a', history)
-      const expected = broken === null
-        ? undefined
-        : { projectId: 'a', projectName: 'Shop a', projectEnv: 'production', deployId: `a_${broken}`, since: second(since as number) }
+      const expected =
+        broken === null
+          ? undefined
+          : {
+              projectId: 'a',
+              projectName: 'Shop a',
+              projectEnv: 'production',
+              deployId: `a_${broken}`,
+              since: second(since as number)
+            }
       t.strictSame(findBrokenProject(store, 'a'), expected)
       t.strictSame(listBrokenProjects(store, 10), expected === undefined ? [] : [expected])
       t.equal(countBrokenProjects(store), expected === undefined ? 0 : 1)
@@ -81,17 +105,24 @@ t.test('a project is broken from its first failure after the last success, by th
   }
 })
 
-t.test('those that have been broken for the longest come first, and no more than are asked for', async t => {
+t.test('lists those that have been broken for the longest first, with a limit', async t => {
   const store = await aStore(t)
-  for (const [id, history] of Object.entries({ a: 'sssf', b: 'sf', c: 'ssff', d: 'fs' })) await insertHistory(store, id, history)
-  t.same(listBrokenProjects(store, 10).map(({ projectId }) => projectId), ['b', 'c', 'a'])
-  t.same(listBrokenProjects(store, 2).map(({ projectId }) => projectId), ['b', 'c'])
+  for (const [id, history] of Object.entries({ a: 'sssf', b: 'sf', c: 'ssff', d: 'fs' }))
+    await insertHistory(store, id, history)
+  t.same(
+    listBrokenProjects(store, 10).map(({ projectId }) => projectId),
+    ['b', 'c', 'a']
+  )
+  t.same(
+    listBrokenProjects(store, 2).map(({ projectId }) => projectId),
+    ['b', 'c']
+  )
   t.equal(countBrokenProjects(store), 3)
 })
 
-/** What happens to the deployments of one project, and by which it is broken then. */
+/** Changes of one project's deployments, and the deployment by which the project is then broken. */
 const changes: Array<[what: string, id: string, patch: Partial<DeploymentRow>, broken: string | undefined]> = [
-  ['it goes on', 'a_1', { status: 'running' }, undefined],
+  ['it is running', 'a_1', { status: 'running' }, undefined],
   ['it succeeds with a script in the background', 'a_1', { status: 'success', ...kinds['w'] }, undefined],
   ['that script fails', 'a_1', { steps: postDeploy('failed') }, 'a_1'],
   ['an earlier one is corrected', 'a_0', { status: 'failed' }, 'a_1'],
@@ -99,7 +130,7 @@ const changes: Array<[what: string, id: string, patch: Partial<DeploymentRow>, b
   ['its script is recorded as a good one', 'a_1', { status: 'success', steps: postDeploy('success') }, undefined]
 ]
 
-t.test('each change of a deployment is followed', async t => {
+t.test('follows each change of a deployment', async t => {
   const store = await aStore(t)
   await insertHistory(store, 'a', 'sq')
   for (const [what, id, patch, broken] of changes) {
@@ -110,7 +141,7 @@ t.test('each change of a deployment is followed', async t => {
   t.notOk('outcome' in (findDeployment(store, 'a_1') as object), 'a record has no column of the queries')
 })
 
-t.test('what is removed breaks nothing', async t => {
+t.test('ignores removed deployments', async t => {
   const store = await aStore(t)
   await insertHistory(store, 'a', 'sff')
   await insertHistory(store, 'b', 'f')
@@ -127,12 +158,18 @@ t.test('what is removed breaks nothing', async t => {
 
 t.test('with many deployments, what is broken reads an index, and sorts nothing', async (t: Test) => {
   const store = await aStore(t)
-  const plan = (sql: string): string => store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail).join('; ')
+  const plan = (sql: string): string =>
+    store
+      .all(`EXPLAIN QUERY PLAN ${sql}`)
+      .map(({ detail }) => detail)
+      .join('; ')
   const list = plan(`SELECT broken.projectId, projects.name FROM brokenProjects AS broken
     JOIN projects ON projects.id = broken.projectId ORDER BY broken.since, broken.projectId LIMIT 9`)
   t.match(list, /brokenBySince/)
   t.notMatch(list, /TEMP B-TREE|SCAN projects/)
-  const good = plan(`SELECT * FROM deployments WHERE projectId = 'a' AND outcome = 1 ORDER BY startTime DESC, position DESC LIMIT 1`)
+  const good = plan(
+    `SELECT * FROM deployments WHERE projectId = 'a' AND outcome = 1 ORDER BY startTime DESC, position DESC LIMIT 1`
+  )
   t.match(good, /deploymentsByOutcome/)
   t.notMatch(good, /TEMP B-TREE/)
 })

@@ -1,17 +1,21 @@
 import t from 'tap'
-import { columnsOf } from '../../../lib/store/tables/columns.js'
-import { aDeployment, aProject, aStore } from '../stage.js'
-import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
 import { findDeployment, insertDeployment } from '../../../lib/store/tables/deployments.js'
+import {
+  choice,
+  flag,
+  json,
+  nullable,
+  number,
+  rowReader,
+  text,
+  texts,
+  valueReader
+} from '../../../lib/store/tables/columns.js'
+import type { Column } from '../../../lib/store/tables/columns.js'
+import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
+import { aDeployment, aProject, aStore } from '../stage.js'
 
-interface Entry {
-  id: string
-  value: string
-}
-
-const audit = columnsOf<Entry & { ok: boolean }>('audit', { id: 'plain', value: 'plain', ok: 'flag' })
-
-t.test('flags are kept as 0, 1 and NULL, lists as JSON text', async t => {
+t.test('stores booleans as 0, 1 and NULL, and lists as JSON text', async t => {
   const store = await aStore(t)
   await store.write(tx => {
     insertProject(tx, aProject({ postDeployAsync: true, allowClientScripts: null }))
@@ -28,11 +32,52 @@ t.test('flags are kept as 0, 1 and NULL, lists as JSON text', async t => {
   t.match(findDeployment(store, 'dep_a'), { hasArtifact: false })
 })
 
-t.test('decode drops the position, which is no field of the model, and leaves other columns alone', async t => {
-  t.strictSame(audit.decode<Entry & { ok: boolean; extra: number }>({ position: 3, id: 'a', value: 'v', ok: 1, extra: 2 }), {
-    id: 'a',
-    value: 'v',
-    ok: true,
-    extra: 2
+t.test('reads back what each column writes', async t => {
+  const check = <T>(column: Column<T>, fields: T[]): void => {
+    for (const field of fields) t.strictSame(column.read(column.write(field)), field)
+  }
+  check(text, ['', 'a'])
+  check(number, [0, 1.5])
+  check(flag, [true, false])
+  check(choice(['a', 'b']), ['a', 'b'])
+  check(nullable(flag), [true, null])
+  check(texts, [[], ['a', 'b']])
+})
+
+t.test('throws an error for a wrong value that names table and column but not the value', async t => {
+  const isNull = (value: unknown): value is null => value === null
+  const cases: Array<[column: Column<unknown>, value: string | number | null | Uint8Array, message: string]> = [
+    [text, 7, '"t.a" is a wrong number but must be text'],
+    [text, null, '"t.a" is null but must be text'],
+    [number, '7', '"t.a" is a wrong text but must be a number'],
+    [number, new Uint8Array(1), '"t.a" is a wrong blob but must be a number'],
+    [flag, 2, '"t.a" is a wrong number but must be 0 or 1'],
+    [nullable(flag), 'x', '"t.a" is a wrong text but must be 0 or 1, or null'],
+    [choice(['x', 'y']), 'z', '"t.a" is a wrong text but must be one of x, y'],
+    [texts, '{}', '"t.a" is a wrong text but must be JSON of a list of texts'],
+    [texts, '[1]', '"t.a" is a wrong text but must be JSON of a list of texts'],
+    [json('nothing', isNull), '{', '"t.a" is a wrong text but must be JSON of nothing']
+  ]
+  for (const [column, value, message] of cases) {
+    t.throws(() => rowReader('t', { a: column })({ a: value }), new Error(`Cannot read the database: ${message}`))
+    t.throws(() => valueReader('t.a', column)({ any: value }), new Error(`Cannot read the database: ${message}`))
+  }
+  t.throws(() => rowReader('t', { a: text })({}), /"t\.a" is missing but must be text/)
+})
+
+t.test('ignores columns without a reader and fields that are not requested', async t => {
+  const columns = { a: text, b: number }
+  t.strictSame(rowReader('t', columns)({ position: 3, b: 1, a: 'x' }), { a: 'x', b: 1 })
+  t.strictSame(rowReader<{ a: string }>('t', columns, ['a'])({ a: 'x' }), { a: 'x' })
+})
+
+t.test('refuses a record with a wrong value and reads the others', async t => {
+  const store = await aStore(t)
+  await store.write(tx => {
+    insertProject(tx, aProject())
+    insertProject(tx, aProject({ id: 'proj_b' }))
+    tx.run('UPDATE projects SET allowedEnv = ? WHERE id = ?', 'PATH', 'proj_b')
   })
+  t.equal(findProject(store, 'proj_a')?.id, 'proj_a')
+  t.throws(() => findProject(store, 'proj_b'), /"projects\.allowedEnv" is a wrong text/)
 })

@@ -32,7 +32,7 @@ async function withRows(t: Test, rows: Row[]): Promise<Store> {
 
 const ids = (rows: Array<{ id: string }>) => rows.map(({ id }) => id)
 
-t.test('a record is read as it was written', async t => {
+t.test('reads a record as it was written', async t => {
   const store = await withRows(t, [['dep_x', 'proj_a', 'failed', '2026-01-01']])
   const full = aDeployment({
     endTime: '2026-01-01',
@@ -48,7 +48,7 @@ t.test('a record is read as it was written', async t => {
   t.equal(findDeployment(store, 'none'), undefined)
 })
 
-t.test('an update writes what is present, null included', async t => {
+t.test('writes the fields that are present in an update, including null', async t => {
   const store = await withRows(t, [['dep_a', 'proj_a', 'running', '2026-01-01']])
   const before = findDeployment(store, 'dep_a')
   await store.write(tx => {
@@ -57,7 +57,13 @@ t.test('an update writes what is present, null included', async t => {
     t.equal(updateDeployment(tx, 'none', { status: 'failed' }), false)
     t.equal(updateDeployment(tx, 'none', {}), false)
   })
-  t.strictSame(findDeployment(store, 'dep_a'), { ...before, status: 'success', steps: [], actorIp: null, hasArtifact: false })
+  t.strictSame(findDeployment(store, 'dep_a'), {
+    ...before,
+    status: 'success',
+    steps: [],
+    actorIp: null,
+    hasArtifact: false
+  })
 })
 
 const some: Row[] = [
@@ -69,7 +75,7 @@ const some: Row[] = [
   ['dep_6', 'proj_b', 'running', '2026-01-03']
 ]
 
-t.test('lists are newest first, of equal times the later arrived first, and filtered', async t => {
+t.test('lists newest first, then by arrival, with filters', async t => {
   const store = await withRows(t, some)
   t.same(ids(listDeployments(store, { limit: 100 })), ['dep_6', 'dep_4', 'dep_3', 'dep_2', 'dep_5', 'dep_1'])
   t.same(ids(listDeployments(store, { limit: 2 })), ['dep_6', 'dep_4'])
@@ -77,12 +83,14 @@ t.test('lists are newest first, of equal times the later arrived first, and filt
   t.same(ids(listDeployments(store, { limit: 9, status: 'failed' })), ['dep_4', 'dep_2'])
   t.same(ids(listDeployments(store, { limit: 9, projectId: 'proj_a', status: 'success' })), ['dep_3', 'dep_1'])
   t.same(
-    [{}, { projectId: 'proj_a' }, { status: 'failed' as const }, { projectId: 'none' }].map(filter => countDeployments(store, filter)),
+    [{}, { projectId: 'proj_a' }, { status: 'failed' as const }, { projectId: 'none' }].map(filter =>
+      countDeployments(store, filter)
+    ),
     [6, 4, 2, 0]
   )
 })
 
-t.test('pages by `before` join without a gap, and an unknown one is refused', async t => {
+t.test('joins pages by `before` without a gap and refuses an unknown id', async t => {
   const store = await withRows(t, some)
   const all = ids(listDeployments(store, { limit: 100 }))
   const paged: string[] = []
@@ -97,14 +105,14 @@ t.test('pages by `before` join without a gap, and an unknown one is refused', as
   t.throws(() => listDeployments(store, { limit: 1, before: 'none' }), { code: 'invalid_field', message: /before/ })
 })
 
-t.test('unfinished ones come in order of arrival; successes newest first, with an archive or not', async t => {
+t.test('lists unfinished deployments in order of arrival, and successes newest first', async t => {
   const store = await withRows(t, some)
   t.same(ids(unfinishedDeployments(store)), ['dep_5', 'dep_6'])
   t.equal(latestSuccessWithArchive(store, 'proj_a')?.id, 'dep_1')
   t.equal(latestSuccessWithArchive(store, 'proj_b'), undefined)
 })
 
-t.test('live is what changed the target last, whatever its status', async t => {
+t.test('returns the last change of the target as live, whatever its status', async t => {
   const store = await withRows(t, some)
   t.equal(liveDeployment(store, 'proj_a'), undefined, 'nothing is known to be in the target')
   const place = (id: string, options?: { again: boolean }) => store.write(tx => placeDeployment(tx, id, options))
@@ -119,7 +127,7 @@ t.test('live is what changed the target last, whatever its status', async t => {
   await place('none')
 })
 
-t.test('a project\'s records are removed, and their ids given', async t => {
+t.test("a project's records are removed, and their ids given", async t => {
   const store = await withRows(t, some)
   t.same((await store.write(tx => deleteDeploymentsOf(tx, 'proj_a'))).sort(), ['dep_1', 'dep_3', 'dep_4', 'dep_5'])
   t.same(ids(listDeployments(store, { limit: 9 })), ['dep_6', 'dep_2'])

@@ -12,7 +12,7 @@ import { aDeployment, aLabel, aProject, aStore, countedSummaries, createFaultyDi
 const labelKinds = ['category', 'tag'] as const
 const at = (n: number): string => new Date(1.7e12 + n * 1000).toISOString()
 
-t.test('what is kept is what the database says, whatever was written and rolled back', async t => {
+t.test('equals the database after any writes and rollbacks', async t => {
   const store = await aStore(t)
   const random = createRandom(5)
   const all = keepProjects(store)
@@ -23,15 +23,29 @@ t.test('what is kept is what the database says, whatever was written and rolled 
   const changes: Array<(tx: Transaction) => void> = [
     tx => {
       ids.push(`proj_${++next}`)
-      insertProject(tx, aProject({ id: `proj_${next}`, createdAt: at(random.below(50)), tagIds: random.some(1, () => 'tag_a') }))
+      insertProject(
+        tx,
+        aProject({ id: `proj_${next}`, createdAt: at(random.below(50)), tagIds: random.some(1, () => 'tag_a') })
+      )
     },
     tx => void updateProject(tx, random.oneOf(ids), { name: `Name ${++next}`, pinned: random.below(2) === 0 }),
-    tx => void updateProject(tx, random.oneOf(ids), { tagIds: random.some(2, () => random.oneOf(['tag_a', 'tag_b'])), categoryId: 'category_a' }),
+    tx =>
+      void updateProject(tx, random.oneOf(ids), {
+        tagIds: random.some(2, () => random.oneOf(['tag_a', 'tag_b'])),
+        categoryId: 'category_a'
+      }),
     tx => {
       deployIds.push(`dep_${++next}`)
-      insertDeployment(tx, aDeployment({ id: `dep_${next}`, projectId: random.oneOf(ids), status: 'queued', startTime: at(next) }))
+      insertDeployment(
+        tx,
+        aDeployment({ id: `dep_${next}`, projectId: random.oneOf(ids), status: 'queued', startTime: at(next) })
+      )
     },
-    tx => void (deployIds.length > 0 && updateDeployment(tx, random.oneOf(deployIds), { status: random.oneOf(['running', 'success', 'failed']) })),
+    tx =>
+      void (
+        deployIds.length > 0 &&
+        updateDeployment(tx, random.oneOf(deployIds), { status: random.oneOf(['running', 'success', 'failed']) })
+      ),
     tx => {
       if (ids.length < 5) return
       const [id] = ids.splice(random.below(ids.length), 1) as [string]
@@ -47,28 +61,31 @@ t.test('what is kept is what the database says, whatever was written and rolled 
   ]
 
   await store.write(tx => {
-    for (const kind of labelKinds) for (const one of ['a', 'b']) insertLabel(tx, kind, aLabel({ id: `${kind}_${one}`, name: one }))
+    for (const kind of labelKinds)
+      for (const one of ['a', 'b']) insertLabel(tx, kind, aLabel({ id: `${kind}_${one}`, name: one }))
     changes[0]?.(tx)
   })
   for (let step = 0; step < 400; step++) {
     const [keptIds, keptDeployIds] = [[...ids], [...deployIds]]
     const isRolledBack = random.below(5) === 0
-    await store.write(tx => {
-      for (const change of random.some(4, () => random.oneOf(changes))) change(tx)
-      // A list that is read in the middle of a write is not kept.
-      if (random.below(4) === 0) t.same(all(), listProjects(tx))
-      if (isRolledBack) throw new Error('rolled back')
-    }).catch(() => {
-      ids.splice(0, Infinity, ...keptIds)
-      deployIds.splice(0, Infinity, ...keptDeployIds)
-    })
+    await store
+      .write(tx => {
+        for (const change of random.some(4, () => random.oneOf(changes))) change(tx)
+        // A list that is read during a write is not cached.
+        if (random.below(4) === 0) t.same(all(), listProjects(tx))
+        if (isRolledBack) throw new Error('rolled back')
+      })
+      .catch(() => {
+        ids.splice(0, Infinity, ...keptIds)
+        deployIds.splice(0, Infinity, ...keptDeployIds)
+      })
     if (random.below(3) > 0) continue
     t.strictSame(all(), listProjects(store), `step ${step}`)
     t.same(summariesOf(store), countedSummaries(store), `step ${step}`)
   }
 })
 
-t.test('what was kept of a write that was refused later is forgotten', async t => {
+t.test('forgets rows of a write that was refused later', async t => {
   const disk = createFaultyDisk(realDisk)
   const store = await aStore(t, { disk })
   await store.write(tx => insertProject(tx, aProject()))
@@ -76,13 +93,16 @@ t.test('what was kept of a write that was refused later is forgotten', async t =
   const names = (projects: readonly Project[]): string[] => projects.map(({ name }) => name)
   t.same(names(all()), ['Site'])
   disk.failAt = disk.steps + 1
-  const refused = t.rejects(store.write(tx => updateProject(tx, 'proj_a', { name: 'New' })), { code: 'write_failed' })
+  const refused = t.rejects(
+    store.write(tx => updateProject(tx, 'proj_a', { name: 'New' })),
+    { code: 'write_failed' }
+  )
   t.same(names(all()), ['New'])
   await refused
   t.same(names(all()), ['Site'])
 })
 
-t.test('more rows than are told one by one are all read again; what is not changed is the same object', async t => {
+t.test('reads all rows after too many changes, and keeps unchanged objects otherwise', async t => {
   const store = await aStore(t)
   const all = keepProjects(store)
   await store.write(tx => {

@@ -1,11 +1,18 @@
 import t from 'tap'
 import type { LabelKind } from '../../../lib/model/label.js'
-import { deleteLabel, findLabel, findLabelByName, insertLabel, listLabels, updateLabel } from '../../../lib/store/tables/labels.js'
+import {
+  deleteLabel,
+  findLabel,
+  findLabelByName,
+  insertLabel,
+  listLabels,
+  updateLabel
+} from '../../../lib/store/tables/labels.js'
 import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
 import { aLabel, aProject, aStore } from '../stage.js'
 
 for (const kind of ['category', 'tag'] satisfies LabelKind[]) {
-  t.test(`a ${kind} is read as it was written, by its id and by its name without regard to case`, async t => {
+  t.test(`reads a ${kind} as it was written, by id and by name regardless of case`, async t => {
     const store = await aStore(t)
     const label = aLabel({ name: 'Web Site', color: 'pink', sortOrder: -3 })
     await store.write(tx => insertLabel(tx, kind, label))
@@ -15,13 +22,16 @@ for (const kind of ['category', 'tag'] satisfies LabelKind[]) {
     t.equal(findLabel(store, kind === 'tag' ? 'category' : 'tag', 'tag_a'), undefined)
   })
 
-  t.test(`a second ${kind} of the same name is refused, whatever its case`, async t => {
+  t.test(`refuses a second ${kind} of the same name, regardless of case`, async t => {
     const store = await aStore(t)
     await store.write(tx => insertLabel(tx, kind, aLabel()))
-    await t.rejects(store.write(tx => insertLabel(tx, kind, aLabel({ id: 'tag_b', name: 'WEB' }))), /UNIQUE/)
+    await t.rejects(
+      store.write(tx => insertLabel(tx, kind, aLabel({ id: 'tag_b', name: 'WEB' }))),
+      /UNIQUE/
+    )
   })
 
-  t.test(`${kind} labels are listed by sortOrder, then name, with the projects counted`, async t => {
+  t.test(`lists ${kind} labels by sortOrder, then by name, and counts their projects`, async t => {
     const store = await aStore(t)
     await store.write(tx => {
       insertLabel(tx, kind, aLabel({ id: 'b', name: 'b' }))
@@ -32,17 +42,21 @@ for (const kind of ['category', 'tag'] satisfies LabelKind[]) {
     })
     t.same(
       listLabels(store, kind).map(({ id, projectCount }) => [id, projectCount]),
-      [['first', 0], ['A', 2], ['b', 0]]
+      [
+        ['first', 0],
+        ['A', 2],
+        ['b', 0]
+      ]
     )
   })
 
-  t.test(`a ${kind} is changed in what is present, and removed from its projects`, async t => {
+  t.test(`changes the present fields of a ${kind}, and removes it from its projects`, async t => {
     const store = await aStore(t)
     await store.write(tx => {
       insertLabel(tx, kind, aLabel())
       insertProject(tx, aProject(kind === 'tag' ? { tagIds: ['tag_a'] } : { categoryId: 'tag_a' }))
-      t.equal(updateLabel(tx, kind, 'tag_a', { color: 'gray' }), true)
-      t.equal(updateLabel(tx, kind, 'none', { color: 'gray' }), false)
+      t.equal(updateLabel(tx, kind, { id: 'tag_a', color: 'gray' }), true)
+      t.equal(updateLabel(tx, kind, { id: 'none', color: 'gray' }), false)
     })
     t.match(findLabel(store, kind, 'tag_a'), { name: 'Web', color: 'gray', projectCount: 1 })
     await store.write(tx => {

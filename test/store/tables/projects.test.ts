@@ -18,9 +18,15 @@ import {
 } from '../../../lib/store/tables/projects.js'
 import { aDeployment, aLabel, aProject, aStore } from '../stage.js'
 
-t.test('a project is read as it was written, by its id and by its token', async t => {
+t.test('reads a project as it was written, by id and by token', async t => {
   const store = await aStore(t)
-  const project = aProject({ description: 'ü', preDeployScript: 'a\nb', pm2AppName: 'app', pinned: true, tagIds: ['tag_a', 'tag_b'] })
+  const project = aProject({
+    description: 'ü',
+    preDeployScript: 'a\nb',
+    pm2AppName: 'app',
+    pinned: true,
+    tagIds: ['tag_a', 'tag_b']
+  })
   await store.write(tx => {
     for (const id of ['tag_a', 'tag_b']) insertLabel(tx, 'tag', aLabel({ id, name: id }))
     insertProject(tx, project)
@@ -31,7 +37,7 @@ t.test('a project is read as it was written, by its id and by its token', async 
   t.equal(findProjectByToken(store, 'none'), undefined)
 })
 
-t.test('an update writes what is present, and tagIds as a whole', async t => {
+t.test('writes the fields that are present in an update, and tagIds as a whole', async t => {
   const store = await aStore(t)
   await store.write(tx => {
     for (const id of ['tag_a', 'tag_b']) insertLabel(tx, 'tag', aLabel({ id, name: id }))
@@ -49,14 +55,20 @@ t.test('an update writes what is present, and tagIds as a whole', async t => {
   t.same(findProject(store, 'proj_a')?.tagIds, [])
 })
 
-t.test('an unknown category or tag is refused by the database', async t => {
+t.test('refuses an unknown category or tag in the database', async t => {
   const store = await aStore(t)
-  await t.rejects(store.write(tx => insertProject(tx, aProject({ tagIds: ['none'] }))), /FOREIGN KEY/)
-  await t.rejects(store.write(tx => insertProject(tx, aProject({ categoryId: 'none' }))), /FOREIGN KEY/)
+  await t.rejects(
+    store.write(tx => insertProject(tx, aProject({ tagIds: ['none'] }))),
+    /FOREIGN KEY/
+  )
+  await t.rejects(
+    store.write(tx => insertProject(tx, aProject({ categoryId: 'none' }))),
+    /FOREIGN KEY/
+  )
   t.same(listProjects(store), [])
 })
 
-t.test('the list is newest created first, and tells where each is in the table', async t => {
+t.test('lists projects newest created first with their positions', async t => {
   const store = await aStore(t)
   await store.write(tx => {
     for (const id of ['tag_a', 'tag_b']) insertLabel(tx, 'tag', aLabel({ id, name: id }))
@@ -67,15 +79,21 @@ t.test('the list is newest created first, and tells where each is in the table',
   })
   const places = new Map<string, number>()
   const listed = listProjects(store, ({ id }, position) => void places.set(id, position))
-  t.same(listed.map(({ id }) => id), ['proj_2', 'proj_4', 'proj_3', 'proj_1'])
+  t.same(
+    listed.map(({ id }) => id),
+    ['proj_2', 'proj_4', 'proj_3', 'proj_1']
+  )
   for (const project of listed) t.same(projectAt(store, places.get(project.id) as number), project)
   t.equal(projectAt(store, 99), undefined)
-  t.strictSame(readProjects(store, ['id', 'status']), listed.map(({ id, status }) => ({ id, status })))
+  t.strictSame(
+    readProjects(store, ['id', 'status']),
+    listed.map(({ id, status }) => ({ id, status }))
+  )
   t.equal(countProjects(store), 4)
   t.same(newestProject(store), listed[0])
 })
 
-t.test('the pinned ones are listed by themselves, newest created first', async t => {
+t.test('lists pinned projects newest created first', async t => {
   const store = await aStore(t)
   t.equal(newestProject(store), undefined)
   await store.write(tx => {
@@ -83,7 +101,10 @@ t.test('the pinned ones are listed by themselves, newest created first', async t
     insertProject(tx, aProject({ id: 'proj_2', createdAt: '2026-01-03' }))
     insertProject(tx, aProject({ id: 'proj_3', createdAt: '2026-01-02', pinned: true }))
   })
-  t.same(listPinnedProjects(store).map(({ id }) => id), ['proj_3', 'proj_1'])
+  t.same(
+    listPinnedProjects(store).map(({ id }) => id),
+    ['proj_3', 'proj_1']
+  )
 })
 
 const histories: Array<[history: DeploymentStatus[], status: ProjectStatus]> = [
@@ -98,7 +119,7 @@ const histories: Array<[history: DeploymentStatus[], status: ProjectStatus]> = [
 ]
 
 for (const [history, status] of histories) {
-  t.test(`a project whose deployments were ${history.join(', ') || 'none'} is ${status}`, async t => {
+  t.test(`returns ${status} for a project whose deployments were ${history.join(', ') || 'none'}`, async t => {
     const store = await aStore(t)
     await store.write(tx => {
       insertProject(tx, aProject())
@@ -111,13 +132,16 @@ for (const [history, status] of histories) {
   })
 }
 
-t.test('a project goes with its deployments, in either order, and not without them', async t => {
+t.test('removes a project together with its deployments, in either order, and not without them', async t => {
   const store = await aStore(t)
   await store.write(tx => {
     insertProject(tx, aProject())
     insertDeployment(tx, aDeployment())
   })
-  await t.rejects(store.write(tx => deleteProject(tx, 'proj_a')), /FOREIGN KEY/)
+  await t.rejects(
+    store.write(tx => deleteProject(tx, 'proj_a')),
+    /FOREIGN KEY/
+  )
   t.ok(findProject(store, 'proj_a'))
   await store.write(tx => {
     t.equal(deleteProject(tx, 'proj_a'), true)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { readSettings, writeSetting } from '../../../lib/store/tables/settings.js'
 import { aStore } from '../stage.js'
 
-t.test('settings that were never written are not there; a second writing replaces the first', async t => {
+t.test('omits settings that were never written, and replaces a value on a second write', async t => {
   const store = await aStore(t)
   t.same(readSettings(store), {})
   await store.write(tx => {

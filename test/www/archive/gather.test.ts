@@ -8,14 +8,16 @@ type Chosen = Parameters<typeof foundInFiles>[0] extends Iterable<infer F> ? F :
 function chosen(path: string, text = 'x'): Chosen {
   const isInFolder = path.includes('/')
   return Object.assign(new Blob([text]), {
-    name: path.slice(path.lastIndexOf('/') + 1), lastModified: 0, webkitRelativePath: isInFolder ? path : ''
+    name: path.slice(path.lastIndexOf('/') + 1),
+    lastModified: 0,
+    webkitRelativePath: isInFolder ? path : ''
   })
 }
 
 const pathsOf = async (found: Found[], options = {}): Promise<string[]> =>
   (await gather(found, options)).entries.map(({ path, file }) => (file === null ? `${path}/` : path))
 
-t.test('a folder alone is what it holds; beside others things keep their names', async t => {
+t.test('packs the contents of a single folder, and keeps the names of several items', async t => {
   const site = foundInFiles(['dist/index.html', 'dist/css/b.css', 'dist/css/a.css'].map(path => chosen(path)))
   t.equal(nameOf(site), 'dist')
   t.same(await pathsOf(site), ['css/a.css', 'css/b.css', 'index.html'])
@@ -25,29 +27,45 @@ t.test('a folder alone is what it holds; beside others things keep their names',
   t.same(await pathsOf(foundInFiles([chosen('.env'), chosen('a.log')])), ['.env', 'a.log'], 'what is named is meant')
 })
 
-t.test('the rules apply within a folder, and can be put aside', async t => {
-  const paths = ['app/node_modules/a/b.js', 'app/.env', 'app/src/.env.local', 'app/src/a.js', 'app/src/node_modules/c.js']
+t.test('applies the rules within a folder, unless they are switched off', async t => {
+  const paths = [
+    'app/node_modules/a/b.js',
+    'app/.env',
+    'app/src/.env.local',
+    'app/src/a.js',
+    'app/src/node_modules/c.js'
+  ]
   const found = foundInFiles(paths.map(path => chosen(path)))
   const gathered = await gather(found)
-  t.same(gathered.entries.map(({ path }) => path), ['src/a.js', 'src/node_modules/c.js'])
+  t.same(
+    gathered.entries.map(({ path }) => path),
+    ['src/a.js', 'src/node_modules/c.js']
+  )
   t.same(gathered.leftOut, ['.env', 'node_modules', 'src/.env.local'], 'a directory counts once')
   t.match(gathered, { files: 2, bytes: 2 })
   const whole = await gather(found, { isWhole: true })
-  t.same(whole.entries.map(({ path }) => path), ['node_modules/a/b.js', 'src/a.js', 'src/node_modules/c.js'])
+  t.same(
+    whole.entries.map(({ path }) => path),
+    ['node_modules/a/b.js', 'src/a.js', 'src/node_modules/c.js']
+  )
   t.same(whole.leftOut, ['.env', 'src/.env.local'], 'secrets stay out')
   t.same([gathered.neverPacked, whole.neverPacked], [whole.leftOut, whole.leftOut])
   const beside = [...found, ...foundInFiles([chosen('notes.txt')])]
-  t.same((await gather(beside)).leftOut, ['app/.env', 'app/node_modules', 'app/src/.env.local'], 'each folder has its own root')
+  t.same(
+    (await gather(beside)).leftOut,
+    ['app/.env', 'app/node_modules', 'app/src/.env.local'],
+    'each folder has its own root'
+  )
 })
 
-t.test('an ignored folder is not looked into; an empty one is packed', async t => {
+t.test('does not read an ignored folder, and packs an empty one', async t => {
   const never: Found = { kind: 'folder', name: 'node_modules', list: async () => t.fail('this is not walked') as never }
   const empty: Found = { kind: 'folder', name: 'empty', list: async () => [] }
   const site: Found = { kind: 'folder', name: 'site', list: async () => [never, empty] }
   t.same(await pathsOf([site]), ['empty/'])
 })
 
-t.test('names are composed, and those that are no names refused', async t => {
+t.test('composes names, and refuses invalid ones', async t => {
   const file = (name: string): Found => ({ kind: 'file', name, file: async () => chosen('x') })
   t.same(await pathsOf([file('e\u0301.txt')]), ['\u00e9.txt'])
   for (const name of ['..', '', 'a/b', 'a\\b', 'a\0b']) {
@@ -55,17 +73,24 @@ t.test('names are composed, and those that are no names refused', async t => {
   }
 })
 
-t.test('a name has no character that the server would refuse, and may have every other', async t => {
+t.test('refuses the same characters in names as the server', async t => {
   const file = (name: string): Found => ({ kind: 'file', name, file: async () => chosen('x') })
   const differing: string[] = []
   for (let code = 0; code <= 0xffff; code++) {
     const name = `ab${String.fromCharCode(code)}c`
-    const isTaken = await gather([file(name)]).then(() => true, () => false)
+    const isTaken = await gather([file(name)]).then(
+      () => true,
+      () => false
+    )
     const isExtracted = code !== 0x2f && isReadable(name)
     if (isTaken !== isExtracted) differing.push(code.toString(16))
   }
   t.same(differing, [])
-  await t.rejects(gather([file('a\u202egpj.exe')]), { name: 'CannotPack', message: /“a\ufffdgpj\.exe” cannot be packed/ }, 'and is not shown as it is')
+  await t.rejects(
+    gather([file('a\u202egpj.exe')]),
+    { name: 'CannotPack', message: /“a\ufffdgpj\.exe” cannot be packed/ },
+    'and is not shown as it is'
+  )
 })
 
 function isReadable(name: string): boolean {
@@ -76,15 +101,17 @@ function isReadable(name: string): boolean {
   }
 }
 
-t.test('who gives up is heard, and a folder beyond counting ends the count', async t => {
+t.test('stops when cancelled, and at a folder with too many files', async t => {
   const stop = new AbortController()
   stop.abort(new Error('enough'))
   const folder: Found = { kind: 'folder', name: 'a', list: async () => [] }
   await t.rejects(gather([folder], { signal: stop.signal }), { message: 'enough' })
   const shared = chosen('x')
   const endless: Found = {
-    kind: 'folder', name: 'a',
-    list: async () => Array.from({ length: 70_000 }, (_, at) => ({ kind: 'file' as const, name: `${at}`, file: async () => shared }))
+    kind: 'folder',
+    name: 'a',
+    list: async () =>
+      Array.from({ length: 70_000 }, (_, at) => ({ kind: 'file' as const, name: `${at}`, file: async () => shared }))
   }
   let seen = 0
   await t.rejects(gather([endless], { onProgress: files => (seen = files) }), { message: /65,535 files/ })

@@ -26,7 +26,7 @@ function header(name: Buffer, { bytes = 0, flags = 0, extra = Buffer.alloc(0) } 
   return Buffer.concat([record, name, extra])
 }
 
-t.test('the entries of what the service and the panel write', async t => {
+t.test('reads the entries of zips that the CLI and the panel write', async t => {
   const files = { 'index.html': 'one', 'größe/文件.txt': 'zwei', 'empty.txt': '' }
   const expected = [
     { path: 'index.html', isDirectory: false, bytes: 3, isEncrypted: false },
@@ -36,15 +36,23 @@ t.test('the entries of what the service and the panel write', async t => {
   const sorted = (entries: Array<{ path: string }>) => [...entries].sort((a, b) => (a.path < b.path ? -1 : 1))
   t.same(sorted(await readZip(named(await zipOf(files)))), sorted(expected))
   const packed = await packZip([
-    ...Object.entries(files).map(([path, text]) => ({ path, file: Object.assign(new Blob([text]), { lastModified: 0 }) })),
+    ...Object.entries(files).map(([path, text]) => ({
+      path,
+      file: Object.assign(new Blob([text]), { lastModified: 0 })
+    })),
     { path: 'nothing', file: null }
   ])
-  t.same(await readZip(new File([packed], 'b.zip')), [...expected, { path: 'nothing/', isDirectory: true, bytes: 0, isEncrypted: false }])
+  t.same(await readZip(new File([packed], 'b.zip')), [
+    ...expected,
+    { path: 'nothing/', isDirectory: true, bytes: 0, isEncrypted: false }
+  ])
 })
 
-t.test('records that are rare: a comment, ZIP64, encryption, names in another alphabet', async t => {
+t.test('reads rare records: comments, ZIP64, encryption, names in other alphabets', async t => {
   const directory = header(Buffer.from([0x67, 0x72, 0xf6]), { bytes: 5, flags: 1 })
-  const [entry] = await readZip(named(Buffer.concat([directory, end({ entries: 1, bytes: directory.length, offset: 0 }, 'PK and more')])))
+  const [entry] = await readZip(
+    named(Buffer.concat([directory, end({ entries: 1, bytes: directory.length, offset: 0 }, 'PK and more')]))
+  )
   t.same(entry, { path: 'grö', isDirectory: false, bytes: 5, isEncrypted: true })
 
   const extra = Buffer.alloc(12)
@@ -63,7 +71,7 @@ t.test('records that are rare: a comment, ZIP64, encryption, names in another al
   t.same(await readZip(named(zip64)), [{ path: 'a', isDirectory: false, bytes: 5_000_000_000, isEncrypted: false }])
 })
 
-t.test('what is no zip, or is cut, is said', async t => {
+t.test('refuses a file that is not a zip or is truncated', async t => {
   const zip = await zipOf({ 'index.html': 'one', 'b.txt': 'two' })
   const cases: Array<[what: string, bytes: Uint8Array, says: RegExp]> = [
     ['nothing', Buffer.alloc(0), /is an empty file/],
@@ -73,9 +81,15 @@ t.test('what is no zip, or is cut, is said', async t => {
     ['without its first half', zip.subarray(40), /is not a zip archive/],
     ['a directory outside the file', end({ entries: 1, bytes: 46, offset: 1000 }), /is not a zip archive/],
     ['fewer entries than it says', end({ entries: 3, bytes: 0, offset: 0 }), /is not a zip archive/],
-    ['ZIP64 without its records', end({ entries: 0xffff, bytes: 0xffffffff, offset: 0xffffffff }), /is not a zip archive/]
+    [
+      'ZIP64 without its records',
+      end({ entries: 0xffff, bytes: 0xffffffff, offset: 0xffffffff }),
+      /is not a zip archive/
+    ]
   ]
-  for (const [what, bytes, says] of cases) await t.rejects(readZip(named(bytes)), { name: 'CannotRead', message: says }, what)
+  for (const [what, bytes, says] of cases)
+    await t.rejects(readZip(named(bytes)), { name: 'CannotRead', message: says }, what)
   t.same(await readZip(named(end({ entries: 0, bytes: 0, offset: 0 }))), [], 'a zip without entries is one')
-  for (let cut = 1; cut < zip.length; cut++) await t.rejects(readZip(named(zip.subarray(0, cut))), { name: 'CannotRead' })
+  for (let cut = 1; cut < zip.length; cut++)
+    await t.rejects(readZip(named(zip.subarray(0, cut))), { name: 'CannotRead' })
 })

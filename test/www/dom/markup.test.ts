@@ -4,61 +4,87 @@ import type { Piece } from '../../../www/dom/markup.js'
 
 const pieces = (strings: TemplateStringsArray, ..._values: unknown[]): Piece[] => parseMarkup(strings)
 
-t.test('constant text becomes elements, attributes and text', async t => {
-  t.same(pieces`<p class="a b" hidden>one <b>two</b></p>`, [{
-    kind: 'element',
-    tag: 'p',
-    attributes: [{ name: 'class', parts: ['a b'] }, { name: 'hidden', parts: [''] }],
-    children: [
-      { kind: 'text', text: 'one ' },
-      { kind: 'element', tag: 'b', attributes: [], children: [{ kind: 'text', text: 'two' }] }
-    ]
-  }])
+t.test('parses constant text into elements, attributes and text', async t => {
+  t.same(pieces`<p class="a b" hidden>one <b>two</b></p>`, [
+    {
+      kind: 'element',
+      tag: 'p',
+      attributes: [
+        { name: 'class', parts: ['a b'] },
+        { name: 'hidden', parts: [''] }
+      ],
+      children: [
+        { kind: 'text', text: 'one ' },
+        { kind: 'element', tag: 'b', attributes: [], children: [{ kind: 'text', text: 'two' }] }
+      ]
+    }
+  ])
 })
 
-t.test('values leave holes, numbered in the order they stand, in children and in attributes', async t => {
+t.test('numbers the holes of values in children and attributes in their order', async t => {
   t.same(pieces`<a href="x/${0}?y=${1}" @click="${2}">${3} and ${4}</a>${5}`, [
     {
       kind: 'element',
       tag: 'a',
-      attributes: [{ name: 'href', parts: ['x/', 0, '?y=', 1] }, { name: '@click', parts: [2] }],
-      children: [{ kind: 'hole', index: 3 }, { kind: 'text', text: ' and ' }, { kind: 'hole', index: 4 }]
+      attributes: [
+        { name: 'href', parts: ['x/', 0, '?y=', 1] },
+        { name: '@click', parts: [2] }
+      ],
+      children: [
+        { kind: 'hole', index: 3 },
+        { kind: 'text', text: ' and ' },
+        { kind: 'hole', index: 4 }
+      ]
     },
     { kind: 'hole', index: 5 }
   ])
 })
 
-t.test('indentation alone is not shown, beside a word it is one space', async t => {
-  t.same(pieces`
+t.test('drops indentation, and reduces it to one space beside a word', async t => {
+  t.same(
+    pieces`
     <p>
       Deployed
       ${0}
       again
     </p>
-  `, [{
-    kind: 'element',
-    tag: 'p',
-    attributes: [],
-    children: [{ kind: 'text', text: ' Deployed ' }, { kind: 'hole', index: 0 }, { kind: 'text', text: ' again ' }]
-  }])
+  `,
+    [
+      {
+        kind: 'element',
+        tag: 'p',
+        attributes: [],
+        children: [
+          { kind: 'text', text: ' Deployed ' },
+          { kind: 'hole', index: 0 },
+          { kind: 'text', text: ' again ' }
+        ]
+      }
+    ]
+  )
 })
 
-t.test('void and self-closed elements have no children', async t => {
+t.test('gives void and self-closed elements no children', async t => {
   const found = pieces`<input name="a"><use href="#b"/><br>text`
-  t.same(found.map(piece => (piece.kind === 'element' ? piece.tag : piece.kind)), ['input', 'use', 'br', 'text'])
+  t.same(
+    found.map(piece => (piece.kind === 'element' ? piece.tag : piece.kind)),
+    ['input', 'use', 'br', 'text']
+  )
 })
 
-t.test('a value never becomes markup: the cut is not looked into', async t => {
+t.test('never parses a value as markup', async t => {
   const strings = Object.assign(['<p title="', '">', '</p>'], { raw: [] }) as unknown as TemplateStringsArray
-  t.same(parseMarkup(strings), [{
-    kind: 'element',
-    tag: 'p',
-    attributes: [{ name: 'title', parts: [0] }],
-    children: [{ kind: 'hole', index: 1 }]
-  }])
+  t.same(parseMarkup(strings), [
+    {
+      kind: 'element',
+      tag: 'p',
+      attributes: [{ name: 'title', parts: [0] }],
+      children: [{ kind: 'hole', index: 1 }]
+    }
+  ])
 })
 
-t.test('mistakes throw, and name where', async t => {
+t.test('throws on a mistake and quotes the text around it', async t => {
   for (const [markup, sentence] of [
     ['<p>', '<p> is not closed'],
     ['<p></b>', '</b> closes nothing'],

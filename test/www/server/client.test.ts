@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createClient, createConnection, pauseMs } from '../../../www/server/client.js'
 import type { Session } from '../../../www/state/session.js'
 
-t.test('a change is told once, and only when it is one', async t => {
+t.test('announces each change of the connection once', async t => {
   const connection = createConnection()
   const told: string[] = []
   connection.addEventListener('change', () => told.push(connection.state))
@@ -12,13 +12,22 @@ t.test('a change is told once, and only when it is one', async t => {
   t.same(told, ['lost', 'open'])
 })
 
-t.test('pauses double up to the longest, and spread', async t => {
-  t.same([0, 1, 2, 3].map(attempt => pauseMs(attempt, () => 0.5)), [500, 1000, 2000, 4000])
-  t.equal(pauseMs(20, () => 0.5), 15_000)
-  t.equal(pauseMs(20, () => 0), 11_250)
+t.test('pauses double up to a maximum and are randomized', async t => {
+  t.same(
+    [0, 1, 2, 3].map(attempt => pauseMs(attempt, () => 0.5)),
+    [500, 1000, 2000, 4000]
+  )
+  t.equal(
+    pauseMs(20, () => 0.5),
+    15_000
+  )
+  t.equal(
+    pauseMs(20, () => 0),
+    11_250
+  )
 })
 
-t.test('what was asked for before is asked for with its tag, and known from memory', async t => {
+t.test('repeats requests with their ETag, and answers 304 from memory', async t => {
   let version = 1
   const seen: Array<[string | undefined, number]> = []
   const server = createServer((request, response) => {
@@ -33,7 +42,9 @@ t.test('what was asked for before is asked for with its tag, and known from memo
   await new Promise(resolve => server.once('listening', resolve))
   const session = { id: 'ses_a', csrf: null, end() {} }
   const client = createClient({
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session: session as unknown as Session, connection: createConnection()
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    session: session as unknown as Session,
+    connection: createConnection()
   })
   const first = await client.ask('GET', 'api/list')
   t.same(await client.ask('GET', 'api/list'), first)
@@ -44,12 +55,21 @@ t.test('what was asked for before is asked for with its tag, and known from memo
   t.match(await client.ask('GET', 'api/list'), { version: 2 }, 'another session knows nothing of it')
   for (let i = 0; i < 10; i++) await client.ask('GET', `api/other/${i}`)
   await client.ask('GET', 'api/list')
-  t.same(seen.filter((_, i) => i < 5 || i > 14), [
-    [undefined, 200], ['W/"1"', 304], ['W/"1"', 304], ['W/"1"', 200], [undefined, 200], [undefined, 200]
-  ], 'the oldest is forgotten')
+  t.same(
+    seen.filter((_, i) => i < 5 || i > 14),
+    [
+      [undefined, 200],
+      ['W/"1"', 304],
+      ['W/"1"', 304],
+      ['W/"1"', 200],
+      [undefined, 200],
+      [undefined, 200]
+    ],
+    'the oldest is forgotten'
+  )
 })
 
-t.test('an answer of a gateway without the server is none; one of the server is, whatever its status', async t => {
+t.test('tells answers of a gateway from answers of the server, whatever their status', async t => {
   let answer = { status: 200, type: 'application/json', body: '{}' }
   const server = createServer((_, response) => {
     response.writeHead(answer.status, { 'content-type': answer.type })
@@ -61,10 +81,19 @@ t.test('an answer of a gateway without the server is none; one of the server is,
   const connection = createConnection(() => nowMs)
   t.equal(connection.answeredAtMs, null)
   const session = { token: 'a', end() {} } as unknown as Session
-  const client = createClient({ base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session, connection })
+  const client = createClient({
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    session,
+    connection
+  })
   const cases: Array<[status: number, type: string, state: 'open' | 'lost']> = [
-    [200, 'application/json', 'open'], [502, 'text/html', 'lost'], [503, 'application/json', 'open'], [503, 'text/html', 'lost'],
-    [504, 'text/plain', 'lost'], [500, 'text/html', 'open'], [404, 'text/html', 'open']
+    [200, 'application/json', 'open'],
+    [502, 'text/html', 'lost'],
+    [503, 'application/json', 'open'],
+    [503, 'text/html', 'lost'],
+    [504, 'text/plain', 'lost'],
+    [500, 'text/html', 'open'],
+    [404, 'text/html', 'open']
   ]
   for (const [status, type, state] of cases) {
     answer = { status, type, body: '{}' }
@@ -76,12 +105,14 @@ t.test('an answer of a gateway without the server is none; one of the server is,
   }
 })
 
-t.test('changes carry the header of the session, also after another tab has signed in again', async t => {
+t.test('sends the header of the session with changes, also after another tab signed in again', async t => {
   let csrf = 'one'
   const seen: string[] = []
   const server = createServer((request, response) => {
     const { method, url, headers } = request
-    seen.push(`${method} ${url} ${headers['x-svc-csrf'] ?? '-'} ${headers['x-svc-panel']} ${headers.authorization ?? '-'}`)
+    seen.push(
+      `${method} ${url} ${headers['x-svc-csrf'] ?? '-'} ${headers['x-svc-panel']} ${headers.authorization ?? '-'}`
+    )
     const isWrong = method !== 'GET' && headers['x-svc-csrf'] !== csrf
     response.writeHead(isWrong ? 403 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(isWrong ? { error: 'No', code: 'wrong_csrf' } : { csrf }))
@@ -90,7 +121,9 @@ t.test('changes carry the header of the session, also after another tab has sign
   await new Promise(resolve => server.once('listening', resolve))
   const session = { id: 'ses_a', csrf: null, end() {} }
   const client = createClient({
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session: session as unknown as Session, connection: createConnection()
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    session: session as unknown as Session,
+    connection: createConnection()
   })
   await client.ask('POST', 'a', { body: {} })
   await client.ask('PUT', 'b', { body: {} })

@@ -1,9 +1,12 @@
 import t from 'tap'
 import { createNdjsonReader } from '../../../www/server/ndjson.js'
-import { everyCut } from '../cuts.js'
+import { everyCut } from '../../support/cuts.js'
 
-t.test('one value a line, cut anywhere', async t => {
-  const values = [{ event: 'log', data: 'héllo "wörld" \n 你' }, { event: 'status', status: 'success' }]
+t.test('reads one value per line, cut anywhere', async t => {
+  const values = [
+    { event: 'log', data: 'héllo "wörld" \n 你' },
+    { event: 'status', status: 'success' }
+  ]
   const text = `${values.map(value => JSON.stringify(value)).join('\n\n')}\n`
   for (const { pieces, how } of everyCut(text)) {
     const read: unknown[] = []
@@ -14,7 +17,7 @@ t.test('one value a line, cut anywhere', async t => {
   }
 })
 
-t.test('a last line without an end is a value too', async t => {
+t.test('reads a last line without a newline', async t => {
   const read: unknown[] = []
   const reader = createNdjsonReader(value => void read.push(value))
   reader.push('{"a":1}')
@@ -23,6 +26,6 @@ t.test('a last line without an end is a value too', async t => {
   t.same(read, [{ a: 1 }])
 })
 
-t.test('a broken line throws', async t => {
+t.test('throws for a broken line', async t => {
   t.throws(() => createNdjsonReader(() => {}).push('<html>\n'), { name: 'SyntaxError' })
 })

@@ -24,10 +24,23 @@ interface Stage {
   gaps: number
 }
 
-const ready = (offset: number, fields: object = {}): TerminalMessage =>
-  ({ type: 'ready', sessionId: 'term_1', pid: 1, shell: '/bin/sh', cwd: '/', projectId: null, cols: 80, rows: 24, offset, ...fields })
+const ready = (offset: number, fields: object = {}): TerminalMessage => ({
+  type: 'ready',
+  sessionId: 'term_1',
+  pid: 1,
+  shell: '/bin/sh',
+  cwd: '/',
+  projectId: null,
+  cols: 80,
+  rows: 24,
+  offset,
+  ...fields
+})
 
-function stage(t: { teardown(work: () => void): void }, options: Partial<TerminalLinkNeeds> & { available?: boolean } = {}): Stage {
+function stage(
+  t: { teardown(work: () => void): void },
+  options: Partial<TerminalLinkNeeds> & { available?: boolean } = {}
+): Stage {
   const stage = { peers: [] as Peer[], text: '', drawn: [] as Array<() => void>, gaps: 0 } as Stage
   const ask = async (): Promise<unknown> => ({ available: options.available ?? true, reason: 'It is off.' })
   stage.link = openTerminal({
@@ -75,16 +88,19 @@ async function peer(stage: Stage, number: number): Promise<Peer> {
 
 const acks = ({ heard }: Peer): number[] => heard.flatMap(message => (message.type === 'ack' ? [message.bytes] : []))
 
-t.test('a session begins below the base, with a size and a project', async t => {
+t.test('starts a session below the base with a size and a project', async t => {
   const one = stage(t, { projectId: 'proj_1', size: { columns: 100, rows: 30 } })
   const { query } = await peer(one, 0)
   t.same(Object.fromEntries(query), {
-    address: 'wss://host.test/base/api/terminal/ws', cols: '100', rows: '30', projectId: 'proj_1'
+    address: 'wss://host.test/base/api/terminal/ws',
+    cols: '100',
+    rows: '30',
+    projectId: 'proj_1'
   })
   t.equal(one.link.state, 'connecting')
 })
 
-t.test('keys go out in pieces; what is typed before the shell is there waits for it', async t => {
+t.test('sends input in pieces, and holds input until the shell has started', async t => {
   const one = stage(t)
   const first = await peer(one, 0)
   one.link.send('early')
@@ -95,10 +111,13 @@ t.test('keys go out in pieces; what is typed before the shell is there waits for
   one.link.resize(100, 30)
   const inputs = first.heard.flatMap(message => (message.type === 'input' ? [message.data.length] : []))
   t.same(inputs, [5, 3, 65_536, 65_536, 18_928])
-  t.same(first.heard.filter(({ type }) => type === 'resize'), [{ type: 'resize', cols: 100, rows: 30 }])
+  t.same(
+    first.heard.filter(({ type }) => type === 'resize'),
+    [{ type: 'resize', cols: 100, rows: 30 }]
+  )
 })
 
-t.test('bytes are acknowledged when they have been drawn, not before', async t => {
+t.test('acknowledges bytes after they are drawn', async t => {
   const one = stage(t)
   const first = await peer(one, 0)
   first.say(ready(0))
@@ -112,7 +131,7 @@ t.test('bytes are acknowledged when they have been drawn, not before', async t =
   t.same(acks(first), [6, 65_542], 'much of it at once')
 })
 
-t.test('a further socket goes on where the last one broke', async t => {
+t.test('continues with another socket where the last one broke', async t => {
   const one = stage(t)
   const first = await peer(one, 0)
   first.say(ready(0))
@@ -133,7 +152,7 @@ t.test('a further socket goes on where the last one broke', async t => {
   t.notOk(first.isClosed, 'no close frame, which would have ended the shell')
 })
 
-t.test('output that was lost in between is told of', async t => {
+t.test('reports output that was lost in between', async t => {
   const one = stage(t)
   const first = await peer(one, 0)
   first.say(ready(0))
@@ -148,7 +167,7 @@ t.test('output that was lost in between is told of', async t => {
   t.same(acks(second), [1000, 1001])
 })
 
-t.test('silence: the server is asked, and given up without a close frame', async t => {
+t.test('pings a silent server, and abandons the socket without a close frame', async t => {
   const one = stage(t, { timing: { checkMs: 5, silenceMs: 20, answerMs: 20 } })
   const first = await peer(one, 0)
   first.say(ready(0))
@@ -161,7 +180,11 @@ t.test('silence: the server is asked, and given up without a close frame', async
 
 for (const [what, message, end] of [
   ['the shell ends', { type: 'exit', exitCode: 3, signal: null }, { kind: 'exited', exitCode: 3, signal: null }],
-  ['the session is gone', { type: 'error', reason: 'session_not_found', message: 'Gone.' }, { kind: 'closed', reason: 'session_not_found', message: 'Gone.' }]
+  [
+    'the session is gone',
+    { type: 'error', reason: 'session_not_found', message: 'Gone.' },
+    { kind: 'closed', reason: 'session_not_found', message: 'Gone.' }
+  ]
 ] as Array<[string, TerminalMessage, object]>) {
   t.test(`${what}: the end, and no further socket`, async t => {
     const one = stage(t)
@@ -178,7 +201,7 @@ for (const [what, message, end] of [
   })
 }
 
-t.test('closing ends the shell', async t => {
+t.test('ends the shell when it is closed', async t => {
   const one = stage(t)
   const first = await peer(one, 0)
   first.say(ready(0))
@@ -186,14 +209,14 @@ t.test('closing ends the shell', async t => {
   t.ok(first.isClosed)
 })
 
-t.test('a server that has none says why', async t => {
+t.test('shows why the server has no terminal', async t => {
   const one = stage(t, { available: false })
   ;(await peer(one, 0)).drop()
   await until(() => one.link.state === 'ended')
   t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'It is off.' })
 })
 
-t.test('a session of the panel that is refused is the end', async t => {
+t.test('ends when the server refuses the browser session', async t => {
   const refused = new Refused(403, { error: 'Not from here.' }, null)
   const one = stage(t, { client: { address: path => `https://host.test/${path}`, ask: () => Promise.reject(refused) } })
   ;(await peer(one, 0)).drop()
@@ -201,7 +224,7 @@ t.test('a session of the panel that is refused is the end', async t => {
   t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'Not from here.' })
 })
 
-t.test('a proxy that lets no socket through is noticed', async t => {
+t.test('notices a proxy that blocks sockets', async t => {
   const one = stage(t)
   ;(await peer(one, 0)).drop()
   ;(await peer(one, 1)).drop()

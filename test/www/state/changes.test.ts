@@ -26,10 +26,18 @@ function stage() {
 
 function versions(n: number, changed: Partial<ChangeVersions> = {}): ChangeVersions {
   const text = String(n)
-  return { projects: text, deployments: text, logSources: text, audit: text, settings: text, sessions: text, ...changed }
+  return {
+    projects: text,
+    deployments: text,
+    logSources: text,
+    audit: text,
+    settings: text,
+    sessions: text,
+    ...changed
+  }
 }
 
-t.test('who follows is called once for what may have changed before, and then for its own topics', async t => {
+t.test('calls a follower once for earlier changes, then for its own topics', async t => {
   const { state, changes, tick } = stage()
   const calls: string[] = []
   const life = new AbortController()
@@ -55,7 +63,7 @@ t.test('who follows is called once for what may have changed before, and then fo
   t.equal(state.asked, asked)
 })
 
-t.test('a hidden tab asks nothing, and catches up when it is seen', async t => {
+t.test('a hidden tab does not poll, and catches up when it becomes visible', async t => {
   const { state, changes, tick } = stage()
   let calls = 0
   changes.follow(['projects'], () => void calls++, new AbortController().signal)
@@ -68,7 +76,7 @@ t.test('a hidden tab asks nothing, and catches up when it is seen', async t => {
   t.equal(calls, 1)
 })
 
-t.test('who is busy is called again', async t => {
+t.test('calls a busy follower again', async t => {
   const { changes, tick } = stage()
   const answers = [false, false, true]
   let calls = 0
@@ -77,7 +85,7 @@ t.test('who is busy is called again', async t => {
   t.equal(calls, 3)
 })
 
-t.test('a failure changes nothing', async t => {
+t.test('a failed poll changes nothing', async t => {
   const { state, changes, tick } = stage()
   let calls = 0
   changes.follow(['projects'], () => void calls++, new AbortController().signal)

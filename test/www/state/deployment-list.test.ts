@@ -6,7 +6,7 @@ import type { Shown } from '../../../www/state/deployment-list.js'
 const shown = (ids: string, total = ids.length): Shown => ({ items: [...ids].map(id => ({ id }) as Deployment), total })
 const ids = ({ items }: Shown): string => items.map(({ id }) => id).join('')
 
-t.test('the newest are put in front of those that are known', async t => {
+t.test('puts the newest deployments before the known ones', async t => {
   for (const [known, newest, expected] of [
     [shown('dcba'), shown('fedc', 6), 'fedcba'],
     [shown('dcba'), shown('dcba'), 'dcba'],
@@ -20,7 +20,7 @@ t.test('the newest are put in front of those that are known', async t => {
   }
 })
 
-t.test('pages follow each other without a double', async t => {
+t.test('pages contain no deployment twice', async t => {
   const asked: unknown[] = []
   const calls = {
     deployments: async (query: unknown) => {
@@ -29,7 +29,7 @@ t.test('pages follow each other without a double', async t => {
     }
   }
   const { signal } = new AbortController()
-  t.equal(ids(await refreshed(calls, { status: 'failed' }, () => undefined, signal)), 'cb')
-  t.equal(ids(await continued(calls, {}, shown('dc', 4), signal)), 'dcb')
+  t.equal(ids(await refreshed({ calls, query: { status: 'failed' }, signal }, () => undefined)), 'cb')
+  t.equal(ids(await continued({ calls, query: {}, signal }, shown('dc', 4))), 'dcb')
   t.match(asked, [{ status: 'failed', limit: 100 }, { before: 'c' }])
 })

@@ -28,13 +28,14 @@ function stage({ count, limits }: { count: number; limits?: HeldLimits }) {
     const index = server.count++
     output.append(lineOf(index), (index + 1) * lineBytes)
   }
-  const changed = (): Promise<unknown> => new Promise(resolve => output.addEventListener('change', resolve, { once: true }))
+  const changed = (): Promise<unknown> =>
+    new Promise(resolve => output.addEventListener('change', resolve, { once: true }))
   return { server, output, tell, changed, held: () => output.lines.map(({ text }) => Number(text.slice(5))) }
 }
 
 const numbers = (from: number, end: number): number[] => Array.from({ length: end - from }, (_, index) => from + index)
 
-t.test('the end comes first, what is written follows, what was before comes when it is reached', async t => {
+t.test('loads the end first, appends new lines, and loads earlier lines when the reader reaches them', async t => {
   const { output, tell, changed, held } = stage({ count: 20_000 })
   await output.open()
   const first = held()[0] as number
@@ -56,16 +57,17 @@ t.test('the end comes first, what is written follows, what was before comes when
   t.ok(output.isAtEnd)
 })
 
-t.test('a stream that tells again what is known doubles nothing', async t => {
+t.test('a stream that repeats known lines adds none', async t => {
   const { output, held, changed } = stage({ count: 10 })
   await output.open()
-  for (let index = 5; index < 12; index++) output.append({ at: timeOf(index), text: `line ${index}` }, (index + 1) * lineBytes)
+  for (let index = 5; index < 12; index++)
+    output.append({ at: timeOf(index), text: `line ${index}` }, (index + 1) * lineBytes)
   await changed()
   t.same(held(), numbers(0, 12))
   t.equal(output.arrivedLines, 2)
 })
 
-t.test('lines that are told while the end is on its way are there once', async t => {
+t.test('lines of the stream that arrive while the end is loading appear once', async t => {
   const { output, tell, held } = stage({ count: 1000 })
   const opening = output.open()
   for (let index = 0; index < 50; index++) tell()
@@ -74,7 +76,7 @@ t.test('lines that are told while the end is on its way are there once', async t
   t.same(held(), numbers(0, 1050))
 })
 
-t.test('more than is held: the end goes for the start, and comes again; nothing is missing in between', async t => {
+t.test('beyond the limit the end is dropped for the start and loaded again, with no line missing', async t => {
   const { output, tell, changed, held } = stage({ count: 50_000, limits: { maxLines: 20_000 } })
   await output.open()
   while (output.isAtEnd) {
@@ -104,7 +106,7 @@ t.test('more than is held: the end goes for the start, and comes again; nothing 
   t.equal(held().at(-1), 50_001)
 })
 
-t.test('a time is found, wherever it is', async t => {
+t.test('finds a time anywhere in the output', async t => {
   const { output, held } = stage({ count: 100_000 })
   await output.open()
   for (const index of [0, 1, 77_777, 99_999]) {
@@ -114,7 +116,7 @@ t.test('a time is found, wherever it is', async t => {
   t.equal(await output.seek(Date.parse(timeOf(100_000))), null)
 })
 
-t.test('a server that is away leaves what is held; the reader asks again a little later', async t => {
+t.test('keeps the loaded lines while the server is unreachable, and retries later', async t => {
   const { server, output, changed, held } = stage({ count: 20_000 })
   await output.open()
   const before = held()

@@ -5,9 +5,10 @@ import { createEnded } from '../../../www/state/ended.js'
 const list = (...rows: Array<[id: string, status: DeploymentStatus]>): Deployment[] =>
   rows.map(([id, status]) => ({ id, status, startTime: id }) as Deployment)
 
-t.test('each deployment that ends is told once, also one that nobody saw running', async t => {
+t.test('reports each finished deployment once, even if it was never seen running', async t => {
   const ended = createEnded()
-  const look = (...rows: Array<[id: string, status: DeploymentStatus]>): string[] => ended(list(...rows)).map(({ id }) => id)
+  const look = (...rows: Array<[id: string, status: DeploymentStatus]>): string[] =>
+    ended(list(...rows)).map(({ id }) => id)
   t.same(look(['b', 'running'], ['a', 'failed']), [], 'what was over before is no news')
   t.same(look(['b', 'running'], ['a', 'failed']), [])
   t.same(look(['c', 'queued'], ['b', 'success'], ['a', 'failed']), ['b'])

@@ -62,12 +62,12 @@ function stage(...texts: string[]) {
   return { text, log }
 }
 
-t.test('lines of the level and worse, with those that belong to them', async t => {
+t.test('shows lines of the level or a worse one, with their continuation lines', async t => {
   const { log } = stage('  at before', 'INFO a', 'ERROR b', '  at c', 'INFO d', '  at e', 'WARN f')
   t.equal(shown(log), 'b c f')
 })
 
-t.test('it follows what the log does: lines come and go at both ends, another part begins', async t => {
+t.test('follows the log when lines are added or removed at both ends or another part is loaded', async t => {
   const { text, log } = stage('INFO a', 'ERROR b', 'WARN c')
   const numberOf = (words: string): number => log.firstNumber + log.lines.findIndex(line => line.text.endsWith(words))
   const number = numberOf('c')
@@ -93,7 +93,7 @@ t.test('it follows what the log does: lines come and go at both ends, another pa
   t.not(log.epoch, epoch)
 })
 
-t.test('places of the whole log are found here, and back', async t => {
+t.test('converts line numbers between the log and the filtered view', async t => {
   const { text, log } = stage('INFO a', 'ERROR b', 'INFO c', 'INFO d', 'WARN e', 'INFO f')
   t.equal(log.lines[log.numberOf(2) - log.firstNumber]?.text, 'WARN e')
   t.equal(log.originOf(log.numberOf(1)), 1)
@@ -104,7 +104,7 @@ t.test('places of the whole log are found here, and back', async t => {
   t.equal(await log.seek(1), null)
 })
 
-t.test('where few lines are shown, more are asked for; a log that is large enough is left alone', async t => {
+t.test('loads more lines if few match, up to a limit', async t => {
   const { text, log } = stage('INFO a')
   text.head = 'more'
   text.append('INFO b')
@@ -116,8 +116,13 @@ t.test('where few lines are shown, more are asked for; a log that is large enoug
   t.equal(shown(log), '')
 })
 
-t.test('in merged logs each log has its own level', async t => {
+t.test('keeps a level for each of several merged logs', async t => {
   const text = new EndsLog()
-  text.lines = [['ERROR a', 0], ['INFO b', 1], ['  at c', 0], ['  at d', 1]].map(([words, source]) => ({ at: '', text: String(words), source: Number(source) }))
+  text.lines = [
+    ['ERROR a', 0],
+    ['INFO b', 1],
+    ['  at c', 0],
+    ['  at d', 1]
+  ].map(([words, source]) => ({ at: '', text: String(words), source: Number(source) }))
   t.equal(shown(new FilteredLog({ text, least: 'error', signal: new AbortController().signal })), 'a c')
 })

@@ -8,7 +8,7 @@ const part = (start: number, ...texts: string[]): LinePart => ({
 })
 const texts = (held: ReturnType<typeof createHeldLines>): string => held.lines.map(({ text }) => text).join(' ')
 
-t.test('parts are put at both ends, and numbers stay', async t => {
+t.test('adds parts at both ends without changing line numbers', async t => {
   const held = createHeldLines()
   t.same([held.start, held.end], [null, null])
   held.append(part(10, 'c', 'd'))
@@ -19,7 +19,7 @@ t.test('parts are put at both ends, and numbers stay', async t => {
   t.same([-2, -1, 0, 1, 2, 3].map(held.offsetOf), [6, 8, 10, 12, 14, null])
 })
 
-t.test('beyond the limit whole parts go, at the end that is not read', async t => {
+t.test('beyond the limit, drops whole parts at the end that is not read', async t => {
   const held = createHeldLines({ maxLines: 10 })
   for (let index = 0; index < 6; index++) held.append(part(index * 4, `${index}`, `${index}`))
   held.trim('head')
@@ -32,7 +32,7 @@ t.test('beyond the limit whole parts go, at the end that is not read', async t =
   t.same([held.firstNumber, held.start, held.end], [0, 0, 16])
 })
 
-t.test('long lines count by their length', async t => {
+t.test('counts the length of long lines', async t => {
   const held = createHeldLines({ maxCharacters: 1000 })
   for (let index = 0; index < 5; index++) held.append(part(index * 400, 'x'.repeat(399)))
   held.trim('head')
@@ -42,7 +42,7 @@ t.test('long lines count by their length', async t => {
   t.equal(held.lines.length, 1, 'the last part stays, however large')
 })
 
-t.test('an unfinished line is taken away again', async t => {
+t.test('removes an incomplete line', async t => {
   const held = createHeldLines()
   held.append(part(0, 'one', 'unfin'))
   held.dropLast(4)
@@ -52,7 +52,7 @@ t.test('an unfinished line is taken away again', async t => {
   t.same([4, held.offsetOf(1)], [4, 4])
 })
 
-t.test('after a rotation what was held has no place any more', async t => {
+t.test('after a rotation, loaded lines have no offset', async t => {
   const held = createHeldLines({ maxLines: 3 })
   held.append(part(100, 'old', 'old'))
   held.forgetBytes()

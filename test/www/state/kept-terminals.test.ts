@@ -13,7 +13,7 @@ function stage() {
 
 const session = { sessionId: 'term_1', projectId: null, receivedBytes: 120, columns: 80, rows: 24 }
 
-t.test('sessions are taken once, by the panel of the same base', async t => {
+t.test('returns sessions once, to the panel with the same base', async t => {
   const { keptAt, entries } = stage()
   keptAt('http://host/a/').put([session])
   t.same(keptAt('http://host/b/').take(), [])
@@ -23,10 +23,15 @@ t.test('sessions are taken once, by the panel of the same base', async t => {
   t.equal(entries.size, 0, 'none leave nothing')
 })
 
-t.test('what is none is left out', async t => {
+t.test('ignores invalid entries', async t => {
   const { keptAt, entries } = stage()
   const kept = keptAt('/')
-  for (const text of ['nonsense', '[null]', '[{"sessionId":1}]', '[{"sessionId":"a","projectId":null,"receivedBytes":"x"}]']) {
+  for (const text of [
+    'nonsense',
+    '[null]',
+    '[{"sessionId":1}]',
+    '[{"sessionId":"a","projectId":null,"receivedBytes":"x"}]'
+  ]) {
     entries.set('svc.terminals /', text)
     t.same(kept.take(), [], text)
   }

@@ -15,11 +15,15 @@ import { createSession } from '../../../www/state/session.js'
 import { until } from '../../support/until.js'
 
 /** A log file on a real server, seen through a network that can be cut. */
-async function openFile(t: Test, before: string | Buffer, { limits = {}, name = 'app.log', at = null as number | null } = {} as {
-  limits?: HeldLimits
-  name?: string
-  at?: number | null
-}) {
+async function openFile(
+  t: Test,
+  before: string | Buffer,
+  { limits = {}, name = 'app.log', at = null as number | null } = {} as {
+    limits?: HeldLimits
+    name?: string
+    at?: number | null
+  }
+) {
   const stage = await startServer(t)
   const proxy = await startCutProxy(t, stage.url)
   const path = join(stage.sites, name)
@@ -61,7 +65,7 @@ const numbers = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, index) => `line ${from + index}`)
 const textOf = (lines: string[]): string => lines.map(line => `${line}\n`).join('')
 
-t.test('opens at the end, follows, and finishes a line that was unfinished', async t => {
+t.test('opens at the end, follows, and completes an incomplete line', async t => {
   const log = await openFile(t, 'one\ntwo\nthr')
   await log.last('thr')
   t.equal(log.file.head, 'start')
@@ -76,7 +80,7 @@ t.test('opens at the end, follows, and finishes a line that was unfinished', asy
   t.same(log.texts(), ['one', 'two', 'three', 'four', 'five', 'six ä', 'seven'])
 })
 
-t.test('a network that is cut, again and again: no line lost, none doubled', async t => {
+t.test('loses and doubles no line when the connection breaks repeatedly', async t => {
   const log = await openFile(t, textOf(numbers(0, 50)))
   await log.last('line 49')
   let count = 50
@@ -96,12 +100,15 @@ t.test('a network that is cut, again and again: no line lost, none doubled', asy
     log.append(`line ${count++}\n`)
     await log.last(`line ${count - 1}`)
   }
-  t.same(log.texts().filter(text => text !== 'unfinished'), numbers(0, count))
+  t.same(
+    log.texts().filter(text => text !== 'unfinished'),
+    numbers(0, count)
+  )
   t.equal(log.texts().filter(text => text === 'unfinished').length, 4)
   t.equal(log.file.arrivedLines, count + 4 - 50, 'each of them arrived once')
 })
 
-t.test('rotated: the old lines stay, a note stands between, nothing is lost', async t => {
+t.test('after a rotation the old lines stay, followed by a note, with no line lost', async t => {
   const log = await openFile(t, textOf(numbers(0, 20)))
   await log.last('line 19')
   await log.until(() => log.file.isFollowed, 'a stream')
@@ -121,7 +128,7 @@ t.test('rotated: the old lines stay, a note stands between, nothing is lost', as
   t.match(notes, [/^The file was rotated at/, 'Lines may have been lost here', /^The file was rotated at/])
 })
 
-t.test('rotated while the network was cut: the new file from its start', async t => {
+t.test('after a rotation during a lost connection, shows the new file from its start', async t => {
   const log = await openFile(t, textOf(numbers(0, 20)))
   await log.last('line 19')
   log.proxy.cut()
@@ -132,7 +139,7 @@ t.test('rotated while the network was cut: the new file from its start', async t
   t.same(log.texts(), numbers(0, 500))
 })
 
-t.test('pages to the start and back to the end, within its limits, every line once', async t => {
+t.test('pages to the start and back to the end within its limits, each line once', async t => {
   const all = numbers(0, 120_000)
   const log = await openFile(t, textOf(all), { limits: { maxLines: 60_000 } })
   await log.last('line 119999')
@@ -159,18 +166,27 @@ t.test('pages to the start and back to the end, within its limits, every line on
     await log.until(() => log.file.firstNumber + log.file.lines.length > end || log.file.isAtEnd, 'later lines')
     look()
   }
-  t.same([...seen].sort(([a], [b]) => a - b).map(([, text]) => text), [...all, 'line 120000'])
+  t.same(
+    [...seen].sort(([a], [b]) => a - b).map(([, text]) => text),
+    [...all, 'line 120000']
+  )
   log.append('line 120001\n')
   await log.last('line 120001')
 })
 
 t.test('jumps to an offset, to a time, to the end', async t => {
-  const lines = Array.from({ length: 60_000 }, (_, index) => `${new Date(1e12 + index * 1000).toISOString()} request ${index}`)
+  const lines = Array.from(
+    { length: 60_000 },
+    (_, index) => `${new Date(1e12 + index * 1000).toISOString()} request ${index}`
+  )
   const text = textOf(lines)
   const log = await openFile(t, text, { at: text.indexOf(lines[30_000] as string) })
   await log.until(() => log.file.state === 'open', 'open')
   t.notOk(log.file.isAtEnd)
-  t.equal(log.file.offsetOf(log.file.firstNumber + log.texts().indexOf(lines[30_000] as string)), text.indexOf(lines[30_000] as string))
+  t.equal(
+    log.file.offsetOf(log.file.firstNumber + log.texts().indexOf(lines[30_000] as string)),
+    text.indexOf(lines[30_000] as string)
+  )
   const found = await log.file.seek(1e12 + 12_345_500)
   t.equal(log.file.lines[(found as number) - log.file.firstNumber]?.text, lines[12_346])
   t.equal(await log.file.seek(1e13), null)
@@ -181,12 +197,12 @@ t.test('jumps to an offset, to a time, to the end', async t => {
   await log.last('after')
 })
 
-t.test('a file that goes away is said to, and goes on when it is there again', async t => {
+t.test('reports a missing file, and continues when it exists again', async t => {
   const log = await openFile(t, 'one\n')
   await log.last('one')
   renameSync(log.path, `${log.path}.away`)
   await log.until(() => log.file.problem !== null, 'a word about it')
-  t.match(log.file.problem, /does not exist/)
+  t.match(log.file.problem, /no such file or directory/)
   renameSync(`${log.path}.away`, log.path)
   log.append('two\n')
   await log.last('two')
@@ -202,13 +218,13 @@ t.test('a file that goes away is said to, and goes on when it is there again', a
   t.equal(log.file.problem, null)
 })
 
-t.test('a binary file is said to be one', async t => {
+t.test('reports a binary file', async t => {
   const log = await openFile(t, Buffer.from(Array.from({ length: 5000 }, (_, index) => index % 7)))
   await log.until(() => log.file.state === 'binary', 'binary')
   t.same(log.texts(), [])
 })
 
-t.test('a compressed file is shown by what it holds', async t => {
+t.test('shows the contents of a compressed file', async t => {
   const log = await openFile(t, gzipSync(textOf(numbers(0, 1000))), { name: 'old.log.gz' })
   await log.last('line 999')
   t.same(log.texts(), numbers(0, 1000))

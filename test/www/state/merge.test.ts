@@ -3,17 +3,33 @@ import { Refused } from '../../../www/server/client.js'
 import { mergeFields, saveMerged } from '../../../www/state/merge.js'
 import type { Conflict } from '../../../www/state/merge.js'
 
-t.test('fields that one side has changed are merged, those of both are conflicts', async t => {
+t.test('merges fields that one side changed, and reports a conflict if both did', async t => {
   const base = { name: 'a', env: 'x', user: null, tags: ['1', '2'], count: 1, both: 'old' }
   const cases = [
     { mine: { ...base }, theirs: { ...base, name: 'b' }, changes: {}, conflicts: [] },
     { mine: { ...base, name: 'b' }, theirs: { ...base, env: 'y' }, changes: { name: 'b' }, conflicts: [] },
     { mine: { ...base, both: 'new' }, theirs: { ...base, both: 'new' }, changes: {}, conflicts: [] },
-    { mine: { ...base, user: '', tags: ['2', '1'] }, theirs: { ...base, user: 'www', tags: ['3'] }, changes: {}, conflicts: [] },
-    { mine: { ...base, count: 2, both: 'm' }, theirs: { ...base, both: 't' }, changes: { count: 2 }, conflicts: [{ name: 'both', mine: 'm', theirs: 't' }] },
-    { mine: { ...base, tags: [] }, theirs: { ...base, tags: ['1'] }, changes: {}, conflicts: [{ name: 'tags', mine: [], theirs: ['1'] }] }
+    {
+      mine: { ...base, user: '', tags: ['2', '1'] },
+      theirs: { ...base, user: 'www', tags: ['3'] },
+      changes: {},
+      conflicts: []
+    },
+    {
+      mine: { ...base, count: 2, both: 'm' },
+      theirs: { ...base, both: 't' },
+      changes: { count: 2 },
+      conflicts: [{ name: 'both', mine: 'm', theirs: 't' }]
+    },
+    {
+      mine: { ...base, tags: [] },
+      theirs: { ...base, tags: ['1'] },
+      changes: {},
+      conflicts: [{ name: 'tags', mine: [], theirs: ['1'] }]
+    }
   ]
-  for (const { mine, theirs, changes, conflicts } of cases) t.same(mergeFields({ base, mine, theirs }), { changes, conflicts })
+  for (const { mine, theirs, changes, conflicts } of cases)
+    t.same(mergeFields({ base, mine, theirs }), { changes, conflicts })
 })
 
 /** A server with one record, whose every change has a new tag. */
@@ -36,14 +52,18 @@ function createServer(values: Record<string, unknown>) {
   }
 }
 
-t.test('saving over the change of another', async t => {
+t.test('saves after a change of another user', async t => {
   const start = (choose: (conflicts: Conflict[]) => 'mine' | 'theirs' | null) => {
     const server = createServer({ name: 'a', env: 'x' })
     const base = server.loaded()
     const asked: Conflict[][] = []
     const save = (mine: Record<string, unknown>): Promise<string | null> =>
       saveMerged({
-        base, mine, keep: () => 'kept', send: (changes, tag) => server.send(changes, tag), load: async () => server.loaded(),
+        base,
+        mine,
+        keep: () => 'kept',
+        send: (changes, tag) => server.send(changes, tag),
+        load: async () => server.loaded(),
         async choose(conflicts) {
           asked.push(conflicts)
           const choice = choose(conflicts)
@@ -63,14 +83,21 @@ t.test('saving over the change of another', async t => {
   t.same(apart.server.values, { name: 'mine', env: 'theirs' }, 'both changes are there')
   t.same(apart.asked, [], 'and nobody was asked')
 
-  for (const [choice, name] of [['mine', 'mine'], ['theirs', 'theirs']] as const) {
+  for (const [choice, name] of [
+    ['mine', 'mine'],
+    ['theirs', 'theirs']
+  ] as const) {
     const both = start(() => choice)
     both.server.change({ name: 'theirs' })
     t.equal(await both.save({ name: 'mine', env: 'e' }), 'saved')
     t.same(both.server.values, { name, env: 'e' })
     const one = start(() => choice)
     one.server.change({ name: 'theirs' })
-    t.equal(await one.save({ name: 'mine', env: 'x' }), choice === 'mine' ? 'saved' : 'kept', 'nothing is sent if all stays')
+    t.equal(
+      await one.save({ name: 'mine', env: 'x' }),
+      choice === 'mine' ? 'saved' : 'kept',
+      'nothing is sent if all stays'
+    )
     t.same(both.asked, [[{ name: 'name', mine: 'mine', theirs: 'theirs' }]])
   }
 
@@ -86,11 +113,24 @@ t.test('saving over the change of another', async t => {
   })
   busy.server.change({ name: 'theirs' })
   t.equal(await busy.save({ name: 'mine', env: 'x' }), 'saved')
-  t.same(busy.asked.map(([conflict]) => conflict?.theirs), ['theirs', 'again'], 'who is faster once more is asked about once more')
+  t.same(
+    busy.asked.map(([conflict]) => conflict?.theirs),
+    ['theirs', 'again'],
+    'who is faster once more is asked about once more'
+  )
 
   const broken = start(() => 'mine')
-  await t.rejects(saveMerged({
-    base: broken.server.loaded(), mine: {}, load: async () => broken.server.loaded(), choose: async () => null, keep: () => 'kept',
-    send: async () => { throw new Refused(400, { error: 'no', code: 'invalid_field' }, null) }
-  }), { code: 'invalid_field' })
+  await t.rejects(
+    saveMerged({
+      base: broken.server.loaded(),
+      mine: {},
+      load: async () => broken.server.loaded(),
+      choose: async () => null,
+      keep: () => 'kept',
+      send: async () => {
+        throw new Refused(400, { error: 'no', code: 'invalid_field' }, null)
+      }
+    }),
+    { code: 'invalid_field' }
+  )
 })

@@ -101,16 +101,25 @@ function merged(t: { teardown(work: () => void): void }, parts: LogText[]): Merg
   return new MergedLog({ parts, signal: life.signal, holdMs: 20 })
 }
 
-const changed = (log: LogText): Promise<unknown> => new Promise(resolve => log.addEventListener('change', resolve, { once: true }))
+const changed = (log: LogText): Promise<unknown> =>
+  new Promise(resolve => log.addEventListener('change', resolve, { once: true }))
 
-t.test('lines of several logs stand in the order of their times, each with its log', async t => {
+t.test('sorts the lines of several logs by time, each with its log', async t => {
   const parts = [createOutput(), createOutput()]
-  for (const [part, second, name] of [[0, 1, 'a1'], [0, 4, 'a4'], [1, 2, 'b2'], [1, 3, 'b3']] as const) {
+  for (const [part, second, name] of [
+    [0, 1, 'a1'],
+    [0, 4, 'a4'],
+    [1, 2, 'b2'],
+    [1, 3, 'b3']
+  ] as const) {
     parts[part]?.append(line(at(second, name)) as { at: string; text: string })
   }
   const log = merged(t, parts)
   t.equal(words(log), 'a1 b2 b3 a4')
-  t.same(log.lines.map(({ source }) => source), [0, 1, 1, 0])
+  t.same(
+    log.lines.map(({ source }) => source),
+    [0, 1, 1, 0]
+  )
 })
 
 t.test('a line without a time stays with the one before it', async t => {
@@ -133,7 +142,7 @@ t.test('new lines wait for older ones of the others', async t => {
   t.equal(log.arrivedLines, 2)
 })
 
-t.test('the past begins where every log has lines, and comes when it is wanted; numbers stay', async t => {
+t.test('begins where every log has lines, and loads earlier lines on request without changing numbers', async t => {
   const a = Array.from({ length: 10 }, (_, index) => at(index * 10, `a${index}`))
   const b = Array.from({ length: 10 }, (_, index) => at(index * 10 + 5, `b${index}`))
   const log = merged(t, [new PagedLog(a, 2), new PagedLog(b, 6)])
@@ -149,21 +158,32 @@ t.test('the past begins where every log has lines, and comes when it is wanted; 
   t.equal(await log.seek(1e13), null)
 })
 
-t.test('a time that is not held yet is paged to', async t => {
+t.test('pages to a time that is not loaded', async t => {
   const a = Array.from({ length: 40 }, (_, index) => at(index * 10, `a${index}`))
   const log = merged(t, [new PagedLog(a, 2), new PagedLog([at(1000, 'b')], 1)])
   const found = await log.seek(1e12 + 200_000)
   t.equal(log.lines[(found as number) - log.firstNumber]?.text, a[20])
 })
 
-t.test('a time far from what is held is gone to in all of them, and read on from there to the end', async t => {
-  const even = new PlacedLog('a', Array.from({ length: 50 }, (_, index) => index * 2))
-  const odd = new PlacedLog('b', Array.from({ length: 50 }, (_, index) => index * 2 + 1))
+t.test('jumps to a distant time in all logs, and reads on from there to the end', async t => {
+  const even = new PlacedLog(
+    'a',
+    Array.from({ length: 50 }, (_, index) => index * 2)
+  )
+  const odd = new PlacedLog(
+    'b',
+    Array.from({ length: 50 }, (_, index) => index * 2 + 1)
+  )
   const late = new PlacedLog('c', [500, 501, 502])
   const log = merged(t, [even, odd, late])
   const seconds = (): number[] => log.lines.map(({ text }) => Number(text.split(' ').at(-1)?.slice(1)))
   const inOrder = (): void => {
-    t.same(seconds(), seconds().map((_, index) => (seconds()[0] as number) + index).map(second => second > 99 ? second + 400 : second))
+    t.same(
+      seconds(),
+      seconds()
+        .map((_, index) => (seconds()[0] as number) + index)
+        .map(second => (second > 99 ? second + 400 : second))
+    )
   }
 
   const number = await log.jump(1e12 + 31_000, ({ text }) => text.endsWith('b31'))
@@ -183,17 +203,41 @@ t.test('a time far from what is held is gone to in all of them, and read on from
   }
   t.equal(seconds().at(-1), 502)
   t.equal(log.epoch, epoch, 'numbers stay those of their lines')
-  t.equal(await log.jump(1e12 + 40_500, () => true), log.firstNumber + seconds().indexOf(41), 'what is held is not asked for again')
+  t.equal(
+    await log.jump(1e12 + 40_500, () => true),
+    log.firstNumber + seconds().indexOf(41),
+    'what is held is not asked for again'
+  )
   t.equal(await log.jump(1e12 + 600_000, () => true), null)
 })
 
-t.test('logs whose times step back show their lines, each in the order of its file', async t => {
+t.test('keeps the order of each file if its times step back', async t => {
   const back = ['b', 'c', 'd'].map((name, index) => at(100 + index, name))
   for (const [name, first, second, expected] of [
-    ['the clock was set back', [at(50, 'a'), ...back, at(1, 'e'), at(2, 'f')], [at(60, 'x'), at(101, 'y'), at(103, 'z')], 'c y d e f z'],
-    ['before all lines of the other', [at(900, 'a'), at(901, 'b'), at(902, 'c'), at(1, 'd')], [at(500, 'x'), at(501, 'y'), at(502, 'z')], 'b c d'],
-    ['in both', [at(300, 'a'), at(301, 'b'), at(302, 'c'), at(2, 'd')], [at(400, 'w'), at(401, 'x'), at(402, 'y'), at(3, 'z')], 'x y z'],
-    ['a line of the future', [at(1, 'a'), at(2, 'b'), `${new Date(Date.now() + 1e12).toISOString()} c`, at(4, 'd')], [at(1, 'w'), at(2, 'x'), at(3, 'y'), at(5, 'z')], 'b c x y d z']
+    [
+      'the clock was set back',
+      [at(50, 'a'), ...back, at(1, 'e'), at(2, 'f')],
+      [at(60, 'x'), at(101, 'y'), at(103, 'z')],
+      'c y d e f z'
+    ],
+    [
+      'before all lines of the other',
+      [at(900, 'a'), at(901, 'b'), at(902, 'c'), at(1, 'd')],
+      [at(500, 'x'), at(501, 'y'), at(502, 'z')],
+      'b c d'
+    ],
+    [
+      'in both',
+      [at(300, 'a'), at(301, 'b'), at(302, 'c'), at(2, 'd')],
+      [at(400, 'w'), at(401, 'x'), at(402, 'y'), at(3, 'z')],
+      'x y z'
+    ],
+    [
+      'a line of the future',
+      [at(1, 'a'), at(2, 'b'), `${new Date(Date.now() + 1e12).toISOString()} c`, at(4, 'd')],
+      [at(1, 'w'), at(2, 'x'), at(3, 'y'), at(5, 'z')],
+      'b c x y d z'
+    ]
   ] as const) {
     const parts = [new PagedLog([...first], first.length - 1), new PagedLog([...second], second.length - 1)]
     const log = new MergedLog({ parts, signal: new AbortController().signal })
@@ -211,7 +255,7 @@ t.test('logs whose times step back show their lines, each in the order of its fi
   }
 })
 
-t.test('a log without times is shown beside one with times, at its end', async t => {
+t.test('shows a log without times at the end', async t => {
   const timed = Array.from({ length: 10 }, (_, index) => at(index, String(index)))
   const parts = [new PagedLog(['p', 'q', 'r'], 2), new PagedLog(timed, 3)]
   const log = new MergedLog({ parts, signal: new AbortController().signal, holdMs: 1 })

@@ -3,7 +3,7 @@ import { createOutput } from '../../../www/state/output.js'
 
 const line = (text: string) => ({ at: '2026-11-21T00:00:00Z', text })
 
-t.test('many lines at once are one change', async t => {
+t.test('announces many lines as one change', async t => {
   const output = createOutput()
   let changes = 0
   output.addEventListener('change', () => changes++)
@@ -14,7 +14,7 @@ t.test('many lines at once are one change', async t => {
   t.equal(output.lines.length, 100)
 })
 
-t.test('past the limit the head is given up, and counted', async t => {
+t.test('beyond the limit, drops and counts lines at the start', async t => {
   const output = createOutput({ maxLines: 100 })
   for (let index = 0; index < 1000; index++) output.append(line(String(index)))
   t.ok(output.lines.length <= 100)

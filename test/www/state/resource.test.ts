@@ -2,8 +2,14 @@ import { mock } from 'node:test'
 import t from 'tap'
 import { createResource, silenceMs } from '../../../www/state/resource.js'
 
-t.test('a value survives a failed reload, the error goes with the next success', async t => {
-  const answers: Array<() => string> = [() => 'first', () => { throw new Error('away') }, () => 'second']
+t.test('keeps its value after a failed reload, and clears the error after the next success', async t => {
+  const answers: Array<() => string> = [
+    () => 'first',
+    () => {
+      throw new Error('away')
+    },
+    () => 'second'
+  ]
   let changes = 0
   const resource = createResource({
     load: async () => (answers.shift() as () => string)(),
@@ -18,7 +24,7 @@ t.test('a value survives a failed reload, the error goes with the next success',
   t.same([resource.value, resource.error, changes], ['second', undefined, 3])
 })
 
-t.test('only the newest request counts, the older one is given up', async t => {
+t.test('cancels an older request when a newer one starts', async t => {
   const waiting: Array<(value: string) => void> = []
   const signals: AbortSignal[] = []
   const resource = createResource<string>({
@@ -35,10 +41,13 @@ t.test('only the newest request counts, the older one is given up', async t => {
   waiting[0]?.('old')
   await Promise.all([first, second])
   t.equal(resource.value, 'new')
-  t.same(signals.map(signal => signal.aborted), [true, false])
+  t.same(
+    signals.map(signal => signal.aborted),
+    [true, false]
+  )
 })
 
-t.test('a refresh waits for the request that is on its way', async t => {
+t.test('a refresh waits for the request in progress', async t => {
   const waiting: Array<(value: string) => void> = []
   const resource = createResource<string>({
     load: () => new Promise(resolve => waiting.push(resolve)),
@@ -56,7 +65,7 @@ t.test('a refresh waits for the request that is on its way', async t => {
   t.equal(resource.value, 'second')
 })
 
-t.test('a refresh without an answer fails, is given up, and the next one asks again', async t => {
+t.test('a refresh without an answer times out, and the next one sends a new request', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const signals: AbortSignal[] = []

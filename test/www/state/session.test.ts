@@ -14,7 +14,7 @@ function storage(): TokenStorage & { entries: Map<string, string> } {
 
 const base = 'http://host/'
 
-t.test('the storage says that there is a session, and holds no secret', async t => {
+t.test('the storage notes the session and contains no secret', async t => {
   const [tab, browser] = [storage(), storage()]
   const session = createSession({ base, tab, browser })
   const reasons: unknown[] = []
@@ -30,7 +30,7 @@ t.test('the storage says that there is a session, and holds no secret', async t 
   t.same(reasons, [null, 'expired'])
 })
 
-t.test('the token that an earlier version stored is removed', async t => {
+t.test('removes the token that an earlier version stored', async t => {
   const [tab, browser] = [storage(), storage()]
   tab.setItem(`svc.token ${base}`, 'the-admin-token')
   browser.setItem(`svc.token ${base}`, 'the-admin-token')
@@ -38,7 +38,7 @@ t.test('the token that an earlier version stored is removed', async t => {
   t.same([tab.entries.size, browser.entries.size], [0, 0])
 })
 
-t.test('what another tab does is heard', async t => {
+t.test('follows another tab that signs in or out', async t => {
   const browser = storage()
   const session = createSession({ base, tab: storage(), browser })
   session.begin({ id: 'ses_1', csrf: 'the-csrf' })
@@ -54,7 +54,7 @@ t.test('what another tab does is heard', async t => {
   t.same(reasons, [null, 'expired', 'expired'])
 })
 
-t.test('two servers behind one host do not see each other', async t => {
+t.test('keeps two servers on one host apart', async t => {
   const browser = storage()
   createSession({ base: 'http://host/a/', tab: storage(), browser }).begin({ id: 'ses_1', csrf: 'x' })
   t.equal(createSession({ base: 'http://host/b/', tab: storage(), browser }).id, null)
@@ -65,7 +65,7 @@ function chosen(wanted: string[]) {
   return { kept: kept.entries, preferences: createPreferences({ base: 'http://host/', storage: kept, wanted }) }
 }
 
-t.test('nothing is written until something is chosen; what is written is read again', async t => {
+t.test('stores preferences only after a choice, and reads them again', async t => {
   const { kept, preferences } = chosen(['de', 'zh-CN', 'en'])
   t.equal(preferences.theme, 'system')
   t.equal(preferences.language, 'zh', 'the first that the panel speaks')
@@ -78,7 +78,7 @@ t.test('nothing is written until something is chosen; what is written is read ag
   t.equal(preferences.theme, 'system')
 })
 
-t.test('English is what is left', async t => {
+t.test('falls back to English', async t => {
   t.equal(chosen(['de', 'fr']).preferences.language, 'en')
   t.equal(chosen(['en-US', 'zh']).preferences.language, 'en')
 })

@@ -29,29 +29,41 @@ async function lineAt(file: ReturnType<typeof fileOf>, atMs: number): Promise<st
   return found === null ? null : (file.text.slice(found.offset).split('\n')[found.line] ?? null)
 }
 
-t.test('the first line at or after a time, anywhere in a large file, in few reads', async t => {
+t.test('finds the first line at or after a time in a large file with few reads', async t => {
   const file = fileOf(Array.from({ length: 50_000 }, (_, index) => `${String(index * 10).padStart(8, '0')} some words`))
-  for (const [atMs, expected] of [[-1, '00000000'], [0, '00000000'], [5, '00000010'], [123_450, '00123450'], [499_990, '00499990']] as const) {
+  for (const [atMs, expected] of [
+    [-1, '00000000'],
+    [0, '00000000'],
+    [5, '00000010'],
+    [123_450, '00123450'],
+    [499_990, '00499990']
+  ] as const) {
     t.equal((await lineAt(file, atMs))?.slice(0, 8), expected, String(atMs))
   }
   t.equal(await lineAt(file, 499_991), null, 'nothing was written then')
   t.ok(file.reads() < 120, `${file.reads()} reads for six searches`)
 })
 
-t.test('lines that say no time are passed over', async t => {
-  const file = fileOf(Array.from({ length: 40_000 }, (_, index) => (index % 50 === 0 ? `${index} begins` : '    at some.frame()')))
+t.test('skips lines without a time', async t => {
+  const file = fileOf(
+    Array.from({ length: 40_000 }, (_, index) => (index % 50 === 0 ? `${index} begins` : '    at some.frame()'))
+  )
   t.equal(await lineAt(file, 20_001), '20050 begins')
   t.equal(await lineAt(fileOf(['no time', 'at all']), 1), null)
   t.equal(await lineAt(fileOf([]), 1), null)
 })
 
-t.test('several lines of one time: the first of them', async t => {
+t.test('returns the first of several lines with the same time', async t => {
   const file = fileOf(Array.from({ length: 30_000 }, (_, index) => `${Math.floor(index / 10_000)} line ${index}`))
   t.equal(await lineAt(file, 1), '1 line 10000')
   t.equal(await lineAt(file, 2), '2 line 20000')
 })
 
-t.test('a line longer than the windows does not hold it up', async t => {
-  const file = fileOf([...Array.from({ length: 9000 }, (_, index) => `${index} a`), `9000 ${'x'.repeat(300_000)}`, '9001 b'])
+t.test('handles a line that is longer than a window', async t => {
+  const file = fileOf([
+    ...Array.from({ length: 9000 }, (_, index) => `${index} a`),
+    `9000 ${'x'.repeat(300_000)}`,
+    '9001 b'
+  ])
   t.equal(await lineAt(file, 9001), '9001 b')
 })

@@ -9,7 +9,7 @@ const tokens = new Map(
   )
 )
 
-/** WCAG 2.2, relative luminance and contrast ratio. */
+/** Returns the relative luminance of WCAG 2.2 of `#rrggbb`. */
 function luminance(hex: string): number {
   const [red, green, blue] = [1, 3, 5].map(at => {
     const value = Number.parseInt(hex.slice(at, at + 2), 16) / 255
@@ -42,7 +42,7 @@ const pairs: Array<[front: string, back: string, least: number]> = [
 ]
 
 for (const theme of ['light', 'dark'] as const) {
-  t.test(`text reads at 4.5:1 and controls show at 3:1 in the ${theme} theme`, async t => {
+  t.test(`text has a contrast of 4.5:1 and controls of 3:1 in the ${theme} theme`, async t => {
     for (const [front, back, least] of pairs) {
       const ratio = contrast(tokens.get(front)?.[theme] as string, tokens.get(back)?.[theme] as string)
       t.ok(ratio >= least, `${front} on ${back}: ${ratio.toFixed(2)}, at least ${least}`)

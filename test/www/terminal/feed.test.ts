@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createFeed } from '../../../www/terminal/feed.js'
 
-/** A clock that moves on with each character that is written. */
+/** A clock that advances with each written character. */
 function stage(budgetMs: number) {
   let nowMs = 0
   const written: string[] = []
@@ -16,7 +16,7 @@ function stage(budgetMs: number) {
   return { feed, written }
 }
 
-t.test('everything is written in order, and each is told of after its last character', async t => {
+t.test('writes texts in order and calls back after the last character of each', async t => {
   const { feed, written } = stage(1000)
   const told: string[] = []
   feed.push('a'.repeat(20_000), () => told.push(`a after ${written.join('').length}`))
@@ -28,7 +28,7 @@ t.test('everything is written in order, and each is told of after its last chara
   t.ok(feed.isEmpty)
 })
 
-t.test('a run ends with its time, and goes on where it ended', async t => {
+t.test('a run stops at its time limit, and the next one continues there', async t => {
   const { feed, written } = stage(16)
   feed.push('x'.repeat(100_000))
   feed.run()
@@ -40,14 +40,14 @@ t.test('a run ends with its time, and goes on where it ended', async t => {
   t.equal(runs, 7)
 })
 
-t.test('a slow screen gets one slice at least', async t => {
+t.test('writes at least one slice to a slow screen', async t => {
   const { feed, written } = stage(0)
   feed.push('x'.repeat(10_000))
   feed.run()
   t.equal(written.join('').length, 8192)
 })
 
-t.test('cleared, nobody is told', async t => {
+t.test('does not call back after it is cleared', async t => {
   const { feed, written } = stage(1)
   feed.push('x', () => t.fail('told'))
   feed.clear()

@@ -2,10 +2,13 @@ import t from 'tap'
 import { createLine } from '../../../www/terminal/cells.js'
 import { createHistory } from '../../../www/terminal/history.js'
 
-t.test('a ring keeps the newest lines, and gives the oldest back', async t => {
+t.test('keeps the newest lines and returns the dropped ones', async t => {
   const history = createHistory(3)
   const lines = Array.from({ length: 5 }, () => createLine(1))
-  t.same(lines.slice(0, 3).map(line => history.push(line)), [undefined, undefined, undefined])
+  t.same(
+    lines.slice(0, 3).map(line => history.push(line)),
+    [undefined, undefined, undefined]
+  )
   t.equal(history.push(lines[3] as never), lines[0])
   t.equal(history.push(lines[4] as never), lines[1])
   t.equal(history.length, 3)
@@ -14,10 +17,10 @@ t.test('a ring keeps the newest lines, and gives the oldest back', async t => {
   t.ok(history.lines().every((line, index) => line === lines[index + 2]))
   history.clear()
   t.equal(history.length, 0)
-  t.equal(history.dropped, 5, 'numbers go on')
+  t.equal(history.dropped, 5, 'numbering continues')
 })
 
-t.test('one without room keeps nothing', async t => {
+t.test('keeps no lines if the capacity is 0', async t => {
   const history = createHistory(0)
   const line = createLine(1)
   t.equal(history.push(line), line)

@@ -4,7 +4,7 @@ import type { KeyPress } from '../../../www/terminal/keys.js'
 
 const plain = { applicationCursor: false, applicationKeypad: false, newline: false }
 
-/** `C-`, `A-`, `S-`, `M-` as Emacs has them, then KeyboardEvent.key. */
+/** A key in the notation of Emacs: `C-`, `A-`, `S-`, `M-`, then KeyboardEvent.key. */
 function press(name: string): KeyPress {
   const [, held = '', key = ''] = /^((?:[CASM]-)*)(.+)$/s.exec(name) ?? []
   const has = (letter: string): boolean => held.includes(`${letter}-`)
@@ -12,34 +12,93 @@ function press(name: string): KeyPress {
 }
 
 const cases: Array<[keys: string, bytes: string | null]> = [
-  ['a', 'a'], ['S-A', 'A'], ['é', 'é'], ['部', '部'], ['🚀', '🚀'], [' ', ' '],
-  ['A-a', '\x1ba'], ['C-a', '\x01'], ['C-S-A', '\x01'], ['C-z', '\x1a'], ['C-A-a', '\x1b\x01'],
-  ['C- ', '\0'], ['C-@', '\0'], ['C-[', '\x1b'], ['C-\\', '\x1c'], ['C-]', '\x1d'], ['C-^', '\x1e'], ['C-_', '\x1f'], ['C-/', '\x1f'],
-  ['C-2', '\0'], ['C-3', '\x1b'], ['C-8', '\x7f'], ['C-1', null], ['C-é', null],
-  ['Enter', '\r'], ['A-Enter', '\x1b\r'], ['Tab', '\t'], ['S-Tab', '\x1b[Z'], ['A-Tab', '\x1b\t'],
-  ['Backspace', '\x7f'], ['C-Backspace', '\b'], ['A-Backspace', '\x1b\x7f'], ['Escape', '\x1b'], ['A-Escape', '\x1b\x1b'],
-  ['ArrowUp', '\x1b[A'], ['ArrowDown', '\x1b[B'], ['ArrowRight', '\x1b[C'], ['ArrowLeft', '\x1b[D'], ['Home', '\x1b[H'], ['End', '\x1b[F'],
-  ['S-ArrowUp', '\x1b[1;2A'], ['A-ArrowUp', '\x1b[1;3A'], ['C-ArrowLeft', '\x1b[1;5D'], ['C-A-S-End', '\x1b[1;8F'],
-  ['Insert', '\x1b[2~'], ['Delete', '\x1b[3~'], ['PageUp', '\x1b[5~'], ['PageDown', '\x1b[6~'], ['C-Delete', '\x1b[3;5~'],
-  ['F1', '\x1bOP'], ['F4', '\x1bOS'], ['S-F1', '\x1b[1;2P'], ['F5', '\x1b[15~'], ['F6', '\x1b[17~'], ['F10', '\x1b[21~'],
-  ['F11', '\x1b[23~'], ['F12', '\x1b[24~'], ['C-F5', '\x1b[15;5~'],
-  ['M-c', null], ['Shift', null], ['Control', null], ['Dead', null], ['Process', null], ['F13', null]
+  ['a', 'a'],
+  ['S-A', 'A'],
+  ['é', 'é'],
+  ['部', '部'],
+  ['🚀', '🚀'],
+  [' ', ' '],
+  ['A-a', '\x1ba'],
+  ['C-a', '\x01'],
+  ['C-S-A', '\x01'],
+  ['C-z', '\x1a'],
+  ['C-A-a', '\x1b\x01'],
+  ['C- ', '\0'],
+  ['C-@', '\0'],
+  ['C-[', '\x1b'],
+  ['C-\\', '\x1c'],
+  ['C-]', '\x1d'],
+  ['C-^', '\x1e'],
+  ['C-_', '\x1f'],
+  ['C-/', '\x1f'],
+  ['C-2', '\0'],
+  ['C-3', '\x1b'],
+  ['C-8', '\x7f'],
+  ['C-1', null],
+  ['C-é', null],
+  ['Enter', '\r'],
+  ['A-Enter', '\x1b\r'],
+  ['Tab', '\t'],
+  ['S-Tab', '\x1b[Z'],
+  ['A-Tab', '\x1b\t'],
+  ['Backspace', '\x7f'],
+  ['C-Backspace', '\b'],
+  ['A-Backspace', '\x1b\x7f'],
+  ['Escape', '\x1b'],
+  ['A-Escape', '\x1b\x1b'],
+  ['ArrowUp', '\x1b[A'],
+  ['ArrowDown', '\x1b[B'],
+  ['ArrowRight', '\x1b[C'],
+  ['ArrowLeft', '\x1b[D'],
+  ['Home', '\x1b[H'],
+  ['End', '\x1b[F'],
+  ['S-ArrowUp', '\x1b[1;2A'],
+  ['A-ArrowUp', '\x1b[1;3A'],
+  ['C-ArrowLeft', '\x1b[1;5D'],
+  ['C-A-S-End', '\x1b[1;8F'],
+  ['Insert', '\x1b[2~'],
+  ['Delete', '\x1b[3~'],
+  ['PageUp', '\x1b[5~'],
+  ['PageDown', '\x1b[6~'],
+  ['C-Delete', '\x1b[3;5~'],
+  ['F1', '\x1bOP'],
+  ['F4', '\x1bOS'],
+  ['S-F1', '\x1b[1;2P'],
+  ['F5', '\x1b[15~'],
+  ['F6', '\x1b[17~'],
+  ['F10', '\x1b[21~'],
+  ['F11', '\x1b[23~'],
+  ['F12', '\x1b[24~'],
+  ['C-F5', '\x1b[15;5~'],
+  ['M-c', null],
+  ['Shift', null],
+  ['Control', null],
+  ['Dead', null],
+  ['Process', null],
+  ['F13', null]
 ]
 
-t.test('keys are what xterm sends', async t => {
+t.test('encodes keys like xterm', async t => {
   for (const [name, bytes] of cases) t.equal(bytesOfKey(press(name), plain), bytes, name)
 })
 
-t.test('application cursor keys', async t => {
+t.test('encodes cursor keys in application mode', async t => {
   const modes = { ...plain, applicationCursor: true }
-  for (const [name, bytes] of [['ArrowUp', '\x1bOA'], ['Home', '\x1bOH'], ['End', '\x1bOF'], ['C-ArrowUp', '\x1b[1;5A'], ['PageUp', '\x1b[5~']]) {
+  for (const [name, bytes] of [
+    ['ArrowUp', '\x1bOA'],
+    ['Home', '\x1bOH'],
+    ['End', '\x1bOF'],
+    ['C-ArrowUp', '\x1b[1;5A'],
+    ['PageUp', '\x1b[5~']
+  ]) {
     t.equal(bytesOfKey(press(name as string), modes), bytes as string, name as string)
   }
 })
 
-t.test('the keypad: its own codes in application mode, unless Num Lock is on', async t => {
+t.test('encodes the keypad in application mode, unless Num Lock is on', async t => {
   const modes = { ...plain, applicationKeypad: true }
-  const key = (key: string, isNumLocked: boolean): string | null => bytesOfKey({ key, isKeypad: true, isNumLocked }, modes)
+  const key = (key: string, isNumLocked: boolean): string | null =>
+    bytesOfKey({ key, isKeypad: true, isNumLocked }, modes)
   t.equal(key('Enter', false), '\x1bOM')
   t.equal(key('+', false), '\x1bOk')
   t.equal(key('Enter', true), '\r')
@@ -49,7 +108,7 @@ t.test('the keypad: its own codes in application mode, unless Num Lock is on', a
   t.equal(bytesOfKey({ key: 'Enter' }, modes), '\r')
 })
 
-t.test('LNM makes Enter two characters; AltGr writes what is on the key', async t => {
+t.test('sends two characters for Enter in LNM, and the character of the key with AltGr', async t => {
   t.equal(bytesOfKey({ key: 'Enter' }, { ...plain, newline: true }), '\r\n')
   t.equal(bytesOfKey({ key: '@', isControl: true, isAlt: true, isAltGraph: true }, plain), '@')
 })

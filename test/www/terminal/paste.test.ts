@@ -2,11 +2,11 @@ import t from 'tap'
 import { bytesOfPaste } from '../../../www/terminal/paste.js'
 
 const cases: Array<[what: string, text: string, bytes: string]> = [
-  ['line ends are Enter', 'a\nb\r\nc\rd', 'a\rb\rc\rd'],
-  ['a tab stays', 'a\tb', 'a\tb'],
-  ['escapes are left out', 'a\x1b[201~rm -rf\x9b1mb', 'a[201~rm -rf1mb'],
-  ['so are other controls', 'a\x00\x03\x04\x08\x7f\x85b', 'ab'],
-  ['other text stays', '部署 🚀', '部署 🚀']
+  ['sends line ends as Enter', 'a\nb\r\nc\rd', 'a\rb\rc\rd'],
+  ['keeps tabs', 'a\tb', 'a\tb'],
+  ['removes escapes', 'a\x1b[201~rm -rf\x9b1mb', 'a[201~rm -rf1mb'],
+  ['removes other control characters', 'a\x00\x03\x04\x08\x7f\x85b', 'ab'],
+  ['keeps other text', '部署 🚀', '部署 🚀']
 ]
 
 for (const [what, text, bytes] of cases) {

@@ -3,7 +3,7 @@ import { createEmulator } from '../../../www/terminal/emulator.js'
 import type { Emulator } from '../../../www/terminal/emulator.js'
 import { textOfColumns } from '../../../www/terminal/selection.js'
 
-/** What a program writes, and the screen that must come of it. */
+/** The output of a program and the expected screen. */
 export interface ScreenCase {
   what: string
   input: string
@@ -11,33 +11,34 @@ export interface ScreenCase {
   expected: string[]
   /** Column and row from 0. */
   cursor?: [x: number, y: number]
-  /** What has left the screen. */
+  /** Expected rows of the history. */
   history?: string[]
-  /** What the program is told. */
+  /** Expected replies to the program. */
   replies?: string[]
   columns?: number
   rows?: number
 }
 
-/** A text as it may come: whole, cut in two everywhere, and one UTF-16 unit at a time. */
+/** Returns the ways to divide a text: whole, cut in two at each offset, and one UTF-16 unit at a time. */
 export function cutsOf(text: string): Array<{ how: string; pieces: string[] }> {
   const cuts = [{ how: 'whole', pieces: [text] }]
-  for (let at = 1; at < text.length; at++) cuts.push({ how: `cut at ${at}`, pieces: [text.slice(0, at), text.slice(at)] })
+  for (let at = 1; at < text.length; at++)
+    cuts.push({ how: `cut at ${at}`, pieces: [text.slice(0, at), text.slice(at)] })
   return [...cuts, { how: 'one at a time', pieces: [...Array(text.length).keys()].map(at => text[at] as string) }]
 }
 
-/** The rows of the screen (or of the history) as text. */
+/** Returns the rows of the screen or of the history as text. */
 export function rowsOf(emulator: Emulator, part: 'screen' | 'history' = 'screen'): string[] {
-  const [from, to] = part === 'history'
-    ? [0, emulator.historyLength]
-    : [emulator.historyLength, emulator.historyLength + emulator.rows]
+  const [from, to] =
+    part === 'history' ? [0, emulator.historyLength] : [emulator.historyLength, emulator.historyLength + emulator.rows]
   return Array.from({ length: to - from }, (_, row) =>
-    textOfColumns(emulator, emulator.line(from + row), 0, emulator.columns).trimEnd())
+    textOfColumns(emulator, emulator.line(from + row), { from: 0, to: emulator.columns }).trimEnd()
+  )
 }
 
 const trimmed = (rows: string[]): string[] => rows.slice(0, rows.findLastIndex(row => row !== '') + 1)
 
-/** Runs each case in every way its input may be cut. */
+/** Runs each case with its input divided in each of these ways. */
 export function testScreens(cases: ScreenCase[]): void {
   for (const { what, input, expected, cursor, history, replies, columns = 8, rows = 4 } of cases) {
     t.test(what, async t => {
@@ -48,7 +49,7 @@ export function testScreens(cases: ScreenCase[]): void {
         t.same(trimmed(rowsOf(emulator)), trimmed(expected), how)
         if (cursor !== undefined) t.same([emulator.cursor.x, emulator.cursor.y], cursor, `${how}: the cursor`)
         if (history !== undefined) t.same(rowsOf(emulator, 'history'), history, `${how}: the history`)
-        if (replies !== undefined) t.equal(told.join(''), replies.join(''), `${how}: the answers`)
+        if (replies !== undefined) t.equal(told.join(''), replies.join(''), `${how}: the replies`)
       }
     })
   }

@@ -1,7 +1,15 @@
 import t from 'tap'
 import { createEmulator } from '../../../www/terminal/emulator.js'
 import type { Emulator } from '../../../www/terminal/emulator.js'
-import { columnsIn, everything, lineAtPlace, rangeOf, stepped, textIn, wordAt } from '../../../www/terminal/selection.js'
+import {
+  columnsIn,
+  everything,
+  lineAtPlace,
+  rangeOf,
+  stepped,
+  textIn,
+  wordAt
+} from '../../../www/terminal/selection.js'
 import type { Range } from '../../../www/terminal/selection.js'
 
 function emulatorWith(text: string, columns = 10, rows = 4, historyLines = 3): Emulator {
@@ -11,20 +19,26 @@ function emulatorWith(text: string, columns = 10, rows = 4, historyLines = 3): E
 }
 
 const range = (fromLine: number, fromColumn: number, toLine: number, toColumn: number): Range => ({
-  from: { line: fromLine, column: fromColumn }, to: { line: toLine, column: toColumn }
+  from: { line: fromLine, column: fromColumn },
+  to: { line: toLine, column: toColumn }
 })
 
 const texts: Array<[what: string, written: string, marked: Range, text: string]> = [
-  ['a part of a line', 'hello you', range(0, 1, 0, 4), 'ell'],
-  ['beyond its end', 'hello', range(0, 3, 0, 10), 'lo'],
-  ['two lines', 'one\r\ntwo', range(0, 1, 1, 2), 'ne\ntw'],
-  ['blanks at the end of a line are left out', 'a  \r\nb', range(0, 0, 1, 1), 'a\nb'],
-  ['an empty line between', 'a\r\n\r\nb', range(0, 0, 2, 1), 'a\n\nb'],
-  ['a wrapped line is one', 'abcdefghijklm', range(0, 8, 1, 2), 'ijkl'],
-  ['blanks within one stay', 'abcdefgh  klm', range(0, 6, 1, 2), 'gh  kl'],
-  ['cells that were jumped over are blanks', 'a\x1b[4Gb', range(0, 0, 0, 5), 'a  b'],
-  ['a wide character, from its middle', '部署x', range(0, 1, 0, 5), '署x'],
-  ['what is gone is left out', '1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n9', range(0, 0, 3, 1), '3\n4']
+  ['copies a part of a line', 'hello you', range(0, 1, 0, 4), 'ell'],
+  ['stops at the end of a line', 'hello', range(0, 3, 0, 10), 'lo'],
+  ['copies two lines', 'one\r\ntwo', range(0, 1, 1, 2), 'ne\ntw'],
+  ['removes blanks at the end of a line', 'a  \r\nb', range(0, 0, 1, 1), 'a\nb'],
+  ['keeps an empty line', 'a\r\n\r\nb', range(0, 0, 2, 1), 'a\n\nb'],
+  ['copies a wrapped line as one', 'abcdefghijklm', range(0, 8, 1, 2), 'ijkl'],
+  ['keeps blanks within a wrapped line', 'abcdefgh  klm', range(0, 6, 1, 2), 'gh  kl'],
+  ['copies skipped cells as blanks', 'a\x1b[4Gb', range(0, 0, 0, 5), 'a  b'],
+  ['leaves out a wide character whose left half is not selected', '部署x', range(0, 1, 0, 5), '署x'],
+  [
+    'leaves out lines that the history has dropped',
+    '1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n9',
+    range(0, 0, 3, 1),
+    '3\n4'
+  ]
 ]
 
 for (const [what, written, marked, text] of texts) {
@@ -32,14 +46,14 @@ for (const [what, written, marked, text] of texts) {
 }
 
 const words: Array<[what: string, written: string, line: number, column: number, word: string]> = [
-  ['a word', 'see hello now', 0, 5, 'hello'],
-  ['a path holds together', '/a/b.c-d_e ok', 0, 3, '/a/b.c-d_e'],
-  ['a separator is one by itself', 'a(b)', 0, 1, '('],
-  ['over the end of a wrapped line', 'see abcdefghij', 0, 8, 'abcdefghij'],
-  ['… from its other half', 'see abcdefghij', 1, 1, 'abcdefghij'],
-  ['not over a line end', 'abcdefghij\r\nklm', 1, 1, 'klm'],
-  ['wide characters', 'a 部署 b', 0, 3, '部署'],
-  ['beyond the last column', 'abcdefghij', 0, 10, 'abcdefghij']
+  ['selects a word', 'see hello now', 0, 5, 'hello'],
+  ['selects a whole path', '/a/b.c-d_e ok', 0, 3, '/a/b.c-d_e'],
+  ['selects a single separator', 'a(b)', 0, 1, '('],
+  ['selects a word that spans wrapped lines', 'see abcdefghij', 0, 8, 'abcdefghij'],
+  ['… also from its second half', 'see abcdefghij', 1, 1, 'abcdefghij'],
+  ['stops at a line end', 'abcdefghij\r\nklm', 1, 1, 'klm'],
+  ['selects wide characters', 'a 部署 b', 0, 3, '部署'],
+  ['selects the last word after the last column', 'abcdefghij', 0, 10, 'abcdefghij']
 ]
 
 for (const [what, written, line, column, word] of words) {
@@ -49,13 +63,14 @@ for (const [what, written, line, column, word] of words) {
   })
 }
 
-t.test('triple click: the line with all that it was wrapped into', async t => {
+t.test('triple click selects a line with its continuation lines', async t => {
   const emulator = emulatorWith('abcdefghijklmnopqrstuv\r\nx')
-  for (const line of [0, 1, 2]) t.equal(textIn(emulator, lineAtPlace(emulator, { line, column: 3 })), 'abcdefghijklmnopqrstuv')
+  for (const line of [0, 1, 2])
+    t.equal(textIn(emulator, lineAtPlace(emulator, { line, column: 3 })), 'abcdefghijklmnopqrstuv')
   t.equal(textIn(emulator, lineAtPlace(emulator, { line: 3, column: 0 })), 'x')
 })
 
-t.test('ranges have an order, and columns', async t => {
+t.test('orders the places of a range and returns its columns', async t => {
   t.same(rangeOf({ line: 2, column: 1 }, { line: 1, column: 5 }), range(1, 5, 2, 1))
   t.same(rangeOf({ line: 1, column: 5 }, { line: 1, column: 1 }), range(1, 1, 1, 5))
   t.same(columnsIn(range(1, 5, 3, 2), 0, 10), null)
@@ -65,18 +80,25 @@ t.test('ranges have an order, and columns', async t => {
   t.same(columnsIn(range(1, 5, 1, 5), 1, 10), null)
 })
 
-t.test('everything ends with the last line that has something', async t => {
+t.test('selecting everything ends at the last line that is not empty', async t => {
   const emulator = emulatorWith('1\r\n2\r\n3\r\n4\r\n5\r\n\r\n', 10, 4, 3)
   t.equal(textIn(emulator, everything(emulator)), '1\n2\n3\n4\n5')
   t.equal(textIn(emulatorWith(''), everything(emulatorWith(''))), '')
 })
 
-t.test('a step leads on over the ends of lines, and stops at the ends of everything', async t => {
+t.test('a step crosses the ends of lines and stops at the first and last line', async t => {
   const lines = emulatorWith('one\r\ntwo', 5, 2)
   for (const [line, column, step, toLine, toColumn] of [
-    [0, 2, 'mark-left', 0, 1], [1, 0, 'mark-left', 0, 5], [0, 0, 'mark-left', 0, 0],
-    [0, 2, 'mark-right', 0, 3], [0, 5, 'mark-right', 1, 0], [1, 5, 'mark-right', 1, 5],
-    [1, 3, 'mark-up', 0, 3], [0, 3, 'mark-up', 0, 3], [0, 3, 'mark-down', 1, 3], [1, 3, 'mark-down', 1, 3]
+    [0, 2, 'mark-left', 0, 1],
+    [1, 0, 'mark-left', 0, 5],
+    [0, 0, 'mark-left', 0, 0],
+    [0, 2, 'mark-right', 0, 3],
+    [0, 5, 'mark-right', 1, 0],
+    [1, 5, 'mark-right', 1, 5],
+    [1, 3, 'mark-up', 0, 3],
+    [0, 3, 'mark-up', 0, 3],
+    [0, 3, 'mark-down', 1, 3],
+    [1, 3, 'mark-down', 1, 3]
   ] as const) {
     t.same(stepped(lines, { line, column }, step), { line: toLine, column: toColumn }, `${step} from ${line},${column}`)
   }

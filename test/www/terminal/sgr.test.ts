@@ -5,28 +5,36 @@ import { cutsOf } from './screen-table.js'
 
 const e = '\x1b['
 
-/** The look of the cells that the text `x` is written to. */
+/** The attributes of the cells that contain the text `x`. */
 const cases: Array<[what: string, input: string, look: string]> = [
-  ['nothing', 'x', ''],
-  ['each attribute', `${e}1mx${e}0;2mx${e}0;3mx${e}0;5mx${e}0;7mx${e}0;8mx${e}0;9mx`, 'bold|dim|italic|blinking|inverse|hidden|struck'],
-  ['all at once', `${e}1;2;3;5;7;8;9mx`, 'bold dim italic blinking inverse hidden struck'],
-  ['each end', `${e}1;2;3;4;5;7;8;9m${e}22;23;24;25;27;28;29mx`, ''],
-  ['no parameter is a reset', `${e}1;31;42m${e}mx`, ''],
-  ['an empty one, too', `${e}1m${e};3mx`, 'italic'],
-  ['underlines', `${e}4mx${e}21mx${e}4:3mx${e}4:4mx${e}4:5mx${e}4:0mx`, 'underline 1|underline 2|underline 3|underline 4|underline 5|'],
-  ['the palette', `${e}31;42mx${e}97;100mx`, 'text 1 ground 2|text 15 ground 8'],
-  ['default colours', `${e}31;42m${e}39mx${e}49mx`, 'ground 2|'],
-  ['256 colours', `${e}38;5;208;48;5;0mx`, 'text 208 ground 0'],
-  ['256 colours with colons', `${e}38:5:208;48:5:7mx`, 'text 208 ground 7'],
-  ['true colours', `${e}38;2;1;2;3;48;2;255;254;253mx`, 'text 1,2,3 ground 255,254,253'],
-  ['true colours with colons and a colour space', `${e}38:2::1:2:3;1mx`, 'bold text 1,2,3'],
-  ['true colours with colons and none', `${e}48:2:1:2:3;1mx`, 'bold ground 1,2,3'],
-  ['what stands behind a colour counts', `${e}38;5;1;1mx`, 'bold text 1'],
-  ['a colour that cannot be is none', `${e}38;5;256mx${e}38;2;1;2mx${e}38;2;1;2;300mx`, '||'],
-  ['the colour of an underline is read past', `${e}58;5;9;1mx${e}0;58:2::1:2:3;3mx`, 'bold|italic'],
-  ['other functions ending in m are none', `${e}>4;1mx${e}?1mx`, '|'],
-  ['unknown codes are passed over', `${e}6;99;1mx`, 'bold blinking'],
-  ['DECSC keeps the look', `${e}1m\x1b7${e}m\x1b8${e}1mx`, 'bold']
+  ['no attributes by default', 'x', ''],
+  [
+    'sets each attribute',
+    `${e}1mx${e}0;2mx${e}0;3mx${e}0;5mx${e}0;7mx${e}0;8mx${e}0;9mx`,
+    'bold|dim|italic|blinking|inverse|hidden|struck'
+  ],
+  ['sets several attributes at once', `${e}1;2;3;5;7;8;9mx`, 'bold dim italic blinking inverse hidden struck'],
+  ['resets each attribute', `${e}1;2;3;4;5;7;8;9m${e}22;23;24;25;27;28;29mx`, ''],
+  ['resets all attributes without a parameter', `${e}1;31;42m${e}mx`, ''],
+  ['resets all attributes for an empty parameter', `${e}1m${e};3mx`, 'italic'],
+  [
+    'sets the styles of underlines',
+    `${e}4mx${e}21mx${e}4:3mx${e}4:4mx${e}4:5mx${e}4:0mx`,
+    'underline 1|underline 2|underline 3|underline 4|underline 5|'
+  ],
+  ['sets colours of the palette', `${e}31;42mx${e}97;100mx`, 'text 1 ground 2|text 15 ground 8'],
+  ['sets default colours', `${e}31;42m${e}39mx${e}49mx`, 'ground 2|'],
+  ['sets 256 colours', `${e}38;5;208;48;5;0mx`, 'text 208 ground 0'],
+  ['sets 256 colours with colons', `${e}38:5:208;48:5:7mx`, 'text 208 ground 7'],
+  ['sets true colours', `${e}38;2;1;2;3;48;2;255;254;253mx`, 'text 1,2,3 ground 255,254,253'],
+  ['sets true colours with colons and a colour space', `${e}38:2::1:2:3;1mx`, 'bold text 1,2,3'],
+  ['sets true colours with colons and no colour space', `${e}48:2:1:2:3;1mx`, 'bold ground 1,2,3'],
+  ['applies a parameter after a colour', `${e}38;5;1;1mx`, 'bold text 1'],
+  ['ignores an invalid colour', `${e}38;5;256mx${e}38;2;1;2mx${e}38;2;1;2;300mx`, '||'],
+  ['ignores the colour of an underline', `${e}58;5;9;1mx${e}0;58:2::1:2:3;3mx`, 'bold|italic'],
+  ['ignores other functions that end with m', `${e}>4;1mx${e}?1mx`, '|'],
+  ['ignores unknown codes', `${e}6;99;1mx`, 'bold blinking'],
+  ['DECSC saves the attributes', `${e}1m\x1b7${e}m\x1b8${e}1mx`, 'bold']
 ]
 
 for (const [what, input, look] of cases) {
@@ -40,13 +48,21 @@ for (const [what, input, look] of cases) {
   })
 }
 
-t.test('erased cells have the ground that was chosen, and nothing else', async t => {
+t.test('erased cells have the background of the pen and no other attribute', async t => {
   for (const erase of ['2J', 'K', '8X', '8@', '8P']) {
     const emulator = createEmulator({ columns: 8, rows: 1 })
     emulator.write(`abcdefgh${e}H${e}1;4;7;31;42m${e}${erase}`)
-    t.same(cellsOfEmulator(emulator)[0]?.map(({ text, style }) => text + style), Array(8).fill('ground 2'), erase)
+    t.same(
+      cellsOfEmulator(emulator)[0]?.map(({ text, style }) => text + style),
+      Array(8).fill('ground 2'),
+      erase
+    )
   }
   const emulator = createEmulator({ columns: 2, rows: 2 })
   emulator.write(`${e}44ma\r\nb\r\nc`)
-  t.same(cellsOfEmulator(emulator)[1]?.map(({ style }) => style), ['ground 4', 'ground 4'], 'a line that scrolls in')
+  t.same(
+    cellsOfEmulator(emulator)[1]?.map(({ style }) => style),
+    ['ground 4', 'ground 4'],
+    'a line added by scrolling'
+  )
 })

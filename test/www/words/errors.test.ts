@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { errorCodes } from '../../../lib/api/description/errors.js'
 import { newProjectFields } from '../../../lib/api/projects.js'
-import { settingRows } from '../../../lib/system/settings.js'
-import { settingLabels } from '../../../www/elements/setting-groups.js'
+import { settingRows } from '../../../lib/settings/settings.js'
+import { settingLabels } from '../../../www/elements/settings/setting-groups.js'
 import { Refused, Unreachable } from '../../../www/server/client.js'
 import { detailWords, errorWords, fieldLabels, serverWords } from '../../../www/words/errors.js'
 import { addWords, setLanguage } from '../../../www/words/t.js'
@@ -15,51 +15,89 @@ t.teardown(() => setLanguage('en'))
 
 const refused = (error: string, code: string, field?: string): Refused => new Refused(400, { error, code, field }, null)
 
-t.test('every code of the API has Chinese words, and no other has', async t => {
-  const said = Object.keys(words).filter(key => key.startsWith('code:')).map(key => key.slice('code:'.length))
+t.test('every error code of the API has a Chinese text, and no other code has one', async t => {
+  const said = Object.keys(words)
+    .filter(key => key.startsWith('code:'))
+    .map(key => key.slice('code:'.length))
   t.same(said.sort(), Object.keys(errorCodes).sort())
 })
 
-t.test('every sentence of the table is one that the server says', async t => {
+t.test('every sentence of the table is a sentence of the server', async t => {
   const source = sourcesBelow(new URL('../../../lib/', import.meta.url)).join('\n')
   for (const key of Object.keys(words).filter(key => /^(server|detail):/.test(key))) {
-    const pieces = key.replace(/^\w+:/, '').split(/\{\w+\}/).flatMap(piece => piece.split(/[",;:()]|(?<=\b(?:project|deployment|attempt))s\b/))
-    const missing = pieces.map(piece => piece.trim().replace(/ (projects?|deployments?|attempts?|failed|at)$/, '')).filter(piece => piece.length > 3 && !source.includes(piece))
-    // The panel itself says this one of an answer without a sentence.
+    const pieces = key
+      .replace(/^\w+:/, '')
+      .split(/\{\w+\}/)
+      .flatMap(piece => piece.split(/[",;:()]|(?<=\b(?:project|deployment|attempt))s\b/))
+    const missing = pieces
+      .map(piece => piece.trim().replace(/ (projects?|deployments?|attempts?|failed|at)$/, ''))
+      .filter(piece => piece.length > 3 && !source.includes(piece))
+    // The panel itself shows this sentence for a response without one.
     if (!key.includes('without saying why')) t.same(missing, [], key)
   }
 })
 
-t.test('an error is one sentence in English, with the field as the form calls it', async t => {
+t.test('shows an error in English with the label of its field', async t => {
   setLanguage('en')
-  t.equal(errorWords(refused('deployPath is not possible: "x" is not an absolute path', 'invalid_field', 'deployPath')),
-    '“Directory on the server” is not possible: "x" is not an absolute path')
-  t.equal(errorWords(refused('"allowedEnv[2]" cannot be "PATH": it is never taken', 'invalid_field', 'allowedEnv[2]')),
-    '“Variables of a push” cannot be "PATH": it is never taken')
-  t.equal(errorWords(refused('The name "name" is taken: names are unique, without regard to case', 'name_taken', 'name')),
-    'The name "name" is taken: names are unique, without regard to case'.replace('"name"', '“Name”'), 'its own field is called by its label')
-  t.equal(errorWords(refused('"max_upload_size" cannot be set: "x" is not a whole number', 'invalid_setting', 'max_upload_size'), settingLabels),
-    '“Largest archive” cannot be set: "x" is not a whole number')
-  t.equal(errorWords(new Unreachable(null)), 'The server cannot be reached: check that it runs, and the network between.')
+  t.equal(
+    errorWords(refused('deployPath is invalid: "x" is not an absolute path', 'invalid_field', 'deployPath')),
+    '“Directory on the server” is invalid: "x" is not an absolute path'
+  )
+  t.equal(
+    errorWords(refused('"allowedEnv[2]" cannot be "PATH": it is never taken', 'invalid_field', 'allowedEnv[2]')),
+    '“Allowed push variables” cannot be "PATH": it is never taken'
+  )
+  t.equal(
+    errorWords(refused('The name "name" is already used: names must be unique, ignoring case', 'name_taken', 'name')),
+    'The name "name" is already used: names must be unique, ignoring case'.replace('"name"', '“Name”'),
+    'its field is shown by its label'
+  )
+  t.equal(
+    errorWords(
+      refused('"max_upload_size" cannot be set: "x" is not a whole number', 'invalid_setting', 'max_upload_size'),
+      settingLabels
+    ),
+    '“Maximum archive size” cannot be set: "x" is not a whole number'
+  )
+  t.equal(
+    errorWords(new Unreachable(null)),
+    'The server cannot be reached: check that it runs, and the network between.'
+  )
 })
 
-t.test('in Chinese the sentence is translated with its values, and the English one follows', async t => {
+t.test('translates a sentence with its values into Chinese, followed by the English one', async t => {
   setLanguage('zh')
   addWords({ ...frame, ...project })
-  const said = (error: string, code: string, field?: string): string[] => errorWords(refused(error, code, field)).split('\n')
-  const sentence = 'deployPath is not possible: "/x" leads to "/etc", which is a directory of the system; choose one below it'
+  const said = (error: string, code: string, field?: string): string[] =>
+    errorWords(refused(error, code, field)).split('\n')
+  const sentence =
+    'deployPath is invalid: "/x" leads to "/etc", which is a directory of the system; choose one below it'
   t.match(said(sentence, 'invalid_field', 'deployPath'), [/^服务器上的目录不可用：“\/x”指向“\/etc”/, sentence])
   t.same(said('"name" is empty', 'invalid_field', 'name'), ['“名称”不能为空', '"name" is empty'])
-  t.same(said('A sentence nobody has translated', 'disk_full'), ['磁盘空间不足', 'A sentence nobody has translated'], 'its code is')
-  t.same(said('"umask" is odd', 'invalid_field', 'umask')[0], `${project['Umask'] ?? 'Umask'}：值不正确`, 'the code with the field')
-  t.same(said('New', 'code_of_a_newer_server'), ['New'], 'an unknown code leaves the sentence')
+  t.same(
+    said('A sentence nobody has translated', 'disk_full'),
+    ['磁盘空间不足', 'A sentence nobody has translated'],
+    'the code is translated'
+  )
+  t.same(
+    said('"umask" is odd', 'invalid_field', 'umask')[0],
+    `${project['Umask'] ?? 'Umask'}：值不正确`,
+    'the code is translated with the field'
+  )
+  t.same(said('New', 'code_of_a_newer_server'), ['New'], 'the sentence of an unknown code is kept')
   t.same(errorWords(refused('', 'unknown')).split('\n').length, 1)
-  t.match(errorWords(new Unreachable(null)), /^无法连接服务器/, 'what the browser says')
-  t.match(serverWords('The deployPath of "a", /srv/a, does not exist yet').split('\n')[0], '“a”在服务器上的目录 /srv/a 尚不存在')
-  t.match(serverWords('Extracting the archive failed: no space is left on the disk at "/x"; free some and deploy again'), '解压失败：“/x”处磁盘空间不足')
+  t.match(errorWords(new Unreachable(null)), /^无法连接服务器/, 'the sentence of the browser')
+  t.match(
+    serverWords('The deployPath of "a", /srv/a, does not exist yet').split('\n')[0],
+    '“a”在服务器上的目录 /srv/a 尚不存在'
+  )
+  t.match(
+    serverWords('Extracting the archive failed: no space left on device at "/x". Free some space and deploy again'),
+    '解压失败：磁盘空间不足（“/x”）'
+  )
 })
 
-t.test('details of the audit log are translated where they are sentences, and data stays data', async t => {
+t.test('translates details of the audit log that are sentences, and keeps data', async t => {
   setLanguage('zh')
   t.equal(detailWords('auth.login_failed', '3 failed attempts, the address is locked'), '3 次失败，该地址已锁定')
   t.equal(detailWords('project.variables', 'set A, B; removed C'), '设置 A, B；删除 C')
@@ -72,9 +110,19 @@ t.test('details of the audit log are translated where they are sentences, and da
 
 t.test('every field of a project and every setting has a label', async t => {
   const hidden = ['postDeployAsync', 'pinned']
-  t.same(Object.keys(newProjectFields).filter(name => !hidden.includes(name) && fieldLabels[name] === undefined), [])
-  t.same(Object.values(fieldLabels).filter(label => !(label in frame)), [], 'in Chinese on every page')
-  t.same(settingRows.map(({ key }) => key).filter(key => settingLabels[key] === undefined), [])
+  t.same(
+    Object.keys(newProjectFields).filter(name => !hidden.includes(name) && fieldLabels[name] === undefined),
+    []
+  )
+  t.same(
+    Object.values(fieldLabels).filter(label => !(label in frame)),
+    [],
+    'it is in Chinese on every page'
+  )
+  t.same(
+    settingRows.map(({ key }) => key).filter(key => settingLabels[key] === undefined),
+    []
+  )
 })
 
 function sourcesBelow(directory: URL): string[] {

@@ -6,7 +6,7 @@ import { closureOf, compiled, moduleText } from '../modules.js'
 
 t.teardown(() => setLanguage('en'))
 
-t.test('English is said as it is written, its holes filled', async t => {
+t.test('returns an English text with its placeholders filled', async t => {
   setLanguage('en')
   t.equal(language(), 'en')
   addWords({ Overview: '概览' })
@@ -17,7 +17,7 @@ t.test('English is said as it is written, its holes filled', async t => {
   t.equal(countWords(2000, 'file'), '2,000 files')
 })
 
-t.test('another language is looked up; what it lacks is said in English', async t => {
+t.test('translates into another language and falls back to English', async t => {
   setLanguage('zh')
   addWords({ 'Loading {what}': '正在加载{what}', file: '个文件' })
   t.equal(say('Loading {what}', { what: 'x' }), '正在加载x')
@@ -25,34 +25,42 @@ t.test('another language is looked up; what it lacks is said in English', async 
   t.equal(countWords(2000, 'file'), '2,000 个文件')
 })
 
-/** Texts that a module says: `t('…')`, rows with `words: '…'`, nouns of counts, and what a resource is called. */
+/** Patterns of texts in a module: `t('…')`, rows with `words: '…'`, nouns of counts, and names of resources. */
 const said = [
-  /\bt\('((?:[^'\\]|\\.)+)'/g, /\bt\("((?:[^"\\]|\\.)+)"/g, /\bwords: '((?:[^'\\]|\\.)+)'/g,
-  /\bcountWords\([^']*?, '([^']+)'\)/g, /\bloaded\([^']*?, '([^']+)'/g
+  /\bt\('((?:[^'\\]|\\.)+)'/g,
+  /\bt\("((?:[^"\\]|\\.)+)"/g,
+  /\bwords: '((?:[^'\\]|\\.)+)'/g,
+  /\bcountWords\([^']*?, '([^']+)'\)/g,
+  /\bloaded\([^']*?, '([^']+)'/g
 ]
-/** Rows whose words are not said by t(): the languages by their own names. */
+/** Rows whose words are not translated: the names of the languages. */
 const own = new Set(['English', '中文'])
 
 function textsOf(modules: readonly string[]): Array<{ text: string; name: string }> {
-  return modules.filter(name => !name.startsWith('words/')).flatMap(name =>
-    said.flatMap(pattern => [...moduleText(name).matchAll(pattern)].map(([, text]) => ({
-      text: (text as string).replace(/\\(.)/g, '$1'),
-      name
-    }))))
+  return modules
+    .filter(name => !name.startsWith('words/'))
+    .flatMap(name =>
+      said.flatMap(pattern =>
+        [...moduleText(name).matchAll(pattern)].map(([, text]) => ({
+          text: (text as string).replace(/\\(.)/g, '$1'),
+          name
+        }))
+      )
+    )
 }
 
 async function tableOf(name: string): Promise<Words> {
   return (await import(new URL(`words/zh/${name}.js`, compiled).href)).words
 }
 
-t.test('every text of the frame and of each page is there in Chinese', async t => {
+t.test('every text of the frame and of each page has a Chinese translation', async t => {
   const frame = await tableOf('frame')
   const holes = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).sort()
   const pages = readdirSync(new URL('pages/', compiled))
     .filter(name => name.endsWith('.js') && name !== 'page.js')
     .map(name => name.slice(0, -3))
   const rooms = [
-    ['frame', ['main.js', 'overlays.js', 'elements/svc-palette.js', 'elements/svc-preferences.js']],
+    ['frame', ['main.js', 'overlays.js', 'elements/base/svc-palette.js', 'elements/settings/svc-preferences.js']],
     ...pages.map(name => [name, [`pages/${name}.js`]])
   ] as Array<[name: string, entries: string[]]>
   for (const [name, entries] of rooms) {
@@ -60,15 +68,17 @@ t.test('every text of the frame and of each page is there in Chinese', async t =
     const table = isFrame ? frame : { ...frame, ...(await tableOf(name)) }
     const modules = entries.flatMap(entry => closureOf(entry, { isWhole: !isFrame }))
     const texts = textsOf([...new Set(modules)]).filter(({ text }) => !own.has(text))
-    t.ok(texts.length > 0, `${name} says something`)
+    t.ok(texts.length > 0, `${name} contains texts`)
     const missing = texts.filter(({ text }) => !(text in table)).map(({ text, name }) => `${name}: ${text}`)
-    t.same(missing, [], `what is said by ${name} is in words/zh/${name}.ts`)
+    t.same(missing, [], `every text of ${name} is in words/zh/${name}.ts`)
   }
   for (const file of readdirSync(new URL('words/zh/', compiled)).filter(name => name.endsWith('.js'))) {
     for (const [english, chinese] of Object.entries(await tableOf(file.slice(0, -3)))) {
-      // The sentence of the server itself stands below its translation, which may therefore leave something out.
-      const expected = english.startsWith('server:') ? holes(english).filter(hole => holes(chinese).includes(hole)) : holes(english)
-      t.same(holes(chinese), expected, `“${english}” keeps its holes`)
+      // The panel shows the original sentence below its translation, so a translation may omit a value.
+      const expected = english.startsWith('server:')
+        ? holes(english).filter(hole => holes(chinese).includes(hole))
+        : holes(english)
+      t.same(holes(chinese), expected, `“${english}” keeps its placeholders`)
     }
   }
 })

@@ -1,15 +1,15 @@
 import type { Words } from '../t.js'
 
-/** `pages/audit.ts` */
+/** Texts of `pages/audit.ts`. */
 export const words: Words = {
   'the audit log': '审计日志',
-  'Which project': '选择项目',
-  'Every project': '所有项目',
-  'Which action': '选择操作',
-  'Every action': '所有操作',
-  'Nothing has been done yet': '还没有任何操作',
-  'None like that': '没有符合的记录',
-  'Every sign-in, every change and every deployment becomes a line here, with who did it and from where.':
+  'Filter by project': '选择项目',
+  'All projects': '所有项目',
+  'Filter by action': '选择操作',
+  'All actions': '所有操作',
+  'No entries yet': '还没有任何操作',
+  'No matches': '没有符合的记录',
+  'Each sign-in, change and deployment is listed here with its user and address.':
     '每次登录、每次更改、每次部署都会在此留下一行记录，包括操作者和来源地址。',
   'Show all': '显示全部',
   'Loading…': '正在加载…',
@@ -28,7 +28,7 @@ export const words: Words = {
   'Variables changed': '变量已更改',
   'Deploy token regenerated': '部署令牌已重新生成',
   'Archive pushed': '压缩包已推送',
-  'Roll-back started': '回滚已开始',
+  'Rollback started': '回滚已开始',
   'Deployment cancelled': '部署已取消',
   'Deployment marked': '部署状态已标记',
   'Post-deploy script failed': '部署后脚本失败',
@@ -45,17 +45,17 @@ export const words: Words = {
   'Notification target changed': '通知目标已更改',
   'Notification target deleted': '通知目标已删除',
   'Setting changed': '设置已更改',
-  'Storage cleaned': '存储已清理',
+  'Storage cleaned up': '存储已清理',
   'Package exported': '数据包已导出',
   'Package imported': '数据包已导入',
-  'Backup made': '备份已创建',
-  'Notification': '通知',
+  'Backup created': '备份已创建',
+  Notification: '通知',
   'Terminal opened': '终端已打开',
   'Terminal closed': '终端已关闭',
 
-  'Admin': '管理员',
+  Admin: '管理员',
   'Global deploy token': '全局部署令牌',
   'Operator on the machine': '本机操作者',
-  'Nobody known': '未知来源',
+  'Unknown actor': '未知来源',
   'svc itself': 'svc 自身'
 }

@@ -1,58 +1,63 @@
 import type { Words } from '../t.js'
 
-/** `pages/overview.ts` */
+/** Texts of `pages/overview.ts`. */
 export const words: Words = {
   'the overview': '概览',
-  'The server is not well': '服务器状态异常',
-  'Its database cannot be written.': '其数据库无法写入。',
-  'See what is wrong': '查看问题所在',
+  'The server is unhealthy': '服务器状态异常',
+  'The database is not writable.': '其数据库无法写入。',
+  'Show the problem': '查看问题所在',
   'Ready for a first project': '可以创建第一个项目了',
-  'The server runs and is empty. Three steps to a first deployment:': '服务器已运行，尚无内容。三步完成首次部署：',
+  'The server is running and has no projects yet. Deploy the first one in three steps:':
+    '服务器已运行，尚无内容。三步完成首次部署：',
   'Ready for a first deployment': '可以进行首次部署了',
-  'Nothing has been deployed yet.': '还没有部署过任何内容。',
+  'No deployments yet.': '还没有部署过任何内容。',
   'Deploying {name}': '正在部署 {name}',
-  '{count} deployments going on': '{count} 次部署正在进行',
+  '{count} deployments in progress': '{count} 次部署正在进行',
   '{count} running': '{count} 个进行中',
   '{count} queued': '{count} 个排队中',
   '{name} failed to deploy': '{name} 部署失败',
   'The server does not answer': '服务器没有应答',
-  'It may be stopped, or the network in between. This page goes on asking.': '可能是服务器已停止，也可能是中间的网络。此页会继续尝试。',
+  'The server may have stopped, or the network may be down. This page keeps retrying.':
+    '可能是服务器已停止，也可能是中间的网络。此页会继续尝试。',
   'and {count} more': '以及另外 {count} 个',
   'No project is broken.': '没有出故障的项目。',
   '{count} projects are broken': '{count} 个项目出现故障',
-  'Their last deployments failed. What has been broken for the longest comes first.': '它们最近的部署失败了，故障时间最长的排在最前。',
+  'Their last deployments failed. Projects broken for the longest time come first.':
+    '它们最近的部署失败了，故障时间最长的排在最前。',
   'The script of {name} failed in the background': '{name} 的脚本在后台失败',
   '{name} is deployed': '{name} 已部署',
-  'Health': '健康',
-  'Healthy': '正常',
-  'Unhealthy': '异常',
+  Health: '健康',
+  Healthy: '正常',
+  Unhealthy: '异常',
   'version {version}': '版本 {version}',
   'Success rate': '成功率',
-  'Uptime': '运行时间',
+  Uptime: '运行时间',
   'Pinned projects': '置顶项目',
   'Last deployments': '最近部署',
   'All deployments': '全部部署',
-  'Machine': '机器',
+  Machine: '机器',
   'Last 30 days': '最近 30 天',
   '{rate} succeeded': '成功率 {rate}',
   '{count} succeeded': '{count} 次成功',
   '{count} failed': '{count} 次失败',
-  'Half a year': '半年',
-  'Darker days have more of them; × marks a day with a failure.': '颜色越深，当天部署越多；× 表示当天有失败。',
-  '{day}: none': '{day}：无',
+  'Last six months': '半年',
+  'A darker day has more deployments; × marks a day with a failure.': '颜色越深，当天部署越多；× 表示当天有失败。',
+  '{day}: no deployments': '{day}：无',
   '{day}: {success} succeeded, {failed} failed': '{day}：{success} 次成功，{failed} 次失败',
-  'Deployments of the last 30 days: {success} succeeded, {failed} failed': '最近 30 天的部署：{success} 次成功，{failed} 次失败',
-  'Deployments of half a year: {count}; the busiest day was {day}': '半年内的部署：{count} 次；最忙的一天是 {day}',
+  'Deployments of the last 30 days: {success} succeeded, {failed} failed':
+    '最近 30 天的部署：{success} 次成功，{failed} 次失败',
+  'Deployments of the last six months: {count}; the busiest day was {day}':
+    '半年内的部署：{count} 次；最忙的一天是 {day}',
 
   'Create a project': '创建项目',
   'First steps': '入门步骤',
   'A project is a directory on this server that deployments go to.': '项目是此服务器上接收部署的目录。',
   'Copy the command': '复制命令',
-  'It is made for your project once there is one.': '创建项目后即会生成。',
-  'Push': '推送',
-  'Run it at the top of your repository, with the directory that your build writes in place of dist. This page notices when the deployment arrives.':
+  'Available once you have created a project.': '创建项目后即会生成。',
+  Push: '推送',
+  'Run it at the top of your repository, and replace dist with your build directory. This page updates when the deployment arrives.':
     '在代码仓库的顶层目录中运行，并把 dist 换成构建输出的目录。部署到达时，此页会自动更新。',
   'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
-  'Done': '完成',
-  "What is copied carries the project's deploy token.": '复制的内容包含项目的部署令牌。'
+  Done: '完成',
+  'The copied text contains the deploy token of the project.': '复制的内容包含该项目的部署令牌。'
 }

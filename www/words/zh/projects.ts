@@ -1,56 +1,58 @@
 import type { Words } from '../t.js'
 
-/** `pages/projects.ts` */
+/** Texts of `pages/projects.ts`. */
 export const words: Words = {
   'the projects': '项目列表',
   'No projects yet': '还没有项目',
-  'A project is a directory on this server, and the scripts that run before and after files arrive in it.':
+  'A project is a directory on this server, with scripts that run before and after each deployment.':
     '项目是此服务器上的一个目录，以及文件到达前后运行的脚本。',
   'Nothing found': '没有找到',
-  'None of {projects} fits what is looked for.': '{projects}中没有符合条件的。',
+  'None of {projects} matches the filter.': '{projects}中没有符合条件的。',
   'Show all': '显示全部',
 
   'Find projects': '查找项目',
-  'Every category': '所有分类',
+  'All categories': '所有分类',
   'Tags: {count}': '标签：{count}',
-  'Environment': '环境',
-  'Every environment': '所有环境',
-  'Status': '状态',
+  Environment: '环境',
+  'All environments': '所有环境',
+  Status: '状态',
   'Every status': '所有状态',
-  'Order': '排序',
+  'All statuses': '所有状态',
+  Order: '排序',
   'Last deployment': '最近部署',
-  'Name': '名称',
-  'Newest': '最新创建',
+  Name: '名称',
+  Newest: '最新创建',
 
   '{count} of {all}': '{all}中的 {count} 个',
   '{projects} chosen': '已选择{projects}',
-  'Choose all that are shown': '选择显示的全部项目',
+  'Choose all shown': '选择显示的全部项目',
   'Choose none': '取消选择',
   'Choose {name}': '选择 {name}',
   'Pin {name}': '置顶 {name}',
   'Pin to the top': '置顶',
   'Pinned to the top': '已置顶',
 
-  'Tag': '添加标签',
-  'Untag': '移除标签',
+  Tag: '添加标签',
+  Untag: '移除标签',
   'Delete…': '删除…',
   'Delete {projects}?': '删除{projects}？',
   'Delete {projects}': '删除{projects}',
-  'Their deployments, output and archives are lost for good. The files in their directories stay.':
+  'Their deployments, output and archives are permanently deleted. The files in their directories stay.':
     '其部署记录、输出和压缩包将永久丢失，目录中的文件会保留。',
   'and {count} more': '以及另外 {count} 个',
   'Type “{name}” to confirm': '输入“{name}”以确认',
-  'That is not it: type “{name}”.': '输入不符：请输入“{name}”。',
+  'The text does not match. Type “{name}”.': '输入不符：请输入“{name}”。',
   'Tagged: {projects}': '已添加标签：{projects}',
   'Untagged: {projects}': '已移除标签：{projects}',
   'Category set: {projects}': '已设置分类：{projects}',
   'Deleted: {projects}': '已删除：{projects}',
-  '{projects} could not be changed, and stay chosen:': '{projects}未能更改，仍处于选中状态：',
-  'Close this list': '关闭此列表',
+  'Could not change {projects} (still chosen):': '{projects}未能更改，仍处于选中状态：',
+  'Close list': '关闭此列表',
 
   'Directory on the server': '服务器上的目录',
-  'Absolute. It is created with the first deployment if it is missing.': '绝对路径。若不存在，首次部署时会创建。',
-  'Description': '描述',
+  'Absolute path. The first deployment creates the directory if it does not exist.':
+    '绝对路径。若不存在，首次部署时会创建。',
+  Description: '描述',
   'Creating…': '正在创建…',
   'Create project': '创建项目'
 }

@@ -9,49 +9,83 @@ interface LoginAnswer {
   message: string
   session?: { id: string; expiresAt: string; csrf: string }
 }
-const begun = record<NonNullable<LoginAnswer['session']>>({ id: text('ses_1a2b3c4d5e6f7a8b'), expiresAt: instant, csrf: text('b6589fc6ab0dc82c') })
+const begun = record<NonNullable<LoginAnswer['session']>>({
+  id: text('ses_1a2b3c4d5e6f7a8b'),
+  expiresAt: instant,
+  csrf: text('b6589fc6ab0dc82c')
+})
 
-const expiring = record<{ success: true; ticket: string; expiresAt: string }>({ success, ticket: text('4f1c…'), expiresAt: instant })
+const expiring = record<{ success: true; ticket: string; expiresAt: string }>({
+  success,
+  ticket: text('4f1c…'),
+  expiresAt: instant
+})
 
+/** Login, browser sessions, tokens and tickets. */
 export const accessOperations: Operations = {
   'POST /api/auth/login': {
-    summary: 'Check the admin token, or begin a browser session',
-    description: 'With `session: true` the answer sets a cookie and has `session`. `remember` keeps the cookie when the browser is closed.',
+    summary: 'Check the admin token or begin a browser session',
+    description:
+      'With `session: true`, the response sets a session cookie and contains `session`. With `remember: true`, the browser keeps the cookie after it is closed.',
     body: loginFields,
-    answers: answer('The token is valid', record<LoginAnswer>({ success, message: text('The token is valid'), session: optional(begun) }), {
-      'Set-Cookie': 'Of a session: its cookie.'
-    }),
+    fields: {
+      token: 'The admin token',
+      session: 'Whether to begin a browser session',
+      remember: 'Whether the browser keeps the session after it is closed'
+    },
+    answers: answer(
+      'The token is valid',
+      record<LoginAnswer>({ success, message: text('The token is valid'), session: optional(begun) }),
+      {
+        'Set-Cookie': 'The session cookie. Only sent if a session begins.'
+      }
+    ),
     errors: ['wrong_token', 'too_many_failures', 'locked_out']
   },
-  'GET /api/auth/session': { summary: 'Get the caller, and what its session needs to make changes', answers: answer('The caller', signedIn) },
-  'DELETE /api/auth/session': { summary: 'Sign the browser out', answers: answer('The session was ended', done, { 'Set-Cookie': 'Removes the cookie.' }) },
+  'GET /api/auth/session': {
+    summary: 'Get the caller and the CSRF value of its session',
+    answers: answer('The caller', signedIn)
+  },
+  'DELETE /api/auth/session': {
+    summary: 'End the current browser session',
+    description: 'Succeeds without effect if the request has no session. A bearer token stays valid.',
+    answers: answer('The session has ended', done, { 'Set-Cookie': 'Removes the session cookie.' })
+  },
   'GET /api/sessions': {
-    summary: 'List browser sessions, the most recently used first',
+    summary: 'List browser sessions, most recently used first',
     answers: answer('The sessions', record<{ sessions: ListedSession[] }>({ sessions: list(listedSession) }))
   },
   'DELETE /api/sessions/:id': {
     summary: 'End a browser session',
-    description: 'Its streams and terminals end at once.',
-    answers: answer('The session was ended', done),
+    description: 'Closes the streams and terminals of the session immediately.',
+    answers: answer('The session has ended', done),
     errors: ['not_found']
   },
-  'GET /api/auth/whoami': { summary: 'Get what the token is for', answers: answer('The holder', tokenHolder) },
+  'GET /api/auth/whoami': {
+    summary: 'Get the role and the project of the token',
+    answers: answer('The role of the token', tokenHolder)
+  },
   'POST /api/auth/reset': {
-    summary: 'Replace the admin token without knowing it',
-    description: 'Only through the socket in the data directory: `svc admin reset-password` uses it.',
+    summary: 'Reset the admin token without the old one',
+    description:
+      'Requests must come through the Unix socket in the data directory. `svc admin reset-password` uses this route.',
     body: resetTokenFields,
+    fields: { newToken: 'The new admin token' },
     answers: answer('The token was replaced', done)
   },
   'POST /api/settings/token': {
     summary: 'Change the admin token',
     body: changeTokenFields,
+    fields: { oldToken: 'The current admin token', newToken: 'The new admin token' },
     answers: answer('The token was changed', done),
     errors: ['wrong_token']
   },
   'POST /api/tickets': {
     summary: 'Create a ticket',
-    description: 'A ticket replaces the token in the query of one request, for clients that cannot set headers. It expires after 30 seconds.',
+    description:
+      'A ticket is passed in the query of one request instead of a token, for clients that cannot set headers. It expires after 30 seconds.',
     body: ticketFields,
+    fields: { purpose: 'The kind of request that the ticket is for' },
     answers: answer('The ticket', expiring),
     errors: ['too_many_tickets']
   }

@@ -4,41 +4,76 @@ import type { Label } from '../../../model/label.js'
 import type { Project } from '../../../model/project.js'
 import type { Variable } from '../../../model/variable.js'
 import { variablesChangeFields, variablesFields } from '../../variables.js'
-import { answer, any, ifUpdatedAt, media, query, type Operations } from '../operation.js'
-import { bulkOutcome, done, fileContent, fileEntry, label, project, projectOverview, recentScripts, success, variable } from '../records.js'
+import { answer, any, fieldsOf, ifUpdatedAt, media, query, type Operations } from '../operation.js'
+import {
+  bulkOutcome,
+  done,
+  fileContent,
+  fileEntry,
+  label,
+  project,
+  projectOverview,
+  recentScripts,
+  success,
+  variable
+} from '../records.js'
 import { integer, list, record, text, type Schema } from '../schema.js'
 
 const oneProject = record<{ success: true; project: Project }>({ success, project })
 const message = text('The label was deleted')
-const path = query('path', 'A path relative to the target, with "/" between segments')
+const path = query('path', 'Path relative to the target, with "/" between segments')
 
-const variableAnswer = answer('The variables; the value of a secret is null', record<{ success: true; variables: Variable[] }>({
-  success, variables: list(variable)
-}))
+const variableAnswer = answer(
+  'The variables. The value of a secret variable is null',
+  record<{ success: true; variables: Variable[] }>({
+    success,
+    variables: list(variable)
+  })
+)
+
+const projectDescriptions = {
+  ...fieldsOf(project),
+  env: 'Name of the environment, for example production',
+  categoryId: 'Id of the category. Null means the default category',
+  tagIds: 'Ids of the tags. They replace the previous tags',
+  pinned: 'Whether the overview shows the project'
+}
 
 interface Removed {
   success: true
   message: string
 }
 
+/** Projects, their variables and files, categories and tags. */
 export const projectOperations: Operations = {
   'GET /api/projects': {
     summary: 'List projects',
-    parameters: [query('tagIds', 'Only projects that have all of these tags, separated by commas')],
+    parameters: [query('tagIds', 'Ids of tags, separated by commas. Lists only projects that have all of them')],
     answers: answer('The projects', list(project))
   },
   'POST /api/projects': {
     summary: 'Create a project',
     body: newProjectFields,
+    fields: projectDescriptions,
     answers: answer('The project, with its deploy token', oneProject),
     errors: ['path_taken', 'not_found']
   },
   'POST /api/projects/bulk': {
     summary: 'Change or delete several projects',
     body: bulkFields,
-    answers: answer('The number of changed projects, and those that failed', record<{ success: true; done: number; failed: Array<{ id: string; error: string }> }>({
-      success, ...bulkOutcome
-    })),
+    fields: {
+      ids: 'Ids of the projects',
+      action: 'The change to make',
+      categoryId: 'For `setCategory`: the id of the category. Null means the default category',
+      tagIds: 'For `addTags` and `removeTags`: the ids of the tags'
+    },
+    answers: answer(
+      'The number of changed projects, and the failures',
+      record<{ success: true; done: number; failed: Array<{ id: string; error: string }> }>({
+        success,
+        ...bulkOutcome
+      })
+    ),
     errors: ['not_found']
   },
   'GET /api/projects/:id': { summary: 'Get a project', answers: answer('The project', project), errors: ['not_found'] },
@@ -47,46 +82,67 @@ export const projectOperations: Operations = {
     description: 'Fields that are absent keep their values.',
     parameters: [ifUpdatedAt],
     body: projectFields,
+    fields: projectDescriptions,
     answers: answer('The project', oneProject),
     errors: ['not_found', 'changed_since', 'path_taken', 'deployment_running']
   },
   'DELETE /api/projects/:id': {
-    summary: 'Delete a project, its records and its archives',
-    description: 'The target directory stays as it is.',
+    summary: 'Delete a project, its deployments and its archives',
+    description: 'The files in the target directory are not deleted.',
     answers: answer('The project was deleted', done),
     errors: ['not_found', 'deployment_running']
   },
   'POST /api/projects/:id/token': {
     summary: 'Replace the deploy token of a project',
-    answers: answer('The new token', record<{ success: true; token: string }>({ success, token: text('9c1185a5c5e9fc54612808977ee8f548') })),
+    description: 'The old token stops working immediately.',
+    answers: answer(
+      'The new token',
+      record<{ success: true; token: string }>({ success, token: text('9c1185a5c5e9fc54612808977ee8f548') })
+    ),
     errors: ['not_found']
   },
   'PUT /api/projects/:id/pin': {
-    summary: 'Pin a project to the overview, or unpin it',
+    summary: 'Pin a project to the overview or unpin it',
     body: pinFields,
+    fields: { pinned: 'Whether the overview shows the project' },
     answers: answer('The project', oneProject),
     errors: ['not_found']
   },
   'GET /api/projects/:id/overview': {
-    summary: 'Get what is live, what is broken, and the last deployments of a project', answers: answer('The overview', projectOverview), errors: ['not_found']
+    summary: 'Get the live deployment, the current failure and the last deployments of a project',
+    answers: answer('The overview', projectOverview),
+    errors: ['not_found']
   },
-  'GET /api/projects/:id/variables': { summary: 'List the variables of a project', answers: variableAnswer, errors: ['not_found'] },
+  'GET /api/projects/:id/variables': {
+    summary: 'List the variables of a project',
+    answers: variableAnswer,
+    errors: ['not_found']
+  },
   'PUT /api/projects/:id/variables': {
     summary: 'Replace the variables of a project',
-    description: 'Without `value` or `secret`, a variable that is stored keeps it.',
+    description:
+      'Variables that are not listed are removed. If `value` or `secret` is absent or null, the stored one is kept.',
     body: variablesFields,
+    fields: { variables: 'All variables of the project' },
     answers: variableAnswer,
     errors: ['not_found', 'variables_key']
   },
   'PATCH /api/projects/:id/variables': {
     summary: 'Set and unset variables of a project',
-    description: 'Variables that are not named stay. `dotenv` is the text of a .env file; with `secret`, all of it is secret.',
+    description:
+      'Variables that are not named keep their values. `dotenv` is the text of a .env file. With `secret: true`, all variables of `dotenv` are secret.',
     body: variablesChangeFields,
+    fields: {
+      variables: 'Variables to set',
+      unset: 'Names of variables to remove',
+      dotenv: 'Text of a .env file with variables to set',
+      secret: 'Whether the variables of `dotenv` are secret'
+    },
     answers: variableAnswer,
     errors: ['not_found', 'variables_key']
   },
   'GET /api/projects/:id/recent-scripts': {
-    summary: 'Get the scripts of the last successful deployment that ran any',
+    summary: 'Get the scripts of the last successful deployment that ran scripts',
     answers: answer('The scripts', recentScripts),
     errors: ['not_found']
   },
@@ -99,20 +155,38 @@ export const projectOperations: Operations = {
   'GET /api/projects/:id/file': {
     summary: 'Preview a file of the target',
     parameters: [{ ...path, required: true }],
-    answers: answer('The text, or the size of a file that is not text', fileContent as Schema<unknown>),
-    errors: ['not_found', 'not_a_file', 'outside_target', 'denied_path', 'invalid_path', 'not_readable', 'changed_meanwhile', 'invalid_field']
+    answers: answer('The text of the file, or the size of a binary file', fileContent as Schema<unknown>),
+    errors: [
+      'not_found',
+      'not_a_file',
+      'outside_target',
+      'denied_path',
+      'invalid_path',
+      'not_readable',
+      'changed_meanwhile',
+      'invalid_field'
+    ]
   },
   'GET /api/projects/:id/download': {
     summary: 'Download a file of the target',
-    description: 'Answers ranges and conditional requests (RFC 9110 §13 and §14).',
+    description: 'Supports range requests and conditional requests (RFC 9110 §13 and §14).',
     parameters: [{ ...path, required: true }],
     answers: {
       ...media('The file', 'application/octet-stream'),
       206: { what: 'A range of the file', media: 'application/octet-stream' },
-      304: { what: 'The client has the file' },
-      416: { what: 'The range is not in the file' }
+      304: { what: 'Not modified: the client already has the current file' },
+      416: { what: 'The range is outside the file' }
     },
-    errors: ['not_found', 'not_a_file', 'outside_target', 'denied_path', 'invalid_path', 'not_readable', 'changed_meanwhile', 'invalid_field']
+    errors: [
+      'not_found',
+      'not_a_file',
+      'outside_target',
+      'denied_path',
+      'invalid_path',
+      'not_readable',
+      'changed_meanwhile',
+      'invalid_field'
+    ]
   },
   ...labelOperations({
     kind: 'category',
@@ -139,15 +213,26 @@ function labelOperations({ kind, path, one, removed }: LabelAnswers): Operations
   return {
     [`GET /api/${path}`]: { summary: `List ${path}`, answers: answer(`The ${path}`, list(label)) },
     [`POST /api/${path}`]: {
-      summary: `Create a ${kind}`, body: newLabelFields, answers: answer(`The ${kind}`, one), errors: ['name_taken']
+      summary: `Create a ${kind}`,
+      body: newLabelFields,
+      fields: fieldsOf(label),
+      answers: answer(`The ${kind}`, one),
+      errors: ['name_taken']
     },
     [`PUT /api/${path}/:id`]: {
-      summary: `Change a ${kind}`, parameters: [ifUpdatedAt], body: labelFields, answers: answer(`The ${kind}`, one),
+      summary: `Change a ${kind}`,
+      parameters: [ifUpdatedAt],
+      body: labelFields,
+      fields: fieldsOf(label),
+      answers: answer(`The ${kind}`, one),
       errors: ['not_found', 'name_taken', 'changed_since']
     },
     [`DELETE /api/${path}/:id`]: {
       summary: `Delete a ${kind}`,
-      description: 'Its projects stay.',
+      description:
+        kind === 'category'
+          ? 'Its projects move to the default category.'
+          : 'Its projects are not deleted, but lose the tag.',
       answers: answer('The number of projects that had it', removed),
       errors: ['not_found']
     }

@@ -3,14 +3,53 @@ import { cleanFields } from '../../storage.js'
 import { reportFields } from '../../telemetry.js'
 import type { AuditEntry } from '../../../model/audit.js'
 import type { Cleaned } from '../../../model/storage.js'
-import { notificationKinds, type NotificationKind, type NotificationTargetView } from '../../../model/notification-target.js'
+import {
+  notificationKinds,
+  type NotificationKind,
+  type NotificationTargetView
+} from '../../../model/notification-target.js'
 import type { Pm2App } from '../../../model/pm2.js'
 import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
-import { any, anything, answer, daysOf, ifMatch, ifUpdatedAt, limitOf, media, query, type Operations } from '../operation.js'
 import {
-  auditEntry, changeVersions, cleaned, done, durations, healthDetail, healthReport, heatmap, machineHistory, notificationTarget, overview, placeHome, placeListing, pm2App, pm2Binding, resources, searchResult,
-  serverStatus, settingDescription, settingValues, storageUsage, success, successRates, telemetryOverview
+  any,
+  anything,
+  answer,
+  daysOf,
+  fieldsOf,
+  ifMatch,
+  ifUpdatedAt,
+  limitOf,
+  media,
+  query,
+  requiredQuery,
+  type Operations
+} from '../operation.js'
+import {
+  auditEntry,
+  changeVersions,
+  cleaned,
+  done,
+  durations,
+  healthDetail,
+  healthReport,
+  heatmap,
+  machineHistory,
+  notificationTarget,
+  overview,
+  placeHome,
+  placeListing,
+  pm2App,
+  pm2Binding,
+  resources,
+  searchResult,
+  serverStatus,
+  settingDescription,
+  settingValues,
+  storageUsage,
+  success,
+  successRates,
+  telemetryOverview
 } from '../records.js'
 import { boolean, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
 
@@ -31,158 +70,300 @@ interface TestAnswer {
   error?: string
 }
 
-const testAnswer = answer('The result', record<TestAnswer>({
-  success: boolean(true), statusCode: nullable(integer(200)), durationMs: integer(48), attempts: integer(1), error: optional(text('answered 500'))
-}))
-const oneTarget = answer('The target', record<{ success: true; target: NotificationTargetView }>({ success, target: notificationTarget }))
+const testAnswer = answer(
+  'The result of the delivery',
+  record<TestAnswer>({
+    success: boolean(true),
+    statusCode: nullable(integer(200)),
+    durationMs: integer(48),
+    attempts: integer(1),
+    error: optional(text('answered 500'))
+  })
+)
+const oneTarget = answer(
+  'The notification target',
+  record<{ success: true; target: NotificationTargetView }>({ success, target: notificationTarget })
+)
 
+const targetDescriptions = {
+  ...fieldsOf(notificationTarget),
+  kind: 'The format of messages. Default: the kind that the address suggests',
+  url: 'The address to send messages to. It may contain secrets, and responses do not contain it',
+  secret: 'Secret for signing messages. Empty means none',
+  events: 'The events to notify about',
+  enabled: 'Whether messages are sent'
+}
+
+/** Health, settings, notifications, statistics, storage, PM2, search, telemetry and the terminal. */
 export const serverOperations: Operations = {
   'GET /api/health': {
     summary: 'Get the health of the server',
     answers: {
-      ...answer('The server works', healthReport),
-      503: { what: 'The server is starting, or does not work', json: any(healthReport), headers: { 'Retry-After': 'While it is starting: seconds.' } }
+      ...answer('The server is healthy', healthReport),
+      503: {
+        what: 'The server is starting or unhealthy',
+        json: any(healthReport),
+        headers: { 'Retry-After': 'Seconds to wait before the next request. Only sent while the server is starting.' }
+      }
     }
   },
   'GET /api/health/detail': {
     summary: 'Get the health of the server in detail',
-    answers: { ...answer('The server works', healthDetail), 503: { what: 'The server does not work', json: any(healthDetail) } }
+    answers: {
+      ...answer('The server is healthy', healthDetail),
+      503: { what: 'The server is unhealthy', json: any(healthDetail) }
+    }
   },
-  'GET /api/openapi.json': { summary: 'Get this document', answers: answer('The document', anything) },
+  'GET /api/openapi.json': {
+    summary: 'Get the OpenAPI document of this API',
+    answers: answer('The document', anything)
+  },
   'GET /api/changes': {
-    summary: 'Get a version of each list',
-    description: 'A list whose version is the same has not changed. With `If-None-Match` the answer is 304 until any of them changes.',
+    summary: 'Get the version of each list',
+    description:
+      'If the version of a list is the same as before, the list has not changed. With `If-None-Match`, the response is 304 until any version changes.',
     answers: answer('The versions', changeVersions)
   },
   'GET /api/overview': {
-    summary: 'Get what the first page of the panel shows',
-    parameters: [query('days', 'Adds the results of so many days, at most 366', { type: 'integer', minimum: 1 })],
+    summary: 'Get the overview of the server',
+    parameters: [
+      query('days', 'Number of days to return results for. Values above 366 are lowered to 366. Default: none', {
+        type: 'integer',
+        minimum: 1
+      })
+    ],
     answers: answer('The overview', overview),
     errors: ['invalid_field']
   },
-  'GET /api/settings': { summary: 'Get all settings', answers: answer('The values by key', settingValues, { ETag: 'The state of the settings.' }) },
+  'GET /api/settings': {
+    summary: 'Get all settings',
+    answers: answer('The values by key', settingValues, { ETag: 'The state of the settings, for `If-Match`.' })
+  },
   'GET /api/settings/schema': {
     summary: 'Describe the settings',
-    answers: answer('The settings', record<{ settings: SettingDescription[] }>({ settings: list(settingDescription) }))
+    answers: answer(
+      'The descriptions',
+      record<{ settings: SettingDescription[] }>({ settings: list(settingDescription) })
+    )
   },
   'PUT /api/settings': {
     summary: 'Change settings',
-    description: 'Keys that are absent keep their values. Either all are changed or none is.',
+    description: 'Keys that are absent keep their values. If one value is invalid, no setting is changed.',
     parameters: [ifMatch('The ETag of `GET /api/settings`')],
     jsonBody: any(settingValues),
     answers: answer('The settings were saved', done),
     errors: ['changed_since', 'unknown_setting', 'invalid_setting', 'shuts_out_yourself']
   },
-  'GET /api/settings/status': { summary: 'Get the version of the server and its counts', answers: answer('The status', serverStatus) },
+  'GET /api/settings/status': {
+    summary: 'Get the version and the counts of the server',
+    answers: answer('The status', serverStatus)
+  },
   'POST /api/settings/webhook-test': {
-    summary: 'Send a test message to webhook_url',
+    summary: 'Send a test message to the webhook_url of the settings',
     answers: testAnswer,
     errors: ['no_webhook']
   },
   'GET /api/notification-targets': {
     summary: 'List notification targets',
-    description: 'Without secrets and without the paths of addresses. The target of the settings webhook_… comes first.',
-    answers: answer('The targets, and the kind that each domain suggests', record<TargetList>({
-      items: list(notificationTarget), domains: list(record<TargetList['domains'][number]>({ domain: text('hooks.slack.com'), kind: oneOf(notificationKinds, 'slack') }))
-    }))
+    description:
+      'The response contains no secrets, and addresses without their paths. The target that is configured in the settings comes first.',
+    answers: answer(
+      'The targets, and the kind to suggest for each domain',
+      record<TargetList>({
+        items: list(notificationTarget),
+        domains: list(
+          record<TargetList['domains'][number]>({
+            domain: text('hooks.slack.com'),
+            kind: oneOf(notificationKinds, 'slack')
+          })
+        )
+      })
+    )
   },
   'POST /api/notification-targets': {
-    summary: 'Create a notification target', body: newTargetFields, answers: oneTarget, errors: ['too_many_targets', 'not_found']
+    summary: 'Create a notification target',
+    body: newTargetFields,
+    fields: targetDescriptions,
+    answers: oneTarget,
+    errors: ['too_many_targets', 'not_found']
   },
   'PUT /api/notification-targets/:id': {
     summary: 'Change a notification target',
-    description: 'Fields that are absent keep their values. An empty `secret` removes it.',
+    description: 'Fields that are absent keep their values. An empty `secret` removes the secret.',
     parameters: [ifUpdatedAt],
     body: targetFields,
+    fields: targetDescriptions,
     answers: oneTarget,
     errors: ['not_found', 'changed_since', 'settings_target']
   },
   'DELETE /api/notification-targets/:id': {
-    summary: 'Delete a notification target', answers: answer('The target was deleted', done), errors: ['not_found', 'settings_target']
+    summary: 'Delete a notification target',
+    answers: answer('The notification target was deleted', done),
+    errors: ['not_found', 'settings_target']
   },
-  'POST /api/notification-targets/:id/test': { summary: 'Send a test message to a target', answers: testAnswer, errors: ['not_found', 'no_webhook'] },
+  'POST /api/notification-targets/:id/test': {
+    summary: 'Send a test message to a notification target',
+    answers: testAnswer,
+    errors: ['not_found', 'no_webhook']
+  },
   'GET /metrics': {
     summary: 'Get metrics for Prometheus',
-    answers: media('The metrics, in version 0.0.4 of the text format', 'text/plain', '# TYPE svc_up gauge\nsvc_up 1\n')
+    answers: media('The metrics in version 0.0.4 of the Prometheus text format', 'text/plain', {
+      example: '# TYPE svc_up gauge\nsvc_up 1\n'
+    })
   },
   'GET /api/system/history': {
-    summary: 'Get a day of the machine and of deployments',
-    parameters: [query('step', 'Minutes that a row covers; larger values become 60. Default: 1', { type: 'integer', minimum: 1 })],
-    answers: answer('The rows; minutes in which the server did not run are missing', machineHistory),
+    summary: 'Get machine usage and deployments of the last 24 hours',
+    parameters: [
+      query('step', 'Minutes per row. Default: 1. Values above 60 are lowered to 60', { type: 'integer', minimum: 1 })
+    ],
+    answers: answer('The rows. Minutes in which the server did not run are missing', machineHistory),
     errors: ['invalid_field']
   },
   'GET /api/audit': {
     summary: 'List the audit log, newest first',
     parameters: [
-      query('action', 'Only entries of this action'), query('projectId', 'Only entries of this project'), query('before', 'Only entries older than this one'),
+      query('action', 'Only entries with this action'),
+      query('projectId', 'Only entries of this project'),
+      query('before', 'Id of an entry. Lists only older ones'),
       limitOf(100, 500)
     ],
     answers: answer('The entries', record<{ items: AuditEntry[] }>({ items: list(auditEntry) })),
     errors: ['invalid_field']
   },
-  'GET /api/storage': { summary: 'Get the disk space that svc and the targets use', answers: answer('The usage', storageUsage) },
+  'GET /api/storage': {
+    summary: 'Get the disk usage of svc and of the targets',
+    answers: answer('The usage', storageUsage)
+  },
   'POST /api/storage/clean': {
-    summary: 'Remove archives past the retention, and files without a record',
+    summary: 'Remove old archives, temporary files and files without a record',
     body: cleanFields,
+    fields: {
+      dryRun: 'Whether to only report what would be removed. Default: false',
+      unrecorded: 'Whether to remove files of deployments without a record. Default: false',
+      projectId: 'Removes only archives of this project',
+      keep: 'Number of successful archives to keep per project, instead of the setting keep_archives'
+    },
     answers: answer('The removed files', record<CleanAnswer>({ success, ...cleaned })),
     errors: ['not_found']
   },
-  'GET /api/system/resources': { summary: 'Get what the machine and the server use', answers: answer('The resources', resources) },
-  'GET /api/pm2/available': { summary: 'Check whether PM2 runs', answers: answer('Whether it runs', record<{ available: boolean }>({ available: boolean(true) })) },
-  'GET /api/pm2/apps': { summary: 'List PM2 applications', answers: answer('The applications', record<{ apps: Pm2App[] }>({ apps: list(pm2App) })) },
-  'GET /api/projects/:id/pm2': {
-    summary: 'Get the PM2 application of a project', answers: answer('The application', pm2Binding as Schema<unknown>), errors: ['not_found']
+  'GET /api/system/resources': {
+    summary: 'Get the current resource usage of the machine and the server',
+    answers: answer('The resources', resources)
   },
-  'GET /api/stats/heatmap': { summary: 'Count the deployments of each day', parameters: [daysOf(365)], answers: answer('The counts', heatmap), errors: ['invalid_field'] },
+  'GET /api/pm2/available': {
+    summary: 'Check whether PM2 is available',
+    answers: answer('Whether PM2 is available', record<{ available: boolean }>({ available: boolean(true) }))
+  },
+  'GET /api/pm2/apps': {
+    summary: 'List PM2 applications',
+    answers: answer('The applications', record<{ apps: Pm2App[] }>({ apps: list(pm2App) }))
+  },
+  'GET /api/projects/:id/pm2': {
+    summary: 'Get the PM2 application of a project',
+    answers: answer('The application', pm2Binding as Schema<unknown>),
+    errors: ['not_found']
+  },
+  'GET /api/stats/heatmap': {
+    summary: 'Get the number of deployments per day',
+    parameters: [daysOf(365)],
+    answers: answer('The counts', heatmap),
+    errors: ['invalid_field']
+  },
   'GET /api/stats/success-rate': {
-    summary: 'Get the success rate of each day', parameters: [daysOf(30)], answers: answer('The rates', successRates), errors: ['invalid_field']
+    summary: 'Get the success rate per day',
+    parameters: [daysOf(30)],
+    answers: answer('The rates', successRates),
+    errors: ['invalid_field']
   },
   'GET /api/stats/durations': {
-    summary: 'Get the durations of the steps',
+    summary: 'Get the durations of deployment steps',
     parameters: [daysOf(30), query('projectId', 'Only deployments of this project')],
     answers: answer('The durations', durations),
     errors: ['invalid_field', 'not_found']
   },
   'GET /api/search': {
     summary: 'Search projects, deployments, log sources, the audit log and settings',
-    parameters: [query('q', 'The text to find, at most 200 characters'), query('types', 'Only these types, separated by commas'), limitOf(5, 50)],
-    answers: answer('The items by type', searchResult),
+    parameters: [
+      query('q', 'Text to find, at most 200 characters'),
+      query('types', 'Types of items to search, separated by commas. Default: all types'),
+      limitOf(5, 50)
+    ],
+    answers: answer('The matching items, grouped by type', searchResult),
     errors: ['invalid_field']
   },
-  'GET /api/fs/home': { summary: 'Get the directories at which choosing a path begins', answers: answer('The directories', placeHome) },
+  'GET /api/fs/home': {
+    summary: 'Get start directories for choosing a path on the server',
+    answers: answer('The directories', placeHome)
+  },
   'GET /api/fs/list': {
     summary: 'List a directory of the server',
     parameters: [
-      query('path', 'An absolute path', { type: 'string' }, true),
-      query('include', 'What to list. Default: "both"', { type: 'string', enum: ['dirs', 'files', 'both'] })
+      requiredQuery('path', 'An absolute path'),
+      query('include', 'Whether to list directories, files or both. Default: "both"', {
+        type: 'string',
+        enum: ['dirs', 'files', 'both']
+      })
     ],
     answers: answer('The entries, directories first', placeListing),
     errors: ['invalid_field', 'invalid_path', 'forbidden_path']
   },
   'POST /api/public/telemetry/report': {
-    summary: 'Report a start or a push to a collector',
+    summary: 'Send a telemetry report',
     body: reportFields,
-    answers: answer('The report was counted', record<{ success: true }>({ success })),
+    fields: {
+      event: 'The event to count',
+      ts: 'Time of the event',
+      svcVersion: 'Version of the program',
+      instanceId: 'Random id of the installation',
+      os: 'Operating system',
+      arch: 'Processor architecture'
+    },
+    answers: answer('The report was accepted', record<{ success: true }>({ success })),
     errors: ['rate_limited']
   },
   'GET /api/public/telemetry/overview': {
-    summary: 'Get the counts of a collector', parameters: [daysOf(30)], answers: answer('The counts', telemetryOverview), errors: ['rate_limited', 'invalid_field']
+    summary: 'Get the counts of received telemetry reports',
+    parameters: [daysOf(30)],
+    answers: answer('The counts', telemetryOverview),
+    errors: ['rate_limited', 'invalid_field']
   },
   'GET /api/terminal/available': {
     summary: 'Check whether a terminal can be opened',
-    answers: answer('Whether it can', record<TerminalAvailability>({
-      available: boolean(true), reason: optional(text('node-pty is not installed')), code: optional(text('terminal_unavailable'))
-    }))
+    answers: answer(
+      'Whether a terminal can be opened, and the reason if not',
+      record<TerminalAvailability>({
+        available: boolean(true),
+        reason: optional(text('node-pty is not installed')),
+        code: optional(text('terminal_unavailable'))
+      })
+    )
   },
   'GET /api/terminal/ws': {
     summary: 'Open a terminal',
-    description: 'A WebSocket (RFC 6455). docs/api.md describes its messages.',
+    description: 'Opens a WebSocket (RFC 6455). docs/streams.md describes its messages.',
     parameters: [
-      query('ticket', 'A ticket for "terminal"'), query('cols', 'Columns', { type: 'integer', minimum: 1, maximum: 1000 }),
-      query('rows', 'Rows', { type: 'integer', minimum: 1, maximum: 1000 }), query('projectId', 'The project in whose target the shell begins'),
-      query('sessionId', 'The session to continue'), query('from', 'The position in its output', { type: 'integer', minimum: 0 })
+      query('ticket', 'A ticket with the purpose "terminal"'),
+      query('cols', 'Width of the terminal in columns', { type: 'integer', minimum: 1, maximum: 1000 }),
+      query('rows', 'Height of the terminal in rows', { type: 'integer', minimum: 1, maximum: 1000 }),
+      query('projectId', 'The id of the project in whose target the shell starts'),
+      query('sessionId', 'The id of a terminal session to continue'),
+      query('from', 'Position in the output of the session at which to continue, in bytes', {
+        type: 'integer',
+        minimum: 0
+      })
     ],
-    answers: { 101: { what: 'The connection is a WebSocket' } },
-    errors: ['invalid_field', 'not_found', 'upgrade_required', 'invalid_handshake', 'terminal_disabled', 'terminal_unavailable', 'websocket_unavailable', 'stopping', 'foreign_origin']
+    answers: { 101: { what: 'The connection is switched to the WebSocket protocol' } },
+    errors: [
+      'invalid_field',
+      'not_found',
+      'upgrade_required',
+      'invalid_handshake',
+      'terminal_disabled',
+      'terminal_unavailable',
+      'websocket_unavailable',
+      'stopping',
+      'foreign_origin'
+    ]
   }
 }

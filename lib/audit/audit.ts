@@ -1,0 +1,60 @@
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import type { AuditEntry, AuditEvent } from '../model/audit.js'
+import type { Store, Transaction } from '../store/database.js'
+import { insertAudit, removeAuditBefore } from '../store/tables/audit.js'
+
+/** Writes the audit log. */
+export interface Audit {
+  /** Adds an entry to a transaction, so that it is stored exactly when its change is. */
+  within(tx: Transaction, event: AuditEvent): void
+  /** Writes an entry in its own transaction. Never rejects: errors go to `onError`. */
+  record(event: AuditEvent): Promise<void>
+}
+
+const dayMs = 24 * 60 * 60_000
+
+/** Creates the audit log. */
+export function createAudit(needs: {
+  store: Pick<Store, 'write'>
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  onError(error: unknown): void
+  /**
+   * Days to keep entries (setting `audit_days`). Older ones are removed with the first entry of a day and of a start.
+   */
+  keepDays(): number
+}): Audit {
+  const { store, clock, ids, onError, keepDays } = needs
+  let removeAfterMs = -Infinity
+
+  function within(tx: Transaction, event: AuditEvent): void {
+    const nowMs = clock.now()
+    insertAudit(tx, entryOf(event, ids.id('aud_'), nowMs))
+    if (nowMs < removeAfterMs) return
+    removeAfterMs = nowMs + dayMs
+    removeAuditBefore(tx, new Date(nowMs - keepDays() * dayMs).toISOString())
+  }
+
+  return {
+    within,
+    record: event => store.write(tx => within(tx, event)).catch(onError)
+  }
+}
+
+/** Returns the stored entry of an event. */
+export function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntry {
+  return {
+    id,
+    at: new Date(nowMs).toISOString(),
+    action: event.action,
+    actor: event.actor.name,
+    ip: event.actor.ip,
+    claimedIp: event.actor.claimedIp ?? null,
+    projectId: event.projectId ?? null,
+    target: event.target ?? null,
+    detail: event.detail ?? null,
+    ok: event.ok ?? true,
+    failures: null
+  }
+}

@@ -1,0 +1,262 @@
+import { Refusal } from '../../base/refusal.js'
+import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
+import type { Project } from '../../model/project.js'
+import type { TokenHolder } from '../../model/token-holder.js'
+import type { UploadPermit } from '../../model/upload-permit.js'
+import type { GivenVariable, Variable } from '../../model/variable.js'
+import type { ServerEvent } from '../../shared/event-stream.js'
+import type { Answer } from './answer.js'
+import type { Client } from './client.js'
+import { followEvents, isBroken, parseObject, readNdjson, streamBroken, type FollowOptions } from './streams.js'
+import { formBody } from './upload.js'
+
+/** Maximum number of deployments that the server lists at once. */
+const listLimit = 500
+const ndjson = 'application/x-ndjson'
+
+/** An event of a watched deployment: its lines, then one final status. */
+export type RunEvent =
+  | { event: 'log'; text: string; at: string | null }
+  | { event: 'status'; status: FinalStatus; duration: string; deployId: string | null }
+
+/** A deployment in progress. */
+export interface Run {
+  /** Null if an older server did not send the id at once. */
+  deployId: string | null
+  /** Address of its page in the panel; null if the server does not know it. */
+  page: string | null
+  events: AsyncIterable<RunEvent>
+}
+
+/** The archive and the fields of a new deployment. */
+export interface UploadRequest {
+  projectId: string
+  archive: { path: string; bytes: number }
+  /** Form fields in addition to `file` and `projectId` (§4.6). Undefined fields are not sent. */
+  fields: Record<string, string | undefined>
+  onProgress(sentBytes: number): void
+  signal: AbortSignal
+}
+
+/** A change of the script variables of a project. */
+export interface VariablesChange {
+  variables?: GivenVariable[]
+  unset?: string[]
+  dotenv?: string
+  /** Whether to store all variables of `dotenv` as secrets. */
+  secret?: boolean
+}
+
+/** The filter for a list of deployments. */
+export interface DeploymentQuery {
+  projectId?: string | undefined
+  status?: string
+  output?: 'none'
+  signal?: AbortSignal
+  branch?: string | undefined
+  /** First digits of a commit id. */
+  commit?: string | undefined
+  limit?: number
+}
+
+/** The API of a server as functions (§4). */
+export interface Api {
+  /** Address of the server. */
+  readonly address: string
+  /** The client that sends the requests. */
+  readonly client: Client
+  /** Returns the role of the token, or null if the server is too old to say. */
+  whoami(options?: { signal?: AbortSignal }): Promise<TokenHolder | null>
+  /** Checks an upload in advance, with the refusals of the upload itself. Returns null if the server is too old. */
+  checkUpload(query: {
+    projectId: string
+    scripts: readonly string[]
+    signal?: AbortSignal
+  }): Promise<UploadPermit | null>
+  projects(options?: { signal?: AbortSignal }): Promise<Project[]>
+  project(id: string): Promise<Project>
+  createProject(fields: Partial<Project>): Promise<Project>
+  updateProject(id: string, fields: Partial<Project>): Promise<Project>
+  removeProject(id: string): Promise<void>
+  /** Replaces the deploy token and returns the new one. The old one becomes invalid. */
+  replaceToken(id: string): Promise<string>
+  /** Returns the script variables of a project, sorted by name. */
+  variables(projectId: string): Promise<Variable[]>
+  /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
+  changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
+  /** Lists deployments, newest first. */
+  deployments(query: DeploymentQuery): Promise<Deployment[]>
+  /**
+   * Returns the newest deployment of each project, by project id, without output. Older servers return only recent
+   * ones.
+   */
+  newestDeployments(): Promise<Map<string, ListedDeployment>>
+  /** Returns a deployment with its whole output, up to 1 MiB, or with the end of the output. */
+  deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
+  /** Returns the whole output as bytes. */
+  output(id: string, options: { timestamps: boolean }): Promise<AsyncIterable<Buffer>>
+  /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
+  follow(id: string, options?: FollowOptions): AsyncIterable<RunEvent>
+  upload(request: UploadRequest): Promise<Run>
+  rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
+  cancel(id: string): Promise<unknown>
+}
+
+/** Builds the API on a client. */
+export function createApi(client: Client): Api {
+  const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
+  const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
+  const variablesPath = (id: string) => `${projectPath(id)}/variables`
+  const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
+
+  return {
+    address: client.address,
+    client,
+    whoami: ({ signal } = {}) =>
+      ifKnown(client.json<TokenHolder>({ path: '/api/auth/whoami', signal }), ({ role }) => typeof role === 'string'),
+    checkUpload: ({ projectId, scripts, signal }) =>
+      ifKnown(
+        client.json<UploadPermit>({
+          path: '/api/deploy/check',
+          query: { projectId, scripts: scripts.join(',') || undefined },
+          // The upload follows after packing. A kept connection may have been closed silently by then.
+          headers: { connection: 'close' },
+          signal
+        }),
+        ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
+      ),
+    projects: ({ signal } = {}) => client.json({ path: '/api/projects', signal }),
+    project: id => client.json({ path: projectPath(id) }),
+    createProject: async json =>
+      (await client.json<{ project: Project }>({ method: 'POST', path: '/api/projects', json })).project,
+    updateProject: async (id, json) =>
+      (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,
+    removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
+    replaceToken: async id =>
+      (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
+    variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
+    changeVariables: async (id, json) =>
+      (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
+    deployments: ({ limit, signal, ...query }) =>
+      client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() }, signal }),
+    async newestDeployments() {
+      const found = new Map<string, ListedDeployment>()
+      for (let before: string | undefined; ; ) {
+        const query = { newest: '1', output: 'none', limit: String(listLimit), before }
+        const page = await client.json<ListedDeployment[]>({ path: '/api/logs', query })
+        const added = page.filter(row => !found.has(row.projectId))
+        for (const row of added) if (!found.has(row.projectId)) found.set(row.projectId, row)
+        // An older server ignores "newest" and lists every deployment.
+        const isOlder = page.length !== new Set(page.map(row => row.projectId)).size || added.length < page.length
+        if (page.length < listLimit || isOlder) return found
+        before = page.at(-1)?.id
+      }
+    },
+    deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
+    output: (id, { timestamps }) =>
+      client.open({
+        path: `${logPath(id)}/output`,
+        query: { timestamps: timestamps ? '1' : undefined },
+        accept: 'text/plain'
+      }),
+    follow: (id, options = {}) => follow(client, `${logPath(id)}/stream`, options),
+    async upload({ projectId, archive, fields, onProgress, signal }) {
+      const form = Object.fromEntries(
+        Object.entries({ projectId, ...fields }).filter((entry): entry is [string, string] => entry[1] !== undefined)
+      )
+      const body = formBody(form, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
+      return runOf(await client.open({ method: 'POST', path: '/api/deploy/upload', accept: ndjson, body, signal }))
+    },
+    async rollback(id, { message, signal }) {
+      const path = `${deploymentPath(id)}/rollback`
+      return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
+    },
+    cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` })
+  }
+}
+
+/** Returns the answer of a route that older servers lack: null for a 404 and for an answer of another shape. */
+async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T) => boolean): Promise<T | null> {
+  try {
+    const answer = await asked
+    return isKnown(answer) ? answer : null
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'not_found') return null
+    throw error
+  }
+}
+
+/** Returns whether a deployment has finished. */
+export function isFinal(status: DeploymentRow['status']): status is FinalStatus {
+  return status === 'success' || status === 'failed'
+}
+
+function runOf(answer: Answer): Run {
+  const { 'x-svc-deploy-id': deployId, 'x-svc-deploy-url': page } = answer.headers
+  return { deployId: textOrNull(deployId), page: isPage(page) ? page : null, events: readRun(answer) }
+}
+
+/**
+ * Returns whether a text is a printable address: it is shown on the terminal, so it must not contain control
+ * characters.
+ */
+function isPage(page: unknown): page is string {
+  return typeof page === 'string' && /^https?:\/\/[\x21-\x7e]+$/.test(page)
+}
+
+/** Reads the events of a run and ends after the status. A stream without a status is a lost connection. */
+async function* readRun(answer: Answer): AsyncGenerator<RunEvent> {
+  for await (const value of readNdjson(answer)) {
+    if (value['event'] === 'log') yield { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
+    else if (value['event'] === 'status') {
+      yield statusOf(value)
+      return
+    }
+  }
+  throw streamBroken()
+}
+
+/** Follows a deployment and ends after the final status. */
+async function* follow(client: Client, path: string, options: FollowOptions): AsyncGenerator<RunEvent> {
+  const { signal } = options
+  const open = (lastId: string): Promise<Answer> => {
+    const headers: Record<string, string> = lastId === '' ? {} : { 'last-event-id': lastId }
+    return client.open({ path, headers, accept: 'text/event-stream', signal })
+  }
+  for await (const event of followEvents(open, runEventOf, options)) {
+    yield event
+    if (event.event === 'status') return
+  }
+}
+
+function runEventOf({ event, data }: ServerEvent): RunEvent | null {
+  if (event === 'log') return lineOf(data)
+  if (event !== 'status') return null
+  const status = statusOf(parseObject(data))
+  return isFinal(status.status) ? status : null
+}
+
+function lineOf(data: string): RunEvent {
+  const value = parseObject(data)
+  return { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
+}
+
+function statusOf(value: Record<string, unknown>): Extract<RunEvent, { event: 'status' }> {
+  const { status, duration, deployId } = value
+  return {
+    event: 'status',
+    status: status as FinalStatus,
+    duration: textOrNull(duration) ?? '',
+    deployId: textOrNull(deployId)
+  }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+/** Returns whether a request without an answer may have reached the server and taken effect. */
+export function mayHaveArrived(error: unknown): boolean {
+  if (!(error instanceof Refusal) || error.code !== 'unreachable') return isBroken(error)
+  return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(String((error.cause as NodeJS.ErrnoException | undefined)?.code))
+}

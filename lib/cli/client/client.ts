@@ -1,0 +1,355 @@
+/*
+ * The HTTP client of the command line: it sends one request and reads its answer, through a proxy if the environment
+ * names one. No other file of the command line uses the network; api.ts defines the requests.
+ *
+ * A request has four phases: connecting, sending, waiting for the answer, reading it. Each phase but the last has its
+ * own timeout for inactivity. A body may stream for half an hour, so reading relies on TCP keep-alive, and the reader
+ * can set its own timeout.
+ *
+ * A large body is announced with `Expect: 100-continue` (RFC 9110 §10.1.1), so that a server can refuse it (401, 413)
+ * before a byte is sent. After a second without an answer the body is sent anyway, because some proxies do not support
+ * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
+ */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { Refusal } from '../../base/refusal.js'
+import { notSvc, parseJson, readText, refusalOf, type Answer } from './answer.js'
+import { parseServerUrl } from '../../config/client-config.js'
+import { maySend, type BearerToken } from '../../config/token-origin.js'
+import { usage } from '../args.js'
+import type { Host } from '../host.js'
+import { explainNetworkError, type Attempt } from './network-error.js'
+import { proxyFor } from './proxy.js'
+
+const connectLimitMs = 15_000
+const sendLimitMs = 60_000
+const defaultAnswerLimitMs = 120_000
+const probeLimitMs = 10_000
+const continueWaitMs = 1000
+const keepAliveMs = 30_000
+const json = 'application/json'
+const expectFromBytes = 64 * 1024
+/**
+ * Maximum size of an answer that is read as a whole. A list of deployments with 4 KiB of output each is far smaller.
+ */
+const maxAnswerBytes = 64 * 1024 * 1024
+
+/** The body of a request. */
+export interface Body {
+  contentType: string
+  bytes: number
+  chunks(): AsyncIterable<Uint8Array>
+}
+
+/** One request. */
+export interface Call {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Path below the address of the server, with each segment percent-encoded: `/api/projects`. */
+  path: string
+  /** Parameters of the query. Undefined values are left out. */
+  query?: Record<string, string | undefined>
+  headers?: Record<string, string>
+  /** Type that the answer must have. Default: JSON. */
+  accept?: 'application/x-ndjson' | 'text/event-stream' | 'text/plain' | 'application/zip'
+  /** A status other than success whose answer is returned instead of thrown. */
+  alsoStatus?: number
+  json?: unknown
+  body?: Body
+  /** Maximum time to wait for the answer after the request was sent, in milliseconds. */
+  answerLimitMs?: number
+  signal?: AbortSignal | undefined
+}
+
+/** Sends requests to one server. */
+export interface Client {
+  /** Address of the server, safe to print. */
+  readonly address: string
+  /** Returns the answer of a successful request, its body unread. Throws any other answer as a Refusal. */
+  open(call: Call): Promise<Answer>
+  /** Returns the JSON of a successful request. */
+  json<T>(call: Call): Promise<T>
+  /** Sends a GET to the address itself and returns the status, whatever it is. Refuses `unreachable`. */
+  probe(): Promise<number>
+}
+
+/** Options of `createClient`. */
+export interface ClientOptions {
+  /** Address with `http` or `https`. It may have a path: the prefix of the server. */
+  serverUrl: string
+  /** Bearer token, sent only to the origin that it is bound to. Null sends no token. */
+  token: BearerToken | null
+  /** Unix socket to connect to, instead of the address and any proxy. */
+  socketPath?: string
+  env: Host['env']
+}
+
+/**
+ * Creates a client. Refuses an invalid address (`usage`), and a token that is bound to another origin (403
+ * `token_elsewhere`). The client follows no redirects, so the token never reaches another origin.
+ */
+export function createClient({ serverUrl, socketPath, token, env }: ClientOptions): Client {
+  const address = checkAddress(serverUrl)
+  const base = new URL(address)
+  if (token !== null && !maySend(token, address)) {
+    throw new Refusal(
+      'forbidden',
+      'token_elsewhere',
+      `The token from ${token.from} was not sent to ${base.origin}: it belongs to ${token.origin}`
+    )
+  }
+  const proxy = socketPath === undefined ? proxyFor(base, env) : null
+  const attempt: Attempt = { address: socketPath ?? address, host: base.hostname, proxy: proxy?.host ?? null }
+
+  async function open(call: Call): Promise<Answer> {
+    const answer = await exchange(call).catch((error: unknown) => {
+      throw explainNetworkError(error, attempt)
+    })
+    const status = answer.statusCode as number
+    if ((status < 200 || status >= 300) && status !== call.alsoStatus)
+      throw await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
+    if (!(answer.headers['content-type'] ?? '').startsWith(call.accept ?? json)) throw notSvc(answer, address)
+    return answer
+  }
+
+  async function exchange(call: Call): Promise<Answer> {
+    call.signal?.throwIfAborted()
+    const url = new URL(address + call.path)
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value !== undefined) url.searchParams.set(name, value)
+    }
+    const body = call.body ?? (call.json === undefined ? undefined : jsonBody(call.json))
+    const headers: Record<string, string | number> = { accept: call.accept ?? json, ...call.headers }
+    if (token !== null) headers['authorization'] = `Bearer ${token.value}`
+    if (body !== undefined) {
+      headers['content-type'] = body.contentType
+      headers['content-length'] = body.bytes
+      if (body.bytes >= expectFromBytes) headers['expect'] = '100-continue'
+    } else if (call.method !== undefined && call.method !== 'GET') headers['content-length'] = 0
+    const start = { method: call.method ?? 'GET', headers, ...(socketPath === undefined ? {} : { socketPath }) }
+    const request = await begin(url, start, { proxy, signal: call.signal })
+    return converse(request, body, call)
+  }
+
+  async function probe(): Promise<number> {
+    const answer = await exchange({ path: '/', answerLimitMs: probeLimitMs }).catch((error: unknown) => {
+      throw explainNetworkError(error, attempt)
+    })
+    answer.destroy()
+    return answer.statusCode as number
+  }
+
+  return {
+    address,
+    open,
+    probe,
+    async json<T>(call: Call): Promise<T> {
+      const answer = await open(call)
+      const text = await readText(answer, maxAnswerBytes)
+      const value = parseJson(text)
+      if (value === undefined) throw notSvc(answer, address)
+      return value as T
+    }
+  }
+}
+
+function checkAddress(serverUrl: string): string {
+  const address = parseServerUrl(serverUrl)
+  if (address !== null) return address
+  throw usage('serverUrl', 'The server\'s address is invalid: it must be like "https://deploy.example.com"')
+}
+
+function jsonBody(value: unknown): Body {
+  const bytes = Buffer.from(JSON.stringify(value))
+  return {
+    contentType: json,
+    bytes: bytes.length,
+    async *chunks() {
+      yield bytes
+    }
+  }
+}
+
+type Start = { method: string; headers: Record<string, string | number>; socketPath?: string }
+
+/**
+ * Begins a request, directly or through a proxy. A proxy gets the absolute form (RFC 9112 §3.2.2) for http, and a
+ * tunnel (§3.2.3) for https.
+ */
+async function begin(
+  url: URL,
+  start: Start,
+  { proxy, signal }: { proxy: URL | null; signal: AbortSignal | undefined }
+): Promise<http.ClientRequest> {
+  if (proxy === null) return (url.protocol === 'https:' ? https : http).request(url, start)
+  if (url.protocol === 'https:') {
+    const socket = await tunnel(url, proxy, signal)
+    return https.request(url, { ...start, createConnection: () => connectTls({ socket, servername: serverName(url) }) })
+  }
+  return viaProxy(proxy, { method: start.method, path: url.href, headers: { ...start.headers, host: url.host } })
+}
+
+function viaProxy(proxy: URL, { method, path, headers }: Start & { path: string }): http.ClientRequest {
+  const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
+  const authorized = proxy.username
+    ? { ...headers, 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
+    : headers
+  const to = { hostname: bareHost(proxy), port: proxy.port, method, path, headers: authorized }
+  return (proxy.protocol === 'https:' ? https : http).request(to)
+}
+
+async function tunnel(url: URL, proxy: URL, signal?: AbortSignal): Promise<Socket> {
+  const authority = `${url.hostname}:${url.port || 443}`
+  const request = viaProxy(proxy, { method: 'CONNECT', path: authority, headers: { host: authority } })
+  request.setTimeout(connectLimitMs, () => request.destroy(timeout()))
+  const abort = () => void request.destroy(signal?.reason as Error)
+  signal?.addEventListener('abort', abort, { once: true })
+  request.end()
+  const [answer, socket] = await new Promise<[Answer, Socket]>((resolve, reject) => {
+    request.once('connect', (answer: Answer, socket: Socket) => resolve([answer, socket]))
+    request.once('response', answer => resolve([answer, answer.socket]))
+    request.once('error', reject)
+  }).finally(() => signal?.removeEventListener('abort', abort))
+  socket.setTimeout(0)
+  if (answer.statusCode === 200) return socket
+  socket.destroy()
+  throw new Refusal(
+    'unavailable',
+    'unreachable',
+    `Cannot reach the server: the proxy ${proxy.host} answered ${answer.statusCode} ${answer.statusMessage}`
+  )
+}
+
+/** Returns the server name for TLS. IP addresses have none (RFC 6066 §3). */
+function serverName(url: URL): string | undefined {
+  return /^[\d.]+$|^\[/.test(url.hostname) ? undefined : url.hostname
+}
+
+function bareHost(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '')
+}
+
+/**
+ * Sends the request and returns the head of the answer. An abort of `signal` ends it and throws the reason unchanged.
+ */
+async function converse(
+  request: http.ClientRequest,
+  body: Body | undefined,
+  { signal, answerLimitMs = defaultAnswerLimitMs }: Call
+): Promise<Answer> {
+  const refused = new AbortController()
+  const silence = createSilence(() => request.destroy(timeout()))
+  let answering: Answer | undefined
+  const abort = () => void (answering ?? request).destroy(signal?.reason as Error)
+  signal?.addEventListener('abort', abort, { once: true })
+  request.once('close', () => signal?.removeEventListener('abort', abort))
+  // After the answer has begun, its reader gets the error.
+  request.on('error', () => {})
+  request.once('socket', socket => {
+    silence.allow(connectLimitMs)
+    socket.setKeepAlive(true, keepAliveMs)
+    const connected = () => silence.allow(body === undefined ? answerLimitMs : sendLimitMs)
+    if (socket.connecting) socket.once('connect', connected)
+    else connected()
+  })
+  const answered = new Promise<Answer>((resolve, reject) => {
+    request.once('error', reject)
+    request.once('response', answer => {
+      if ((answer.statusCode as number) >= 400) refused.abort()
+      answering = answer
+      resolve(answer)
+    })
+  })
+  try {
+    // An answer may arrive, and be read, while the rest of the body is still being sent.
+    const sent =
+      body === undefined ? void request.end() : send(request, { body, answerLimitMs, refused: refused.signal, silence })
+    const [answer] = await Promise.all([answered, Promise.race([sent, answered])])
+    return answer
+  } catch (error) {
+    request.destroy()
+    throw error
+  } finally {
+    silence.end()
+  }
+}
+
+interface Sending {
+  body: Body
+  answerLimitMs: number
+  /** Aborted when the server refuses the request. */
+  refused: AbortSignal
+  silence: Silence
+}
+
+async function send(request: http.ClientRequest, { body, answerLimitMs, refused, silence }: Sending): Promise<void> {
+  if (request.getHeader('expect') !== undefined) {
+    request.flushHeaders()
+    await goAhead(request)
+    if (refused.aborted || request.destroyed) return
+  }
+  for await (const chunk of body.chunks()) {
+    if (refused.aborted || request.destroyed) return
+    silence.allow(sendLimitMs)
+    // Waiting for `drain` lets an answer that has arrived be read before the next write can fail.
+    if (!request.write(chunk)) await drained(request, refused)
+  }
+  if (refused.aborted || request.destroyed) return
+  silence.allow(answerLimitMs)
+  request.end()
+}
+
+/** Waits until the server allows the body, answers, or does neither for a second. */
+async function goAhead(request: http.ClientRequest): Promise<void> {
+  await new Promise<void>(resolve => {
+    const timer = setTimeout(resolve, continueWaitMs)
+    for (const event of ['continue', 'response', 'close']) {
+      request.once(event, () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    }
+  })
+}
+
+/** Waits until more can be written, or until the request is refused or closed. */
+async function drained(request: http.ClientRequest, refused: AbortSignal): Promise<void> {
+  if (refused.aborted || request.destroyed) return
+  await new Promise<void>(resolve => {
+    const done = () => {
+      request.off('drain', done).off('close', done)
+      refused.removeEventListener('abort', done)
+      resolve()
+    }
+    request.on('drain', done).on('close', done)
+    refused.addEventListener('abort', done)
+  })
+}
+
+/** A timeout for inactivity. */
+interface Silence {
+  /** Restarts the timeout with `ms` milliseconds. */
+  allow(ms: number): void
+  /** Stops the timeout for good. */
+  end(): void
+}
+
+function createSilence(onTooLong: () => void): Silence {
+  let timer: NodeJS.Timeout | undefined
+  let hasEnded = false
+  return {
+    allow(ms) {
+      clearTimeout(timer)
+      if (!hasEnded) timer = setTimeout(onTooLong, ms)
+    },
+    end() {
+      hasEnded = true
+      clearTimeout(timer)
+    }
+  }
+}
+
+function timeout(): Error {
+  return Object.assign(new Error('connection timed out'), { code: 'ETIMEDOUT' })
+}

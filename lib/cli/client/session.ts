@@ -1,0 +1,185 @@
+import { Refusal } from '../../base/refusal.js'
+import { locateHome } from '../../config/home.js'
+import {
+  effectiveConfig,
+  loadLayers,
+  type EffectiveConfig,
+  type Flags,
+  type Layers,
+  type Sourced,
+  type SourcedToken
+} from '../../config/precedence.js'
+import { maySend, originOf } from '../../config/token-origin.js'
+import { createApi, type Api } from './api.js'
+import { createClient } from './client.js'
+import type { Context } from '../command.js'
+import { flagsOf, projectHint } from '../hints.js'
+import { canAsk, choose, confirm, readSecret } from '../terminal/prompt.js'
+
+/** The configuration of a command, merged and by layer. */
+export interface Configuration {
+  layers: Layers
+  config: EffectiveConfig
+}
+
+/** Options of `loadConfiguration`. */
+export interface ConfigurationRequest {
+  flags: Flags
+  env: string | undefined
+  /** As in `loadLayers`. */
+  project: 'needed' | 'optional'
+}
+
+const defaultFile = 'svc.config.json'
+
+/**
+ * Loads the effective configuration for the current directory. If there are several environments, it asks on a terminal
+ * and refuses elsewhere, naming them. Also reads the token of `--token -`.
+ */
+export async function loadConfiguration(context: Context, request: ConfigurationRequest): Promise<Configuration> {
+  const { cwd, env, host, output } = context
+  const { token } = request.flags
+  const layers = await loadLayers({
+    cwd,
+    environment: env,
+    home: locateHome(env, cwd),
+    flags: token === undefined ? request.flags : { ...request.flags, token: await readSecret(host, '--token', token) },
+    env: request.env ?? null,
+    project: request.project,
+    projectHint: projectHint(context.command),
+    ...(canAsk(host) && { choose: choices => chooseEnvironment(context, choices) })
+  })
+  for (const warning of layers.project?.warnings ?? []) output.warn(warning)
+  return { layers, config: effectiveConfig(layers) }
+}
+
+async function chooseEnvironment({ host, output }: Context, choices: Array<string | null>): Promise<string | null> {
+  output.note('There are several environments here:')
+  const name = await choose(
+    host,
+    'Choose an environment',
+    choices.map(choice => choice ?? defaultFile)
+  )
+  return name === defaultFile ? null : name
+}
+
+/** The values of `adminOptions`. */
+export interface AdminOptions {
+  env: string | undefined
+  server: string | undefined
+  token: string | undefined
+}
+
+/** Loads the configuration and opens the API with the admin token, for commands with `adminOptions`. */
+export async function openAdmin(
+  context: Context,
+  { env, server, token }: AdminOptions,
+  project?: string
+): Promise<{ api: Api; config: EffectiveConfig }> {
+  const { config } = await loadConfiguration(context, { flags: { server, token, project }, env, project: 'optional' })
+  return { api: await openAdminApi(context, config), config }
+}
+
+/** Opens the API with the admin token (§4.13: `--token`, `SVC_TOKEN`, the global token). */
+export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Api> {
+  const token =
+    config.adminToken ??
+    missing(
+      'no_token',
+      `The admin token is missing. Use ${flagsOf(context.command, 'token')}SVC_TOKEN, or store it with "svc login"`
+    )
+  return openApi(context, config, { what: 'admin token', token, store: 'svc login --server' })
+}
+
+/**
+ * Opens the API for a command that works on one project: with the admin token, or with the deploy token of the project
+ * if there is no admin token for this server.
+ */
+export async function openProjectApi(context: Context, config: EffectiveConfig): Promise<Api> {
+  const { adminToken, deployToken, serverUrl } = config
+  const isForHere = (token: SourcedToken): boolean => serverUrl !== null && maySend(token, serverUrl.value)
+  if (deployToken !== null && (adminToken === null || (!isForHere(adminToken) && isForHere(deployToken)))) {
+    return openDeployApi(context, config)
+  }
+  if (adminToken !== null) return openAdminApi(context, config)
+  return missing(
+    'no_token',
+    "A token is missing. Give the admin token or the project's deploy token with " +
+      `${flagsOf(context.command, 'token')}SVC_TOKEN or SVC_DEPLOY_TOKEN, or store it with "svc login"`
+  )
+}
+
+/** Opens the API with the deploy token of the project. */
+export async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Api> {
+  const token =
+    config.deployToken ??
+    missing(
+      'no_token',
+      `The deploy token is missing. Use ${flagsOf(context.command, 'token')}SVC_DEPLOY_TOKEN, ` +
+        'or store it with "svc login" or "svc config:set token -"'
+    )
+  return openApi(context, config, { what: 'deploy token', token, store: 'svc login --server' })
+}
+
+/** The token to open the API with. */
+interface Access {
+  /** Name of the token in sentences. */
+  what: string
+  token: SourcedToken
+  /** Command that stores a token for another server, without the address at its end. */
+  store: string
+}
+
+/**
+ * Opens the API. Before a token goes to an origin that it is not stored for, it asks on a terminal and refuses
+ * elsewhere. The author of a checkout chooses the server in its files, and must not receive the tokens of other users.
+ */
+async function openApi(
+  { env, host, output, command }: Context,
+  config: EffectiveConfig,
+  { what, token, store }: Access
+): Promise<Api> {
+  const address = serverUrlOf(config, command)
+  const origin = originOf(address.value)
+  if (maySend(token, origin)) return createApi(createClient({ serverUrl: address.value, token, env }))
+  const why = `it belongs to ${token.origin}, and ${address.from} names another server`
+  if (canAsk(host)) {
+    output.note(`The ${what} from ${token.from}: ${why}.`)
+    const isAllowed = await confirm(host, `Send the ${what} to ${origin}?`)
+    if (isAllowed) return createApi(createClient({ serverUrl: address.value, token: { ...token, origin }, env }))
+  }
+  const advice = `Give a token for that server with ${flagsOf(command, 'token')}the environment, or store one with "${store} ${address.value}"`
+  throw new Refusal(
+    'forbidden',
+    'token_elsewhere',
+    `The ${what} from ${token.from} was not sent to ${origin}: ${why}. ${advice}`
+  )
+}
+
+/** Returns the address of the server. Refuses (`invalid`) no_server if none is configured. */
+export function serverUrlOf(config: EffectiveConfig, command: Context['command']): Sourced<string> {
+  return (
+    config.serverUrl ??
+    missing(
+      'no_server',
+      `The server's address is missing. Use ${flagsOf(command, 'server')}` +
+        'SVC_SERVER_URL, or store it with "svc config:set serverUrl <url>"'
+    )
+  )
+}
+
+/** Returns the id of the project. Refuses (`invalid`) no_project if none is configured. */
+export function projectIdOf({ command }: Context, config: EffectiveConfig): string {
+  return (
+    config.projectId ??
+    missing(
+      'no_project',
+      `The project is missing. Run this in the directory of its svc.config.json (with --env if there are several)` +
+        (projectHint(command) === null ? '' : `, or ${projectHint(command)}`)
+    )
+  ).value
+}
+
+function missing(code: string, sentence: string): never {
+  throw new Refusal('invalid', code, sentence)
+}

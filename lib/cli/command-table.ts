@@ -1,0 +1,284 @@
+import type { CommandGroup, CommandRow } from './command.js'
+
+/** Headings of the groups of commands, in the order of the help. */
+export const commandGroups: Readonly<Record<CommandGroup, string>> = {
+  deploying: 'Deploying',
+  projects: 'Projects',
+  logs: 'Logs',
+  server: 'Server',
+  data: 'Data',
+  configuration: 'Configuration'
+}
+
+/** All commands, by group, the most used first. The module of a command is loaded when it runs. */
+export const commands: readonly CommandRow[] = [
+  {
+    name: 'push',
+    aliases: ['deploy'],
+    group: 'deploying',
+    summary: 'pack, upload and deploy a build (alias: svc deploy)',
+    load: () => import('./commands/push.js')
+  },
+  {
+    name: 'status',
+    group: 'deploying',
+    summary: 'show a project and its latest deployments',
+    load: () => import('./commands/status.js')
+  },
+  {
+    name: 'rollback',
+    group: 'deploying',
+    summary: 'redeploy the archive of an earlier deployment',
+    load: () => import('./commands/rollback.js')
+  },
+  {
+    name: 'init',
+    group: 'deploying',
+    summary: 'create svc.config.json in the current directory',
+    load: () => import('./commands/init.js')
+  },
+  {
+    name: 'cancel',
+    group: 'deploying',
+    summary: 'cancel a queued or running deployment',
+    load: () => import('./commands/cancel.js')
+  },
+  {
+    name: 'open',
+    group: 'deploying',
+    summary: 'open the panel page of a deployment or project',
+    load: () => import('./commands/open.js')
+  },
+  {
+    name: 'build',
+    group: 'deploying',
+    summary: 'pack a build without uploading it',
+    load: () => import('./commands/build.js')
+  },
+
+  {
+    name: 'list',
+    aliases: ['ls', 'projects list'],
+    group: 'projects',
+    summary: 'list projects (aliases: svc ls, svc projects list)',
+    load: () => import('./commands/list.js')
+  },
+  {
+    name: 'projects create',
+    group: 'projects',
+    summary: 'create a project',
+    load: () => import('./commands/projects-create.js')
+  },
+  {
+    name: 'projects show',
+    group: 'projects',
+    summary: 'show the settings of a project',
+    load: () => import('./commands/projects-show.js')
+  },
+  {
+    name: 'projects set',
+    group: 'projects',
+    summary: 'change the settings of a project',
+    load: () => import('./commands/projects-set.js')
+  },
+  {
+    name: 'projects token',
+    group: 'projects',
+    summary: 'print or replace the deploy token of a project',
+    load: () => import('./commands/projects-token.js')
+  },
+  {
+    name: 'projects delete',
+    group: 'projects',
+    summary: 'delete a project, its deployments and its archives',
+    load: () => import('./commands/projects-delete.js')
+  },
+  {
+    name: 'env list',
+    group: 'projects',
+    summary: 'list the script variables of a project',
+    load: () => import('./commands/env-list.js')
+  },
+  {
+    name: 'env set',
+    group: 'projects',
+    summary: 'set a script variable of a project',
+    load: () => import('./commands/env-set.js')
+  },
+  {
+    name: 'env unset',
+    group: 'projects',
+    summary: 'remove script variables of a project',
+    load: () => import('./commands/env-unset.js')
+  },
+  {
+    name: 'env import',
+    group: 'projects',
+    summary: 'set script variables from a .env file',
+    load: () => import('./commands/env-import.js')
+  },
+
+  {
+    name: 'logs',
+    group: 'logs',
+    summary: 'print or follow the output of a deployment',
+    load: () => import('./commands/logs.js')
+  },
+  {
+    name: 'tail',
+    group: 'logs',
+    summary: 'print, search or follow log files on the server',
+    load: () => import('./commands/tail.js')
+  },
+
+  {
+    name: 'serve',
+    group: 'server',
+    summary: 'run the server',
+    load: () => import('./commands/serve.js'),
+    outlivesReader: true
+  },
+  {
+    name: 'doctor',
+    group: 'server',
+    summary: 'diagnose problems of this machine and the server',
+    load: () => import('./commands/doctor.js')
+  },
+  {
+    name: 'health',
+    group: 'server',
+    summary: 'check the health of the server, for scripts',
+    load: () => import('./commands/health.js')
+  },
+  {
+    name: 'systemd',
+    group: 'server',
+    summary: 'print a systemd unit for the server',
+    load: () => import('./commands/systemd.js')
+  },
+  {
+    name: 'admin reset-password',
+    aliases: ['reset-password'],
+    group: 'server',
+    summary: 'set a new admin token',
+    load: () => import('./commands/admin-reset-password.js')
+  },
+
+  {
+    name: 'backup',
+    group: 'data',
+    summary: 'back up the whole data directory to one file',
+    load: () => import('./commands/backup.js')
+  },
+  {
+    name: 'restore',
+    group: 'data',
+    summary: 'restore the data directory from a backup',
+    load: () => import('./commands/restore.js')
+  },
+  {
+    name: 'export',
+    group: 'data',
+    summary: 'export projects and deployments to a package',
+    load: () => import('./commands/export.js')
+  },
+  { name: 'import', group: 'data', summary: 'import an export package', load: () => import('./commands/import.js') },
+  {
+    name: 'verify',
+    group: 'data',
+    summary: 'verify the data directory and its references',
+    load: () => import('./commands/verify.js')
+  },
+  {
+    name: 'home',
+    group: 'data',
+    summary: 'print the path of the data directory',
+    load: () => import('./commands/home.js')
+  },
+
+  {
+    name: 'login',
+    group: 'configuration',
+    summary: 'check a token and store it for a server',
+    load: () => import('./commands/login.js')
+  },
+  {
+    name: 'logout',
+    group: 'configuration',
+    summary: 'remove the stored tokens of a server',
+    load: () => import('./commands/logout.js')
+  },
+  {
+    name: 'whoami',
+    group: 'configuration',
+    summary: 'show the tokens in use and what they are for',
+    load: () => import('./commands/whoami.js')
+  },
+  {
+    name: 'config',
+    group: 'configuration',
+    summary: 'show the effective configuration and its sources',
+    load: () => import('./commands/config.js')
+  },
+  {
+    name: 'config:set',
+    group: 'configuration',
+    summary: 'set a configuration value',
+    load: () => import('./commands/config-set.js')
+  },
+  {
+    name: 'config:list',
+    group: 'configuration',
+    summary: 'show the global configuration',
+    load: () => import('./commands/config-list.js')
+  },
+  {
+    name: 'completion',
+    group: 'configuration',
+    summary: 'print the completion script for a shell',
+    load: () => import('./commands/completion.js')
+  },
+  {
+    name: 'telemetry:status',
+    group: 'configuration',
+    summary: 'show whether and where usage statistics are sent',
+    load: () => import('./commands/telemetry-status.js')
+  },
+  {
+    name: 'telemetry:on',
+    group: 'configuration',
+    summary: 'turn usage statistics on',
+    load: () => import('./commands/telemetry-on.js')
+  },
+  {
+    name: 'telemetry:off',
+    group: 'configuration',
+    summary: 'turn usage statistics off',
+    load: () => import('./commands/telemetry-off.js')
+  },
+  {
+    name: 'telemetry:endpoint',
+    group: 'configuration',
+    summary: 'set the address that receives usage statistics',
+    load: () => import('./commands/telemetry-endpoint.js')
+  },
+  {
+    name: 'version',
+    group: 'configuration',
+    summary: 'print the version of svc',
+    load: () => import('./commands/version.js')
+  },
+  {
+    name: 'values',
+    group: 'configuration',
+    summary: 'print values for shell completion',
+    hidden: true,
+    load: () => import('./commands/values.js')
+  },
+  {
+    name: 'help',
+    group: 'configuration',
+    summary: 'show this page or the help of a command',
+    load: () => Promise.reject(new Error('help has no module'))
+  }
+]

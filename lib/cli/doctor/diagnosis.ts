@@ -1,0 +1,271 @@
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { oneLine } from '../../base/one-line.js'
+import { Refusal } from '../../base/refusal.js'
+import { bunVersion } from '../../base/runtime.js'
+import { formatBytes } from '../../shared/size.js'
+import { readConfig } from '../../config/home.js'
+import type { Home } from '../../config/home.js'
+import type { HealthDetail, HealthReport } from '../../model/health.js'
+import type { TerminalAvailability } from '../../model/terminal.js'
+import { readDisk } from '../../machine/disk.js'
+import type { Client } from '../client/client.js'
+
+/** The result of one check. */
+export interface Finding {
+  check: string
+  result: 'pass' | 'warning' | 'failure'
+  /** What was found. */
+  detail: string
+  /** What to do; null if nothing has to be done. */
+  advice: string | null
+}
+
+const minNodeMajor = 18 // §4.13
+const maxNamesShown = 10
+const warnPercent = 85
+const failPercent = 95 // §4.8
+/** An unhealthy server answers in the same shape (§4.8). */
+const unhealthy = 503
+
+const pass = (check: string, detail: string): Finding => ({ check, result: 'pass', detail, advice: null })
+const warning = (check: string, detail: string, advice: string): Finding => ({
+  check,
+  result: 'warning',
+  detail,
+  advice
+})
+const failure = (check: string, detail: string, advice: string): Finding => ({
+  check,
+  result: 'failure',
+  detail,
+  advice
+})
+
+/** Checks this machine: the runtime, the data directory, its disk and the global configuration (§4.13). */
+export async function diagnoseLocally(home: Home): Promise<Finding[]> {
+  const files = [await checkHome(home), await checkDisk(home), await checkConfig(home), ...(await checkKey(home))]
+  return [checkRuntime(process.versions.node, bunVersion), ...files]
+}
+
+/** Checks the runtime. Pure. `bun` is the version of Bun, if it runs svc; `version` is the Node version it emulates. */
+export function checkRuntime(version: string, bun?: string): Finding {
+  const major = Number(version.split('.')[0])
+  if (bun !== undefined) return pass('Bun', `v${bun}, compatible with Node.js v${version}`)
+  if (major >= minNodeMajor) return pass('Node.js', `v${version}`)
+  return failure('Node.js', `v${version} is too old`, `Install Node.js ${minNodeMajor} or newer`)
+}
+
+async function checkHome(home: Home): Promise<Finding> {
+  const { directory } = home
+  const check = 'Data directory'
+  const found = await stat(directory).catch(() => null)
+  if (found === null)
+    return warning(check, `${directory} does not exist yet`, 'Run "svc serve" or "svc config:set" to create it')
+  const mayUse = await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false
+  )
+  if (!found.isDirectory() || !mayUse) {
+    const why = found.isDirectory() ? 'cannot be read and written by this user' : 'is not a directory'
+    return failure(
+      check,
+      `${directory} ${why}`,
+      `Make it accessible to this user (chown, chmod u+rwx "${directory}"), or choose another with SVC_HOME`
+    )
+  }
+  const othersRead = process.platform !== 'win32' && (found.mode & 0o077) !== 0
+  if (othersRead) return warning(check, `Other users can read ${directory}`, `Run: chmod 700 "${directory}"`)
+  return pass(check, directory)
+}
+
+async function checkDisk(home: Home): Promise<Finding> {
+  const { freeBytes, percentUsed } = await readDisk(home.directory)
+  if (freeBytes === null || percentUsed === null) {
+    return warning(
+      'Disk',
+      'the free space is unknown',
+      'Check it with df, or run this again once the data directory exists'
+    )
+  }
+  return diskFinding('Disk', { freeBytes, percentUsed })
+}
+
+function diskFinding(
+  check: string,
+  { freeBytes, percentUsed }: { freeBytes: number | null; percentUsed: number }
+): Finding {
+  const detail = `${percentUsed} % used${freeBytes === null ? '' : `, ${formatBytes(freeBytes)} free`}`
+  const advice = 'Free some space: lower keep_archives, delete old archives and logs, or enlarge the disk'
+  if (percentUsed >= failPercent) return failure(check, detail, advice)
+  return percentUsed >= warnPercent ? warning(check, detail, advice) : pass(check, detail)
+}
+
+async function checkConfig(home: Home): Promise<Finding> {
+  const check = 'Global configuration'
+  const found = await stat(home.configFile).catch(() => null)
+  if (found === null)
+    return warning(
+      check,
+      `${home.configFile} does not exist yet`,
+      'Run "svc config:set serverUrl <url> --global" to create it'
+    )
+  try {
+    await readConfig(home)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return failure(check, error.message, 'Correct the file with an editor; docs/configuration.md describes it')
+  }
+  const othersRead = process.platform !== 'win32' && (found.mode & 0o077) !== 0
+  if (othersRead)
+    return failure(
+      check,
+      `${home.configFile} contains tokens, and other users can read it`,
+      `Run: chmod 600 "${home.configFile}"`
+    )
+  return pass(check, home.configFile)
+}
+
+/** Checks the key of the secrets. A missing key is no finding, since there may be no secrets. */
+async function checkKey({ variablesKey }: Home): Promise<Finding[]> {
+  const check = 'Secrets key'
+  const found = await stat(variablesKey).catch(() => null)
+  if (found === null) return []
+  const othersRead = process.platform !== 'win32' && (found.mode & 0o077) !== 0
+  return [
+    othersRead
+      ? failure(check, `other users can read ${variablesKey}`, `Run: chmod 600 "${variablesKey}"`)
+      : pass(check, variablesKey)
+  ]
+}
+
+const adviceFor = {
+  starting: 'It is recovering from an interruption. Wait for it: svc health --wait 60',
+  unhealthy: 'See the detailed checks (which need the admin token) and the log of the server'
+}
+
+/** Checks the server with the public probe and, with a token, in detail. `whyNone` explains why there is no token. */
+export async function diagnoseServer(
+  client: Client,
+  token: { from: string } | null,
+  whyNone: string
+): Promise<Finding[]> {
+  const check = 'Server'
+  const probe = await attempt(() => client.json<HealthReport>({ path: '/api/health', alsoStatus: unhealthy }))
+  if (probe instanceof Refusal) return [failure(check, probe.message, serverAdvice(probe, client.address))]
+  const version =
+    probe.status === 'ok'
+      ? pass(check, `${client.address} answers, version ${probe.version}`)
+      : failure(check, `${client.address} is ${probe.status}`, adviceFor[probe.status])
+  if (token === null) {
+    return [
+      version,
+      warning('Server details', `not checked: ${whyNone}`, 'Give the admin token with --token or SVC_TOKEN')
+    ]
+  }
+  const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
+  if (!(detail instanceof Refusal)) {
+    const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
+    return [
+      version,
+      ...detailFindings(detail),
+      ...secretFindings(detail),
+      ...nameFindings(detail, client.address),
+      ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])
+    ]
+  }
+  const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
+  const advice = isToken
+    ? `Correct the token from ${token.from}, or set a new one on the server with "svc admin reset-password"`
+    : serverAdvice(detail, client.address)
+  return [version, failure('Server details', detail.message, advice)]
+}
+
+function serverAdvice(refusal: Refusal, address: string): string {
+  if (refusal.code === 'not_svc' || refusal.code === 'http_404')
+    return 'Correct the address. It must include the path prefix of the server (serve --base)'
+  return `Start the server with "svc serve", check that this machine can open ${address}, or correct the address with --server`
+}
+
+/** Returns the findings about the details of a server: the rules of §4.8, and more facts for operators. Pure. */
+export function detailFindings(detail: HealthDetail): Finding[] {
+  const { db, disk, kiteHome, deploy, runtime } = detail
+  return [
+    pass('Server runtime', `${runtime.name} ${runtime.version}`),
+    db.ok
+      ? pass('Database', `${db.latencyMs} ms`)
+      : failure(
+          'Database',
+          `cannot write ${db.path}`,
+          'Free some space on its disk, check the log of the server, and restart it'
+        ),
+    kiteHome.writable && kiteHome.tmpWritable
+      ? pass('Server data directory', kiteHome.path)
+      : failure(
+          'Server data directory',
+          `cannot write ${kiteHome.path}`,
+          'Make it writable for the user that runs the server'
+        ),
+    disk.percentUsed === null
+      ? pass('Server disk', 'unknown')
+      : diskFinding('Server disk', { ...disk, percentUsed: disk.percentUsed }),
+    deploy.last5[0]?.status === 'failed'
+      ? warning(
+          'Deployments',
+          `the latest one failed (${oneLine(deploy.last5[0].projectName)})`,
+          `Run: svc logs ${deploy.last5[0].id}`
+        )
+      : pass(
+          'Deployments',
+          deploy.successRate === null
+            ? 'none yet'
+            : `${deploy.successRate} % of the latest ${deploy.last5.length} succeeded`
+        )
+  ]
+}
+
+/**
+ * Returns a warning if the server does not check host names. Pure. A server at a loopback address has no public name,
+ * so there is no finding about it.
+ */
+export function nameFindings({ hostNamesChecked }: HealthDetail, address: string): Finding[] {
+  const check = 'Host names'
+  const { hostname } = new URL(address)
+  if (hostNamesChecked === undefined || /^(localhost|127\..*|\[::1\])$/.test(hostname)) return []
+  if (hostNamesChecked) return [pass(check, 'requests for other host names are refused')]
+  const advice = `Start the server with SVC_PUBLIC_URL, or set allowed_hosts to "${hostname}"`
+  return [warning(check, 'the server accepts every host name, even one that another site points at it', advice)]
+}
+
+/** Returns a failure for secrets that cannot be read: every deployment with a script that needs them fails. Pure. */
+export function secretFindings({ secrets }: HealthDetail): Finding[] {
+  const check = 'Project secrets'
+  if (secrets === undefined) return []
+  if (secrets.ok) return [pass(check, 'readable')]
+  const names = secrets.unreadable.map(oneLine)
+  const shown =
+    names.slice(0, maxNamesShown).join(', ') +
+    (names.length > maxNamesShown ? `, and ${names.length - maxNamesShown} more` : '')
+  const advice = 'Restore variables.key in the data directory from a backup, or set these secrets again'
+  return [failure(check, `cannot be read: ${oneLine(secrets.why ?? 'unknown reason')} (${shown})`, advice)]
+}
+
+/** Returns the finding about the terminal. Pure. It is never a failure, since nothing else needs the terminal. */
+export function terminalFinding({ available, reason = '', code }: TerminalAvailability): Finding {
+  if (available) return pass('Terminal', 'available')
+  if (code !== 'terminal_unavailable') return pass('Terminal', reason)
+  return warning(
+    'Terminal',
+    reason,
+    'Follow this advice if you want to use the terminal; everything else works without it'
+  )
+}
+
+async function attempt<T>(work: () => Promise<T>): Promise<T | Refusal> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
+}

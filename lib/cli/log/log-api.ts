@@ -1,0 +1,128 @@
+import { Refusal } from '../../base/refusal.js'
+import type { LogLevel } from '../../shared/log-level.js'
+import type { LogHit, LogSource, LogWindow } from '../../model/log-source.js'
+import type { ServerEvent } from '../../shared/event-stream.js'
+import type { Answer } from '../client/answer.js'
+import type { Client } from '../client/client.js'
+import { followEvents, parseObject, readEvents, streamBroken } from '../client/streams.js'
+
+const maxWindowBytes = 1024 * 1024
+
+/** A position in a log: the number of bytes before it, and the file, since rotation replaces files. */
+export interface LogPlace {
+  offset: number
+  file: string
+}
+
+/** An event of a log stream (§6.3). `place` is the position after its lines; null for lines of a file rotated away. */
+export type LogEvent =
+  | { event: 'snapshot'; place: LogPlace; lines: string[]; binary: boolean }
+  | { event: 'lines'; place: LogPlace | null; lines: string[] }
+  | { event: 'rotated' }
+  | { event: 'gap'; bytes: number }
+  | { event: 'error'; message: string }
+
+/** Options of a search. */
+export interface LogSearchRequest {
+  /** A regular expression. */
+  q: string
+  ignoresCase: boolean
+  level: LogLevel | undefined
+  /** Start as ISO text; undefined searches from the start of the file. */
+  since: string | undefined
+  /** Searches only lines that begin before this byte. */
+  toOffset: number | undefined
+  maxHits: number
+  signal: AbortSignal
+}
+
+/** Options of every request. */
+export interface LogRequest {
+  signal: AbortSignal
+}
+
+/** The API of log sources as functions (§4.9, §6.3, §6.4). */
+export interface LogApi {
+  sources(): Promise<LogSource[]>
+  /** Returns the size of the file in bytes. */
+  size(id: string, request: LogRequest): Promise<number>
+  window(id: string, query: Record<string, string>, request: LogRequest): Promise<LogWindow>
+  /** Yields the complete lines of a range of bytes, in order, in batches. */
+  lines(id: string, range: { from: number; to: number }, request: LogRequest): AsyncGenerator<string[]>
+  /** Returns the newest hits, newest first. */
+  search(id: string, request: LogSearchRequest): Promise<LogHit[]>
+  /**
+   * Yields new lines as they are written. After a lost connection it reconnects; a snapshot then gives the position.
+   */
+  follow(id: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent>
+}
+
+/** Builds the API of log sources on a client. */
+export function createLogApi(client: Client): LogApi {
+  const pathOf = (id: string, what: string): string => `/api/log-sources/${encodeURIComponent(id)}/${what}`
+  const window: LogApi['window'] = (id, query, { signal }) => client.json({ path: pathOf(id, 'range'), query, signal })
+
+  return {
+    async sources() {
+      return (await client.json<{ items: LogSource[] }>({ path: '/api/log-sources' })).items
+    },
+    async size(id, { signal }) {
+      return (await client.json<{ size: number }>({ path: pathOf(id, 'meta'), signal })).size
+    },
+    window,
+    async *lines(id, { from, to }, request) {
+      for (let offset = from; offset < to; ) {
+        const size = String(Math.min(maxWindowBytes, to - offset))
+        const { lines, endOffset } = await window(id, { offset: String(offset), direction: 'forward', size }, request)
+        if (endOffset <= offset) return
+        yield lines
+        offset = endOffset
+      }
+    },
+    async search(id, { q, ignoresCase, level, since, toOffset, maxHits, signal }) {
+      const query = {
+        q,
+        regex: '1',
+        caseInsensitive: ignoresCase ? '1' : undefined,
+        level,
+        since,
+        toOffset: toOffset?.toString(),
+        maxHits: String(maxHits),
+        context: '0',
+        order: 'newest'
+      }
+      const answer = await client.open({ path: pathOf(id, 'search'), query, accept: 'text/event-stream', signal })
+      const hits: LogHit[] = []
+      for await (const { event, data } of readEvents(answer)) {
+        if (event === 'hit') hits.push(parseObject(data) as unknown as LogHit)
+        else if (event === 'error') throw new Refusal('invalid', 'search_failed', String(parseObject(data)['message']))
+        else if (event === 'done') return hits
+      }
+      throw streamBroken()
+    },
+    follow: (id, request) => follow(client, pathOf(id, 'stream'), request)
+  }
+}
+
+function follow(client: Client, path: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent> {
+  const { signal } = request
+  const open = (): Promise<Answer> =>
+    client.open({ path, query: { tailLines: '0' }, accept: 'text/event-stream', signal })
+  return followEvents(open, eventOf, request)
+}
+
+/** Converts an event of the stream. An id stays until the next one (HTML standard), so such lines keep the position. */
+function eventOf({ event, data: text, id }: ServerEvent): LogEvent | null {
+  const data = parseObject(text)
+  const lines = Array.isArray(data['lines']) ? data['lines'].map(String) : []
+  if (event === 'snapshot') return { event, place: placeOf(id), lines, binary: data['binary'] === true }
+  if (event === 'lines') return { event, place: placeOf(id), lines }
+  if (event === 'rotated') return { event }
+  if (event === 'gap') return { event, bytes: Number(data['bytes']) }
+  return event === 'error' ? { event, message: String(data['message']) } : null
+}
+
+function placeOf(id: string): LogPlace {
+  const at = id.indexOf('@')
+  return { offset: Number(id.slice(0, at)) || 0, file: id.slice(at + 1) }
+}

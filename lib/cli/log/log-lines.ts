@@ -1,0 +1,81 @@
+import { timeOfLine } from '../../shared/line-time.js'
+import { levelIn, levelOfLine, reachesLevel, type LogLevel } from '../../shared/log-level.js'
+import type { Paint } from '../terminal/colors.js'
+
+/** A log line to print. */
+export interface TailLine {
+  /** Name of its log source. */
+  name: string
+  sourceId: string
+  text: string
+  /** Time of the line, else of the line before it; null if unknown. */
+  timeMs: number | null
+  /** Level in the line; null if it contains none. */
+  level: LogLevel | null
+}
+
+/** The lines to print. */
+export interface LineFilter {
+  /** Expression that a line must match; null accepts every line. */
+  pattern: RegExp | null
+  /** Lowest level; undefined accepts every line. */
+  least: LogLevel | undefined
+}
+
+/** Returns a function that reads the lines of one log in order. It returns null for lines that the filter rejects. */
+export function createLineReader(
+  { name, sourceId }: Pick<TailLine, 'name' | 'sourceId'>,
+  { pattern, least }: LineFilter
+) {
+  let timeMs: number | null = null
+  // A line of a stack trace has the level of the line above it.
+  let inherited: LogLevel | null = null
+  return (text: string): TailLine | null => {
+    timeMs = timeOfLine(text, Date.now()) ?? timeMs
+    const level = levelOfLine(text)
+    inherited = level ?? inherited
+    const isWanted =
+      (pattern === null || pattern.test(text)) &&
+      (least === undefined || (inherited !== null && reachesLevel(inherited, least)))
+    return isWanted ? { name, sourceId, text, timeMs, level } : null
+  }
+}
+
+/**
+ * Merges the lines of several logs by time. Lines of one log keep their order, whatever their times. Lines before the
+ * first time of a log count as having that time.
+ */
+export function mergeLines(logs: ReadonlyArray<readonly TailLine[]>): TailLine[] {
+  const timed = logs.flatMap(lines => {
+    let last = lines.find(({ timeMs }) => timeMs !== null)?.timeMs ?? Infinity
+    return lines.map(line => {
+      last = Math.max(last, line.timeMs ?? -Infinity)
+      return { line, at: last }
+    })
+  })
+  return timed.sort((a, b) => (a.at === b.at ? 0 : a.at - b.at)).map(({ line }) => line)
+}
+
+/** Returns a function that renders a line for people: with its source if there are several, and its level in colour. */
+export function createLinePrinter(names: readonly string[], paint: Paint): (line: TailLine) => string {
+  const colors = [paint.blue, paint.green, paint.yellow, paint.dim]
+  const width = Math.min(24, Math.max(...names.map(name => name.length)))
+  return ({ name, text }) => {
+    if (names.length < 2) return `${withLevel(text, paint)}\n`
+    const color = colors[Math.max(0, names.indexOf(name)) % colors.length] ?? paint.dim
+    return `${color(`${name.padEnd(width)} |`)} ${withLevel(text, paint)}\n`
+  }
+}
+
+function withLevel(text: string, paint: Paint): string {
+  const found = text.includes('\x1b') ? null : levelIn(text)
+  if (found === null || found.from === found.to) return text
+  const color = { error: paint.red, warn: paint.yellow, info: paint.blue, debug: paint.dim }[found.level]
+  return `${text.slice(0, found.from)}${color(text.slice(found.from, found.to))}${text.slice(found.to)}`
+}
+
+/** Renders a line for programs, as one JSON object. */
+export function jsonLine({ name, sourceId, text, timeMs, level }: TailLine): string {
+  const time = timeMs === null ? null : new Date(timeMs).toISOString()
+  return `${JSON.stringify({ source: name, sourceId, time, level, text })}\n`
+}

@@ -1,0 +1,75 @@
+import { resolve } from 'node:path'
+import { Refusal } from '../../base/refusal.js'
+import { usage } from '../args.js'
+import type { Options, OptionTable } from '../option-table.js'
+
+/** The options of `serve` for listening. None has a default here, so that only given options can conflict. */
+export const listeningOptions = {
+  host: { type: 'text', value: 'address', help: 'address to listen on (default 127.0.0.1)' },
+  port: {
+    type: 'count',
+    alias: 'p',
+    value: 'number',
+    maximum: 65_535,
+    help: 'port to listen on (default 5431); 0 chooses a free one'
+  },
+  socket: { type: 'text', value: 'path', help: 'listen on a Unix socket instead, for a proxy on this machine' },
+  'socket-mode': { type: 'text', value: 'mode', help: 'permissions of the socket, as for chmod (default 0660)' },
+  'tls-cert': {
+    type: 'text',
+    value: 'file',
+    help: 'serve HTTPS with this certificate chain in PEM; reloaded when it is renewed'
+  },
+  'tls-key': { type: 'text', value: 'file', help: 'private key of the certificate in PEM, without a passphrase' }
+} as const satisfies OptionTable
+
+/** The values of `listeningOptions`. */
+export type ListeningWords = Options<typeof listeningOptions>
+
+/** Where the server listens, and how. */
+export interface Listening {
+  host?: string
+  port?: number
+  socket?: { path: string; mode: number }
+  tls?: { cert: string; key: string }
+}
+
+const defaultSocketMode = '0660'
+
+/** Checks and converts the options, with absolute paths. Refuses options that conflict, with the kind `usage`. */
+export function listeningOf(words: ListeningWords, cwd: string): Listening {
+  const { host, port, socket } = words
+  const { 'tls-cert': cert, 'tls-key': key, 'socket-mode': mode } = words
+  if ((cert === undefined) !== (key === undefined)) {
+    const missing = cert === undefined ? '--tls-cert' : '--tls-key'
+    throw usage(missing, `${missing} is missing: --tls-cert and --tls-key must be given together`)
+  }
+  if (socket === undefined) {
+    if (mode !== undefined) throw usage('--socket-mode', '--socket-mode can only be used with --socket')
+    return {
+      ...(host !== undefined && { host }),
+      ...(port !== undefined && { port }),
+      ...(cert !== undefined && key !== undefined && { tls: { cert: resolve(cwd, cert), key: resolve(cwd, key) } })
+    }
+  }
+  const other =
+    port !== undefined ? '--port' : host !== undefined ? '--host' : cert !== undefined ? '--tls-cert' : undefined
+  if (other !== undefined) {
+    const why = other === '--tls-cert' ? 'the proxy terminates TLS' : 'the server listens on one address'
+    throw usage(other, `${other} and --socket cannot be used together: ${why}`)
+  }
+  if (process.platform === 'win32') {
+    throw new Refusal(
+      'unsupported',
+      'no_sockets',
+      '--socket cannot be used on Windows, which has no Unix sockets. Use --port',
+      { field: '--socket' }
+    )
+  }
+  return { socket: { path: resolve(cwd, socket), mode: modeOf(mode ?? defaultSocketMode) } }
+}
+
+function modeOf(text: string): number {
+  if (/^0?[0-7]{3}$/.test(text)) return Number.parseInt(text, 8)
+  throw usage('--socket-mode', `--socket-mode cannot be "${text}": it must be three or four octal digits, like 0660`)
+}

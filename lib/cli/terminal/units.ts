@@ -1,0 +1,26 @@
+/** Formats a duration: 84000 as `1m 24s`. Below ten seconds it has one decimal. */
+export function humanDuration(ms: number): string {
+  const seconds = Math.max(0, ms) / 1000
+  if (seconds < 10) return `${seconds.toFixed(1)}s`
+  if (seconds < 60) return `${Math.round(seconds)}s`
+  const whole = Math.round(seconds)
+  const minutes = Math.floor(whole / 60)
+  return minutes < 60 ? `${minutes}m ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
+}
+
+const steps: [limitSeconds: number, unitSeconds: number, letter: string][] = [
+  [60, 1, 's'],
+  [60 * 60, 60, 'm'],
+  [24 * 60 * 60, 60 * 60, 'h'],
+  [30 * 24 * 60 * 60, 24 * 60 * 60, 'd']
+]
+
+/** Formats an instant as `3m ago`, or as a date if it is over 30 days ago or in the future. Returns '' for null. */
+export function relativeTime(at: string | null, nowMs: number): string {
+  if (at === null) return ''
+  const seconds = (nowMs - Date.parse(at)) / 1000
+  if (!(seconds > -60)) return at.slice(0, 10)
+  if (seconds < 1) return 'now'
+  for (const [limit, unit, letter] of steps) if (seconds < limit) return `${Math.floor(seconds / unit)}${letter} ago`
+  return at.slice(0, 10)
+}

@@ -1,0 +1,181 @@
+import { createSlices, type Slices } from '../../base/slices.js'
+import type { DeploymentRow } from '../../model/deployment.js'
+import type { StopRequest } from '../failure.js'
+import type { Output } from './output.js'
+import { createSharedReads, type SharedReads } from './shared-reads.js'
+import { checkedOffset, type StoredBlock } from './stored-output.js'
+
+/** A deployment that is queued or running, or whose background script is still running. */
+export interface LiveRun {
+  readonly deployId: string
+  readonly projectId: string
+  readonly output: Output
+  readonly signal: AbortSignal
+  /** Stops the deployment. Only the first request has an effect. */
+  stop(request: StopRequest): void
+  /** Wakes the followers, because the output has grown. */
+  wake(): void
+  /** Number of wakes so far. */
+  readonly wakes: number
+  /** Resolves on a wake or end after `since`, a value of `wakes`. Throws the signal's reason. */
+  woken(since: number, signal: AbortSignal): Promise<void>
+  /** Ends the run with its final record. */
+  end(row: DeploymentRow): void
+  readonly isOver: boolean
+  readonly finished: Promise<DeploymentRow>
+  /** Resolves when the background script has ended. Null if there is none. */
+  tail: Promise<void> | null
+  /** Stops watching the background script, which continues. */
+  leave(): void
+  /** Aborted by `leave`. */
+  readonly leaving: AbortSignal
+}
+
+/** The deployments that are queued or running, or whose background script is still running. */
+export interface Live {
+  /** Shared reads of output files. */
+  readonly reads: SharedReads
+  /** Number of requests that follow an output now. */
+  followers: number
+  begin(facts: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>): LiveRun
+  all(): LiveRun[]
+  find(deployId: string): LiveRun | undefined
+  hasRunning(projectId: string): boolean
+  /** Removes a run that has ended, or was never recorded. Its followers read to the end and stop. */
+  forget(deployId: string): void
+}
+
+/** Creates an empty list of deployments. */
+export function createLive(): Live {
+  const runs = new Map<string, LiveRun>()
+  const slices = createSlices()
+  return {
+    reads: createSharedReads(),
+    followers: 0,
+    begin(facts) {
+      const run = createRun(facts, slices)
+      runs.set(run.deployId, run)
+      return run
+    },
+    all: () => [...runs.values()],
+    find: deployId => runs.get(deployId),
+    hasRunning: projectId => [...runs.values()].some(run => run.projectId === projectId && !run.isOver),
+    forget(deployId) {
+      const run = runs.get(deployId)
+      runs.delete(deployId)
+      run?.wake()
+    }
+  }
+}
+
+function createRun(
+  { deployId, projectId, output }: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>,
+  slices: Slices
+): LiveRun {
+  const stopping = new AbortController()
+  const leaving = new AbortController()
+  const waiting = new Set<() => void>()
+  let isReleasing = false
+  let released = 0
+  let wakes = 0
+  let isOver = false
+  let resolveFinished: (row: DeploymentRow) => void
+  const finished = new Promise<DeploymentRow>(resolve => (resolveFinished = resolve))
+
+  function wake(): void {
+    wakes++
+    if (!isReleasing) void release()
+  }
+
+  /** Wakes the followers in slices, because there may be thousands and other requests must not wait for all of them. */
+  async function release(): Promise<void> {
+    isReleasing = true
+    while (released !== wakes) {
+      released = wakes
+      const batch = [...waiting]
+      waiting.clear()
+      for (const resume of batch) {
+        await slices.turn()
+        resume()
+      }
+    }
+    isReleasing = false
+  }
+
+  return {
+    deployId,
+    projectId,
+    output,
+    finished,
+    tail: null,
+    signal: stopping.signal,
+    stop: request => stopping.abort(request),
+    leaving: leaving.signal,
+    leave: () => leaving.abort(),
+    wake,
+    end(row) {
+      isOver = true
+      resolveFinished(row)
+      wake()
+    },
+    get isOver() {
+      return isOver
+    },
+    get wakes() {
+      return wakes
+    },
+    async woken(since, signal) {
+      signal.throwIfAborted()
+      if (wakes !== since) return
+      let finish = (): void => {}
+      await new Promise<void>(resolve => {
+        finish = resolve
+        waiting.add(finish)
+        signal.addEventListener('abort', finish)
+      })
+      waiting.delete(finish)
+      signal.removeEventListener('abort', finish)
+      signal.throwIfAborted()
+    }
+  }
+}
+
+/**
+ * Yields blocks of stored lines from an offset on, then new ones until the deployment has finished. Followers at the
+ * end share blocks in memory. One that is behind reads the file at its own offset, so a slow follower uses no memory.
+ * Output of a background script after the end is in the file for later readers.
+ */
+export async function* followOutput(
+  live: Live,
+  { deployId, path, from, signal }: { deployId: string; path: string; from: number; signal: AbortSignal }
+): AsyncGenerator<StoredBlock> {
+  let offset = await checkedOffset(path, from)
+  live.followers++
+  try {
+    for (;;) {
+      const run = live.find(deployId)
+      const isLast = run === undefined || run.isOver
+      const wakes = run?.wakes ?? 0
+      for (;;) {
+        signal.throwIfAborted()
+        const block = await nextBlock(live, { output: run?.output, path, offset })
+        if (block === null) break
+        yield block
+        offset += block.bytes.length
+      }
+      if (isLast) return
+      await run.woken(wakes, signal)
+    }
+  } finally {
+    live.followers--
+  }
+}
+
+async function nextBlock(
+  { reads }: Live,
+  { output, path, offset }: { output: Output | undefined; path: string; offset: number }
+): Promise<StoredBlock | null> {
+  const end = output?.recent.end ?? Infinity
+  if (offset >= end) return null
+  return output?.recent.at(offset) ?? reads.read(path, offset, end)
+}

@@ -1,0 +1,245 @@
+import { constants } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Clock } from '../../base/clock.js'
+import { countOf } from '../../base/count.js'
+import { oneLine } from '../../base/one-line.js'
+import { formatBytes } from '../../shared/size.js'
+import { createRecentOutput, type RecentOutput } from './recent-output.js'
+import { storedBytes, storedLine } from './stored-output.js'
+
+/** The output of one deployment while it is being written. stored-output.ts describes the format. */
+export interface Output {
+  /** The last blocks that were written. */
+  readonly recent: Pick<RecentOutput, 'end' | 'at'>
+  /** Why some lines are not in the file yet, or null if all are. The next line or flush tries again. */
+  readonly unwritten: Error | null
+  /** Writes a sentence of svc as one line. Never fails: the line is kept until it can be written. */
+  say(text: string): void
+  /**
+   * Writes a line of a script. If it returns a promise, too much is waiting in memory, and the script should wait for
+   * it. Throws the error of an earlier write, unless `tolerateFailures` was called: a script whose output is lost is
+   * stopped.
+   */
+  line(text: string): void | Promise<void>
+  /**
+   * Lets the deployment continue even if its output cannot be written. From now on, script lines that cannot be written
+   * are counted, and one line in their place says how many are missing.
+   */
+  tolerateFailures(): void
+  /** Resolves when every line is in the file. Throws the first write error, unless `tolerateFailures` was called. */
+  flush(): Promise<void>
+  /** Syncs the file, so that it survives a power cut. File systems that sync a new file sync its name, too. */
+  sync(): Promise<void>
+}
+
+/** Options of `openOutput`. */
+export interface OutputOptions {
+  path: string
+  clock: Clock
+  /** Called after each write with its size in bytes, so that followers can continue. */
+  onWritten?: (bytes: number) => void
+  /** Maximum size of script lines as stored, in bytes. Later lines are discarded, and one line says so. */
+  maxScriptBytes?: number
+}
+
+/** Default limit without a setting. */
+const defaultMaxScriptBytes = 1024 * 1024 * 1024
+/** Characters that may wait to be written. Beyond that, a script has to wait. */
+const maxPendingLength = 1024 * 1024
+/** After a write, lines are collected for this long, */
+const gatherMs = 10
+/** or until they have this many characters. */
+const writeAtOnceLength = 64 * 1024
+
+/** Opens a new or existing output. A last line cut off by a crash is removed. */
+export async function openOutput(options: OutputOptions): Promise<Output> {
+  const { path, clock, onWritten = () => {}, maxScriptBytes = defaultMaxScriptBytes } = options
+  const recent = createRecentOutput(await cutTornLine(path))
+  let pending: PendingLine[] = []
+  let pendingLength = 0
+  let scriptBytes = 0
+  let writing: Promise<void> | null = null
+  /** The first write error. */
+  let fault: Error | null = null
+  let unwritten: Error | null = null
+  let toleratesFailures = false
+  let flushes = 0
+  let stopPause: (() => void) | null = null
+  const tooMuch = `→ the output exceeds ${formatBytes(maxScriptBytes)}: the rest is discarded (setting max_output_size)`
+  const timeOf = createTimeText()
+
+  function add(text: string, isScript: boolean): void {
+    const line = storedLine(timeOf(clock.now()), text)
+    pending.push({ text: line, isScript })
+    pendingLength += line.length
+    writing ??= writePending()
+  }
+
+  async function writePending(): Promise<void> {
+    await turn()
+    while (pending.length > 0) {
+      const lines = pending
+      pending = []
+      pendingLength = 0
+      try {
+        const bytes = Buffer.from(lines.map(({ text }) => text).join(''))
+        await append(path, bytes, recent.end)
+        recent.add(bytes)
+        onWritten(bytes.length)
+        unwritten = null
+      } catch (error) {
+        keepForLater(lines, error as NodeJS.ErrnoException)
+        const tried = pending.length
+        if (flushes === 0) await pause()
+        if (pending.length === tried) break
+        continue
+      }
+      if (flushes === 0 && pendingLength < writeAtOnceLength) await pause()
+    }
+    writing = null
+  }
+
+  function keepForLater(lines: PendingLine[], error: NodeJS.ErrnoException): void {
+    fault ??= error
+    // An output that was removed is not created again.
+    const isGone = error.code === 'ENOENT'
+    unwritten = isGone ? null : error
+    pending = isGone ? [] : [...withoutScripts(lines, { at: timeOf(clock.now()), error }), ...pending]
+    pendingLength = pending.reduce((total, { text }) => total + text.length, 0)
+  }
+
+  /**
+   * Waits for more lines: a script that prints line by line must not cause a write, and a read per follower, for each.
+   */
+  function pause(): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, gatherMs)
+      stopPause = () => {
+        stopPause = null
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  return {
+    recent,
+    get unwritten() {
+      return unwritten
+    },
+    say(text) {
+      add(oneLine(text), false)
+    },
+    line(text) {
+      if (fault !== null && !toleratesFailures) throw fault
+      if (scriptBytes > maxScriptBytes) return
+      scriptBytes += storedBytes(text)
+      add(scriptBytes > maxScriptBytes ? tooMuch : text, true)
+      if (pendingLength > writeAtOnceLength) stopPause?.()
+      return pendingLength > maxPendingLength && writing !== null ? writing : undefined
+    },
+    tolerateFailures() {
+      toleratesFailures = true
+    },
+    async flush() {
+      flushes++
+      stopPause?.()
+      if (pending.length > 0) writing ??= writePending()
+      await writing
+      flushes--
+      if (fault !== null && !toleratesFailures) throw fault
+    },
+    async sync() {
+      const handle = await open(path, constants.O_WRONLY)
+      try {
+        await handle.datasync()
+      } finally {
+        await handle.close()
+      }
+    }
+  }
+}
+
+/** A line waiting to be written. */
+interface PendingLine {
+  text: string
+  isScript: boolean
+  /** Set if the line says how many script lines are missing. */
+  lost?: { lines: number; bytes: number }
+}
+
+/** Keeps the sentences of lines that could not be written, and replaces each run of script lines by a count. */
+function withoutScripts(lines: PendingLine[], { at, error }: { at: string; error: Error }): PendingLine[] {
+  const kept: PendingLine[] = []
+  let lost = { lines: 0, bytes: 0 }
+  const close = (): void => {
+    if (lost.lines > 0) kept.push(gapLine(lost, at, error))
+    lost = { lines: 0, bytes: 0 }
+  }
+  for (const line of lines) {
+    if (line.lost === undefined && !line.isScript) {
+      close()
+      kept.push(line)
+    } else {
+      lost.lines += line.lost?.lines ?? 1
+      lost.bytes += line.lost?.bytes ?? Buffer.byteLength(line.text)
+    }
+  }
+  close()
+  return kept
+}
+
+function gapLine(lost: { lines: number; bytes: number }, at: string, error: Error): PendingLine {
+  const what = `${countOf(lost.lines, 'line')} (${formatBytes(lost.bytes)}) of output`
+  const text = `→ missing here: ${what}, because it could not be written (${oneLine(error.message)})`
+  return { text: storedLine(at, text), isScript: false, lost }
+}
+
+/** Appends all or nothing. The file must exist: an output that was removed is not created again. */
+async function append(path: string, bytes: Buffer, storedBytes: number): Promise<void> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_APPEND)
+  try {
+    await handle.appendFile(bytes)
+  } catch (error) {
+    await handle.truncate(storedBytes).catch(() => {})
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Creates the file if needed, removes an incomplete last line, and returns the size in bytes. */
+async function cutTornLine(path: string): Promise<number> {
+  const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  try {
+    const { size } = await handle.stat()
+    const end = await endOfLastLine(handle, size)
+    if (end < size) await handle.truncate(end)
+    return end
+  } finally {
+    await handle.close()
+  }
+}
+
+async function endOfLastLine(handle: FileHandle, size: number): Promise<number> {
+  const block = Buffer.allocUnsafe(64 * 1024)
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - block.length)
+    const { bytesRead } = await handle.read(block, 0, end - start, start)
+    const at = block.subarray(0, bytesRead).lastIndexOf('\n')
+    if (at !== -1) return start + at + 1
+    end = start
+  }
+  return 0
+}
+
+/** Creates a formatter of times that reuses its result, because many lines have the same millisecond. */
+function createTimeText(): (ms: number) => string {
+  let lastMs = NaN
+  let text = ''
+  return ms => {
+    if (ms !== lastMs) text = new Date((lastMs = ms)).toISOString()
+    return text
+  }
+}

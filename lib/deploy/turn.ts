@@ -1,0 +1,171 @@
+/*
+ * The start of one deployment. `Planned` is a queued deployment, `Turn` is the state when it starts, and `pipelineOf`
+ * combines both into the input of the pipeline. pipeline.ts contains the order of the steps; run.ts writes the final
+ * record.
+ */
+import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import type { OpenedVariable } from '../model/variable.js'
+import { umaskOf, type Rights } from '../proc/identity.js'
+import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
+import type { Executors } from '../install/unpack/executors.js'
+import { sharedChanges, type DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import type { Live, LiveRun } from './output/live.js'
+import type { PipelineRun } from './pipeline.js'
+import { recordComplete } from './placement.js'
+import { isExtracted, recordProgress } from './record.js'
+import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './scripts/environment.js'
+import type { Masker } from './scripts/masking.js'
+import { createScriptProcesses } from './scripts/script-processes.js'
+import type { ScriptStage } from './scripts/script-run.js'
+import { hasScripts, mayClientsSendScripts, type ChosenScripts, type OfferedScripts } from './scripts/scripts.js'
+import { createSteps } from './steps.js'
+import type { TargetLocks } from './target-locks.js'
+
+/** A recorded deployment with everything that it needs to start. */
+export interface Planned {
+  row: DeploymentRow
+  live: LiveRun
+  offered: OfferedScripts
+  /** The variables that the client sent for scripts. */
+  env: Readonly<Record<string, string>>
+  /** Removes the uploaded file: step 6. */
+  discardUpload(): Promise<void>
+}
+
+/** The state when a deployment starts. */
+export interface Turn {
+  project: Project
+  /** The rights of scripts and of all file operations in the target, or null for those of svc. */
+  rights: Rights | null
+  previousId: string | null
+  scripts: ChosenScripts
+  /** The project's variables. */
+  variables: readonly OpenedVariable[]
+  /** Masks secrets in outputs and error messages. */
+  masker: Masker
+}
+
+/** Dependencies of a starting deployment. */
+export interface TurnNeeds extends DeployNeeds {
+  files: DeployFiles
+  executors: Executors
+  live: Live
+  targets: TargetLocks
+}
+
+/** Builds the input of the pipeline for one deployment. */
+export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): PipelineRun {
+  const { clock, files, targets } = needs
+  const { row, live } = planned
+  const { project, rights, scripts } = turn
+  const { output } = live
+  const limits = extractionLimits(needs.settings)
+  const rules = { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }
+  const target = project.deployPath
+  const steps = createSteps({
+    clock,
+    output,
+    signal: live.signal,
+    done: row.steps,
+    save: saveSteps(needs, planned, target)
+  })
+  row.steps = steps.all()
+  return {
+    steps,
+    scripts,
+    stage: stageOf(needs, planned, turn),
+    async makeTarget() {
+      await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
+      await holdTarget(needs, planned, target)
+    },
+    async extract() {
+      const extracted = await extractArchive(needs.executors, {
+        archivePath: files.archive(row.id),
+        target,
+        // Resolved again: the pre-deploy script may have changed a link.
+        real: await holdTarget(needs, planned, target),
+        isAtWork: targets.isHeld,
+        rights,
+        umask: umaskOf(project),
+        deployId: row.id,
+        home: needs.home,
+        limits,
+        isDurable: needs.settings.flag('durable_targets'),
+        signal: live.signal,
+        onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
+      })
+      row.fileCount = extracted.fileCount
+      output.tolerateFailures()
+      return extracted
+    },
+    async writeChanges(changes: Uint8Array[]) {
+      const path = rights === null ? files.changes(row.id) : sharedChanges(files.changes(row.id))
+      await needs.executors.writeChanges(rights, path, changes)
+      return path
+    },
+    discardUpload: planned.discardUpload
+  }
+}
+
+/** Waits until no other deployment uses the target directory. Resolves with its real path. */
+function holdTarget({ targets }: TurnNeeds, { row, live }: Planned, target: string): Promise<string> {
+  const onWait = (forWhom: string, real: string): void =>
+    live.output.say(`→ waiting for deployment ${forWhom}, which uses the same directory: ${real}`)
+  return targets.hold(row.id, target, { signal: live.signal, onWait })
+}
+
+function stageOf(
+  needs: TurnNeeds,
+  { row, live, env }: Planned,
+  { project, rights, previousId, scripts, variables, masker }: Turn
+): ScriptStage {
+  const isOn = mayClientsSendScripts(project, needs.settings.flag('allow_client_scripts'))
+  const { accepted, dropped } = acceptClientEnv(
+    env,
+    isOn ? null : project.allowedEnv,
+    variables.map(({ name }) => name)
+  )
+  const own = Object.fromEntries(variables.map(({ name, value }) => [name, value]))
+  for (const line of hasScripts(scripts) ? linesOfDropped(dropped) : []) live.output.say(line)
+  const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
+  return {
+    target: project.deployPath,
+    directory: project.scriptDirectory,
+    shell: project.scriptShell,
+    isFirst: previousId === null,
+    umask: umaskOf(project),
+    rights,
+    masker,
+    env: scriptEnvironment({ inherited: needs.environment, accepted: { ...accepted, ...own }, facts, rights }),
+    ...timeLimitOf(project, needs.settings.number('script_timeout')),
+    output: live.output,
+    signal: live.signal,
+    leaving: live.leaving,
+    processes: createScriptProcesses(needs, row.id),
+    onRan: ({ step, source, script, async }) => row.scripts.push({ step, source, script, async })
+  }
+}
+
+/**
+ * Returns the function that records the steps: each one when it begins, with the end of the one before it. Once the
+ * files are in place, a failed write does not stop the deployment, because the final record contains the steps, too.
+ */
+function saveSteps({ store, home, log }: TurnNeeds, { row }: Planned, target: string) {
+  return async (steps: DeploymentStep[]): Promise<void> => {
+    try {
+      const patch = { steps, scripts: row.scripts, fileCount: row.fileCount }
+      const saved = await store.write(tx => recordProgress(tx, row.id, patch))
+      if (saved !== undefined && saved.placed !== null) await endJournal(home, { deployId: row.id, target })
+    } catch (error) {
+      if (!isExtracted(steps)) throw error
+      log(`Cannot record the steps of deployment ${row.id} yet`, error)
+    }
+  }
+}
+
+function timeLimitOf({ scriptTimeoutSeconds }: Project, setting: number): { timeoutMs: number; timeoutFrom: string } {
+  if (scriptTimeoutSeconds === null) return { timeoutMs: setting * 1000, timeoutFrom: 'setting script_timeout' }
+  return { timeoutMs: scriptTimeoutSeconds * 1000, timeoutFrom: "the project's scriptTimeoutSeconds" }
+}

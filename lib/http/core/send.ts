@@ -1,0 +1,178 @@
+import { performance } from 'node:perf_hooks'
+import { Refusal } from '../../base/refusal.js'
+import type { Slices } from '../../base/slices.js'
+import { stopping } from './connections.js'
+import { wantsGzip } from './coding.js'
+import type { Exchange } from './exchange.js'
+import { dropRest } from './linger.js'
+import type { LingerLimits } from './linger.js'
+import { compressed, refusalReply, streamHead, wholeReply } from './reply.js'
+import type { Headers, Whole } from './reply.js'
+import type { Reply } from './route.js'
+import { createSink } from './sink.js'
+
+/** If the rest of a body is this small, reading it is cheaper than opening a new connection. */
+const smallRestBytes = 64 * 1024
+
+/** Options of `send`. */
+export interface SendOptions {
+  linger: LingerLimits
+  /** Shared by all streams of the server. */
+  slices: Slices
+  /** Whether the server is stopping, so that the connection must not be reused. */
+  isStopping: boolean
+  /** Logs an internal error and returns the reply for the client. */
+  fail(exchange: Exchange, error: unknown): Extract<Reply, { kind: 'json' }>
+}
+
+/**
+ * Fast path for most requests of the API: a complete reply to a request whose body has been read is written without a
+ * promise (bench/http). Returns its status, or undefined if the slow path is needed.
+ */
+export function sendAtOnce(
+  exchange: Exchange,
+  reply: Reply,
+  { isStopping }: Pick<SendOptions, 'isStopping'>
+): number | undefined {
+  const { response } = exchange
+  if (reply.kind !== 'json' || isStopping || response.destroyed || exchange.unreadBytes > 0) return undefined
+  const { status, headers, body } = wholeReply(reply)
+  if (wantsGzip(exchange.headers, body.length)) return undefined
+  response.writeHead(status, headers)
+  if (exchange.method === 'HEAD') response.end()
+  // An ASCII body is written together with its head. As UTF-8 both would be encoded.
+  else response.end(body, headers['content-length'] === String(body.length) ? 'latin1' : 'utf8')
+  exchange.answeredAtMs = performance.now()
+  return status
+}
+
+/** Writes a reply. Resolves with its status when all of it is written or the client is gone. */
+export async function send(exchange: Exchange, reply: Reply, options: SendOptions): Promise<number> {
+  if (exchange.isGone || exchange.response.destroyed || exchange.isCut) return 0
+  try {
+    switch (reply.kind) {
+      case 'file':
+        return await sendFile(exchange, await reply.open(exchange), options)
+      case 'stream':
+        return await sendStream(exchange, reply, options)
+      case 'websocket': {
+        if (options.isStopping) throw stopping()
+        const refusal = await reply.open(exchange, error => void options.fail(exchange, error))
+        return refusal === undefined ? 101 : await send(exchange, refusal, options)
+      }
+      case 'json': {
+        const whole = wholeReply(reply)
+        const isSmall = !wantsGzip(exchange.headers, whole.body.length)
+        return await sendWhole(exchange, isSmall ? whole : await compressed(whole), options)
+      }
+      default:
+        return await sendWhole(exchange, wholeReply(reply), options)
+    }
+  } catch (error) {
+    return await recover(exchange, error, options)
+  }
+}
+
+/** An open file is sent even if the client has just gone: the stream notices it and closes the file. */
+async function sendFile(exchange: Exchange, opened: Reply, options: SendOptions): Promise<number> {
+  return opened.kind === 'stream' ? await sendStream(exchange, opened, options) : await send(exchange, opened, options)
+}
+
+/**
+ * Handles an error while sending. Before the head was sent, it becomes the reply. After that, the connection is broken,
+ * so that the client notices.
+ */
+async function recover(exchange: Exchange, error: unknown, options: SendOptions): Promise<number> {
+  const { response } = exchange
+  if (exchange.isGone && error instanceof Refusal) {
+    response.destroy()
+    return response.headersSent ? response.statusCode : 0
+  }
+  const refusal = error instanceof Refusal ? refusalReply(error) : options.fail(exchange, error)
+  if (!response.headersSent) return await sendWhole(exchange, wholeReply(refusal), options)
+  response.destroy()
+  return response.statusCode
+}
+
+async function sendWhole(exchange: Exchange, { status, headers, body }: Whole, options: SendOptions): Promise<number> {
+  const { response } = exchange
+  exchange.releaseBody()
+  const isEmpty = exchange.method === 'HEAD' || body.length === 0
+  // A body that has stopped arriving is not waited for again.
+  const rest = status === 408 ? 'large' : restOfBody(exchange)
+  response.writeHead(status, withConnection(headers, rest === 'large' || options.isStopping))
+  if (rest === 'large') {
+    // Node closes the socket after `end`, so `end` has to wait. The length tells the client that the reply is complete.
+    if (isEmpty) response.flushHeaders()
+    else response.write(body)
+    exchange.answeredAtMs = performance.now()
+    await linger(exchange, options.linger)
+    response.end()
+    return status
+  }
+  if (isEmpty) response.end()
+  else response.end(body)
+  exchange.answeredAtMs = performance.now()
+  if (rest === 'small' && (await dropRest(exchange.request, options.linger)) === 'limit')
+    exchange.request.socket.destroy()
+  return status
+}
+
+async function sendStream(
+  exchange: Exchange,
+  reply: Extract<Reply, { kind: 'stream' }>,
+  options: SendOptions
+): Promise<number> {
+  const { response } = exchange
+  exchange.isLasting = reply.lasting ?? false
+  if (options.isStopping && exchange.isLasting) throw stopping()
+  // The head is sent with the first write, so the part of the body that was read until then is known.
+  const writeHead = (): void => {
+    const isLast = restOfBody(exchange) === 'large' || options.isStopping
+    response.writeHead(reply.status, withConnection(streamHead(reply.headers), isLast))
+  }
+  if (exchange.method !== 'HEAD') {
+    const { signal } = exchange
+    await runStream(exchange, () => reply.run(createSink({ response, signal, slices: options.slices, writeHead })))
+  }
+  if (!response.headersSent) writeHead()
+  exchange.releaseBody()
+  if (restOfBody(exchange) !== 'none') await linger(exchange, options.linger)
+  await finish(exchange)
+  return reply.status
+}
+
+/** A stream has ended when its last byte has left, not when it was handed over: a lot may be queued before it. */
+async function finish(exchange: Exchange): Promise<void> {
+  const { response } = exchange
+  if (response.destroyed) return
+  await new Promise<void>(resolve => {
+    response.once('close', resolve)
+    response.end(resolve)
+  })
+  if (response.writableFinished) exchange.answeredAtMs = performance.now()
+}
+
+/** Runs a stream. A stream that ends because the server stops has ended successfully. */
+async function runStream(exchange: Exchange, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (!exchange.isLasting || !exchange.isGone || exchange.response.destroyed) throw error
+  }
+}
+
+async function linger(exchange: Exchange, limits: LingerLimits): Promise<void> {
+  exchange.isLingering = true
+  await dropRest(exchange.request, limits)
+}
+
+function restOfBody(exchange: Exchange): 'none' | 'small' | 'large' {
+  const bytes = exchange.unreadBytes
+  return bytes === 0 ? 'none' : bytes <= smallRestBytes ? 'small' : 'large'
+}
+
+function withConnection(headers: Headers, isLast: boolean): Headers {
+  if (isLast) headers['connection'] = 'close'
+  return headers
+}

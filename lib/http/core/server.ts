@@ -1,0 +1,378 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  Server,
+  ServerOptions as HttpOptions,
+  ServerResponse
+} from 'node:http'
+import type { Server as SecureServer } from 'node:https'
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
+import { Refusal } from '../../base/refusal.js'
+import { createSlices } from '../../base/slices.js'
+import { bunVersion } from '../../base/runtime.js'
+import { answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
+import { localClient } from './client-address.js'
+import { createConnections, type Connections } from './connections.js'
+import { createCrowd } from './crowd.js'
+import type { Crowd, CrowdLimits } from './crowd.js'
+import { crowdLimits, isOutOfDescriptors } from './descriptors.js'
+import { Dispatcher, type DispatchOptions, type Table } from './dispatch.js'
+import { checkHead, Exchange } from './exchange.js'
+import type { ExchangeOptions } from './exchange.js'
+import { checkHost } from './host.js'
+import { defaultLingerLimits } from './linger.js'
+import type { LingerLimits } from './linger.js'
+import { createPeers } from './peers.js'
+import { failureReply, refusalReply } from './reply.js'
+import type { ClientAddress, Reply } from './route.js'
+import { send, sendAtOnce } from './send.js'
+import type { SocketPlace } from './socket-file.js'
+import { takeUpgrade } from '../websocket/upgrade.js'
+
+/** Limits of a server. */
+export interface ServerLimits {
+  /** Maximum size of the whole head, request line and headers; then 431. */
+  maxHeaderBytes: number
+  /** Maximum time from the first byte of a head to its last; then 408. */
+  headersMs: number
+  /** Maximum time without a byte of a body that is being read; then 408, and the connection is closed. */
+  bodyIdleMs: number
+  /** Maximum time in which the client reads nothing of a reply; then the connection is closed. */
+  stalledMs: number
+  /**
+   * Maximum time between two requests. Longer than the minute that proxies keep a connection, so that they close it
+   * first.
+   */
+  keepAliveMs: number
+  /**
+   * Maximum number of requests that a client sends without reading the answers; then the connection ends after the last
+   * of them.
+   */
+  maxPipelined: number
+  linger: LingerLimits
+  /** Limits of connections. Default: half of the process's descriptors, a quarter for anonymous clients. */
+  crowd?: CrowdLimits
+}
+
+/** Default limits of a server. */
+export const defaultLimits: ServerLimits = {
+  maxHeaderBytes: 16 * 1024,
+  headersMs: 20_000,
+  bodyIdleMs: 60_000,
+  stalledMs: 10 * 60_000,
+  keepAliveMs: 75_000,
+  maxPipelined: 16,
+  linger: defaultLingerLimits
+}
+
+const complainEveryMs = 60_000
+
+/** Events that the server reports. They never contain a query, because it may contain a ticket. */
+export type ServerEvent =
+  | {
+      kind: 'request'
+      method: string
+      path: string
+      /** 0 if the client was gone before there was a reply. */
+      status: number
+      /** Time until the last byte of the reply was written. */
+      ms: number
+      /** The witnessed address. A log that is used for banning must not contain what a client claims. */
+      address: string
+      /** Whether the reply is incomplete. */
+      aborted: boolean
+    }
+  /** An internal error. `id` is what the client was told. */
+  | { kind: 'failure'; id: string; method: string; path: string; error: unknown }
+  /** The process or the system has no descriptor left. Reported at most once a minute. */
+  | { kind: 'out_of_descriptors' }
+
+/** Options of a server. */
+export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A> {
+  /**
+   * Returns a signal that is aborted when the authorization of a request ends while its reply lasts. Then the
+   * connection is closed.
+   */
+  lifeOf?(actor: A): AbortSignal | undefined
+  /**
+   * Returns the trusted proxies as addresses and CIDR blocks. Called at every request; must return the same array until
+   * it changes. Invalid entries are ignored.
+   */
+  trustedProxies(): readonly string[]
+  /**
+   * Returns the names that the server answers to, in lower case. Called at every request. Empty, and the default: all
+   * names (host.ts).
+   */
+  allowedHosts?(): readonly string[]
+  log(event: ServerEvent): void
+  limits?: Partial<ServerLimits>
+  /** Creates the server for encrypted connections: `createSecureServer`, which most servers need not load. */
+  secure?(options: HttpOptions): SecureServer
+}
+
+type Refused = Extract<Reply, { kind: 'json' }>
+
+/** An HTTP/1.1 server for a table of routes. */
+export class HttpServer<R extends string = string, A = unknown> {
+  readonly #options: ServerOptions<R, A>
+  readonly #limits: ServerLimits
+  readonly #server: Server
+  /** The event at which node:http begins to read requests from a connection. */
+  readonly #arrival: 'connection' | 'secureConnection'
+  readonly #dispatcher: Dispatcher<R, A>
+  readonly #connections: Connections
+  readonly #crowd: Crowd
+  readonly #peerOf: ReturnType<typeof createPeers>
+  readonly #slices = createSlices()
+  /** Connections of the owner's local socket. */
+  readonly #local = new WeakSet<Socket>()
+  /** Other servers whose connections are answered too. */
+  readonly #adopted: NetServer[] = []
+  #relievedAtMs = -Infinity
+  #removeSocket: (() => Promise<void>) | undefined
+
+  constructor(options: ServerOptions<R, A>) {
+    this.#options = options
+    this.#limits = { ...defaultLimits, ...options.limits }
+    this.#peerOf = createPeers(options.trustedProxies)
+    this.#connections = createConnections(this.#limits)
+    this.#crowd = createCrowd({
+      limits: this.#limits.crowd ?? crowdLimits(),
+      isBusy: socket => this.#connections.isBusy(socket)
+    })
+    this.#dispatcher = new Dispatcher(options, {
+      anonymous: exchange => this.#markAnonymous(exchange),
+      known: exchange => this.#crowd.mark(exchange.request.socket, null)
+    })
+    const httpOptions: HttpOptions = {
+      maxHeaderSize: this.#limits.maxHeaderBytes,
+      headersTimeout: this.#limits.headersMs,
+      // This would limit the whole request with its body. An upload may take hours; only its silences are limited.
+      requestTimeout: 0,
+      connectionsCheckingInterval: Math.min(5_000, this.#limits.headersMs),
+      keepAliveTimeout: this.#limits.keepAliveMs,
+      keepAlive: true,
+      noDelay: true,
+      // checkHead answers a missing Host with a JSON body.
+      requireHostHeader: false
+    }
+    this.#server = options.secure?.(httpOptions) ?? createServer(httpOptions)
+    this.#arrival = options.secure === undefined ? 'connection' : 'secureConnection'
+    this.#listenToConnections()
+    this.#listenToRequests()
+  }
+
+  /**
+   * Listens on an address. Resolves with the bound address (port 0 chooses a free port). Refuses: 409 `address_in_use`,
+   * 400 `invalid_address`.
+   */
+  listen({ host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+    return new Promise((resolve, reject) => {
+      const onError = (error: NodeJS.ErrnoException): void =>
+        void import('./listen-address.js').then(({ listenError }) => reject(listenError(error, { host, port })), reject)
+      this.#server.once('error', onError)
+      this.#server.listen({ host, port, backlog: 511 }, () => {
+        this.#server.off('error', onError)
+        // Before the first request, because Node's expression for IPv6 takes 3 ms to compile (test/bench/start).
+        setImmediate(this.#peerOf, '', {})
+        resolve(this.address() as { host: string; port: number })
+      })
+    })
+  }
+
+  /**
+   * Listens on a Unix socket. Its peers count as 127.0.0.1. `close` removes the file. Refuses as `listenOnSocket` does.
+   */
+  async listenOnSocket(place: SocketPlace): Promise<void> {
+    const { listenOnSocket } = await import('./socket-file.js')
+    this.#removeSocket = await listenOnSocket(this.#server, place)
+  }
+
+  /** Answers the connections of another server too: those of the owner's local socket. */
+  serve(server: NetServer): void {
+    this.#adopted.push(server)
+    server.on('connection', this.#takeLocal)
+  }
+
+  /** Replaces a partial table by the whole one. The requests that waited for it are answered. */
+  complete(table: Table<R, A>): void {
+    this.#dispatcher.complete(table)
+  }
+
+  /** Returns the bound address, or undefined if the server does not listen on one. */
+  address(): { host: string; port: number } | undefined {
+    const bound = this.#server.address() as AddressInfo | string | null
+    return bound === null || typeof bound === 'string' ? undefined : { host: bound.address, port: bound.port }
+  }
+
+  /**
+   * Stops accepting connections, ends idle connections and lasting replies, and waits for the replies in progress, at
+   * most `graceMs`. Then closes the remaining connections. May be called again with a shorter time.
+   */
+  async close({ graceMs }: { graceMs: number }): Promise<void> {
+    // The file is removed first: after the socket is closed, its name may belong to another server.
+    await this.#removeSocket?.()
+    if (this.#server.listening) this.#server.close()
+    await this.#connections.drain(graceMs)
+    for (const other of this.#adopted) other.off('connection', this.#takeLocal)
+  }
+
+  #listenToConnections(): void {
+    const server = this.#server
+    // A timeout is set while data waits to be written, and by Node for the silence between two requests.
+    server.on('timeout', (socket: Socket) => this.#connections.expire(socket))
+    server.on(this.#arrival, (socket: Socket) => {
+      this.#connections.add(socket)
+      const { witnessed, viaProxy } = this.#clientOf(socket, {})
+      if (!this.#local.has(socket)) this.#crowd.add(socket, { address: witnessed, isProxy: viaProxy })
+    })
+    // A connection could not be accepted: no descriptor was left, or the client has gone. A failed `listen` has a
+    // listener of its own.
+    server.on('error', error => void (isOutOfDescriptors(error) && this.#relieve()))
+    const answerBroken = (error: Error, socket: Socket): void => answerBrokenRequest(error, socket, this.#connections)
+    server.on('clientError', (error, socket) => answerBroken(error, socket as Socket))
+    server.on('connect', (_request, socket) => answerBroken(new Error('CONNECT'), socket as Socket))
+  }
+
+  #listenToRequests(): void {
+    const server = this.#server
+    server.on('request', (request, response) => this.#answer(request, response, { awaitsContinue: false }))
+    server.on('checkContinue', (request, response) => this.#answer(request, response, { awaitsContinue: true }))
+    // RFC 9110 §10.1.1 allows a server to ignore an unknown expectation.
+    server.on('checkExpectation', (request, response) => this.#answer(request, response, { awaitsContinue: false }))
+    // Bun does not hand over the connection as Node does. Without a listener it answers like any request.
+    if (bunVersion !== undefined) return
+    server.on('upgrade', (request, socket, head) => {
+      const response = takeUpgrade(this.#again, { request, socket: socket as Socket, head })
+      if (response !== undefined) this.#answer(request, response, { awaitsContinue: false, upgradeHead: head })
+    })
+  }
+
+  #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
+  ): void {
+    if (isRefused(request.socket)) return
+    const exchange = new Exchange({
+      request,
+      response,
+      awaitsContinue: asked.awaitsContinue,
+      upgradeHead: asked.upgradeHead,
+      bodyIdleMs: this.#limits.bodyIdleMs,
+      client: this.#clientOf
+    })
+    if (!this.#connections.enter(exchange)) return endPipeline(request.socket, this.#connections)
+    try {
+      checkHead(request, exchange)
+      checkHost(exchange, this.#options.allowedHosts?.() ?? [])
+      const reply = this.#dispatcher.dispatch(exchange)
+      const status = reply instanceof Promise ? undefined : sendAtOnce(exchange, reply, this.#connections)
+      if (status === undefined) void this.#answerLater(exchange, reply)
+      else this.#end(exchange, status)
+      if (request.socket.writableLength > 0) request.socket.setTimeout(this.#limits.stalledMs)
+    } catch (error) {
+      void this.#answerLater(exchange, this.#refuse(exchange, error))
+    }
+  }
+
+  async #answerLater(exchange: Exchange, coming: Reply | Promise<Reply>): Promise<void> {
+    // Writing to a client that has just gone is not an error of the server. The socket reports that it is closed.
+    exchange.response.on('error', () => {})
+    exchange.request.socket.setTimeout(this.#limits.stalledMs)
+    let status = 0
+    try {
+      const reply =
+        coming instanceof Promise ? await coming.catch((error: unknown) => this.#refuse(exchange, error)) : coming
+      status = await this.#whileAlive(exchange, reply, () =>
+        send(exchange, reply, {
+          linger: this.#limits.linger,
+          slices: this.#slices,
+          isStopping: this.#connections.isStopping,
+          fail: (exchange, error) => this.#fail(exchange, error)
+        })
+      )
+    } catch (error) {
+      this.#fail(exchange, error)
+      exchange.response.destroy()
+    }
+    this.#end(exchange, status)
+  }
+
+  /** Runs `work` for a reply. A lasting reply ends with the session or token that authorized it. */
+  async #whileAlive(exchange: Exchange, reply: Reply, work: () => Promise<number>): Promise<number> {
+    const isLong = reply.kind === 'stream' || reply.kind === 'websocket'
+    const life = isLong && exchange.actor !== undefined ? this.#options.lifeOf?.(exchange.actor as A) : undefined
+    if (life === undefined) return await work()
+    const cut = (): void => void exchange.request.socket.destroy()
+    life.addEventListener('abort', cut, { once: true })
+    try {
+      return await work()
+    } finally {
+      life.removeEventListener('abort', cut)
+    }
+  }
+
+  #end(exchange: Exchange, status: number): void {
+    this.#connections.leave(exchange)
+    const { method, rawPath: path, startedAtMs, answeredAtMs } = exchange
+    const ms = (answeredAtMs ?? performance.now()) - startedAtMs
+    const address = exchange.client.witnessed
+    this.#options.log({ kind: 'request', method, path, status, ms, address, aborted: answeredAtMs === undefined })
+  }
+
+  #refuse(exchange: Exchange, error: unknown): Reply {
+    if (!(error instanceof Refusal)) return this.#fail(exchange, error)
+    if (error.kind === 'unauthorized') this.#markAnonymous(exchange)
+    return refusalReply(error)
+  }
+
+  /** Logs an internal error under an id, and returns the reply that names the id. */
+  #fail(exchange: Exchange, error: unknown): Refused {
+    if (isOutOfDescriptors(error)) {
+      this.#relieve()
+      return refusalReply(outOfDescriptors(error))
+    }
+    const id = randomBytes(6).toString('hex')
+    this.#options.log({ kind: 'failure', id, method: exchange.method, path: exchange.rawPath, error })
+    return failureReply(id)
+  }
+
+  #markAnonymous(exchange: Exchange): void {
+    this.#crowd.mark(exchange.request.socket, exchange.client.witnessed)
+  }
+
+  /**
+   * Closes one connection to free a descriptor for connections that could not be accepted or files that could not be
+   * opened.
+   */
+  #relieve(): void {
+    this.#crowd.makeRoom()
+    const nowMs = performance.now()
+    if (nowMs - this.#relievedAtMs < complainEveryMs) return
+    this.#relievedAtMs = nowMs
+    this.#options.log({ kind: 'out_of_descriptors' })
+  }
+
+  readonly #clientOf = (socket: Socket, headers: IncomingHttpHeaders): ClientAddress => {
+    if (this.#local.has(socket)) return localClient
+    // Only users of this machine can open the socket, so its clients count as 127.0.0.1.
+    return this.#peerOf(this.#removeSocket === undefined ? (socket.remoteAddress ?? '') : '127.0.0.1', headers)
+  }
+
+  readonly #again = (socket: Socket): void => void this.#server.emit(this.#arrival, socket)
+
+  readonly #takeLocal = (socket: Socket): void => {
+    if (this.#connections.isStopping) return void socket.destroy()
+    this.#local.add(socket)
+    this.#again(socket)
+  }
+}
+
+function outOfDescriptors(cause: unknown): Refusal {
+  const sentence = 'The server cannot open another file: too many open files. Try again later'
+  return new Refusal('unavailable', 'out_of_descriptors', sentence, { cause, retryAfterSeconds: 5 })
+}

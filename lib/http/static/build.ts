@@ -1,0 +1,123 @@
+/*
+ * The panel as one build: all of its files, read at one moment, under a path that contains a hash of their content.
+ * Browsers cache files below `/_<hash>/` forever, and a page that was loaded before an update still finds its own
+ * modules.
+ */
+import { createHash } from 'node:crypto'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { linkModules } from './link.js'
+import type { Linked } from './link.js'
+
+/** One build of the panel. */
+export interface Build {
+  /** Name of its directory: `_` and the hash of all its content. */
+  directory: string
+  /** Content of the files by path; `/` separates segments. */
+  files: ReadonlyMap<string, Buffer>
+  /** The linked modules, or null if modules are served one by one. */
+  linked: Linked | null
+  builtAtMs: number
+}
+
+/** The builds that can be served. */
+export interface Builds {
+  /** Returns the build of the current files, or null if there is none (no main.js). */
+  current(): Promise<Build | null>
+  /** Returns the current or the previous build by its directory. */
+  find(directory: string): Promise<Build | undefined>
+}
+
+const main = 'main.js'
+const hashLength = 16
+/** Minimum interval between two checks of the files. */
+const lookMs = 1000
+/** Number of builds that are kept: the current one, and that of pages which were loaded before an update. */
+const keptBuilds = 2
+/** Maximum number of files that are open at the same time. */
+const filesAbreast = 8
+/** Files that browsers never request. */
+const notServed = /\.(d\.ts|map|tsbuildinfo)$|(^|\/)\./
+
+/**
+ * Creates the builds of a directory. It is read when the first page is requested, and again when a file has changed.
+ */
+export function createBuilds(directory: string): Builds {
+  const kept: Build[] = []
+  let stamp = ''
+  let lookedAtMs = -Infinity
+  let looking: Promise<void> | undefined
+
+  async function look(): Promise<void> {
+    const names = (await namesBelow(directory)).sort()
+    const stats = await eachOf(names, name => stat(join(directory, name)))
+    const found = names.map((name, index) => `${name} ${stats[index]?.size} ${stats[index]?.mtimeMs}`).join('\n')
+    if (found !== stamp) {
+      const build = await read(directory, names)
+      const at = kept.findIndex(each => each.directory === build.directory)
+      if (at !== -1) kept.splice(at, 1)
+      kept.unshift(build)
+      kept.splice(keptBuilds)
+      stamp = found
+    }
+    lookedAtMs = performance.now()
+  }
+
+  async function refresh(): Promise<void> {
+    if (performance.now() - lookedAtMs < lookMs) return
+    // An update replaces one file after the other. Files that cannot be read now are read by the next check.
+    looking ??= look()
+      .catch(() => {})
+      .finally(() => void (looking = undefined))
+    await looking
+  }
+
+  return {
+    async current() {
+      await refresh()
+      const [build] = kept
+      return build?.files.has(main) ? build : null
+    },
+    async find(wanted) {
+      const known = kept.find(each => each.directory === wanted)
+      if (known !== undefined) return known
+      await refresh()
+      return kept.find(each => each.directory === wanted)
+    }
+  }
+}
+
+async function namesBelow(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  return entries
+    .filter(entry => entry.isFile())
+    .map(entry => {
+      const path = join(entry.parentPath ?? entry.path, entry.name)
+        .slice(directory.length)
+        .replaceAll('\\', '/')
+      return path.replace(/^\//, '')
+    })
+    .filter(name => !notServed.test(name))
+}
+
+/** Processes a few files at a time, because other work may use most of the descriptors. */
+async function eachOf<T>(names: readonly string[], work: (name: string) => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  for (let at = 0; at < names.length; at += filesAbreast)
+    results.push(...(await Promise.all(names.slice(at, at + filesAbreast).map(work))))
+  return results
+}
+
+async function read(directory: string, names: readonly string[]): Promise<Build> {
+  const contents = await eachOf(names, name => readFile(join(directory, name)))
+  const hash = createHash('sha256')
+  for (const [index, name] of names.entries())
+    hash.update(`${name}\0${contents[index]?.length}\0`).update(contents[index] as Buffer)
+  const files = new Map(names.map((name, index) => [name, contents[index] as Buffer]))
+  const sources = new Map(
+    [...files].filter(([name]) => name.endsWith('.js')).map(([name, bytes]) => [name, bytes.toString('utf8')])
+  )
+  const linked = linkModules(sources, main)
+  for (const [name, text] of linked?.files ?? []) files.set(name, Buffer.from(text))
+  return { directory: `_${hash.digest('hex').slice(0, hashLength)}`, files, linked, builtAtMs: Date.now() }
+}

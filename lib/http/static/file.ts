@@ -1,0 +1,150 @@
+import { open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { Refusal } from '../../base/refusal.js'
+import { wantedPart } from '../core/conditional.js'
+import { contentType } from './content-types.js'
+import { mergeHeaders } from '../core/reply.js'
+import type { Headers } from '../core/reply.js'
+import type { Reply, Request } from '../core/route.js'
+
+/** A file to serve. */
+export interface ServedFile {
+  /** Path of the file, or a function that opens it when the reply is sent. A reply that is never sent opens nothing. */
+  file: string | (() => Promise<OpenedFile>)
+  headers?: Headers
+}
+
+/** A file that is open for reading, and its path. The receiver closes it. */
+export interface OpenedFile {
+  handle: FileHandle
+  path: string
+}
+
+const readBytes = 256 * 1024
+
+/** A file of a deployed site must not act in the name of the panel, so no script of it runs here. */
+const fileHeaders: Headers = {
+  'accept-ranges': 'bytes',
+  'cache-control': 'private, no-cache',
+  'content-security-policy': "default-src 'none'; sandbox"
+}
+
+/**
+ * Returns a reply with a file, an ETag, and a type by its name: the whole file, a part (`Range`), or a 304. Refuses:
+ * 404 `not_found` if there is no regular file. The handle is always closed.
+ */
+export function fileReply(served: ServedFile): Reply {
+  return { kind: 'file', open: request => openFile(served, request) }
+}
+
+async function openFile({ file, headers }: ServedFile, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
+  const { handle, path } = typeof file === 'string' ? { handle: await openHandle(file), path: file } : await file()
+  try {
+    const answer = await describe({ handle, path }, headers, request)
+    if (answer.kind === 'stream' && request.method !== 'HEAD') return answer
+    await handle.close()
+    return answer
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+async function openHandle(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') throw noFile(path, error)
+    throw error
+  }
+}
+
+function noFile(path: string, cause?: unknown): Refusal {
+  return new Refusal('not_found', 'not_found', `File not found: "${basename(path)}"`, { cause })
+}
+
+async function describe(
+  { handle, path }: OpenedFile,
+  given: Headers | undefined,
+  request: Pick<Request, 'headers' | 'method'>
+): Promise<Extract<Reply, { kind: 'stream' | 'empty' }>> {
+  const stat = await handle.stat({ bigint: true })
+  if (!stat.isFile()) throw noFile(path)
+  const bytes = Number(stat.size)
+  const modifiedMs = Number(stat.mtimeMs)
+  const etag = `"${stat.mtimeNs.toString(36)}-${stat.size.toString(36)}"`
+  const headers = mergeHeaders(
+    {
+      ...fileHeaders,
+      'content-type': contentType(path),
+      etag,
+      'last-modified': new Date(modifiedMs).toUTCString()
+    },
+    given
+  )
+  const wanted = wantedPart(request.headers, { etag, modifiedMs, bytes })
+  switch (wanted.outcome) {
+    case 'unchanged':
+      return { kind: 'empty', status: 304, headers }
+    case 'unsatisfiable':
+      return { kind: 'empty', status: 416, headers: { ...headers, 'content-range': `bytes */${bytes}` } }
+    case 'part':
+      headers['content-range'] = `bytes ${wanted.from}-${wanted.to}/${bytes}`
+      return fileStream(handle, { status: 206, headers, from: wanted.from, to: wanted.to })
+    case 'all':
+      return fileStream(handle, { status: 200, headers, from: 0, to: bytes - 1 })
+  }
+}
+
+function fileStream(
+  handle: FileHandle,
+  { status, headers, from, to }: { status: number; headers: Headers; from: number; to: number }
+): Extract<Reply, { kind: 'stream' }> {
+  return {
+    kind: 'stream',
+    status,
+    headers: { ...headers, 'content-length': String(to - from + 1) },
+    async run(sink) {
+      try {
+        let at = from
+        while (at <= to) {
+          const { bytesRead, buffer } = await handle.read(
+            Buffer.allocUnsafe(Math.min(readBytes, to - at + 1)),
+            0,
+            Math.min(readBytes, to - at + 1),
+            at
+          )
+          // The file is now shorter than the length that was sent. Only breaking the connection can report that.
+          if (bytesRead === 0) throw new Error('The file became shorter while it was being sent')
+          await sink.write(buffer.subarray(0, bytesRead))
+          at += bytesRead
+        }
+      } finally {
+        await handle.close()
+      }
+    }
+  }
+}
+
+/**
+ * Returns the `Content-Disposition` of a download: an ASCII name for all clients, and the exact name for clients that
+ * support RFC 8187.
+ */
+export function attachment(name: string): string {
+  const plain = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  const exact = encodeURIComponent(wellFormed(name)).replace(/['()*]/g, escapeByte)
+  return plain === name
+    ? `attachment; filename="${name}"`
+    : `attachment; filename="${plain}"; filename*=UTF-8''${exact}`
+}
+
+function escapeByte(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+}
+
+/** Replaces unpaired surrogates, which cannot be encoded. */
+function wellFormed(text: string): string {
+  return Buffer.from(text, 'utf8').toString('utf8')
+}

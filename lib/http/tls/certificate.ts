@@ -1,0 +1,177 @@
+/*
+ * Reads a certificate chain and its key in PEM (RFC 7468), and checks them before a client connects. OpenSSL's
+ * messages about wrong files are hard to understand, and some mistakes it does not report until a client rejects the
+ * certificate.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { createSecureContext } from 'node:tls'
+import type { SecureContextOptions } from 'node:tls'
+import { Refusal } from '../../base/refusal.js'
+import { reasonOf } from '../../base/system-error.js'
+
+/** Absolute paths of a certificate chain and its key. */
+export interface CertificateFiles {
+  cert: string
+  key: string
+}
+
+/** A checked certificate. */
+export interface Certificate {
+  /** Certificate chain and key in PEM. */
+  chain: string
+  key: string
+  /** The names and addresses that the certificate is valid for. */
+  names: readonly string[]
+  expiresAt: string
+  /** Problems that are no reason to refuse the certificate. */
+  warnings: readonly string[]
+}
+
+/** Returns the TLS options of a certificate: TLS 1.2 or newer, whatever Node's defaults are. */
+export function contextOf({ chain, key }: Certificate): SecureContextOptions {
+  return { cert: chain, key, minVersion: 'TLSv1.2' }
+}
+
+/**
+ * Reads a certificate. Refuses files that cannot be read, are not PEM, or do not belong together, and a certificate
+ * that is not valid at `nowMs`: 400 `invalid_certificate`.
+ */
+export async function readCertificate(files: CertificateFiles, nowMs: number): Promise<Certificate> {
+  const text = await read(files.cert, '--tls-cert')
+  const certificates = certificatesIn(text, files.cert)
+  const leaf = certificates[0] as X509Certificate
+  const keyText = await read(files.key, '--tls-key')
+  checkPair(leaf, keyIn(keyText, files.key), { files, certificates })
+  checkTime(leaf, files.cert, nowMs)
+  const certificate = {
+    chain: text,
+    key: keyText,
+    names: namesOf(leaf),
+    expiresAt: new Date(leaf.validTo).toISOString(),
+    warnings: [...(await looseMode(files.key)), ...brokenChain(certificates, files.cert)]
+  }
+  try {
+    createSecureContext(contextOf(certificate))
+  } catch (error) {
+    throw refuse({ field: '--tls-cert', path: files.cert }, `OpenSSL rejects it: ${(error as Error).message}`, error)
+  }
+  return certificate
+}
+
+type Field = '--tls-cert' | '--tls-key'
+
+async function read(path: string, field: Field): Promise<string> {
+  try {
+    return await readFile(path, 'latin1')
+  } catch (error) {
+    throw refuse({ field, path }, reasonOf(error), error)
+  }
+}
+
+function certificatesIn(text: string, path: string): X509Certificate[] {
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^]*?-----END CERTIFICATE-----/g)
+  if (blocks === null) {
+    if (text.includes('PRIVATE KEY-----'))
+      throw refuse(
+        { field: '--tls-cert', path },
+        'it contains a key, not a certificate. Check that the two files are not swapped'
+      )
+    const isDer = text.startsWith('\x30\x82')
+    throw refuse(
+      { field: '--tls-cert', path },
+      `it contains no certificate in PEM format${isDer ? '. Convert it with "openssl x509 -inform der"' : ''}`
+    )
+  }
+  return blocks.map((block, at) => {
+    try {
+      return new X509Certificate(block)
+    } catch (error) {
+      throw refuse({ field: '--tls-cert', path }, `its certificate ${at + 1} of ${blocks.length} is damaged`, error)
+    }
+  })
+}
+
+function keyIn(text: string, path: string): KeyObject {
+  const label = /-----BEGIN ((?:\w+ )?PRIVATE KEY)-----/.exec(text)?.[1]
+  if (label === undefined) {
+    const isCertificate = text.includes('-----BEGIN CERTIFICATE-----')
+    throw refuse(
+      { field: '--tls-key', path },
+      isCertificate
+        ? 'it contains a certificate, not a key. Check that the two files are not swapped'
+        : 'it contains no private key in PEM format'
+    )
+  }
+  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED')) {
+    throw refuse(
+      { field: '--tls-key', path },
+      'it is encrypted, and svc cannot ask for the passphrase. Remove the passphrase with "openssl pkey"'
+    )
+  }
+  try {
+    return createPrivateKey(text)
+  } catch (error) {
+    throw refuse({ field: '--tls-key', path }, 'it is damaged', error)
+  }
+}
+
+function checkPair(
+  leaf: X509Certificate,
+  key: KeyObject,
+  { files, certificates }: { files: CertificateFiles; certificates: readonly X509Certificate[] }
+): void {
+  if (leaf.checkPrivateKey(key)) return
+  const isLater = certificates.some(certificate => certificate.checkPrivateKey(key))
+  const why = isLater
+    ? `the server's own certificate must come first in "${files.cert}", the others after it`
+    : `it is not the key of the certificate in "${files.cert}"`
+  throw refuse({ field: '--tls-key', path: files.key }, why)
+}
+
+function checkTime(leaf: X509Certificate, path: string, nowMs: number): void {
+  if (nowMs > Date.parse(leaf.validTo))
+    throw refuse({ field: '--tls-cert', path }, `it expired on ${dayOf(leaf.validTo)}. Renew it`)
+  if (nowMs >= Date.parse(leaf.validFrom)) return
+  throw refuse(
+    { field: '--tls-cert', path },
+    `it is not valid before ${dayOf(leaf.validFrom)}. Check the clock of this machine`
+  )
+}
+
+/** Formats a date as "2027-01-31 UTC", because OpenSSL uses an American format. */
+export function dayOf(time: string): string {
+  return `${new Date(time).toISOString().slice(0, 10)} UTC`
+}
+
+function namesOf(leaf: X509Certificate): string[] {
+  const names = [...(leaf.subjectAltName ?? '').matchAll(/(?:DNS|IP Address):([^,\s"]+)/g)].map(
+    ([, name]) => name as string
+  )
+  const [, common] = /^CN=(.+)$/m.exec(leaf.subject) ?? []
+  return names.length > 0 || common === undefined ? names : [common]
+}
+
+/** Returns a warning if other users can read the key. On Windows, modes mean nothing. */
+async function looseMode(path: string): Promise<string[]> {
+  if (process.platform === 'win32') return []
+  const { mode } = await stat(path)
+  return (mode & 0o077) === 0 ? [] : [`Other users can read the key "${path}". Run "chmod 600" on it`]
+}
+
+/**
+ * Returns a warning if a certificate is not signed by the next one. Then some clients find no authority that they know.
+ */
+function brokenChain(certificates: readonly X509Certificate[], path: string): string[] {
+  const at = certificates.findIndex((certificate, at) => {
+    const issuer = certificates[at + 1]
+    return issuer !== undefined && !certificate.checkIssued(issuer)
+  })
+  return at === -1 ? [] : [`The chain in "${path}" is broken: certificate ${at + 1} is not signed by the one after it`]
+}
+
+function refuse({ field, path }: { field: Field; path: string }, why: string, cause?: unknown): Refusal {
+  const what = field === '--tls-cert' ? 'certificate' : 'key'
+  return new Refusal('invalid', 'invalid_certificate', `Cannot use the ${what} "${path}": ${why}`, { field, cause })
+}

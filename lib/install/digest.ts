@@ -1,0 +1,72 @@
+import * as crypto from 'node:crypto'
+import type { Stats } from 'node:fs'
+import type { Disk } from './disk.js'
+import type { Digest } from './record.js'
+import { openRegular } from './regular.js'
+
+type OneShot = (algorithm: string, bytes: Uint8Array, encoding: 'buffer') => Buffer
+
+/**
+ * A single call if the runtime has it (Node 20.12, 21.7 and later), otherwise one object per digest: 2 us against 5.
+ */
+const oneShot = (crypto as { hash?: OneShot }).hash
+
+/** Returns the SHA-256 of bytes in memory. */
+export function sha256(bytes: Uint8Array): Buffer {
+  return oneShot === undefined ? crypto.createHash('sha256').update(bytes).digest() : oneShot('sha256', bytes, 'buffer')
+}
+
+/** Number of bytes read at a time from a file to digest. */
+const pieceBytes = 256 * 1024
+
+/** The digest of a file. It covers at most the size that the file had when it was opened: the file may grow forever. */
+export interface FileDigest extends Digest {
+  stats: Stats
+}
+
+/** Computes digests of files and symbolic links. */
+export interface Digester {
+  /** Returns null if `path` is not a regular file. */
+  file(path: string): FileDigest | null
+  /** Returns null if `path` is not a symbolic link. */
+  link(path: string): Digest | null
+}
+
+/** Creates a digester for use by one thread. All its files share one buffer. */
+export function createDigester(disk: Disk): Digester {
+  const piece = Buffer.allocUnsafeSlow(pieceBytes)
+  return {
+    file(path) {
+      const opened = openRegular(disk, path)
+      if (opened === null) return null
+      const { fd, stats } = opened
+      try {
+        const { mode } = stats
+        let bytesRead = disk.readSync(fd, piece, 0, pieceBytes, null)
+        if (bytesRead < pieceBytes) {
+          return { size: bytesRead, mode, sha256: sha256(piece.subarray(0, bytesRead)), stats }
+        }
+        const hash = crypto.createHash('sha256')
+        let size = 0
+        for (; bytesRead > 0; bytesRead = disk.readSync(fd, piece, 0, Math.min(pieceBytes, stats.size - size), null)) {
+          hash.update(piece.subarray(0, bytesRead))
+          size += bytesRead
+          if (size >= stats.size) break
+        }
+        return { size, mode, sha256: hash.digest(), stats }
+      } finally {
+        disk.closeSync(fd)
+      }
+    },
+    link(path) {
+      try {
+        const text = Buffer.from(disk.readlinkSync(path))
+        return { size: text.length, mode: disk.lstatSync(path).mode, sha256: sha256(text) }
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException
+        if (code === 'EINVAL' || code === 'ENOENT' || code === 'ENOTDIR') return null
+        throw error
+      }
+    }
+  }
+}

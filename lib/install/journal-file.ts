@@ -1,0 +1,124 @@
+/*
+ * The file of an undo journal (undo.ts), either by its path or as an open file. A helper process gets it open, because
+ * it has no permission to access the data directory.
+ *
+ * svc writes a line for a helper process to the journal before the process writes its own lines: `helper <user> <pid>
+ * <start>`. A later recovery ends that process if it still runs, and then works with the rights of the same user.
+ */
+import { readFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { syncDirectory, writeFully, type Disk } from './disk.js'
+
+/** The first line of a journal of the current version. */
+export const journalVersion = 'svc-undo 3'
+
+/**
+ * Every character that could end a line, or look like the end of one, and the escape character of the encoding itself.
+ */
+const encoded = /[\u0000-\u001f\u007f%]/g
+
+/**
+ * Returns a path as journals contain it since version 3: on one line, with control characters and `%` written as `%0A`.
+ */
+export function encodePath(path: string): string {
+  return path.replace(encoded, found => `%${found.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
+}
+
+/** Decodes the result of `encodePath`. */
+export function decodePath(text: string): string {
+  return text.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+}
+
+/** The operations of an extraction, or of its recovery, on its journal. */
+export interface JournalFile {
+  readonly deployId: string
+  /** Creates the journal and writes its target. The journal is on disk when this returns. */
+  begin(target: string): void
+  append(batches: Iterable<string>, options?: { isSynced?: boolean }): void
+  /** Returns the whole text, and the user that must own staging. */
+  read(): { text: string; user: number }
+  /** Removes the journal: the extraction has finished. */
+  remove(): void
+}
+
+/** Returns the journal at a path. */
+export function journalAt(disk: Disk, path: string): JournalFile {
+  const use = <T>(flags: string, work: (opened: OpenedFile) => T): T => {
+    const fd = disk.openSync(path, flags, 0o600)
+    try {
+      return work({ disk, fd })
+    } finally {
+      disk.closeSync(fd)
+    }
+  }
+  return {
+    deployId: deployIdOf(path),
+    begin(target) {
+      use('wx', file => writeTo(file, [`${journalVersion}\ntarget ${encodePath(target)}\n`], true))
+      syncDirectory(disk, dirname(path))
+    },
+    append: (batches, { isSynced = true } = {}) => use('a', file => writeTo(file, batches, isSynced)),
+    read: () => use('r', ({ fd }) => ({ text: readFileSync(fd, 'utf8'), user: disk.fstatSync(fd).uid })),
+    remove: () => disk.unlinkSync(path)
+  }
+}
+
+/**
+ * Returns the journal of a helper process. svc has opened it for appending and has written its first line. `remove`
+ * empties it; svc then removes the file.
+ */
+export function openedJournal(disk: Disk, fd: number, deployId: string): JournalFile {
+  return {
+    deployId,
+    begin: target => writeTo({ disk, fd }, [`target ${encodePath(target)}\n`], true),
+    append: (batches, { isSynced = true } = {}) => writeTo({ disk, fd }, batches, isSynced),
+    // Read by position: the file may have been read before.
+    read: () => ({ text: readAll(disk, fd), user: process.geteuid?.() ?? 0 }),
+    remove: () => disk.ftruncateSync(fd, 0)
+  }
+}
+
+/** Returns the id of the deployment that the journal at `path` belongs to. */
+export function deployIdOf(path: string): string {
+  return basename(path, '.undo')
+}
+
+/** The process that performs an extraction instead of a thread of svc. */
+export interface JournalHelper {
+  user: string
+  pid: number
+  /** Start time as in proc(5). It distinguishes the process from a later one with the same number. */
+  startedAt: string
+}
+
+/** Returns the first lines of a journal that a helper process continues. */
+export function formatHelper({ user, pid, startedAt }: JournalHelper): string {
+  return `${journalVersion}\nhelper ${user} ${pid} ${startedAt}\n`
+}
+
+/** Returns the helper process of a journal, or null if a thread of svc worked on it. */
+export function helperOf(text: string): JournalHelper | null {
+  const [, user = '', pid = '', startedAt = ''] = /^[^\n]*\nhelper (\S+) (\d+) (\d+)\n/.exec(text) ?? []
+  return user === '' ? null : { user, pid: Number(pid), startedAt }
+}
+
+interface OpenedFile {
+  disk: Disk
+  fd: number
+}
+
+function writeTo({ disk, fd }: OpenedFile, batches: Iterable<string>, isSynced: boolean): void {
+  for (const batch of batches) writeFully(disk, fd, Buffer.from(batch))
+  if (isSynced) disk.fdatasyncSync(fd)
+}
+
+function readAll(disk: Disk, fd: number): string {
+  const bytes = Buffer.alloc(disk.fstatSync(fd).size)
+  let length = 0
+  while (length < bytes.length) {
+    const count = disk.readSync(fd, bytes, length, bytes.length - length, length)
+    if (count === 0) break
+    length += count
+  }
+  return bytes.toString('utf8', 0, length)
+}

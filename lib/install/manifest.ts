@@ -1,0 +1,231 @@
+/*
+ * `deployments/<id>.manifest`: the files that a deployment put in place, one line of JSON for each (model/manifest.ts),
+ * sorted by path. The file is complete or absent, even after a power cut: it is written under another name, synced, and
+ * renamed; then the name is synced. A manifest of an earlier version may be torn, because it was not synced.
+ */
+import { createReadStream } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createLineSplitter } from '../base/lines.js'
+import { Refusal } from '../base/refusal.js'
+import type { Changes, ManifestFile as Line } from '../model/manifest.js'
+import { syncDirectory, writeFully, type Disk } from './disk.js'
+import { deployIdOf } from './journal-file.js'
+import type { Item } from './plan.js'
+import type { Records } from './record.js'
+import type { Recovery } from './undo.js'
+
+/** Bytes that are collected before a write; a line has at most 20 KiB. */
+const batchBytes = 256 * 1024
+/** Maximum size in UTF-8 of one code unit of a string. */
+const maxUnitBytes = 3
+
+/** Summary of a manifest. */
+export interface Manifest {
+  /** Number of files and symbolic links. */
+  fileCount: number
+  /** Number of those that are new, or whose contents differ from before. */
+  changedCount: number
+  /**
+   * Their paths, one per line, sorted. The text is in pieces, as bytes, which can be transferred to another thread
+   * without copying.
+   */
+  changes: Array<Uint8Array<ArrayBuffer>>
+}
+
+/** The file that a manifest is written to. */
+export interface ManifestFile {
+  /** Calls `write` with the open file. Its contents and its name are on disk when this returns. */
+  fill(write: (fd: number) => void): void
+  /** Removes the manifest. */
+  remove(): void
+}
+
+/** Returns the manifest at a path. */
+export function manifestAt(disk: Disk, path: string): ManifestFile {
+  const beside = unnamedManifest(path)
+  return {
+    fill(write) {
+      const fd = disk.openSync(beside, 'w', 0o600)
+      try {
+        write(fd)
+        disk.fdatasyncSync(fd)
+      } finally {
+        disk.closeSync(fd)
+      }
+      nameManifest(disk, path)
+    },
+    remove() {
+      for (const each of [path, beside]) {
+        if (disk.lstatSync(each, { throwIfNoEntry: false }) !== undefined) disk.unlinkSync(each)
+      }
+    }
+  }
+}
+
+/** Returns the path of a manifest before it is renamed to its final name. */
+export function unnamedManifest(path: string): string {
+  return `${path}.tmp`
+}
+
+/** Renames a written and synced manifest to its final name. The name is on disk when this returns. */
+export function nameManifest(disk: Disk, path: string): void {
+  disk.renameSync(unnamedManifest(path), path)
+  syncDirectory(disk, dirname(path))
+}
+
+/**
+ * Returns the manifest of a helper process (journal-file.ts). svc has opened it, and svc also renames and removes it.
+ */
+export function openedManifest(disk: Disk, fd: number): ManifestFile {
+  return {
+    fill(write) {
+      write(fd)
+      disk.fdatasyncSync(fd)
+    },
+    remove: () => {}
+  }
+}
+
+/**
+ * Settles the manifest of an interrupted extraction: renames it if the extraction is complete, removes it if the
+ * extraction was undone.
+ */
+export function settleManifest(disk: Disk, journalPath: string, recovery: Recovery): void {
+  const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
+  const isUnnamed = disk.lstatSync(unnamedManifest(path), { throwIfNoEntry: false }) !== undefined
+  if (recovery === 'complete' && isUnnamed) nameManifest(disk, path)
+  if (recovery === 'put back' || recovery === 'untouched') manifestAt(disk, path).remove()
+}
+
+/** The items of an extraction and the records about them. */
+export interface Staged {
+  disk: Disk
+  items: readonly Item[]
+  records: Records
+}
+
+/** Writes the manifest of staged items. It does not contain directories. */
+export function writeManifest(to: ManifestFile, { disk, items, records }: Staged): Manifest {
+  const changes: Manifest['changes'] = []
+  const utf8 = new TextEncoder()
+  let changedCount = 0
+  let fileCount = 0
+  const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
+  order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
+  to.fill(fd => {
+    // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.
+    const batch = Buffer.allocUnsafeSlow(batchBytes)
+    let batchLength = 0
+    let changed: string[] = []
+    const flush = (): void => {
+      writeFully(disk, fd, batch.subarray(0, batchLength))
+      changes.push(utf8.encode(changed.join('')) as Uint8Array<ArrayBuffer>)
+      changed = []
+      batchLength = 0
+    }
+    for (const index of order) {
+      const file = describe(items[index] as Item, index, records)
+      const line = `${JSON.stringify(file)}\n`
+      fileCount++
+      if (isChanged(file)) {
+        changedCount++
+        changed.push(`${file.path}\n`)
+      }
+      if (batchLength + line.length * maxUnitBytes > batchBytes) flush()
+      batchLength += batch.write(line, batchLength)
+    }
+    flush()
+  })
+  return { fileCount, changedCount, changes }
+}
+
+function describe(item: Item, index: number, records: Records): Line {
+  const before = records.before(index)
+  return {
+    path: item.path,
+    size: item.size,
+    mode: records.mode(index),
+    sha256: records.sha256(index).toString('hex'),
+    before:
+      before === null
+        ? null
+        : { size: before.size, mode: before.mode, sha256: Buffer.from(before.sha256).toString('hex') }
+  }
+}
+
+const typeBits = 0o170000
+
+function isChanged({ before, mode, sha256 }: Line): boolean {
+  return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/**
+ * Yields the files of a manifest, sorted by path. Refuses (`conflict`, torn_manifest) an incomplete manifest;
+ * `leastFiles` is the number of files that it must contain at least.
+ */
+export async function* readManifest(path: string, leastFiles = 0): AsyncGenerator<Line> {
+  let files: Line[] = []
+  let count = 0
+  const lines = createLineSplitter(line => files.push(parseLine(line)))
+  for await (const chunk of createReadStream(path)) {
+    lines.push(chunk as Buffer)
+    count += files.length
+    yield* files
+    files = []
+  }
+  lines.end()
+  if (count + files.length < leastFiles) throw torn()
+  yield* files
+}
+
+/** Returns the result of `writeManifest` for a manifest on disk, and the total size of its files in bytes. */
+export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number }> {
+  const changed: string[] = []
+  let [fileCount, bytes] = [0, 0]
+  for await (const file of readManifest(path)) {
+    fileCount++
+    bytes += file.size
+    if (isChanged(file)) changed.push(`${file.path}\n`)
+  }
+  const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
+  return { fileCount, changedCount: changed.length, changes, bytes }
+}
+
+function parseLine(line: string): Line {
+  let file: Partial<Line> | null
+  try {
+    file = JSON.parse(line) as Partial<Line> | null
+  } catch (error) {
+    throw torn(error)
+  }
+  if (typeof file?.path !== 'string' || typeof file.sha256 !== 'string') throw torn()
+  return file as Line
+}
+
+function torn(cause?: unknown): Refusal {
+  return new Refusal(
+    'conflict',
+    'torn_manifest',
+    'The file list of this deployment is incomplete: a power cut damaged it, or it was changed. Deploy again',
+    { cause }
+  )
+}
+
+/** Returns the differences between two manifests, each sorted by path. Compares contents, kind and mode. */
+export async function compareManifests(then: AsyncIterable<Line>, now: AsyncIterable<Line>): Promise<Changes> {
+  const old = new Map<string, string>()
+  for await (const file of then) old.set(file.path, `${file.sha256} ${file.mode}`)
+  const changes: Changes = { added: [], changed: [], removed: [] }
+  for await (const file of now) {
+    const was = old.get(file.path)
+    if (was === undefined) changes.added.push(file.path)
+    else if (was !== `${file.sha256} ${file.mode}`) changes.changed.push(file.path)
+    old.delete(file.path)
+  }
+  changes.removed.push(...old.keys())
+  return changes
+}

@@ -1,0 +1,46 @@
+import { writeFile } from 'node:fs/promises'
+import { findIdentity, type Rights } from '../../proc/identity.js'
+import { killProcess } from '../../proc/stop.js'
+import { ensureTarget, type NewTargetRules } from '../guard.js'
+import type { JournalHelper } from '../journal-file.js'
+import { createExtractHelpers } from './extract-helpers.js'
+import { createExtractThreads, type Executor, type ThreadOptions } from './extract-threads.js'
+
+/** Executes jobs on targets: threads with the rights of svc, or processes with those of a user. */
+export interface Executors {
+  /** Returns the executor for these rights; null means those of svc. */
+  as(rights: Rights | null): Executor
+  /**
+   * Returns an executor with the rights of an interrupted extraction. Ends the helper process of the extraction first
+   * if it still runs. Refuses (400 naming `runAs`) if the user no longer exists.
+   */
+  ofJournal(helper: JournalHelper | null): Promise<Executor>
+  /** Calls `ensureTarget` of install/guard.ts with these rights. */
+  makeTarget(rights: Rights | null, target: string, rules: NewTargetRules): Promise<string>
+  /** Writes the list of changes to a new file, for a script with these rights. */
+  writeChanges(rights: Rights | null, path: string, changes: Uint8Array[]): Promise<void>
+  /** Ends idle threads. */
+  close(): Promise<void>
+}
+
+/** Creates the executors of a server. Threads and processes start when there is work. */
+export function createExecutors(options: ThreadOptions = {}): Executors {
+  const threads = createExtractThreads(options)
+  const helpers = createExtractHelpers()
+  const as = (rights: Rights | null): Executor => (rights === null ? threads : helpers.as(rights))
+  return {
+    as,
+    async ofJournal(helper) {
+      if (helper === null) return threads
+      await killProcess(helper)
+      return as({ identity: await findIdentity(helper.user), umask: null })
+    },
+    makeTarget: (rights, target, rules) =>
+      rights === null ? ensureTarget(target, rules) : helpers.makeTarget(rights, target, rules),
+    async writeChanges(rights, path, changes) {
+      if (rights === null) await writeFile(path, changes, { mode: 0o600 })
+      else await helpers.writeChanges(rights, path, changes)
+    },
+    close: () => threads.close()
+  }
+}

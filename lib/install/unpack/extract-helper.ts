@@ -1,0 +1,35 @@
+/* A helper process that does one job on the target of a project with its own user. extract-helpers.ts starts it. */
+import { writeFile } from 'node:fs/promises'
+import { firstDescriptor } from '../../proc/helper.js'
+import { serveHelper } from '../../proc/helper-process.js'
+import { disk } from '../disk.js'
+import { ensureTarget, type TargetRules } from '../guard.js'
+import { openedJournal } from '../journal-file.js'
+import { recover } from '../undo.js'
+import type { Answer } from './extract-threads.js'
+import { openedFiles } from './extraction-files.js'
+import { runExtraction, type ExtractionJob } from './extraction.js'
+
+/** A job of a helper process. */
+export type HelperJob =
+  | { kind: 'extract'; extraction: ExtractionJob }
+  | { kind: 'recover'; deployId: string }
+  /** Creates the target like ensureTarget. */
+  | { kind: 'make'; target: string; rules: TargetRules }
+  /** Writes the list of changes for a script to a new file. */
+  | { kind: 'list'; path: string; changes: Uint8Array[] }
+
+serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
+  switch (job.kind) {
+    case 'recover':
+      return { kind: 'recovered', recovery: recover(disk, openedJournal(disk, firstDescriptor, job.deployId)) }
+    case 'make':
+      return ensureTarget(job.target, job.rules)
+    case 'list':
+      return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
+    case 'extract': {
+      const files = openedFiles(disk, job.extraction.deployId)
+      return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk }) }
+    }
+  }
+})

@@ -1,0 +1,245 @@
+/*
+ * Extracts an archive into a target, all or nothing, off the event loop.
+ *
+ * A thread does the work (extract-threads.ts). This side only supervises: it passes an abort on. If the thread ends
+ * without an answer, it has another thread put the target back.
+ */
+import { existsSync } from 'node:fs'
+import { lstat, realpath, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ArchiveLimits } from '../../archive/read.js'
+import { isInside } from '../../base/paths.js'
+import { Refusal } from '../../base/refusal.js'
+import { codeOf, messageOf, reasonOf } from '../../base/system-error.js'
+import type { Rights } from '../../proc/identity.js'
+import { summarizeManifest } from '../manifest.js'
+import { stagingName } from '../staging.js'
+import { describeJournal, listJournals, type Recovery } from '../undo.js'
+import type { Executors } from './executors.js'
+import type { Executor } from './extract-threads.js'
+import type { Extracted, ExtractionJob } from './extraction.js'
+
+/** The part of the data directory that extraction needs. */
+export interface ExtractionHome {
+  /**
+   * Absolute path of a directory. It contains `<id>.undo` until the result of an extraction is recorded, and
+   * `<id>.manifest` from then on.
+   */
+  deployments: string
+}
+
+/**
+ * Records that the files of a deployment are in place. Called for a deployment whose process or thread has ended, and
+ * which was found by its journal. The journal is removed when this resolves. If it throws, the journal stays and
+ * everything is retried later.
+ */
+export type RecordComplete = (deployId: string) => Promise<unknown>
+
+/** What to extract, where, and how. */
+export interface ExtractOptions {
+  archivePath: string
+  /** The project's deployPath. It is created if it is missing. */
+  target: string
+  /**
+   * The real path of the target that is locked (target-locks.ts). If the target now leads elsewhere, that is refused.
+   */
+  real?: string | undefined
+  /** Whether a deployment is working on its target now: its journal is then not touched. */
+  isAtWork?: (deployId: string) => boolean
+  /** The rights of all work below the target; absent or null: those of svc. */
+  rights?: Rights | null | undefined
+  /**
+   * The project's own umask for everything that is created below the target; absent or null: the umask of the rights,
+   * or of svc.
+   */
+  umask?: number | null | undefined
+  deployId: string
+  home: ExtractionHome
+  limits: ArchiveLimits
+  /** The setting `durable_targets`; default: true. */
+  isDurable?: boolean
+  signal: AbortSignal
+  /** Records an earlier extraction into the same target as complete; absent: nothing is recorded. */
+  onEarlierComplete?: RecordComplete
+}
+
+const maxEntries = 200_000 // decisions §4
+const megabyte = 1024 * 1024
+
+/** Returns the limits of an archive with the current settings. */
+export function extractionLimits(settings: { number(key: 'max_extracted_size'): number }): ArchiveLimits {
+  return { maxExtractedBytes: settings.number('max_extracted_size') * megabyte, maxEntries }
+}
+
+/**
+ * Extracts an archive into a target. When it resolves, everything is in place. The journal says so until the caller has
+ * recorded it and calls `endJournal`. When it rejects, the target is as it was before. Refuses what archive/read.ts,
+ * names.ts, links.ts, entry-data.ts and install/plan.ts refuse, and (`unavailable`) no_space, not_permitted. An abort
+ * rejects with the signal's reason.
+ */
+export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
+  const {
+    archivePath,
+    target,
+    real,
+    rights = null,
+    umask = rights?.umask ?? null,
+    deployId,
+    home,
+    limits,
+    isDurable = true,
+    signal
+  } = options
+  signal.throwIfAborted()
+  await finishEarlier(executors, options)
+  const extraction: ExtractionJob = {
+    target,
+    real,
+    deployId,
+    umask: umask ?? process.umask(),
+    masksModes: umask !== null,
+    limits,
+    isDurable
+  }
+  const journalPath = join(home.deployments, `${deployId}.undo`)
+  const manifestPath = join(home.deployments, `${deployId}.manifest`)
+  const executor = executors.as(rights)
+  const outcome = await executor.run({ kind: 'extract', extraction, archivePath, journalPath, manifestPath }, signal)
+  if (outcome.kind === 'extracted') return outcome.extracted
+  if (outcome.kind === 'died' && existsSync(journalPath)) {
+    // A deployment that was complete before the thread ended is still complete.
+    const recovery = await putBack(executor, journalPath, putBackSignal())
+    if (recovery === 'complete') return summarizeManifest(manifestPath)
+  }
+  if (signal.aborted) throw signal.reason
+  if (outcome.kind === 'failed') throw explain(outcome.error, rights)
+  throw new Error('The thread that extracted the archive died')
+}
+
+/** After this time, putting back is left to the next deployment or start. */
+const putBackMs = 30_000
+const notPutBack =
+  'The target is not put back yet: its file system does not respond. The next deployment or start tries again'
+
+function putBackSignal(): AbortSignal {
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(new Error(notPutBack)), putBackMs).unref()
+  return controller.signal
+}
+
+async function putBack(executor: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
+  const outcome = await executor.run({ kind: 'recover', journalPath }, signal)
+  if (outcome.kind === 'recovered') return outcome.recovery
+  if (outcome.kind === 'failed') throw outcome.error
+  throw new Error(notPutBack)
+}
+
+/**
+ * Finishes earlier extractions into the same target, or into one within or above it, that could not be put back at the
+ * time.
+ */
+async function finishEarlier(executors: Executors, options: ExtractOptions): Promise<void> {
+  const { home, target, signal, isAtWork, onEarlierComplete = async () => {} } = options
+  const journals = listJournals(home.deployments).filter(({ deployId }) => !isAtWork?.(deployId))
+  if (journals.length === 0) return
+  const real = options.real ?? (await realpath(target).catch(() => target))
+  for (const { deployId, path } of journals) {
+    const journal = describeJournal(path)
+    if (journal === null || journal.target === null) continue
+    if (!isInside(journal.target, real) && !isInside(real, journal.target)) continue
+    const executor = await executors.ofJournal(journal.helper)
+    if (executor.isStuck(deployId)) {
+      throw new Refusal(
+        'unavailable',
+        'target_stuck',
+        `Nothing was changed: an earlier extraction (${deployId}) still waits for the target's file system, which ` +
+          'does not respond. Check the file system, and deploy again when it responds'
+      )
+    }
+    if ((await putBack(executor, path, signal)) === 'complete') {
+      await onEarlierComplete(deployId)
+      await removeJournal(home, deployId)
+    }
+    signal.throwIfAborted()
+  }
+}
+
+/**
+ * Removes the journal of an extraction that is complete and recorded as complete. The journal stays if the staging
+ * directory still exists: the next start or deployment then uses the journal to remove that directory.
+ */
+export async function endJournal(
+  home: ExtractionHome,
+  { deployId, target }: { deployId: string; target: string }
+): Promise<void> {
+  const staging = join(target, stagingName(deployId))
+  const isLeft = await lstat(staging).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => !isGone.has(error.code ?? '')
+  )
+  if (!isLeft) await removeJournal(home, deployId)
+}
+
+const isGone = new Set(['ENOENT', 'ENOTDIR'])
+
+async function removeJournal({ deployments }: ExtractionHome, deployId: string): Promise<void> {
+  await rm(join(deployments, `${deployId}.undo`), { force: true })
+}
+
+/** The errors that an operator can fix, with the codes of their refusals. */
+const curable: Record<string, string> = {
+  ENOSPC: 'no_space',
+  EDQUOT: 'no_space',
+  EROFS: 'not_permitted',
+  EACCES: 'not_permitted',
+  EPERM: 'not_permitted'
+}
+
+function explain(error: unknown, rights: Rights | null): unknown {
+  const refused = curable[codeOf(error)]
+  if (error instanceof Refusal || refused === undefined) return error
+  const why = `${reasonOf(error)}${rights === null ? '' : ` for the user "${rights.identity.name}"`}`
+  return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${messageOf(error)})`, {
+    cause: error
+  })
+}
+
+/** What a recovery needs, and calls back. */
+export interface RecoveryOptions {
+  home: ExtractionHome
+  onComplete?: RecordComplete
+  /** Called if a target could not be put back yet. */
+  onProblem?: (deployId: string, error: unknown) => void
+  /**
+   * Called if a target does not exist. Returns whether to try again at the next start; otherwise its journal is
+   * removed.
+   */
+  onAbsent?: (deployId: string) => boolean
+  /**
+   * Called if a target can never be put back: the staging directory is missing, or is not the one of that deployment.
+   */
+  onLost?: (deployId: string) => void
+}
+
+/**
+ * Finishes the extractions that a crash interrupted, before anything else is done at start: each target is put back, or
+ * is recorded as complete. Returns the ids of the deployments that were put back. An extraction that cannot be finished
+ * now (its disk is missing) is reported, and its journal stays for a later attempt.
+ */
+export async function recoverTargets(executors: Executors, options: RecoveryOptions): Promise<string[]> {
+  const { home, onComplete = async () => {}, onProblem = () => {}, onAbsent = () => false, onLost = () => {} } = options
+  const ids: string[] = []
+  for (const { deployId, path } of listJournals(home.deployments)) {
+    try {
+      const executor = await executors.ofJournal(describeJournal(path)?.helper ?? null)
+      const recovery = await putBack(executor, path, putBackSignal())
+      if (recovery === 'put back') ids.push(deployId)
+      if (recovery === 'lost') onLost(deployId)
+      if (recovery === 'complete') await onComplete(deployId)
+      if (recovery === 'complete' || (recovery === 'absent' && !onAbsent(deployId))) await removeJournal(home, deployId)
+    } catch (error) {
+      onProblem(deployId, error)
+    }
+  }
+  return ids
+}

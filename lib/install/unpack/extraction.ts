@@ -1,0 +1,243 @@
+/*
+ * One extraction, from the archive to the target, in the order that makes it all or nothing: check names and sizes,
+ * look up the target, write everything into staging and compare it with its CRC, write the manifest, sync everything to
+ * disk, and only then rename. Synchronous except for large entries and syncs; it runs in a worker thread
+ * (extract-worker.ts).
+ */
+import { createEntryReader, isSmall } from '../../archive/entry-data.js'
+import { checkLinks, maxLinkBytes } from '../../archive/links.js'
+import { checkNames, refuse } from '../../archive/names.js'
+import type { Archive, ArchiveLimits } from '../../archive/read.js'
+import { Refusal } from '../../base/refusal.js'
+import { commit } from '../commit.js'
+import { discardFiles } from '../discard.js'
+import { syncDirectory, type Disk } from '../disk.js'
+import { createTargetSync, type SyncFileSystem } from '../durable.js'
+import { holdFolders, type Folders } from '../folders.js'
+import { canHoldDirectories, type HeldDirectory } from '../held.js'
+import { writeManifest, type Manifest, type ManifestFile } from '../manifest.js'
+import { planTarget, type Item } from '../plan.js'
+import { holdTarget, type HeldTarget } from '../reach.js'
+import { createRecords } from '../record.js'
+import { createStage, sealFolders, type Stage } from './stage.js'
+import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../staging.js'
+import type { JournalFile } from '../journal-file.js'
+import { beginJournal, recover, type Recovery, type StillHeld } from '../undo.js'
+import type { BeginSecond } from './second-stage.js'
+import { stageEntries } from './stage-entries.js'
+import { runSync } from '../sync-program.js'
+
+/** The parameters of an extraction, as plain data. */
+export interface ExtractionJob {
+  target: string
+  /** The real path that the target must have; undefined: any. */
+  real?: string | undefined
+  deployId: string
+  limits: ArchiveLimits
+  umask: number
+  /**
+   * Whether the umask is the project's own. It then also removes bits from the modes in the archive. The process may
+   * have another umask.
+   */
+  masksModes: boolean
+  /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
+  isDurable?: boolean
+}
+
+/** The result of an extraction. */
+export interface Extracted extends Manifest {
+  /** Total size of its files in bytes. */
+  bytes: number
+}
+
+/** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
+export interface ExtractionFiles {
+  openArchive(limits: ArchiveLimits): Promise<Archive>
+  journal: JournalFile
+  manifest: ManifestFile
+  /** Absent in a helper process, which runs for one extraction only. */
+  beginSecond?: BeginSecond
+}
+
+/** The disk and the callbacks of an extraction. */
+export interface ExtractionTools {
+  disk: Disk
+  /** Called now and then. Throws if the extraction must be abandoned. */
+  check?(): void
+  syncFileSystem?: SyncFileSystem | undefined
+}
+
+/** Runs an extraction. If it fails, it puts the target back before it throws. */
+export async function runExtraction(
+  job: ExtractionJob,
+  files: ExtractionFiles,
+  { disk, check = () => {}, syncFileSystem = runSync }: ExtractionTools
+): Promise<Extracted> {
+  const archive = await files.openArchive(job.limits)
+  try {
+    const root = holdTarget(disk, job.target, { make: true })
+    try {
+      if (canHoldDirectories && job.real !== undefined && root.real !== job.real)
+        throw leadsElsewhere(job.target, root.real)
+      return await extractInto(root, archive, { job, files, disk, check, syncFileSystem })
+    } finally {
+      root.close()
+    }
+  } finally {
+    archive.close()
+  }
+}
+
+function leadsElsewhere(target: string, real: string): Refusal {
+  const sentence = `Nothing was changed: "${target}" now leads to "${real}". Deploy again`
+  return new Refusal('conflict', 'target_moved', sentence)
+}
+
+interface ExtractionNeeds {
+  job: ExtractionJob
+  files: ExtractionFiles
+  disk: Disk
+  check(): void
+  syncFileSystem: SyncFileSystem
+}
+
+async function extractInto(
+  root: HeldTarget,
+  archive: Archive,
+  { job, files, disk, check, syncFileSystem }: ExtractionNeeds
+): Promise<Extracted> {
+  const items = archive.entries
+  const umask = job.masksModes ? maskModes(items, job.umask) : job.umask
+  const links = readLinks(archive)
+  checkArchive(archive, links, { root, job, disk, check })
+  const plan = planTarget(disk, root, items)
+  const records = createRecords(items.length)
+  plan.existing.forEach((existing, index) => records.setExisting(index, existing))
+
+  check()
+  const journal = beginJournal(files.journal, root.real)
+  const folders = holdFolders(disk, root)
+  let staging: Staging | null = null
+  let extracted: Extracted | null = null
+  try {
+    staging = makeStaging(disk, root, job.deployId)
+    journal.staged(staging.mark)
+    furnishStaging(disk, staging, plan)
+    const stage = createStage({ disk, folders, staging: staging.path, umask, items, records })
+    stageLinks(items, links, stage)
+    const second = files.beginSecond?.(
+      { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, records: records.memory },
+      items.length
+    )
+    await stageEntries(archive, { stage, check, second })
+    sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
+    extracted = { ...writeManifest(files.manifest, { disk, items, records }), bytes: archive.totalBytes }
+    const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
+    await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, check })
+    await tidy(disk, { root, staging, deployId: job.deployId })
+    return extracted
+  } catch (error) {
+    const held = { root, staging }
+    if (putBack({ disk, files, held }, error) === 'complete' && extracted !== null) return extracted
+    throw error
+  } finally {
+    folders.close()
+    staging?.close()
+  }
+}
+
+/** Gives every item its final mode. Returns the umask with which a stage sets all of them. */
+function maskModes(items: readonly Item[], umask: number): number {
+  for (const item of items) item.mode = (item.mode ?? (item.kind === 'directory' ? 0o777 : 0o666)) & ~umask
+  return 0o7777
+}
+
+/** Checks names and links. It creates nothing except a directory for a moment, to find out how names are compared. */
+function checkArchive(
+  archive: Archive,
+  links: ReadonlyMap<string, string>,
+  { root, job, disk, check }: Pick<ExtractionNeeds, 'job' | 'disk' | 'check'> & { root: HeldTarget }
+): void {
+  const probe = `${root.path}/${stagingName(job.deployId)}-fold`
+  checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
+  const folders = holdFolders(disk, root)
+  try {
+    checkLinks(links, path => linkIn(disk, folders, path), check)
+  } finally {
+    folders.close()
+  }
+}
+
+function stageLinks(items: readonly Item[], links: ReadonlyMap<string, string>, stage: Stage): void {
+  if (links.size === 0) return
+  items.forEach(({ kind, path }, index) => {
+    if (kind === 'symlink') stage.link(index, links.get(path) as string)
+  })
+}
+
+function readLinks(archive: Archive): Map<string, string> {
+  const links = new Map<string, string>()
+  const entries = archive.entries.filter(entry => entry.kind === 'symlink')
+  if (entries.length === 0) return links
+  const reader = createEntryReader(archive)
+  for (const entry of entries) {
+    if (entry.size > maxLinkBytes || !isSmall(entry))
+      throw refuse('link_too_long', entry.path, 'it is a symbolic link whose target is too long')
+    links.set(entry.path, reader.readWhole(entry).toString('utf8'))
+  }
+  return links
+}
+
+function linkIn(disk: Disk, folders: Folders, path: string): string | null {
+  try {
+    const place = folders.place(path)
+    return disk.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ? disk.readlinkSync(place) : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Tidies up after everything is in place and the journal says so; recovery would do the same. The journal stays: the
+ * caller removes it after it has recorded that the extraction is complete.
+ */
+async function tidy(
+  disk: Disk,
+  { root, staging, deployId }: { root: HeldDirectory; staging: Staging; deployId: string }
+): Promise<void> {
+  try {
+    await discardFiles(disk, `${staging.path}/aside`)
+    removeStaging(disk, { root, staging, deployId })
+    // The journal may be on another disk. Without the journal, nobody would look for a staging directory that a power
+    // cut restores.
+    syncDirectory(disk, root.path)
+  } catch {
+    // The next start tries again.
+  }
+}
+
+function putBack(
+  { disk, files, held }: Pick<ExtractionNeeds, 'disk' | 'files'> & { held: StillHeld },
+  cause: unknown
+): Recovery {
+  try {
+    const settle = (recovery: Recovery): void => {
+      if (recovery !== 'complete') files.manifest.remove()
+    }
+    return recover(disk, files.journal, { held, settle })
+  } catch (error) {
+    throw new Error(`Cannot put the target back: ${String(error)}. The next start tries again`, { cause })
+  }
+}
+
+/** Creates a directory for a moment, to test under which other names the file system finds it. */
+function findFolding(disk: Disk, probe: string): { letterCase: boolean; normalForm: boolean } {
+  const finds = (name: string): boolean => disk.lstatSync(name, { throwIfNoEntry: false }) !== undefined
+  const composed = `${probe}-\u00e9`
+  disk.mkdirSync(composed, 0o700)
+  try {
+    return { letterCase: finds(`${probe.slice(0, -4)}FOLD-\u00e9`), normalForm: finds(`${probe}-e\u0301`) }
+  } finally {
+    disk.rmdirSync(composed)
+  }
+}

@@ -1,0 +1,166 @@
+/*
+ * Stages items: writes them into the staging directory of the target (staging.ts), which no other user can read or
+ * change. So below staging, and only there, files are addressed by paths of several names.
+ *
+ * An item whose contents, mode and time the target already has is not staged. The file stays as it is, inode and caches
+ * included, and the record says so. If only the time differs, as after a build that produced the same file again,
+ * nothing is staged either: the commit sets the time (a quarter of the cost of replacing: bench/extract). Existing
+ * entries of the target are read from held folders (folders.ts), never through a link, and only if they are regular
+ * files.
+ *
+ * Permission bits of the archive are set exactly, ignoring the umask, as `unzip` does. If the archive lacks them, the
+ * umask applies. Directories keep the owner's rwx whatever the archive says. Otherwise the next deployment, and the
+ * undo of this one, could not enter them.
+ */
+import { createHash } from 'node:crypto'
+import { fileSeconds } from '../../base/file-time.js'
+import { writeFully, type Disk } from '../disk.js'
+import { createDigester, sha256 } from '../digest.js'
+import { changedMeanwhile, type Folders } from '../folders.js'
+import type { Item, Plan } from '../plan.js'
+import type { Records } from '../record.js'
+import { sameTimeMs } from '../regular.js'
+
+const fileType = 0o100000
+const linkType = 0o120000
+
+/** Stages items by their indexes. */
+export interface Stage {
+  /** Stages a file whose contents are in memory, unless the target has the same. */
+  file(index: number, contents: Buffer): void
+  /** Stages a file piece by piece. The caller must then call `finish` or `drop`. */
+  largeFile(index: number): { write(piece: Buffer): void; finish(): void; drop(): void }
+  /** Stages a symbolic link to `to`. */
+  link(index: number, to: string): void
+}
+
+/** What a stage needs. */
+export interface StageNeeds {
+  disk: Disk
+  /** The folders of the target. */
+  folders: Folders
+  /** The path of the staging directory in calls (held.ts). */
+  staging: string
+  items: readonly Item[]
+  records: Records
+  umask: number
+}
+
+/** Creates a stage for one thread. `makeStaging` must have been called. */
+export function createStage({ disk, folders, staging, items, records, umask }: StageNeeds): Stage {
+  const digester = createDigester(disk)
+  /** The user that owns the files of svc. If it is unknown (Windows), a file is replaced to change its time. */
+  const user = process.geteuid?.()
+
+  /**
+   * Digests the existing entry of the target for an item. If nothing differs, or if only the time differs and svc alone
+   * owns the file and can set it, settles the item and returns true: it needs no staging.
+   */
+  function needsNoStaging(index: number, item: Item, digest: Uint8Array): boolean {
+    const existing = records.existing(index)
+    if (existing === 'none') return false
+    const place = folders.place(item.path)
+    const file = existing === 'file' ? digester.file(place) : null
+    const before = file ?? (existing === 'symlink' ? digester.link(place) : null)
+    if (before === null) throw changedMeanwhile(item.path, 'was changed')
+    records.setBefore(index, before)
+    if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
+      return false
+    }
+    if (item.kind === 'file') {
+      if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
+      const stats = item.mtimeMs === null ? null : (file?.stats ?? null)
+      if (stats !== null && Math.abs(stats.mtimeMs - (item.mtimeMs as number)) >= sameTimeMs) {
+        if (stats.uid !== user || stats.nlink !== 1) return false
+        records.setTimeBefore(index, stats.mtimeMs)
+        records.settle(index, 'other_time', { mode: before.mode, sha256: digest })
+        return true
+      }
+    }
+    records.settle(index, 'unchanged', { mode: before.mode, sha256: digest })
+    return true
+  }
+
+  function open(item: Item): number {
+    return disk.openSync(`${staging}/files/${item.path}`, 'wx', item.mode ?? 0o666)
+  }
+
+  function finish(fd: number, item: Item): void {
+    if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
+    if (item.mtimeMs !== null) {
+      const time = fileSeconds(item.mtimeMs)
+      disk.futimesSync(fd, time, time)
+    }
+  }
+
+  function modeOf(item: Item): number {
+    return fileType | (item.mode ?? 0o666 & ~umask)
+  }
+
+  return {
+    file(index, contents) {
+      const item = items[index] as Item
+      const digest = sha256(contents)
+      if (needsNoStaging(index, item, digest)) return
+      const fd = open(item)
+      try {
+        writeFully(disk, fd, contents)
+        finish(fd, item)
+      } finally {
+        disk.closeSync(fd)
+      }
+      records.settle(index, 'staged', { mode: modeOf(item), sha256: digest })
+    },
+    largeFile(index) {
+      const item = items[index] as Item
+      const hash = createHash('sha256')
+      const fd = open(item)
+      return {
+        write(piece) {
+          hash.update(piece)
+          writeFully(disk, fd, piece)
+        },
+        finish() {
+          try {
+            finish(fd, item)
+          } finally {
+            disk.closeSync(fd)
+          }
+          const digest = hash.digest()
+          if (needsNoStaging(index, item, digest)) disk.unlinkSync(`${staging}/files/${item.path}`)
+          else records.settle(index, 'staged', { mode: modeOf(item), sha256: digest })
+        },
+        drop: () => disk.closeSync(fd)
+      }
+    },
+    link(index, to) {
+      const item = items[index] as Item
+      const path = `${staging}/files/${item.path}`
+      const digest = sha256(Buffer.from(to))
+      if (needsNoStaging(index, item, digest)) return
+      disk.symlinkSync(to, path)
+      if (item.mtimeMs !== null) disk.lutimesSync(path, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
+      records.settle(index, 'staged', { mode: linkType | 0o777, sha256: digest })
+    }
+  }
+}
+
+/** How new directories are sealed. */
+export interface SealOptions {
+  /** The path of the staging directory in calls (held.ts). */
+  staging: string
+  /** The mode of directories that the archive does not list, or null to keep the mode that they were created with. */
+  otherMode: number | null
+}
+
+/** Gives the new directories their modes and times, children first, after everything has been written into them. */
+export function sealFolders(disk: Disk, plan: Plan, { staging, otherMode }: SealOptions): void {
+  for (const { path, exists, item } of [...plan.folders].reverse()) {
+    if (exists) continue
+    const staged = `${staging}/files/${path}`
+    const mode = item === null ? otherMode : item.mode
+    if (mode !== null) disk.chmodSync(staged, mode | 0o700)
+    if (item !== null && item.mtimeMs !== null)
+      disk.utimesSync(staged, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
+  }
+}

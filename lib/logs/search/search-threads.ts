@@ -1,0 +1,162 @@
+/*
+ * The threads that search. Starting one takes as long as searching 200 MB, so idle threads are kept for a few seconds:
+ * a user who searches once mostly searches again.
+ */
+import { createWorkerPool } from '../../base/worker-pool.js'
+import type { LogLevel } from '../../shared/log-level.js'
+import type { Pattern } from './pattern.js'
+import type { FoundHit } from './search-block.js'
+
+/** What a thread needs for a search. */
+export interface ThreadPlan {
+  fd: number
+  pattern: Pattern
+  context: number
+  maxHits: number
+  /** Whether a run reports its last hit first. */
+  isNewestFirst: boolean
+  /** Level filter, as in `SearchQuery`. */
+  level: LogLevel | undefined
+}
+
+/**
+ * Orders a thread to search these bytes of a file. `size` is the size of the file, or more than the block can reach.
+ */
+export interface Run {
+  index: number
+  from: number
+  to: number
+  size: number
+}
+
+/** `plan` begins a search. The runs of that search follow; each is answered when it has ended. */
+export type Order = { kind: 'plan'; plan: ThreadPlan; cells: Int32Array } | { kind: 'run'; run: Run }
+
+/** What a thread has found in a run. */
+export interface Found {
+  index: number
+  hits: FoundHit[]
+  /** Number of lines: the hits and the lines around them. */
+  lines: number
+  isEnd: boolean
+}
+
+/**
+ * The cells that a thread shares with the main thread for one search.
+ * signCell: counter of progress. It increases when the thread begins the search, at each block and each hit, and
+ * regularly while it waits.
+ * stopCell: 1 tells the thread to leave its runs.
+ * unsentCell: number of found lines that were not sent yet.
+ */
+export const signCell = 0
+/** Cell that tells a thread to stop. */
+export const stopCell = 1
+/** Cell with the number of unsent lines. */
+export const unsentCell = 2
+/** Above this number a thread waits. So hits do not pile up here, and other requests get their turn in between. */
+export const maxUnsentLines = 1000
+
+/** A thread that works for one search. */
+export interface SearchThread {
+  /** Number of runs that the thread has not finished. */
+  readonly runs: number
+  /** Progress counter. If it does not change while the thread has runs, the expression does not terminate. */
+  readonly signs: number
+  search(run: Run): void
+  /** Tells the thread that its hits were sent. */
+  sent(found: Found): void
+  /**
+   * Ends the work for this search. Then the thread is idle or terminated and reads nothing of this search any more.
+   * Hits that it has already reported stay.
+   */
+  release(): Promise<void>
+}
+
+/** The pool of search threads. */
+export interface SearchThreads {
+  /** Returns a thread, idle or new, for one search. */
+  take(plan: ThreadPlan, on: { found(found: Found): void; error(error: unknown): void }): SearchThread
+  close(): Promise<void>
+}
+
+const keptMs = 5_000
+/** Maximum number of idle threads: as many as all searches of a server use together. */
+const maxKept = 3
+/** A thread that is told to stop should finish its block within this time. */
+const stopMs = 250
+/**
+ * Young objects die at once: twice the room takes 3 MB more and saves no time. Old objects are hits that were not sent
+ * yet.
+ */
+const resourceLimits = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 64 }
+
+/** Creates the pool of search threads. */
+export function createSearchThreads(): SearchThreads {
+  const pool = createWorkerPool<Order, void, Found>({
+    module: new URL('./search-worker.js', import.meta.url),
+    resourceLimits,
+    maxIdle: maxKept,
+    idleMs: keptMs
+  })
+
+  return {
+    take(plan, on) {
+      const thread = pool.take()
+      const cells = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT))
+      const runs = new Set<Promise<unknown>>()
+      let isReleased = false
+      const onFound = (found: Found): void => {
+        if (!isReleased) on.found(found)
+      }
+      const onError = (error: unknown): void => {
+        if (!isReleased) on.error(error)
+      }
+      thread.ask({ kind: 'plan', plan, cells }).catch(onError)
+      return {
+        get runs() {
+          return runs.size
+        },
+        get signs() {
+          return Atomics.load(cells, signCell)
+        },
+        search(run) {
+          const ended: Promise<void> = thread
+            .ask({ kind: 'run', run }, { onPart: onFound })
+            .finally(() => runs.delete(ended))
+            .then(() => onFound({ index: run.index, hits: [], lines: 0, isEnd: true }), onError)
+          runs.add(ended)
+        },
+        sent({ lines }) {
+          Atomics.sub(cells, unsentCell, lines)
+          Atomics.notify(cells, unsentCell)
+        },
+        async release() {
+          isReleased = true
+          if (runs.size > 0) await stopRuns(cells, Promise.all(runs))
+          // A thread in an expression that does not terminate cannot react.
+          if (runs.size > 0) await thread.terminate()
+          await pool.release(thread)
+        }
+      }
+    },
+    close: () => pool.close()
+  }
+}
+
+/** Tells a thread to leave its runs, and gives it some time to do so. */
+function stopRuns(cells: Int32Array, ended: Promise<unknown>): Promise<void> {
+  Atomics.store(cells, stopCell, 1)
+  Atomics.notify(cells, unsentCell)
+  return new Promise(resolve => {
+    const look = (): void => {
+      // It is still loading its modules. If it were terminated now, Node would never close them.
+      if (Atomics.load(cells, signCell) === 0) timer = setTimeout(look, stopMs)
+      else resolve()
+    }
+    let timer = setTimeout(look, stopMs)
+    void ended.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

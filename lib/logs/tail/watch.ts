@@ -1,0 +1,181 @@
+/*
+ * Wakes the followers of files (§6.3). It uses the file system's notices for the directories of the files; a watch on
+ * the file itself would not see it return after a rename. One poll of sizes covers network file systems and lost
+ * notices. Each file is watched once, however many followers it has. Nothing runs while there are no followers.
+ */
+import { watch, type FSWatcher } from 'node:fs'
+import { realpath, stat } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+
+/** One follower's watch on a file. */
+export interface FileWatch {
+  /** Increases whenever the file may have changed. */
+  readonly wakes: number
+  /** Resolves when `wakes` differs from `since`, or after `withinMs`. Rejects with the signal's reason. */
+  woken(since: number, options: { withinMs?: number; signal: AbortSignal }): Promise<void>
+  release(): void
+}
+
+/** Watches files for changes. */
+export interface FileWatcher {
+  watch(path: string): FileWatch
+  close(): void
+}
+
+interface Watched {
+  path: string
+  followers: number
+  wakes: number
+  waiting: Set<() => void>
+  /** Inode, size and time at the last check. Null: there was no file. */
+  seen: string | null | undefined
+  /** Directories of the path and of the file that its links lead to. */
+  armed: Array<{ directory: string; name: string }>
+}
+
+interface Directory {
+  watcher: FSWatcher
+  names: Map<string, Set<Watched>>
+}
+
+/** §8 */
+const defaultPollMs = 1_500
+
+/** Creates a watcher that polls every `pollMs` milliseconds. */
+export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number } = {}): FileWatcher {
+  const files = new Map<string, Watched>()
+  const directories = new Map<string, Directory>()
+  let poll: NodeJS.Timeout | undefined
+
+  function wake(file: Watched): void {
+    file.wakes++
+    for (const resume of file.waiting) resume()
+  }
+
+  function openDirectory(path: string): Directory | undefined {
+    const known = directories.get(path)
+    if (known !== undefined) return known
+    try {
+      const names: Directory['names'] = new Map()
+      const watcher = watch(path, { persistent: false }, (_, name) => {
+        const changed = name === null ? [...names.values()] : [names.get(name) ?? []]
+        for (const group of changed) for (const file of group) wake(file)
+      })
+      watcher.on('error', () => closeDirectory(path))
+      const directory = { watcher, names }
+      directories.set(path, directory)
+      return directory
+    } catch {
+      return undefined // missing, or no watches left: only the poll is used
+    }
+  }
+
+  function closeDirectory(path: string): void {
+    directories.get(path)?.watcher.close()
+    directories.delete(path)
+  }
+
+  /** Watches the file's current directories. Links on the path may have changed. */
+  async function arm(file: Watched): Promise<void> {
+    const real = await realpath(file.path).catch(() => file.path)
+    if (file.followers === 0) return
+    disarm(file)
+    file.armed = [...new Set([file.path, real])].map(path => ({ directory: dirname(path), name: basename(path) }))
+    for (const { directory, name } of file.armed) {
+      const names = openDirectory(directory)?.names
+      if (names === undefined) continue
+      const group = names.get(name)
+      if (group === undefined) names.set(name, new Set([file]))
+      else group.add(file)
+    }
+    wake(file) // for changes before the watch was set up
+  }
+
+  function disarm(file: Watched): void {
+    for (const { directory, name } of file.armed) {
+      const names = directories.get(directory)?.names
+      const group = names?.get(name)
+      group?.delete(file)
+      if (group?.size === 0) names?.delete(name)
+      if (names?.size === 0) closeDirectory(directory)
+    }
+    file.armed = []
+  }
+
+  async function look(file: Watched): Promise<void> {
+    const before = file.seen
+    const stats = await stat(file.path, { bigint: true }).catch(() => null)
+    const identity = stats === null ? null : `${stats.dev}:${stats.ino}`
+    const seen = stats === null ? null : `${identity} ${stats.size} ${stats.mtimeNs}`
+    if (seen === before) return
+    file.seen = seen
+    if (before === undefined) return
+    wake(file)
+    // The file was replaced or removed, so its directory may have changed too.
+    if (before === null || identity === null || !before.startsWith(`${identity} `)) await arm(file)
+  }
+
+  function start(path: string): Watched {
+    const file: Watched = { path, followers: 0, wakes: 0, waiting: new Set(), seen: undefined, armed: [] }
+    files.set(path, file)
+    poll ??= setInterval(() => {
+      for (const one of files.values()) void look(one)
+    }, pollMs)
+    return file
+  }
+
+  function stop(file: Watched): void {
+    disarm(file)
+    files.delete(file.path)
+    if (files.size > 0) return
+    clearInterval(poll)
+    poll = undefined
+  }
+
+  return {
+    watch(path) {
+      const file = files.get(path) ?? start(path)
+      file.followers++
+      if (file.followers === 1) void look(file).then(() => arm(file))
+      let isHeld = true
+      return {
+        get wakes() {
+          return file.wakes
+        },
+        woken: (since, options) => waitForWake(file, since, options),
+        release() {
+          if (!isHeld) return
+          isHeld = false
+          if (--file.followers === 0) stop(file)
+        }
+      }
+    },
+    close() {
+      for (const file of [...files.values()]) {
+        file.followers = 0
+        stop(file)
+      }
+    }
+  }
+}
+
+async function waitForWake(
+  file: Watched,
+  since: number,
+  { withinMs, signal }: { withinMs?: number; signal: AbortSignal }
+): Promise<void> {
+  signal.throwIfAborted()
+  if (file.wakes !== since) return
+  let resume = (): void => {}
+  let timer: NodeJS.Timeout | undefined
+  await new Promise<void>(resolve => {
+    resume = resolve
+    file.waiting.add(resume)
+    signal.addEventListener('abort', resume)
+    if (withinMs !== undefined) timer = setTimeout(resume, withinMs)
+  })
+  clearTimeout(timer)
+  file.waiting.delete(resume)
+  signal.removeEventListener('abort', resume)
+  signal.throwIfAborted()
+}

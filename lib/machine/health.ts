@@ -1,0 +1,118 @@
+import { constants, promises as fs } from 'node:fs'
+import { platform } from 'node:process'
+import type { Clock } from '../base/clock.js'
+import { describeRuntime } from '../base/runtime.js'
+import type { HealthDetail } from '../model/health.js'
+import type { DiskFigures } from '../model/machine.js'
+import type { Store } from '../store/database.js'
+import { listDeployments } from '../store/tables/deployments.js'
+import { readDisk, unknownDisk } from './disk.js'
+import type { Probe } from './probe.js'
+import { successRate } from './status.js'
+
+/** Health of the server: the short report of the probe, and the details for administrators (§4.8). */
+export interface Health extends Probe {
+  detail(): Promise<HealthDetail>
+  isWell(detail: HealthDetail): boolean
+}
+
+const maxPercentUsed = 95 // §4.8
+
+interface Needs {
+  store: Store
+  clock: Clock
+  version: string
+  probe: Probe
+  home: { directory: string; tmp: string }
+  /** Whether requests for other host names are refused. */
+  checksHostNames?(): boolean
+  /** Returns the reason why secrets of projects cannot be read, or null. */
+  secretsFault?(): Promise<{ why: string; secrets: string[] } | null>
+  /** Returns the figures of the file system of the data directory. */
+  diskOf?: (directory: string) => Promise<DiskFigures>
+}
+
+/** Creates the health report. */
+export function createHealth({
+  store,
+  clock,
+  version,
+  probe,
+  home,
+  diskOf = toldDisk,
+  checksHostNames,
+  secretsFault
+}: Needs): Health {
+  return {
+    ...probe,
+
+    async detail() {
+      const [disk, { uptime }, writable, tmpWritable, fault] = await Promise.all([
+        diskOf(home.directory),
+        probe.report(),
+        probe.isWritable(),
+        isWritable(home.tmp),
+        secretsFault?.()
+      ])
+      const { rss, heapUsed } = process.memoryUsage()
+      return {
+        version,
+        runtime: describeRuntime(),
+        uptimeSec: uptime,
+        serverTime: new Date(clock.now()).toISOString(),
+        db: measureStore(store),
+        disk,
+        kiteHome: { path: home.directory, writable, tmpWritable },
+        deploy: recentDeployments(store),
+        ...(checksHostNames === undefined ? {} : { hostNamesChecked: checksHostNames() }),
+        ...(fault === undefined
+          ? {}
+          : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
+        memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
+      }
+    },
+
+    isWell: ({ db, kiteHome, disk }) => db.ok && kiteHome.writable && (disk.percentUsed ?? 0) < maxPercentUsed
+  }
+}
+
+function measureStore(store: Store): HealthDetail['db'] {
+  const { ok, path } = store.state()
+  const fromMs = performance.now()
+  try {
+    store.get('SELECT 1')
+    return { ok, latencyMs: rounded(performance.now() - fromMs), path }
+  } catch {
+    return { ok: false, latencyMs: rounded(performance.now() - fromMs), path }
+  }
+}
+
+function recentDeployments(store: Store): HealthDetail['deploy'] {
+  const recent = listDeployments(store, { limit: 5 })
+  const counted = (status: string): number => recent.filter(row => row.status === status).length
+  return {
+    last5: recent.map(({ id, projectId, projectName, status, startTime, duration }) => {
+      return { id, projectId, projectName, status, startTime, duration }
+    }),
+    successRate: successRate(counted('success'), counted('failed'))
+  }
+}
+
+async function toldDisk(directory: string): Promise<DiskFigures> {
+  return platform === 'win32' ? unknownDisk : readDisk(directory) // §2.10
+}
+
+async function isWritable(directory: string): Promise<boolean> {
+  return fs.access(directory, constants.W_OK).then(
+    () => true,
+    () => false
+  )
+}
+
+function megabytes(bytes: number): number {
+  return rounded(bytes / 1024 / 1024)
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100
+}

@@ -1,0 +1,45 @@
+import type { ServerStatus } from '../model/health.js'
+import type { Reader } from '../store/database.js'
+import { countDeploymentsByStatus } from '../store/tables/deployments.js'
+import { countProjects } from '../store/tables/projects.js'
+
+/** Returns the counts of projects and deployments, with the uptime in words. */
+export function readStatus(store: Reader, { version, uptimeMs }: { version: string; uptimeMs: number }): ServerStatus {
+  const counts = countDeploymentsByStatus(store)
+  const { success: successCount = 0, failed: failedCount = 0 } = counts
+  return {
+    version,
+    uptime: formatUptime(uptimeMs),
+    projectCount: countProjects(store),
+    deploymentCount: Object.values(counts).reduce((sum, count) => sum + count, 0),
+    successCount,
+    failedCount,
+    successRate: successRate(successCount, failedCount) ?? 0
+  }
+}
+
+/** Returns a percentage with one decimal, or null without deployments. */
+export function successRate(succeeded: number, failed: number): number | null {
+  return succeeded + failed === 0 ? null : Math.round((succeeded / (succeeded + failed)) * 1000) / 10
+}
+
+const units = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['m', 60],
+  ['s', 1]
+] as const
+
+/** Returns a duration in its two largest units: `3d 4h`, `2m 5s`, `0s`. */
+export function formatUptime(ms: number): string {
+  let seconds = Math.floor(ms / 1000)
+  const parts = units.map(([unit, size]) => {
+    const count = Math.floor(seconds / size)
+    seconds -= count * size
+    return { unit, count }
+  })
+  const first = parts.findIndex(({ count }) => count > 0)
+  if (first === -1) return '0s'
+  const shown = parts.slice(first, first + 2).filter(({ count }) => count > 0)
+  return shown.map(({ unit, count }) => `${count}${unit}`).join(' ')
+}

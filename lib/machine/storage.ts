@@ -1,0 +1,159 @@
+import type { Stats } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { countOf } from '../base/count.js'
+import { notFound } from '../base/refusal.js'
+import { formatBytes } from '../shared/size.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import type { Cleaned, FoundBytes, ProjectUsage, StorageUsage } from '../model/storage.js'
+import type { Project } from '../model/project.js'
+import type { Store } from '../store/database.js'
+import { readProjects } from '../store/tables/projects.js'
+import { measureFiles, measureKept, nothingKept, statEach } from './kept-files.js'
+import type { KeptFiles } from './kept-files.js'
+
+/** A request to remove files. */
+export interface CleanRequest {
+  /** Reports what would be removed and removes nothing. */
+  dryRun: boolean
+  /** Removes archives of this project only, and no temporary files. */
+  projectId?: string | undefined
+  /** Also removes files of deployments without a record. */
+  unrecorded?: boolean | undefined
+  /** Number of successful archives to keep per project, instead of the setting `keep_archives`. */
+  keep?: number | undefined
+  actor: Actor
+}
+
+type Target = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
+
+/** The disk usage of svc. */
+export interface Storage {
+  /** Counts the files on the disk. Simultaneous calls share one count. */
+  usage(): Promise<StorageUsage>
+  /** Removes files and records it in the audit log, except in a dry run. Refuses an unknown project with 404. */
+  clean(request: CleanRequest): Promise<Cleaned>
+}
+
+interface FoundFile {
+  path: string
+  stats: Stats
+}
+
+interface Needs {
+  store: Store
+  home: { directory: string; deployments: string; tmp: string }
+  /** The retention of deployments. */
+  retention: {
+    prunable(projectId: string, keep?: number): string[]
+    prune(projectId: string, keep?: number): Promise<string[]>
+    staleFiles(): Promise<FoundFile[]>
+    unrecordedFiles(): Promise<FoundFile[]>
+  }
+  /** Takes the counted sizes, and the request to count again. */
+  quota: { counted(kept: KeptFiles): void; recountLater(): void }
+  /** Returns the sizes of targets in the order of the projects; null if a size was not counted. */
+  measureTargets(
+    projects: readonly Target[],
+    limits: { maxEntries: number; forMs: number }
+  ): Promise<Array<number | null>>
+  disk(): Promise<{ freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }>
+  audit: { record(event: AuditEvent): Promise<void> }
+}
+
+/** Limits of counting: entries of one target, and milliseconds for all targets. */
+const maxTargetEntries = 20_000
+const maxTargetsMs = 2_000
+
+/** Creates the view of the disk usage. */
+export function createStorage(needs: Needs): Storage {
+  const { store, home, retention, quota, disk, audit } = needs
+  let measuring: Promise<StorageUsage> | undefined
+
+  async function measure(): Promise<StorageUsage> {
+    const projects = readProjects(store, ['id', 'deployPath', 'runAs', 'umask'])
+    const [kept, tmp, figures] = await Promise.all([
+      measureKept(store, home),
+      measureFiles(home.tmp, () => true),
+      disk()
+    ])
+    quota.counted(kept)
+    const sizes = await needs.measureTargets(projects, { maxEntries: maxTargetEntries, forMs: maxTargetsMs })
+    const usages = projects.map(({ id }, i): ProjectUsage => {
+      return { projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes: sizes[i] ?? null }
+    })
+    const totals = { archives: kept.archives, logs: kept.logs, tmp, database: kept.database }
+    const bytes = Object.values(totals).reduce((sum, part) => sum + part, 0)
+    return { home: { path: home.directory, bytes, ...figures }, totals, projects: usages }
+  }
+
+  async function clean({ dryRun, projectId, unrecorded = false, keep, actor }: CleanRequest): Promise<Cleaned> {
+    const ids = readProjects(store, ['id']).map(({ id }) => id)
+    if (projectId !== undefined && !ids.includes(projectId)) throw notFound('Project', projectId)
+    const stale = projectId === undefined ? await retention.staleFiles() : []
+    const strays = projectId === undefined ? await retention.unrecordedFiles() : []
+    const goingFiles = [...stale, ...(unrecorded ? strays : [])]
+    const gone = new Set(dryRun ? goingFiles : await removeEach(goingFiles))
+    const isGone = (file: FoundFile): boolean => gone.has(file)
+    const going = (projectId === undefined ? ids : [projectId]).map(id => {
+      return { projectId: id, deployIds: retention.prunable(id, keep) }
+    })
+    const found = new Map<string, Stats>()
+    const remember = (name: string, stats: Stats): void => void found.set(name, stats)
+    const archives = going.flatMap(({ deployIds }) => deployIds.map(archiveName))
+    await statEach(home.deployments, archives, remember)
+    const bytesOf = (name: string): number => found.get(name)?.size ?? 0
+    const cleaned: Cleaned = {
+      dryRun,
+      archives: going.flatMap(({ projectId, deployIds }) => {
+        return deployIds.map(deployId => ({ deployId, projectId, bytes: bytesOf(archiveName(deployId)) }))
+      }),
+      temporaryFiles: stale.filter(isGone).map(bytesOfFile),
+      unrecordedFiles: strays.filter(isGone).map(bytesOfFile),
+      unrecordedLeft: strays.filter(file => !isGone(file)).map(bytesOfFile),
+      freedBytes: freedBy([...found.values(), ...[...gone].map(({ stats }) => stats)])
+    }
+    if (dryRun) return cleaned
+    for (const { projectId, deployIds } of going) if (deployIds.length > 0) await retention.prune(projectId, keep)
+    quota.recountLater()
+    await audit.record({ action: 'storage.clean', actor, projectId: projectId ?? null, detail: sentenceOf(cleaned) })
+    return cleaned
+  }
+
+  return {
+    usage: () => (measuring ??= measure().finally(() => void (measuring = undefined))),
+    clean
+  }
+}
+
+const bytesOfFile = ({ path, stats }: FoundFile): FoundBytes => ({ name: basename(path), bytes: stats.size })
+
+/** Removes files and returns the removed ones. */
+async function removeEach(files: readonly FoundFile[]): Promise<FoundFile[]> {
+  const gone: FoundFile[] = []
+  for (const file of files)
+    await rm(file.path, { force: true }).then(
+      () => gone.push(file),
+      () => {}
+    )
+  return gone
+}
+
+const archiveName = (deployId: string): string => `${deployId}.zip`
+
+/** Returns the freed bytes. The space of a file is free when its last name is removed. */
+function freedBy(going: readonly Stats[]): number {
+  const names = new Map<string, number>()
+  let bytes = 0
+  for (const { dev, ino, nlink, size } of going) {
+    const gone = (names.get(`${dev}:${ino}`) ?? 0) + 1
+    names.set(`${dev}:${ino}`, gone)
+    if (gone === nlink) bytes += size
+  }
+  return bytes
+}
+
+function sentenceOf({ archives, temporaryFiles, unrecordedFiles, freedBytes }: Cleaned): string {
+  const strays = unrecordedFiles.length === 0 ? '' : `, ${countOf(unrecordedFiles.length, 'file')} without a record`
+  return `${countOf(archives.length, 'archive')} and ${countOf(temporaryFiles.length, 'temporary file')}${strays}, ${formatBytes(freedBytes)}`
+}

@@ -1,0 +1,156 @@
+import { elapsedOf } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
+import type { Pm2App, Pm2Binding } from '../model/pm2.js'
+import { runProcess } from '../proc/run.js'
+import { parseJlist } from './pm2-list.js'
+import type { Pm2Process } from './pm2-list.js'
+import { findPm2, pm2Command, pm2Environment } from './pm2-program.js'
+import type { Environment } from './pm2-program.js'
+
+/** The processes of `pm2 jlist`, or the reason why there are none. */
+export type Pm2Listing =
+  | { outcome: 'listed'; processes: Pm2Process[] }
+  | { outcome: 'missing' | 'failed'; message: string }
+
+/** The applications that PM2 runs. */
+export interface Pm2 {
+  /** Returns all processes. Results and failures are cached for 1.5 s; simultaneous calls share one child process. */
+  list(): Promise<Pm2Listing>
+  /** Returns one entry for each application name; empty if PM2 cannot be asked. */
+  apps(): Promise<Pm2App[]>
+  /** Returns the application with this name. Null means that the project is not linked to one. */
+  binding(name: string | null): Promise<Pm2Binding>
+}
+
+const cacheMs = 1500 // §8
+const listLimitMs = 5000
+/** jlist prints each process with its whole environment, about 20 KiB. */
+const maxListBytes = 16 * 1024 * 1024
+
+interface Needs {
+  clock: Clock
+  environment: Environment
+  find?: (environment: Environment) => Promise<string | null>
+  limitMs?: number
+}
+
+/** Creates the view of the PM2 that belongs to this machine and user. */
+export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs }: Needs): Pm2 {
+  let cached: { listing: Pm2Listing; atMs: number } | undefined
+  let asking: Promise<Pm2Listing> | undefined
+
+  async function ask(): Promise<Pm2Listing> {
+    const program = await find(environment)
+    const listing = program === null ? missing : await runList(program, environment, limitMs)
+    cached = { listing, atMs: elapsedOf(clock) }
+    return listing
+  }
+
+  async function list(): Promise<Pm2Listing> {
+    if (cached !== undefined && elapsedOf(clock) - cached.atMs < cacheMs) return cached.listing
+    asking ??= ask().finally(() => (asking = undefined))
+    return asking
+  }
+
+  return {
+    list,
+    async apps() {
+      const listing = await list()
+      return listing.outcome === 'listed' ? appsOf(listing.processes) : []
+    },
+    async binding(name) {
+      if (name === null) return { bound: false, message: 'The project is not linked to a PM2 application' }
+      const listing = await list()
+      if (listing.outcome !== 'listed') return { bound: false, message: listing.message }
+      return bindingOf(name, listing.processes, clock.now())
+    }
+  }
+}
+
+const missing: Pm2Listing = {
+  outcome: 'missing',
+  message: 'PM2 not found on PATH or in the directories of npm. Install it with "npm install -g pm2"'
+}
+
+async function runList(program: string, environment: Environment, timeoutMs: number): Promise<Pm2Listing> {
+  const failed = (why: string): Pm2Listing => ({ outcome: 'failed', message: `"${program} jlist" ${why}` })
+  const stop = new AbortController()
+  const pieces: string[] = []
+  let bytes = 0
+  const ended = await runProcess({
+    command: pm2Command(program, ['jlist']),
+    cwd: '/',
+    env: pm2Environment(environment),
+    stderr: 'ignored',
+    timeoutMs,
+    graceMs: 500,
+    signal: stop.signal,
+    onLine(line) {
+      bytes += line.length
+      if (bytes > maxListBytes) stop.abort()
+      else pieces.push(line)
+    }
+  })
+  if (ended.reason === 'timeout') return failed(`did not answer within ${timeoutMs / 1000} s`)
+  if (ended.reason === 'cancelled') return failed(`printed more than ${maxListBytes} bytes`)
+  if (ended.reason === 'spawn_failed') return failed(`could not be started: ${ended.error}`)
+  if (ended.exitCode !== 0) return failed(`ended with ${ended.signal ?? `exit code ${ended.exitCode}`}`)
+  // The list is one long line, which arrives in pieces: join them without a separator.
+  const processes = parseJlist(pieces.join(''))
+  return processes === null ? failed('printed no list') : { outcome: 'listed', processes }
+}
+
+/** Returns one application for each name, in the order of their ids. Pure. */
+export function appsOf(processes: readonly Pm2Process[]): Pm2App[] {
+  const names = [...new Set([...processes].sort(byId).map(({ name }) => name))]
+  return names.map(name => {
+    const instances = instancesOf(name, processes)
+    return { name, pmId: (instances[0] as Pm2Process).pmId, status: statusOf(instances) }
+  })
+}
+
+/**
+ * Returns the view of one application. CPU, memory and restarts of a cluster are summed; the uptime is the longest; the
+ * rest comes from the first instance. Pure.
+ */
+export function bindingOf(name: string, processes: readonly Pm2Process[], nowMs: number): Pm2Binding {
+  const instances = instancesOf(name, processes)
+  const [first] = instances
+  if (first === undefined) return { bound: true, found: false, name }
+  const sum = (count: (instance: Pm2Process) => number): number =>
+    instances.reduce((total, instance) => total + count(instance), 0)
+  return {
+    bound: true,
+    found: true,
+    name,
+    pmId: first.pmId,
+    pid: instances.find(({ pid }) => pid !== null)?.pid ?? null,
+    status: statusOf(instances),
+    uptimeMs: Math.max(
+      ...instances.map(({ startedAtMs }) => (startedAtMs === null ? 0 : Math.max(0, nowMs - startedAtMs)))
+    ),
+    restarts: sum(({ restarts }) => restarts),
+    unstableRestarts: sum(({ unstableRestarts }) => unstableRestarts),
+    cpuPercent: Math.round(sum(({ cpuPercent }) => cpuPercent) * 10) / 10,
+    memoryBytes: sum(({ memoryBytes }) => memoryBytes),
+    execMode: first.execMode,
+    instances: instances.length,
+    errorLogPath: first.errorLogPath,
+    outLogPath: first.outLogPath,
+    createdAt: first.createdAt
+  }
+}
+
+function instancesOf(name: string, processes: readonly Pm2Process[]): Pm2Process[] {
+  return processes.filter(found => found.name === name).sort(byId)
+}
+
+/** Returns `errored` if any instance is, else `online` if any is, else the status of the first. */
+function statusOf(instances: readonly Pm2Process[]): string {
+  const statuses = instances.map(({ status }) => status)
+  return ['errored', 'online'].find(status => statuses.includes(status)) ?? (statuses[0] as string)
+}
+
+function byId(a: Pm2Process, b: Pm2Process): number {
+  return a.pmId - b.pmId
+}

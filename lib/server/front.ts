@@ -1,0 +1,107 @@
+import type { AdminToken } from '../auth/admin-token.js'
+import { createAllowList } from '../auth/allow-list.js'
+import type { AllowList } from '../auth/allow-list.js'
+import { createAudit } from '../audit/audit.js'
+import type { Audit } from '../audit/audit.js'
+import { createBearer } from '../auth/bearer.js'
+import type { Bearer } from '../auth/bearer.js'
+import { createFailures } from '../auth/failures.js'
+import type { Failures } from '../auth/failures.js'
+import { createLimiter } from '../auth/limiter.js'
+import type { Limiter } from '../auth/limiter.js'
+import { openSessionKey } from '../auth/session-key.js'
+import { Sessions } from '../auth/sessions.js'
+import { createTickets } from '../auth/tickets.js'
+import type { Tickets } from '../auth/tickets.js'
+import { elapsedOf } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import type { Environment, Home } from '../config/home.js'
+import type { Store } from '../store/database.js'
+import { findProjectByToken } from '../store/tables/projects.js'
+import { createProbe } from '../machine/probe.js'
+import type { Probe, ProbeNeeds } from '../machine/probe.js'
+import { createSettings } from '../settings/settings.js'
+import type { Settings } from '../settings/settings.js'
+
+/** What the services need from the process that runs them. */
+export interface World {
+  store: Store
+  home: Home
+  clock: Clock
+  ids: Ids
+  /** Environment that scripts and shells inherit, without its secrets. */
+  environment: Environment
+  /** Whether terminals are allowed at all, independent of the settings. */
+  terminal: boolean
+  /** Whether targets may be in system directories (`--allow-system-paths`). */
+  allowSystemPaths: boolean
+  version: string
+  /** Base path of the server, as `normaliseBase` returns it. */
+  base: string
+  /** Public URL of the server, for links; null if it is not configured. */
+  publicUrl: string | null
+  /** Reports an internal error to the operator. */
+  log(message: string, error?: unknown): void
+}
+
+/** The parts between a socket and the rest of the program: authentication, limits, and the health probe. */
+export interface Front {
+  admin: AdminToken
+  audit: Audit
+  failures: Failures
+  limiter: Limiter
+  settings: Settings
+  tickets: Tickets
+  sessions: Sessions
+  allowList: AllowList
+  bearer: Bearer
+  probe: Probe
+  /** Start time, as `elapsedOf` counts. */
+  startedAtMs: number
+}
+
+/** Creates the front. It is built first, because it is all that a server needs to listen. */
+export function createFront(
+  { store, home, clock, ids, version, base, log }: World,
+  admin: AdminToken,
+  { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
+): Front {
+  const startedAtMs = elapsedOf(clock)
+  const onError = (error: unknown): void => log('Cannot write an entry of the audit log', error)
+  const audit = createAudit({ store, clock, ids, onError, keepDays: () => settings.number('audit_days') })
+  const settings: Settings = createSettings({ store, audit })
+  const failures = createFailures({ store, clock, ids, onError })
+  const limiter = createLimiter({ clock, onFailure: failures.note })
+  const tickets = createTickets({ clock, ids })
+  const sessions = new Sessions({ store, clock, ids, key: openSessionKey(home), admin, base, audit })
+  const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
+  const bearer = createBearer({
+    admin,
+    tickets,
+    projectOf: token => findProjectByToken(store, token),
+    globalToken: () => settings.text('global_deploy_token'),
+    metricsToken: () => settings.text('metrics_token'),
+    allowList,
+    limiter,
+    sessions
+  })
+  const probe = createProbe({
+    store,
+    clock,
+    version,
+    startedAtMs,
+    directory: home.directory,
+    hasToken: () => hasToken(admin),
+    isRecovering
+  })
+  return { admin, audit, failures, limiter, settings, tickets, sessions, allowList, bearer, probe, startedAtMs }
+}
+
+function hasToken(admin: AdminToken): boolean {
+  try {
+    return admin.current() !== ''
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,31 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Home } from '../config/home.js'
+import { removeEndedLocks } from '../config/lock.js'
+import { removeLeftovers } from '../base/replace-file.js'
+
+/**
+ * Unfinished files beside the database (store/checkpoint.ts, redo-file.ts, upgrade.ts), and the file of the health
+ * probe.
+ */
+const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/
+
+/**
+ * Removes files that killed processes left in the data directory itself. The caller owns the directory and has not
+ * opened the store. Commands may change config.json at the same time, so of their files only those older than
+ * `startedMs` are removed. Returns the removed paths.
+ */
+export async function removeHomeLeftovers(
+  { directory, configFile, variablesKey }: Pick<Home, 'directory' | 'configFile' | 'variablesKey'>,
+  startedMs: number
+): Promise<string[]> {
+  const paths = (await readdir(directory))
+    .filter(name => unfinishedPattern.test(name))
+    .map(name => join(directory, name))
+  for (const path of paths) await rm(path)
+  const unreplaced = [
+    ...(await removeLeftovers(configFile, startedMs)),
+    ...(await removeLeftovers(variablesKey, startedMs))
+  ]
+  return [...paths, ...(await removeEndedLocks(configFile)), ...unreplaced]
+}

@@ -1,0 +1,60 @@
+import { probeRow } from '../api/probe.js'
+import type { Auth, Caller } from '../auth/bearer.js'
+import { HttpServer } from '../http/core/server.js'
+import type { ServerEvent, ServerOptions } from '../http/core/server.js'
+import type { Front } from './front.js'
+
+interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'> {
+  /** Base path as `normaliseBase` returns it. */
+  base: string
+  /** Public URL as `readPublicUrl` returns it. */
+  publicUrl: string | null
+  log(message: string, error?: unknown): void
+  /** Called after each answered request, if given. */
+  onRequest?: ((request: RequestEvent) => void) | undefined
+}
+
+/** Event of an answered request. */
+export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
+
+/**
+ * Creates the HTTP server of the whole program. It answers health requests at once, and all others when it gets the
+ * table (table.ts).
+ */
+export function createListener(
+  { probe, bearer, settings }: Front,
+  { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
+): HttpServer<Auth, Caller> {
+  return new HttpServer<Auth, Caller>({
+    routes: [probeRow(probe)],
+    isPartial: true,
+    base,
+    authorize: (route, facts) => bearer.authorise(route.auth, facts),
+    lifeOf: ({ session }) => session?.ended(),
+    trustedProxies: () => settings.list('trusted_proxies'),
+    allowedHosts: createAllowedHosts(publicUrl, () => settings.list('allowed_hosts')),
+    log: event => pass(event, { log, onRequest }),
+    ...secure
+  })
+}
+
+/** Returns the names of the setting and of SVC_PUBLIC_URL. Returns the same array until the setting changes. */
+function createAllowedHosts(publicUrl: string | null, listed: () => readonly string[]): () => readonly string[] {
+  const own = publicUrl === null ? [] : [new URL(publicUrl).hostname]
+  let list: readonly string[] = []
+  let hosts: readonly string[] = own
+  return () => {
+    if (list !== listed()) hosts = [...own, ...(list = listed())]
+    return hosts
+  }
+}
+
+const outOfDescriptors =
+  'Cannot open files or accept connections: too many open files. ' +
+  'Raise the limit (LimitNOFILE= in the unit, or ulimit -n)'
+
+function pass(event: ServerEvent, { log, onRequest }: Pick<ListenerOptions, 'log' | 'onRequest'>): void {
+  if (event.kind === 'request') onRequest?.(event)
+  else if (event.kind === 'out_of_descriptors') log(outOfDescriptors)
+  else log(`${event.method} ${event.path} failed (${event.id})`, event.error)
+}

@@ -1,0 +1,83 @@
+import { openAdminToken } from '../auth/admin-token.js'
+import { finishRestore } from '../backup/place.js'
+import { systemClock } from '../base/clock.js'
+import { randomIds } from '../base/ids.js'
+import { ensureHome, noSpaceFor } from '../config/home.js'
+import { refuseNetworkHome } from '../config/network-home.js'
+import type { Environment, Home } from '../config/home.js'
+import { openStore } from '../store/durable-store.js'
+import { ownDirectory } from '../store/owner.js'
+import { readVersion } from '../config/version.js'
+import { createFront } from './front.js'
+import type { World } from './front.js'
+import { createListener } from './listener.js'
+import { createServices } from './services.js'
+import { createTable } from './table.js'
+
+/** A server that only its own user can reach, for the time of one command. */
+export interface LocalServer {
+  /** Path of its socket. Only this user can open it. */
+  path: string
+  stop(): Promise<void>
+}
+
+/**
+ * Starts everything except the network: owns the data directory and answers at its socket. For a command that needs the
+ * services while no server runs. It does none of the recovery that `serve` does, so unfinished work stays for the next
+ * server. Refuses as `ownDirectory` and `openStore` do.
+ */
+export async function serveLocally({
+  home,
+  environment,
+  warn
+}: {
+  home: Home
+  environment: Environment
+  warn(line: string): void
+}): Promise<LocalServer> {
+  await ensureHome(home)
+  await refuseNetworkHome(home, environment)
+  const owner = await ownDirectory(home.directory)
+  const opened: Array<() => Promise<unknown>> = [() => owner.release()]
+  const close = async (): Promise<void> => {
+    for (const end of opened.reverse()) await end()
+  }
+  try {
+    const clock = systemClock
+    const ids = randomIds
+    if (await finishRestore(home.directory)) await ensureHome(home)
+    const store = await openStore({ directory: home.directory, clock, warn })
+    opened.push(() => store.close())
+    const log = (message: string, error?: unknown): void =>
+      warn(error instanceof Error ? `${message}: ${error.stack}` : message)
+    // Callers at the socket need no token, and there are no other callers.
+    const admin = await openAdminToken({ home, ids, override: ids.token() })
+    const world: World = {
+      store,
+      home,
+      clock,
+      ids,
+      environment,
+      terminal: false,
+      allowSystemPaths: false,
+      version: readVersion(),
+      base: '',
+      publicUrl: null,
+      log
+    }
+    const front = createFront(world, admin)
+    const services = createServices(world, front)
+    opened.push(() => services.deployer.stop({ wait: true }))
+    const http = createListener(front, { base: '', publicUrl: null, log })
+    http.complete(createTable(services, { base: '', publicUrl: null }))
+    opened.push(() => http.close({ graceMs: replyGraceMs }))
+    http.serve(owner.server)
+    return { path: owner.path, stop: close }
+  } catch (error) {
+    await close().catch(() => {})
+    throw noSpaceFor(home.directory, error) ?? error
+  }
+}
+
+/** Time for replies in progress, in milliseconds. The command has its answer before `stop` is called. */
+const replyGraceMs = 1000

@@ -1,0 +1,295 @@
+import { existsSync } from 'node:fs'
+import { rmdir } from 'node:fs/promises'
+import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
+import type { AdminToken } from '../auth/admin-token.js'
+import { finishRestore } from '../backup/place.js'
+import { createSteadyClock } from '../base/clock.js'
+import type { Clock, SteadyClock } from '../base/clock.js'
+import { missingInRuntime } from '../base/runtime.js'
+import { randomIds } from '../base/ids.js'
+import type { Ids } from '../base/ids.js'
+import { reasonOf } from '../base/system-error.js'
+import { readDotenv } from '../config/dotenv.js'
+import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../config/home.js'
+import type { Environment, Home } from '../config/home.js'
+import { refuseNetworkHome } from '../config/network-home.js'
+import { readPublicUrl } from '../config/public-url.js'
+import { lookForLeftovers } from '../deploy/leftovers.js'
+import { normaliseBase } from '../http/core/base-path.js'
+import type { HttpServer } from '../http/core/server.js'
+import { openStore } from '../store/durable-store.js'
+import type { Store } from '../store/database.js'
+import type { StoreOptions } from '../store/durable-store.js'
+import { ownDirectory } from '../store/owner.js'
+import { canHoldDirectories, notHeldWarning } from '../install/held.js'
+import { prepareEntrance } from './entrance.js'
+import type { EntranceOptions, Opened } from './entrance.js'
+import { createFront } from './front.js'
+import type { Front, World } from './front.js'
+import { removeHomeLeftovers } from './leftovers.js'
+import { createListener } from './listener.js'
+import type { RequestEvent } from './listener.js'
+import type { Reloadable } from './reload.js'
+import { reportFailure, reportRequest, type Reporter } from './reporter.js'
+import type { Services } from './services.js'
+import { readVersion } from '../config/version.js'
+
+/** When the admin token itself is printed at the start: `new` means only by the start that generates it. */
+export type ShowsToken = 'always' | 'new' | 'never'
+
+/** Options of `serve`. */
+export interface ServeOptions extends EntranceOptions {
+  home: Home
+  /** Base path as the user wrote it: `a`, `/a` or `/a/`. */
+  base?: string
+  /** Environment of the process. ADMIN_TOKEN is read from it, or from `.env.local` in `cwd`. */
+  environment: Environment
+  cwd: string
+  /** Whether terminals are allowed (`--no-terminal`). The settings can still disable them. Default: true. */
+  terminal?: boolean
+  /** Whether targets may be in system directories (`--allow-system-paths`). Default: false. */
+  allowSystemPaths?: boolean
+  report: Reporter
+  /** Whether the admin token is printed, or only where it is kept. Default: `always`. */
+  showsToken?: ShowsToken
+  /** Whether each answered request is reported. Default: false. */
+  requests?: boolean
+  /** The store's SQLite module, if the caller has already begun to load it. */
+  sqlite?: StoreOptions['sqlite']
+  clock?: Clock
+  ids?: Ids
+}
+
+/** A server that is listening. */
+export interface RunningServer {
+  /** URL as in `Opened`. */
+  url: string
+  adminToken: AdminToken
+  services: Services
+  /** Reads the admin token and the certificate again and reports what has changed. Never rejects. */
+  reload(): Promise<void>
+  /**
+   * Stops the server; it accepts no new connections. With `wait`, running deployments finish first; otherwise they are
+   * stopped. A second call with `wait: false` is allowed while the first one waits. Resolves when everything is closed.
+   */
+  stop(options: { wait: boolean }): Promise<void>
+}
+
+/** If the clock is further behind the newest record than this, it is or was wrong, and a warning is printed. */
+const toleratedMs = 60_000
+/** Time for replies in progress after the last deployment has ended. */
+const replyGraceMs = 3000
+/** Time for notifications after the last deployment has ended. A message that it failed should still be sent. */
+const notificationGraceMs = 3000
+/** Maximum time for the replies of running deployments: they last as long as the deployments. */
+const deploymentGraceMs = 24 * 60 * 60_000
+
+/**
+ * Starts a server: takes ownership of the data directory, listens, and recovers what a stopped or killed server left
+ * unfinished. During the recovery, health requests are answered (`starting` if there is something to recover) and all
+ * other requests wait. Refuses a directory or port that is in use, and a store that cannot be read. After a failed
+ * start everything that was opened is closed again.
+ */
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const { home, report, environment } = options
+  const base = normaliseBase(options.base ?? '')
+  const steady = createSteadyClock()
+  const clock = options.clock ?? steady
+  const ids = options.ids ?? randomIds
+  const publicUrl = readPublicUrl(environment, base)
+  const entrance = await prepareEntrance(options, { base, clock, report })
+  // A first start that fails must not leave a data directory behind.
+  if (!existsSync(home.directory)) await entrance.check()
+  const made = await ensureHome(home)
+  const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
+  try {
+    await refuseNetworkHome(home, environment)
+    // An invalid configuration is refused before anything is changed.
+    await readConfig(home)
+    const rootWarning = await warningOfRoot(home)
+    if (rootWarning !== null) report.warn(rootWarning)
+    const owner = await ownDirectory(home.directory)
+    opened.push(() => owner.release())
+    if (await finishRestore(home.directory)) await ensureHome(home)
+    await reportLeftovers(home, report)
+    const isLeftBehind = lookForLeftovers(home.deployments)
+    const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
+    opened.push(() => store.close())
+    const override = await readOverride(options)
+    const adminToken = await openAdminToken({ home, ids, override: override?.token })
+    const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
+    const version = readVersion()
+    const { terminal = true, allowSystemPaths = false } = options
+    const world: World = {
+      store,
+      home,
+      clock,
+      ids,
+      environment,
+      terminal,
+      allowSystemPaths,
+      version,
+      base,
+      publicUrl,
+      log
+    }
+    let isRecovering = await isLeftBehind(store)
+    const front = createFront(world, adminToken, { isRecovering: () => isRecovering })
+    const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
+    const http = createListener(front, { base, publicUrl, log, onRequest, ...entrance.secure })
+    opened.push(() => http.close({ graceMs: 0 }))
+    const place = await entrance.open(http)
+    const { url } = place
+    http.serve(owner.server)
+    const isShown = showsToken(options.showsToken ?? 'always', adminToken)
+    const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
+    announce(report, { place, publicUrl, ...token, directory: home.directory })
+    if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
+    if (!canHoldDirectories) report.warn(notHeldWarning)
+    const { createServices, createTable, sendReport, createReload, newestStartMs } = await loadRest()
+    if (clock === steady) followRecords(steady, newestStartMs(store), report)
+    const services = createServices(world, front)
+    opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
+    await services.deployer.recover()
+    opened.push(() => services.deployer.stop({ wait: false }))
+    opened.push(() => services.terminals.stop())
+    services.history.start()
+    opened.push(() => services.history.stop())
+    http.complete(createTable(services, { base, publicUrl }))
+    isRecovering = false
+    const telemetry = new AbortController()
+    void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
+    const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
+    return { url, adminToken, services, reload, stop: createStop({ http, services, front, store, owner, telemetry }) }
+  } catch (error) {
+    for (const close of opened.reverse()) await close().catch(() => {})
+    throw noSpaceFor(home.directory, error) ?? error
+  }
+}
+
+/**
+ * Loads two thirds of the program's modules, which take half of the start time. They are loaded after the server
+ * listens (test/bench/start). They are not loaded at first use, because an update may replace the files while the
+ * server runs.
+ */
+async function loadRest() {
+  const [services, table, telemetry, reload, deployments] = await Promise.all([
+    import('./services.js'),
+    import('./table.js'),
+    import('../telemetry/telemetry.js'),
+    import('./reload.js'),
+    import('../store/tables/deployments.js')
+  ])
+  return { ...services, ...table, ...telemetry, ...reload, newestStartMs: deployments.newestStartMs }
+}
+
+/** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */
+function followRecords(clock: SteadyClock, newestMs: number | null, report: Reporter): void {
+  const behindMs = (newestMs ?? 0) - Date.now()
+  if (newestMs === null || behindMs <= 0) return
+  clock.follow(newestMs)
+  if (behindMs < toleratedMs) return
+  const [now, newest] = [new Date().toISOString(), new Date(newestMs).toISOString()]
+  report.warn(
+    `The clock of this machine is behind: it says ${now}, but the newest deployment is from ${newest}. Set the clock`
+  )
+}
+
+/** Returns a function that closes everything in the reverse order of opening. Further calls wait for the first one. */
+function createStop(running: {
+  http: Pick<HttpServer, 'close'>
+  services: Services
+  front: Pick<Front, 'failures'>
+  store: Store
+  owner: { release(): Promise<void> }
+  telemetry: AbortController
+}): RunningServer['stop'] {
+  const { http, services, front, store, owner, telemetry } = running
+  let stopping: Promise<void> | undefined
+
+  async function stop(wait: boolean): Promise<void> {
+    telemetry.abort()
+    // Ended before the connections are closed, so that the user of a shell sees the reason.
+    const shells = services.terminals.stop()
+    const replies = http.close({ graceMs: deploymentGraceMs })
+    await services.deployer.stop({ wait })
+    await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
+    await Promise.all([replies, shells])
+    await services.logViewer.close()
+    await services.history.stop()
+    await front.failures.flush()
+    await store.close()
+    await owner.release()
+  }
+
+  return async ({ wait }) => {
+    if (stopping !== undefined && !wait) await services.deployer.stop({ wait: false })
+    stopping ??= stop(wait)
+    await stopping
+  }
+}
+
+/** Removes leftovers of killed processes and reports them. A failure is only a warning and does not stop the start. */
+async function reportLeftovers(home: Home, report: Reporter): Promise<void> {
+  try {
+    const removed = await removeHomeLeftovers(home, Date.now())
+    if (removed.length > 0) report.warn(`Removed files that killed processes left behind: ${removed.join(', ')}`)
+  } catch (error) {
+    report.warn(`Cannot remove the files that killed processes left in "${home.directory}": ${reasonOf(error)}`)
+  }
+}
+
+/** Returns ADMIN_TOKEN and where it was found. */
+async function readOverride({
+  home,
+  cwd,
+  environment
+}: ServeOptions): Promise<{ token: string; from: string } | undefined> {
+  const { path, values } = await readDotenv(cwd, 'server')
+  if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
+  const token = environment['ADMIN_TOKEN']
+  if (token) return { token, from: 'ADMIN_TOKEN' }
+  const { supervisedToken } = environment['SVC_SUPERVISED'] ? await readConfig(home) : {}
+  return supervisedToken ? { token: supervisedToken, from: home.configFile } : undefined
+}
+
+/**
+ * Checks whether the admin token has changed. `.env.local` is read again; a change of config.json applies at once and
+ * is only reported here.
+ */
+function reloadToken(adminToken: AdminToken, options: ServeOptions): Reloadable {
+  let known = adminToken.current()
+  return async () => {
+    await adminToken.override((await readOverride(options))?.token)
+    const now = adminToken.current()
+    if (now === known) return null
+    known = now
+    return 'new admin token'
+  }
+}
+
+/** Whether to print the admin token itself. More people read a log than the data directory. */
+function showsToken(shows: ShowsToken, { isNew }: Pick<AdminToken, 'isNew'>): boolean {
+  return shows === 'always' || (shows === 'new' && isNew)
+}
+
+interface Announcement {
+  place: Opened
+  publicUrl: string | null
+  token: string
+  tokenFrom: string
+  isShown: boolean
+  /** The data directory. */
+  directory: string
+}
+
+function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isShown, directory }: Announcement): void {
+  report.info(`svc listens on ${place.url}${place.url.startsWith('unix:') ? '' : '/'}`)
+  for (const info of place.infos) report.info(info)
+  if (publicUrl !== null) report.info(`Public address: ${publicUrl}/`)
+  report.info(isShown ? `Admin token: ${token}` : `The admin token comes from ${tokenFrom}`)
+  report.info(`Data directory: ${directory}`)
+  const weakness = weaknessOf(token)
+  if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
+  for (const warning of place.warnings) report.warn(warning)
+}

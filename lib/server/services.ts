@@ -1,0 +1,346 @@
+import { realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { ApiNeeds } from '../api/routes.js'
+import { createRecords } from '../api/records.js'
+import { createActivity } from '../base/activity.js'
+import type { Activity } from '../base/activity.js'
+import { elapsedOf } from '../base/clock.js'
+import { createBackups } from '../backup/backup.js'
+import { createDeployer } from '../deploy/deployer.js'
+import { createListed } from '../deploy/listed.js'
+import type { Deployer } from '../deploy/deployer.js'
+import { createCollector, maxOverviewDays } from '../telemetry/collector.js'
+import { createRateLimit } from '../telemetry/rate-limit.js'
+import { createTargets as createNotificationTargets } from '../notify/targets.js'
+import { createWebhook } from '../notify/webhook.js'
+import type { Webhook } from '../notify/webhook.js'
+import { createDeny } from '../logs/read/deny.js'
+import { createInflatedFiles } from '../logs/read/inflated.js'
+import { createOpenLog } from '../logs/read/open.js'
+import { createSearches } from '../logs/search/search.js'
+import type { Searches } from '../logs/search/search.js'
+import { createSecrets } from '../logs/read/secrets.js'
+import { createLogSources } from '../logs/sources.js'
+import { createLogViewer } from '../logs/viewer.js'
+import type { LogViewer } from '../logs/viewer.js'
+import { createFileWatcher } from '../logs/tail/watch.js'
+import { logKinds } from '../model/log-source.js'
+import type { LogSource } from '../model/log-source.js'
+import { deploymentPage } from '../model/links.js'
+import { createPtyLoader } from '../proc/pty.js'
+import { applyToProjects } from '../projects/bulk.js'
+import { createLabels } from '../projects/labels.js'
+import { createProjects } from '../projects/projects.js'
+import { createTargets } from '../projects/targets.js'
+import { createVariables } from '../projects/variables.js'
+import { createVariablesKey } from '../projects/variables-key.js'
+import { recentScripts } from '../projects/recent-scripts.js'
+import { listAudit } from '../store/tables/audit.js'
+import { listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
+import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
+import { createBroken } from '../machine/broken.js'
+import { createDeploymentCounts } from '../machine/deployment-counts.js'
+import { createLoopDelayMeter } from '../machine/loop-delay.js'
+import { createMetrics } from '../machine/metrics.js'
+import { createCpuMeter } from '../machine/cpu.js'
+import { createHistory, createTakeFacts } from '../machine/history.js'
+import type { History } from '../machine/history.js'
+import { createHealth } from '../machine/health.js'
+import { createPlaces } from '../machine/places.js'
+import { createPm2 } from '../pm2/pm2.js'
+import { createQuota } from '../machine/quota.js'
+import { createResources } from '../machine/resources.js'
+import { createSearch } from '../search/search.js'
+import { settingRows } from '../settings/settings.js'
+import { createStorage } from '../machine/storage.js'
+import { createStats } from '../machine/stats.js'
+import { readStatus } from '../machine/status.js'
+import { createTerminals } from '../terminal/sessions.js'
+import type { Terminals } from '../terminal/sessions.js'
+import type { LogSourceTable } from '../transfer/needs.js'
+import type { LogSourceRecord } from '../transfer/package.js'
+import { createTransfer } from '../transfer/transfer.js'
+import type { Front, World } from './front.js'
+
+/** All services of the server that somebody outside the API uses, and those of the API. */
+export interface Services {
+  deployer: Deployer
+  webhook: Webhook
+  history: History
+  logViewer: LogViewer
+  terminals: Terminals
+  /** The services that the API handlers need. */
+  api: ApiNeeds
+}
+
+/** Maximum number of deployments that are searched for recently used scripts. */
+const searchedForScripts = 200
+
+/** Builds all services behind the front. Each gets the others through the small interfaces that it declares. */
+export function createServices(world: World, front: Front): Services {
+  const work = createWork(world, front)
+  const logs = createLogs(world, front, work)
+  const machine = createMachine(world, front, work)
+  const terminals = createTerminals({
+    isOffered: world.terminal,
+    isEnabled: () => front.settings.flag('terminal_enabled'),
+    loadPty: createPtyLoader(),
+    environment: world.environment,
+    audit: front.audit.record,
+    clock: world.clock,
+    ids: world.ids
+  })
+  return {
+    deployer: work.deployer,
+    webhook: work.webhook,
+    history: machine.history,
+    logViewer: logs.viewer,
+    terminals,
+    api: {
+      version: world.store.version,
+      program: world.version,
+      ...apiOfWork(world, front, { work, logs }),
+      ...apiOfMachine(world, front, { work, logs, machine }),
+      logSources: { sources: logs.sources, viewer: logs.viewer },
+      terminal: { terminals, projects: work.projects, allowList: front.allowList }
+    }
+  }
+}
+
+/** Creates projects, deployments and notifications. */
+function createWork(world: World, { audit, settings }: Front) {
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
+  const notificationTargets = createNotificationTargets({
+    store,
+    clock,
+    ids,
+    audit,
+    settings,
+    isProject: (db, id) => findProject(db, id) !== undefined
+  })
+  const webhook = createWebhook({
+    targets: notificationTargets,
+    audit: audit.record,
+    clock,
+    ids,
+    version,
+    publicUrl,
+    log
+  })
+  const counts = createDeploymentCounts()
+  const quota = createQuota({ store, home, settings })
+  const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
+  const deployer = createDeployer({
+    store,
+    home,
+    allowSystemPaths,
+    clock,
+    ids,
+    settings,
+    environment,
+    quota,
+    variables,
+    audit: event => void audit.record(event),
+    notify: webhook.notify,
+    ended: counts.ended,
+    log
+  })
+  const projects = createProjects({
+    store,
+    clock,
+    ids,
+    audit,
+    home: home.directory,
+    allowSystemPaths,
+    deployments: deployer
+  })
+  const deployments = createListed(store, deployer)
+  const targets = createTargets()
+  return { notificationTargets, webhook, counts, quota, variables, deployer, projects, deployments, targets }
+}
+
+type Work = ReturnType<typeof createWork>
+
+/** Creates the log services: the deny list, the registered log files, and the viewer. */
+function createLogs({ store, home, clock, ids }: World, { audit }: Front, { projects }: Work) {
+  // Commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
+  const deny = createDeny([...namesOf(home.directory), join(homedir(), '.svc')])
+  const guarded = { deny, secrets: [home.configFile, home.database, home.variablesKey] }
+  const openLog = createOpenLog(guarded)
+  const [followers, searches] = [createActivity(), createActivity()]
+  const sources = createLogSources({
+    store,
+    clock,
+    ids,
+    audit,
+    openLog,
+    checkProject: id => void projects.get(id)
+  })
+  const plain = createLogViewer({
+    openLog,
+    clock,
+    inflated: createInflatedFiles({ tmp: home.tmp }),
+    watcher: createFileWatcher(),
+    searches: countedSearches(searches)
+  })
+  const viewer: LogViewer = { ...plain, follow: (...given) => followers.during(() => plain.follow(...given)) }
+  return { deny, guarded, sources, viewer, followers, searches }
+}
+
+type Logs = ReturnType<typeof createLogs>
+
+/** Creates the services for the state of the server and of its machine. */
+function createMachine(world: World, front: Front, work: Work) {
+  const { store, home, clock, version, publicUrl, log } = world
+  const { audit, settings, probe, startedAtMs } = front
+  const { counts, deployer, quota, targets, variables } = work
+  const health = createHealth({
+    store,
+    clock,
+    version,
+    probe,
+    home,
+    secretsFault: variables.check,
+    checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
+  })
+  const history = createHistory({
+    store,
+    clock,
+    log,
+    take: createTakeFacts({ directory: home.directory, ends: counts.totals })
+  })
+  const storage = createStorage({
+    store,
+    home,
+    retention: deployer,
+    quota,
+    measureTargets: targets.measure,
+    disk: async () => (await health.detail()).disk,
+    audit
+  })
+  const stats = createStats({ store, clock })
+  const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
+  return { health, history, storage, stats, status }
+}
+
+type Machine = ReturnType<typeof createMachine>
+
+/** Returns what the handlers of projects and deployments need. */
+function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
+  const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
+  const { admin, audit, limiter, settings, tickets, sessions } = front
+  const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
+  const pageOf = (id: string) => deploymentPage(publicUrl, id)
+  const records = createRecords({ findDeployment: deployments.find, deployer, settings })
+  const transfer = createTransfer({
+    store,
+    home,
+    allowSystemPaths,
+    clock,
+    ids,
+    version,
+    audit,
+    settings,
+    deployments: deployer,
+    logSources: logSourceTable
+  })
+  return {
+    auth: { admin, limiter, tickets, sessions, audit },
+    projects: {
+      projects,
+      bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
+      recentScripts(projectId) {
+        projects.get(projectId)
+        return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
+      }
+    },
+    variables: { variables },
+    categories: createLabels('category', { store, clock, ids, audit }),
+    tags: createLabels('tag', { store, clock, ids, audit }),
+    files: { projects, targets, secrets: createSecrets(logs.guarded) },
+    whoami: { findProject: id => findProject(store, id) },
+    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
+    upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
+    deployments: { deployer, records, pageOf },
+    logs: { records, deployer, deployments },
+    notificationTargets: { targets: notificationTargets, webhook },
+    audit: { listAudit: query => listAudit(store, query) },
+    telemetry: {
+      collector: createCollector({ store, clock }),
+      maxDays: maxOverviewDays,
+      reports: createRateLimit({ clock, perKey: 30, ofAll: 600 }),
+      overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
+    },
+    search: { search: createSearch({ store, settings: settingRows }) },
+    migration: { transfer, deployer, quota, clock },
+    backup: { backups: createBackups({ store, home, clock, ids, version, audit }) }
+  } satisfies Partial<ApiNeeds>
+}
+
+/** Returns what the handlers of the server's and the machine's state need. */
+function apiOfMachine(
+  world: World,
+  { settings, startedAtMs }: Front,
+  { work, logs, machine }: { work: Work; logs: Logs; machine: Machine }
+) {
+  const { store, home, clock, environment, version, publicUrl } = world
+  const { webhook, counts, deployer, projects, deployments } = work
+  const { health, history, storage, stats, status } = machine
+  return {
+    settings: { settings, webhook, status, publicUrl },
+    health: { health },
+    storage: { storage },
+    overview: {
+      status,
+      health,
+      stats,
+      broken: createBroken({ store, findDeployment: deployments.find }),
+      deployments: { ...deployments, live: projectId => liveDeployment(store, projectId) },
+      projects: { get: projects.get, pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
+    },
+    system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }), history },
+    metrics: {
+      metrics: createMetrics({
+        store,
+        clock,
+        version,
+        startedAtMs,
+        deployments: counts,
+        loopDelay: createLoopDelayMeter(),
+        logFollowers: logs.followers,
+        searches: logs.searches,
+        uploads: () => deployer.figures().uploads,
+        outputFollowers: () => deployer.figures().followers,
+        deliveries: webhook.deliveries
+      })
+    },
+    pm2: { pm2: createPm2({ clock, environment }), projects },
+    stats: { stats, projects },
+    fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
+  } satisfies Partial<ApiNeeds>
+}
+
+/** Returns searches that count themselves in `activity`. */
+function countedSearches(activity: Activity): Searches {
+  const searches = createSearches()
+  return { ...searches, run: (...given) => activity.during(() => searches.run(...given)) }
+}
+
+/** Returns a directory's given path and its real path. */
+function namesOf(directory: string): string[] {
+  return [...new Set([directory, realpathSync(directory)])]
+}
+
+/** Log sources for export packages. A kind that this version does not know becomes plain lines. */
+const logSourceTable: LogSourceTable = {
+  list: listLogSources,
+  find: findLogSource,
+  insert: (tx, source) => insertLogSource(tx, withKnownKind(source)),
+  replace: (tx, source) => void updateLogSource(tx, source.id, withKnownKind(source))
+}
+
+function withKnownKind(source: LogSourceRecord): LogSource {
+  return { ...source, kind: logKinds.find(kind => kind === source.kind) ?? 'plain' }
+}

@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { apiRoutes } from '../api/routes.js'
+import type { Auth, Caller } from '../auth/bearer.js'
+import type { Table } from '../http/core/dispatch.js'
+import { createStatic } from '../http/static/static.js'
+import type { Services } from './services.js'
+
+/**
+ * Creates the table of everything that the server answers: the API, and the panel if it was built. `base` is as
+ * `normaliseBase` returns it.
+ */
+export function createTable(
+  { api }: Services,
+  { base, publicUrl }: { base: string; publicUrl: string | null }
+): Table<Auth, Caller> {
+  const panel = fileURLToPath(new URL('../../www/', import.meta.url))
+  return {
+    routes: apiRoutes(api),
+    ...(existsSync(panel)
+      ? { fallback: createStatic(panel, { base, publicUrl, except: ['/api'], modulesOf: createModulesOf(panel) }) }
+      : {})
+  }
+}
+
+interface PanelModules {
+  pageTable: ReadonlyArray<{ path: string; module: string }>
+  placeOf(rows: ReadonlyArray<{ path: string }>, path: string, search: string): { row: { path: string } } | null
+}
+
+/**
+ * Returns which modules a page of the panel needs, by the panel's own table and router. Loading these two touches no
+ * document.
+ */
+function createModulesOf(panel: string): (path: string, acceptLanguage: string) => Promise<readonly string[]> {
+  let loading: Promise<PanelModules> | undefined
+  const load = async (): Promise<PanelModules> => {
+    const [table, router] = await Promise.all(
+      ['page-table.js', 'router.js'].map(name => import(pathToFileURL(join(panel, name)).href))
+    )
+    return { ...table, ...router } as PanelModules
+  }
+  return async (path, acceptLanguage) => {
+    const { pageTable, placeOf } = await (loading ??= load())
+    const found = placeOf(pageTable, path.slice(1), '')?.row.path
+    const module = pageTable.find(row => row.path === found)?.module
+    if (module === undefined) return []
+    // The first of the reader's languages that the panel has; the panel chooses in the same way (state/session.ts).
+    const isChinese =
+      /^(?:zh|en)\b/i
+        .exec(
+          acceptLanguage
+            .split(',')
+            .find(tag => /^\s*(?:zh|en)\b/i.test(tag))
+            ?.trim() ?? ''
+        )?.[0]
+        .toLowerCase() === 'zh'
+    const words = isChinese ? ['words/zh/frame.js', `words/zh/${module}.js`] : []
+    return [`pages/${module}.js`, ...words]
+  }
+}

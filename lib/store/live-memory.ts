@@ -1,0 +1,182 @@
+import { elapsedOf } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
+import { Refusal } from '../base/refusal.js'
+import { isDiskFull, reasonOf } from '../base/system-error.js'
+import type { Call, Transaction } from './database.js'
+import { createFollowers } from './followers.js'
+import type { Followed } from './followers.js'
+import type { Memory } from './memory.js'
+import { encodeTransaction } from './redo.js'
+import { createVersions } from './versions.js'
+
+/** Dependencies of `LiveMemory`. */
+export interface LiveMemoryNeeds {
+  memory: Memory
+  /** Reads the disk into a new memory. */
+  recover: () => Memory
+  clock: Clock
+}
+
+/** Time after which a read retries if memory could not be rebuilt: the next write may be hours away. */
+const rebuildMs = 1000
+/** Maximum length of one transaction as text, in characters. V8's longest string has 512 Mi characters. */
+const maxTransactionLength = 256 * 1024 * 1024
+
+/**
+ * The memory of an open store. A write that cannot be made durable must not stay in memory, so memory is then rebuilt
+ * from the disk. If that fails too, there is no memory: reads are refused, and writes and some reads retry the rebuild.
+ */
+export class LiveMemory {
+  readonly versions = createVersions()
+  readonly #followers = createFollowers(() => this.#unfinished.length > 0)
+  readonly #recover: () => Memory
+  readonly #clock: Clock
+  #memory: Memory | null
+  #failure: string | null = null
+  #rebuiltAtMs = -Infinity
+  #revision = 0
+  #isWriting = false
+  #isClosing = false
+  /** The changes that the current write has made so far. */
+  #unfinished: Call[] = []
+
+  constructor({ memory, recover, clock }: LiveMemoryNeeds) {
+    this.#recover = recover
+    this.#clock = clock
+    this.#memory = memory
+    memory.follow(this.#followers.touch)
+  }
+
+  /** Why the last write did not become durable; null if it did. */
+  get failure(): string | null {
+    return this.#failure
+  }
+
+  /** Grows whenever memory changes. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  /** Whether there is no memory, because the disk could not be read. */
+  get isGone(): boolean {
+    return this.#memory === null
+  }
+
+  /** Returns the database in memory. Refuses `database_unavailable`. */
+  get(): Memory {
+    const isTime = elapsedOf(this.#clock) - this.#rebuiltAtMs >= rebuildMs
+    if (this.#memory === null && !this.#isClosing && isTime) this.#rebuild()
+    if (this.#memory !== null) return this.#memory
+    const sentence = `The database is not available: ${this.#failure ?? 'it is closed'}`
+    throw new Refusal('unavailable', 'database_unavailable', sentence)
+  }
+
+  /** Rebuilds memory if there is none. Unlike a read, it does not wait for `rebuildMs`. */
+  ensure(): void {
+    if (this.#memory === null) this.#rebuild()
+  }
+
+  /** Reports which rows of a table are written to. */
+  follow(table: string): Followed {
+    return this.#followers.follow(table)
+  }
+
+  /** Records that a write is durable. */
+  succeed(): void {
+    this.#failure = null
+  }
+
+  /**
+   * Records that a write could not be made durable, and rebuilds memory from the disk. Returns the refusal of the
+   * write.
+   */
+  fail(error: unknown): Refusal {
+    this.#failure = reasonOf(error)
+    this.#rebuild()
+    const code = isDiskFull(error) ? 'disk_full' : 'write_failed'
+    return new Refusal('unavailable', code, `The change was not saved: ${reasonOf(error)}`, { cause: error })
+  }
+
+  /**
+   * Runs `work` in a transaction. Returns its result and the text of its changes for the redo log; null if it changed
+   * nothing. Refuses `transaction_too_large`.
+   */
+  execute<T>(work: (tx: Transaction) => T): { result: T; text: string | null } {
+    if (this.#isWriting) throw new Error('Cannot begin a write inside another write')
+    const memory = this.get()
+    const calls: Call[] = []
+    const recorder = transactionOf(memory, calls)
+    this.#isWriting = true
+    this.#unfinished = calls
+    try {
+      return memory.transaction(() => {
+        const result = work(recorder.tx)
+        if (result instanceof Promise) throw new Error('Cannot wait inside a write: its work must be synchronous')
+        return { result, text: calls.length === 0 ? null : withinLimit(encodeTransaction(calls)) }
+      })
+    } finally {
+      recorder.end()
+      this.#isWriting = false
+      this.#unfinished = []
+      this.#revision++
+      this.versions.count(calls)
+    }
+  }
+
+  /** Prevents further rebuilds of memory. */
+  beginClosing(): void {
+    this.#isClosing = true
+  }
+
+  /** Closes the database in memory. */
+  close(): void {
+    this.#memory?.close()
+    this.#memory = null
+    this.#failure = null
+  }
+
+  #rebuild(): void {
+    this.#rebuiltAtMs = elapsedOf(this.#clock)
+    this.#revision++
+    this.#followers.touchAll()
+    this.versions.countAll()
+    this.#memory?.close()
+    this.#memory = null
+    try {
+      this.#memory = this.#recover()
+      this.#memory.follow(this.#followers.touch)
+    } catch (error) {
+      this.#failure = reasonOf(error)
+    }
+  }
+}
+
+/** Returns a transaction that records its changes. It throws after its work has ended. */
+function transactionOf(memory: Memory, calls: Call[]): { tx: Transaction; end: () => void } {
+  let isOver = false
+  const open = () => {
+    if (isOver) throw new Error('The transaction has ended')
+    return memory
+  }
+  return {
+    tx: {
+      get: (sql, ...values) => open().get(sql, ...values),
+      all: (sql, ...values) => open().all(sql, ...values),
+      run(sql, ...values) {
+        const changed = open().run(sql, values)
+        calls.push({ sql, values })
+        return changed
+      }
+    },
+    end: () => void (isOver = true)
+  }
+}
+
+function withinLimit(text: string): string {
+  if (text.length <= maxTransactionLength) return text
+  throw new Refusal(
+    'too_large',
+    'transaction_too_large',
+    'The change was not saved: it is too large for one transaction'
+  )
+}

@@ -1,0 +1,56 @@
+import type { Clock } from '../base/clock.js'
+import type { TelemetryCounts, TelemetryOverview, TelemetryReport } from '../model/telemetry.js'
+import type { Store } from '../store/database.js'
+import { insertReport, readReports, trimReports } from '../store/tables/telemetry.js'
+
+/** The reports of other servers (decisions §9). Anybody can send one, so the number of stored reports is limited. */
+export interface Collector {
+  add(report: TelemetryReport): Promise<void>
+  /** Returns the figures of the last `days` days, including today. */
+  overview(days: number): TelemetryOverview
+}
+
+/** Maximum number of days in an overview, and age of stored reports. */
+export const maxOverviewDays = 365
+/**
+ * Maximum number of rows, one per instance and day; the oldest are removed. Anybody can request the figures, and
+ * counting this many takes about 20 ms.
+ */
+const maxRows = 20_000
+/** Number of reports between two removals of old rows. */
+const trimEvery = 100
+const dayMs = 24 * 60 * 60_000
+
+/** Creates the collector. `keep` is the maximum number of rows. */
+export function createCollector({
+  store,
+  clock,
+  keep = maxRows
+}: {
+  store: Store
+  clock: Clock
+  keep?: number
+}): Collector {
+  let untilTrim = 0
+  const dateOf = (daysAgo: number): string => new Date(clock.now() - daysAgo * dayMs).toISOString().slice(0, 10)
+
+  return {
+    async add(report) {
+      await store.write(tx => {
+        // The date is that of this server: a wrong clock elsewhere must not write into other days.
+        insertReport(tx, dateOf(0), report)
+        if (untilTrim-- > 0) return
+        untilTrim = trimEvery
+        trimReports(tx, { before: dateOf(maxOverviewDays), keep })
+      })
+    },
+    overview(days) {
+      const from = dateOf(days - 1)
+      const { daily, ...figures } = readReports(store, from)
+      const known = new Map<string, TelemetryCounts & { date: string }>(daily.map(day => [day.date, day]))
+      const nothing = { instances: 0, startups: 0, pushes: 0 }
+      const dates = Array.from({ length: days }, (_, i) => dateOf(days - 1 - i))
+      return { days, ...figures, daily: dates.map(date => known.get(date) ?? { date, ...nothing }) }
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { PassThrough } from 'node:stream'
+import t from 'tap'
+import { notSvc, parseJson, readText, refusalOf } from '../../../lib/cli/client/answer.js'
+import type { Answer } from '../../../lib/cli/client/answer.js'
+
+function answerOf(statusCode: number, body = '', headers: Record<string, string> = {}) {
+  const socket = {
+    isDestroyed: false,
+    destroy: () => {
+      socket.isDestroyed = true
+    }
+  }
+  const answer = Object.assign(new PassThrough(), { statusCode, headers, socket })
+  answer.end(body)
+  return { answer: answer as unknown as Answer, socket }
+}
+
+const asked = { address: 'https://a.test', tokenFrom: null }
+const json = JSON.stringify({ error: 'It cannot be', code: 'not_so' })
+
+t.test('the sentence of an svc server is its own', async t => {
+  const { answer, socket } = answerOf(409, json)
+  t.match(await refusalOf(answer, asked), { kind: 'conflict', code: 'not_so', message: 'It cannot be' })
+  t.ok(socket.isDestroyed)
+  t.match(await refusalOf(answerOf(418, JSON.stringify({ error: 'Tea' })).answer, asked), {
+    kind: 'unavailable',
+    code: 'http_418',
+    message: 'Tea'
+  })
+  const [without, late] = await Promise.all(
+    ([{}, { 'retry-after': '7' }] as Array<Record<string, string>>).map(headers =>
+      refusalOf(answerOf(429, json, headers).answer, asked)
+    )
+  )
+  t.equal(without?.retryAfterSeconds, undefined)
+  t.equal(late?.retryAfterSeconds, 7)
+})
+
+t.test('a refused token is named by where it came from', async t => {
+  const from = { ...asked, tokenFrom: 'SVC_TOKEN' }
+  t.equal((await refusalOf(answerOf(401, json).answer, from)).message, 'It cannot be (the token came from SVC_TOKEN)')
+  t.equal((await refusalOf(answerOf(401, json).answer, asked)).message, 'It cannot be')
+  t.equal((await refusalOf(answerOf(403, json).answer, from)).message, 'It cannot be')
+})
+
+t.test('what a proxy, or a stranger, must have meant', async t => {
+  const location = { location: 'https://b.test/' }
+  const cases: Array<[status: number, headers: Record<string, string>, code: string, message: RegExp]> = [
+    [300, location, 'redirected', /redirects to "https:\/\/b\.test\/"/],
+    [399, location, 'redirected', /redirects to/],
+    [302, {}, 'not_svc', /it answered 302 with no content type/],
+    [299, location, 'not_svc', /is not an svc server/],
+    [400, location, 'not_svc', /is not an svc server/],
+    [413, {}, 'too_large', /client_max_body_size/],
+    [407, {}, 'proxy_auth', /user name and a password/],
+    [501, {}, 'not_svc', /answered 501/],
+    [401, {}, 'proxy_login', /A proxy in front of .* requires its own user name and password/],
+    [502, {}, 'http_502', /Check that the svc server is running/],
+    [504, {}, 'http_504', /Check that the svc server is running/],
+    [505, {}, 'not_svc', /answered 505/],
+    [404, { 'content-type': 'text/html; charset=utf-8' }, 'not_svc', /it answered 404 with text\/html\. Check/]
+  ]
+  for (const [status, headers, code, message] of cases) {
+    for (const body of ['', '<p>', 'null', '{"error":1}']) {
+      t.match(await refusalOf(answerOf(status, body, headers).answer, asked), { code, message }, `${status} ${body}`)
+    }
+  }
+  for (const words of [
+    '400 The plain HTTP request was sent to HTTPS port',
+    'Client sent an HTTP request to an HTTPS server.'
+  ]) {
+    const { answer } = answerOf(400, words)
+    t.match(await refusalOf(answer, { ...asked, address: 'http://a.test' }), {
+      code: 'needs_https',
+      message: /Use "https:\/\/a\.test"/
+    })
+  }
+  const { answer, socket } = answerOf(200)
+  notSvc(answer, 'https://a.test')
+  t.ok(socket.isDestroyed)
+})
+
+t.test('a body has its limit', async t => {
+  t.equal(await readText(answerOf(200, 'four').answer, 4), 'four')
+  await t.rejects(readText(answerOf(200, 'five!').answer, 4), { code: 'answer_too_large' })
+  t.equal(parseJson('{'), undefined)
+  t.strictSame(parseJson('[1]'), [1])
+})

@@ -1,0 +1,87 @@
+import t, { type Test } from 'tap'
+import { once } from 'node:events'
+import * as http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createApi, type Api, type RunEvent } from '../../../lib/cli/client/api.js'
+import { isBroken } from '../../../lib/cli/client/streams.js'
+import { createClient } from '../../../lib/cli/client/client.js'
+import { Refusal } from '../../../lib/base/refusal.js'
+
+async function apiOf(t: Test, handle: http.RequestListener): Promise<Api> {
+  const server = http.createServer(handle).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return createApi(createClient({ serverUrl, token: { value: 'token', from: '--token', origin: null }, env: {} }))
+}
+
+async function all(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
+  const list: RunEvent[] = []
+  for await (const event of events) list.push(event)
+  return list
+}
+
+const log = (id: number, text: string) =>
+  `event: log\nid: ${id}\ndata: ${JSON.stringify({ data: text, at: 'then' })}\n\n`
+const status = 'event: status\ndata: {"status":"success","duration":"1.00s"}\n\n'
+
+t.test('follow takes a broken stream up where it broke', async t => {
+  const asked: Array<string | undefined> = []
+  let broken = 0
+  const api = await apiOf(t, (request, response) => {
+    asked.push(request.headers['last-event-id'] as string | undefined)
+    if (asked.length === 2) return void response.writeHead(502, { 'content-type': 'text/html' }).end()
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (asked.length === 1) response.write(`${log(7, 'one')}event: log\nid: 9\ndata: {"da`, () => response.destroy())
+    else response.end(`:keep-alive\n\n${log(9, 'two')}${status}`)
+  })
+  t.same(await all(api.follow('dep_1', { onBroken: () => void broken++ })), [
+    { event: 'log', text: 'one', at: 'then' },
+    { event: 'log', text: 'two', at: 'then' },
+    { event: 'status', status: 'success', duration: '1.00s', deployId: null }
+  ])
+  t.same(asked, [undefined, '7', '7'])
+  t.equal(broken, 2)
+})
+
+t.test('follow does not try again what is refused', async t => {
+  let asked = 0
+  const api = await apiOf(t, (_, response) => {
+    asked++
+    response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"There is none","code":"not_found"}')
+  })
+  await t.rejects(all(api.follow('dep_1')), { message: 'There is none' })
+  t.equal(asked, 1)
+})
+
+t.test('a run whose stream ends without a status is broken', async t => {
+  const api = await apiOf(t, (_, response) => {
+    response
+      .writeHead(200, { 'content-type': 'application/x-ndjson', 'x-svc-deploy-id': 'dep_1' })
+      .end('{"event":"log","data":"one"}\n')
+  })
+  const run = await api.rollback('dep_0', { message: undefined })
+  t.equal(run.deployId, 'dep_1')
+  await t.rejects(all(run.events), { message: 'The connection to the server was lost' })
+})
+
+t.test('ids go into paths as they are, escaped', async t => {
+  const urls: Array<string | undefined> = []
+  const api = await apiOf(t, (request, response) => {
+    urls.push(request.url)
+    response.writeHead(200, { 'content-type': 'application/json' }).end('[]')
+  })
+  await api.project('a/../b?c')
+  await api.deployments({ projectId: 'p&q', limit: 3 })
+  t.same(urls, ['/api/projects/a%2F..%2Fb%3Fc', '/api/logs?projectId=p%26q&limit=3'])
+})
+
+t.test('isBroken tells what may pass from what will not', async t => {
+  t.ok(isBroken(new Refusal('unavailable', 'unreachable', '')))
+  t.ok(isBroken(Object.assign(new Error('aborted'), { code: 'ECONNRESET' })))
+  t.notOk(isBroken(new Refusal('unauthorized', 'unauthorized', '')))
+  t.notOk(isBroken(new TypeError()))
+})

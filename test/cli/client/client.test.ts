@@ -1,0 +1,392 @@
+import t, { type Test } from 'tap'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { connect, createServer, type AddressInfo, type Server } from 'node:net'
+import { createClient, type Body } from '../../../lib/cli/client/client.js'
+import { svc } from '../../support/svc.js'
+
+/** Listens on a free port of the loopback interface until the test ends. */
+async function listen(t: Test, server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    if (server instanceof http.Server) server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function serve(t: Test, handle: http.RequestListener): Promise<string> {
+  return `http://127.0.0.1:${await listen(t, http.createServer(handle))}`
+}
+
+function clientOf(serverUrl: string, env: Record<string, string> = {}) {
+  return createClient({ serverUrl, token: { value: 'secret-token-value', from: 'SVC_TOKEN', origin: null }, env })
+}
+
+async function refuses(t: Test, promise: Promise<unknown>, refusal: object): Promise<void> {
+  t.match(
+    await promise.then(
+      () => null,
+      (error: Error) => error
+    ),
+    refusal
+  )
+}
+
+function answerJson(response: http.ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(value))
+}
+
+function bodyOf(bytes: number, chunkBytes = 64 * 1024): Body & { sent: number } {
+  const body = {
+    contentType: 'application/octet-stream',
+    bytes,
+    sent: 0,
+    async *chunks() {
+      for (let left = bytes; left > 0; left -= chunkBytes) {
+        const chunk = Buffer.alloc(Math.min(left, chunkBytes), 120)
+        body.sent += chunk.length
+        yield chunk
+      }
+    }
+  }
+  return body
+}
+
+t.test('a change without a body says so, and a question says nothing of a body', async t => {
+  const seen: Array<Array<string | undefined>> = []
+  const url = await serve(t, ({ method, headers }, response) => {
+    seen.push([method, headers['content-length'], headers['transfer-encoding']])
+    answerJson(response, 200, {})
+  })
+  const client = clientOf(url)
+  for (const method of [undefined, 'GET', 'POST', 'PATCH'] as const)
+    await client.json({ path: '/api/x', ...(method && { method }) })
+  t.strictSame(seen, [
+    ['GET', undefined, undefined],
+    ['GET', undefined, undefined],
+    ['POST', '0', undefined],
+    ['PATCH', '0', undefined]
+  ])
+})
+
+t.test('a request goes below the path of the address, with bearer, query and JSON', async t => {
+  const seen: object[] = []
+  const url = await serve(t, async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { method, url, headers } = request
+    seen.push({
+      method,
+      url,
+      authorization: headers.authorization,
+      type: headers['content-type'],
+      body: Buffer.concat(chunks).toString()
+    })
+    answerJson(response, 200, { ok: true })
+  })
+  const client = clientOf(`${url}/deploy/`)
+  t.equal(client.address, `${url}/deploy`)
+  t.strictSame(await client.json({ path: '/api/x', query: { a: '1 2', b: undefined } }), { ok: true })
+  t.strictSame(await client.json({ method: 'POST', path: '/api/y', json: { z: 1 } }), { ok: true })
+  const authorization = 'Bearer secret-token-value'
+  t.strictSame(seen, [
+    { method: 'GET', url: '/deploy/api/x?a=1+2', authorization, type: undefined, body: '' },
+    { method: 'POST', url: '/deploy/api/y', authorization, type: 'application/json', body: '{"z":1}' }
+  ])
+})
+
+const answers: Array<[what: string, status: number, headers: Record<string, string>, body: string, refusal: object]> = [
+  [
+    "svc's own refusal",
+    409,
+    { 'content-type': 'application/json' },
+    '{"error":"Not now","code":"busy"}',
+    { kind: 'conflict', code: 'busy', message: 'Not now' }
+  ],
+  [
+    'a token that is refused',
+    401,
+    { 'content-type': 'application/json' },
+    '{"error":"Unknown token","code":"unauthorized"}',
+    { kind: 'unauthorized', message: 'Unknown token (the token came from SVC_TOKEN)' }
+  ],
+  [
+    'too many',
+    429,
+    { 'content-type': 'application/json', 'retry-after': '7' },
+    '{"error":"Later","code":"locked"}',
+    { kind: 'too_many', retryAfterSeconds: 7 }
+  ],
+  [
+    'a page instead of JSON',
+    200,
+    { 'content-type': 'text/html' },
+    '<html>',
+    { code: 'not_svc', message: /is not an svc server: it answered 200 with text\/html/ }
+  ],
+  [
+    "another program's 404",
+    404,
+    { 'content-type': 'text/html' },
+    '<html>',
+    { code: 'not_svc', message: /it answered 404/ }
+  ],
+  ['JSON that is broken', 200, { 'content-type': 'application/json' }, '{', { code: 'not_svc' }],
+  [
+    'a redirect',
+    301,
+    { location: 'https://deploy.test/' },
+    '',
+    { code: 'redirected', message: /redirects to "https:\/\/deploy\.test\/"/ }
+  ],
+  [
+    'nginx without its server',
+    502,
+    { 'content-type': 'text/html' },
+    '<html>',
+    { code: 'http_502', message: /Check that the svc server is running/ }
+  ],
+  [
+    'nginx with a limit of its own',
+    413,
+    { 'content-type': 'text/html' },
+    '<html>',
+    { kind: 'too_large', message: /client_max_body_size/ }
+  ]
+]
+
+for (const [what, status, headers, body, refusal] of answers) {
+  t.test(`an answer that is no success becomes a refusal: ${what}`, async t => {
+    const url = await serve(t, (_, response) => response.writeHead(status, headers).end(body))
+    await refuses(t, clientOf(url).json({ path: '/api/x' }), refusal)
+  })
+}
+
+t.test('an error never holds the token', async t => {
+  const url = await serve(t, (_, response) => answerJson(response, 401, { error: 'No', code: 'unauthorized' }))
+  for (const address of [url, 'http://127.0.0.1:1', 'http://nowhere.invalid']) {
+    const error = await clientOf(address)
+      .json({ path: '/api/x' })
+      .then(
+        () => null,
+        (error: Error) => error
+      )
+    t.type(error, Error)
+    t.notMatch(`${error?.stack} ${JSON.stringify(error)}`, 'secret-token-value')
+  }
+})
+
+t.test('an address that cannot be meant is refused', async t => {
+  for (const url of ['deploy.test', 'ftp://deploy.test', 'http://me:secret@deploy.test', '']) {
+    t.throws(() => clientOf(url), { message: /is invalid/ }, url)
+  }
+})
+
+t.test('what does not speak HTTP is told apart', async t => {
+  const port = await listen(
+    t,
+    createServer(socket => socket.end('SSH-2.0-OpenSSH_9.2\r\n'))
+  )
+  await t.rejects(clientOf(`http://127.0.0.1:${port}`).json({ path: '/' }), {
+    code: 'unreachable',
+    message: /does not speak HTTP/
+  })
+  await t.rejects(clientOf(`https://127.0.0.1:${port}`).json({ path: '/' }), {
+    code: 'unreachable',
+    message: /does not speak TLS/
+  })
+})
+
+t.test('reports a connection that is closed without an answer', async t => {
+  const port = await listen(
+    t,
+    createServer(socket => socket.once('data', () => socket.end()))
+  )
+  await t.rejects(clientOf(`http://127.0.0.1:${port}`).json({ path: '/' }), {
+    code: 'unreachable',
+    message: /closed the connection/
+  })
+})
+
+t.test('a body arrives whole', async t => {
+  let received = 0
+  const url = await serve(t, async (request, response) => {
+    for await (const chunk of request) received += (chunk as Buffer).length
+    answerJson(response, 200, { length: request.headers['content-length'] })
+  })
+  const bytes = 3 * 1024 * 1024 + 17
+  t.strictSame(await clientOf(url).json({ method: 'POST', path: '/', body: bodyOf(bytes) }), { length: String(bytes) })
+  t.equal(received, bytes)
+})
+
+t.test('a refusal of the announcement keeps the body from being sent', async t => {
+  const server = http.createServer()
+  server.on('checkContinue', (_, response: http.ServerResponse) =>
+    answerJson(response, 401, { error: 'No', code: 'unauthorized' })
+  )
+  const url = `http://127.0.0.1:${await listen(t, server)}`
+  const body = bodyOf(50 * 1024 * 1024)
+  await refuses(t, clientOf(url).json({ method: 'POST', path: '/', body }), { kind: 'unauthorized' })
+  t.equal(body.sent, 0)
+})
+
+t.test('a refusal while the body is being sent is read, and the rest is not sent', async t => {
+  const url = await serve(t, (request, response) => {
+    request.once('data', () => {
+      request.pause()
+      answerJson(response, 413, { error: 'Too large: 500 MB at most', code: 'too_large' })
+    })
+  })
+  const body = bodyOf(200 * 1024 * 1024)
+  await t.rejects(clientOf(url).json({ method: 'POST', path: '/', body }), {
+    kind: 'too_large',
+    message: 'Too large: 500 MB at most'
+  })
+  t.ok(body.sent < body.bytes, `${body.sent} of ${body.bytes} sent`)
+})
+
+t.test('a server that never says "continue" gets the body all the same', async t => {
+  const port = await listen(
+    t,
+    createServer(socket => {
+      let received = 0
+      socket.on('error', () => {})
+      socket.on('data', chunk => {
+        received += chunk.length
+        if (received > 100 * 1024)
+          socket.end('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}')
+      })
+    })
+  )
+  t.strictSame(
+    await clientOf(`http://127.0.0.1:${port}`).json({ method: 'POST', path: '/', body: bodyOf(100 * 1024) }),
+    {}
+  )
+})
+
+t.test('reports a server that closes the connection while the body is sent', async t => {
+  const url = await serve(t, request => void request.once('data', () => request.socket.destroy()))
+  await t.rejects(clientOf(url).json({ method: 'POST', path: '/', body: bodyOf(200 * 1024 * 1024) }), {
+    code: 'unreachable'
+  })
+})
+
+t.test('the signal ends a request at any time, its reason thrown unchanged', async t => {
+  const reason = new Error('enough')
+  const url = await serve(t, (request, response) => {
+    if (request.url === '/silent') return
+    response.writeHead(200, { 'content-type': 'text/plain' }).write('first')
+  })
+  await t.rejects(clientOf(url).open({ path: '/silent', signal: AbortSignal.abort(reason) }), reason)
+
+  const waiting = new AbortController()
+  const silent = clientOf(url).open({ path: '/silent', signal: waiting.signal })
+  setTimeout(() => waiting.abort(reason), 30)
+  await t.rejects(silent, reason)
+
+  const reading = new AbortController()
+  const answer = await clientOf(url).open({ path: '/text', accept: 'text/plain', signal: reading.signal })
+  await t.rejects(async () => {
+    for await (const _ of answer) reading.abort(reason)
+  }, reason)
+})
+
+t.test('HTTP_PROXY is asked in absolute form, with its password', async t => {
+  const seen: object[] = []
+  const proxy = await serve(t, (request, response) => {
+    seen.push({ url: request.url, host: request.headers.host, proxy: request.headers['proxy-authorization'] })
+    answerJson(response, 200, { via: 'proxy' })
+  })
+  const env = { HTTP_PROXY: proxy.replace('//', '//me:p%20w@') }
+  t.strictSame(await clientOf('http://deploy.test/a', env).json({ path: '/api/x' }), { via: 'proxy' })
+  const basic = `Basic ${Buffer.from('me:p w').toString('base64')}`
+  t.strictSame(seen, [{ url: 'http://deploy.test/a/api/x', host: 'deploy.test', proxy: basic }])
+  await t.rejects(clientOf('http://127.0.0.1:1', { HTTP_PROXY: 'http://me:hidden@127.0.0.1:2' }).json({ path: '/' }), {
+    message: /connection refused by the proxy 127\.0\.0\.1:2/
+  })
+})
+
+t.test('HTTPS_PROXY is asked for a tunnel, and NODE_EXTRA_CA_CERTS adds an authority', async t => {
+  const tls = certificate(t)
+  if (tls === null) return
+  const port = await listen(
+    t,
+    https.createServer(tls, (_, response) => answerJson(response, 200, []))
+  )
+  const asked: (string | undefined)[] = []
+  const proxy = http.createServer()
+  proxy.on('connect', (request, socket) => {
+    asked.push(request.url)
+    const onward = connect(port, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      onward.pipe(socket).pipe(onward)
+    })
+    onward.on('error', () => socket.destroy())
+    socket.on('error', () => onward.destroy())
+  })
+  const env = { HTTPS_PROXY: `http://127.0.0.1:${await listen(t, proxy)}` }
+  const words = ['list', '--json', '--token', 'token', '--server', `https://localhost:${port}`]
+  t.match(await svc(words, { cwd: t.testdirName, env: { ...env, NODE_EXTRA_CA_CERTS: tls.path } }), {
+    code: 0,
+    stdout: '[]\n'
+  })
+  t.match(await svc(words, { cwd: t.testdirName, env }), { code: 1, stderr: /NODE_EXTRA_CA_CERTS/ })
+  t.same(asked, [`localhost:${port}`, `localhost:${port}`])
+})
+
+t.test('a proxy that refuses the tunnel is quoted', async t => {
+  const server = http.createServer()
+  server.on('connect', (_, socket) => socket.end('HTTP/1.1 403 Not from here\r\n\r\n'))
+  const proxy = `http://127.0.0.1:${await listen(t, server)}`
+  await t.rejects(clientOf('https://deploy.test', { HTTPS_PROXY: proxy }).json({ path: '/' }), {
+    code: 'unreachable',
+    message: /answered 403 Not from here/
+  })
+})
+
+t.test('a certificate of an unknown authority is explained', async t => {
+  const tls = certificate(t)
+  if (tls === null) return
+  const port = await listen(t, https.createServer(tls))
+  await t.rejects(clientOf(`https://localhost:${port}`).json({ path: '/' }), {
+    code: 'unreachable',
+    message: /NODE_EXTRA_CA_CERTS/
+  })
+})
+
+/** A key and certificate of its own for `localhost`; null, with the reason, where there is no openssl. */
+function certificate(t: Test): { key: Buffer; cert: Buffer; path: string } | null {
+  const directory = t.testdir({})
+  try {
+    execFileSync(
+      'openssl',
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-days',
+        '2',
+        '-subj',
+        '/CN=localhost',
+        '-addext',
+        'subjectAltName=DNS:localhost',
+        '-keyout',
+        `${directory}/key`,
+        '-out',
+        `${directory}/cert`
+      ],
+      { stdio: 'ignore' }
+    )
+  } catch {
+    t.comment('skipped: openssl is not on this machine')
+    return null
+  }
+  return { key: readFileSync(`${directory}/key`), cert: readFileSync(`${directory}/cert`), path: `${directory}/cert` }
+}

@@ -1,0 +1,52 @@
+import t, { type Test } from 'tap'
+import type { Context } from '../../../lib/cli/command.js'
+import { loadConfiguration, openAdminApi, openDeployApi, openProjectApi } from '../../../lib/cli/client/session.js'
+import { adminToken, startServer } from '../../support/server.js'
+
+/** What a command has in an empty directory with these variables, without a terminal. */
+function contextIn(t: Test, variables: Record<string, string>): Context {
+  const cwd = t.testdir({})
+  const env = { HOME: cwd, SVC_HOME: `${cwd}/.svc`, ...variables }
+  const stream = { isTTY: false }
+  return {
+    host: { env, cwd: () => cwd, stdin: stream, stdout: stream, stderr: stream },
+    env,
+    cwd,
+    output: { warn() {}, note() {} },
+    command: { options: {}, operands: {} }
+  } as unknown as Context
+}
+
+const configOf = async (context: Context) =>
+  (await loadConfiguration(context, { flags: {}, env: undefined, project: 'optional' })).config
+
+t.test('commands that manage the server need the admin token, those of a project take either', async t => {
+  const { url, createProject } = await startServer(t)
+  const { token, id } = await createProject('shop')
+
+  const admin = contextIn(t, { SVC_SERVER_URL: url, SVC_TOKEN: adminToken })
+  const asAdmin = await openAdminApi(admin, await configOf(admin))
+  t.equal((await asAdmin.projects()).length, 1)
+  await t.rejects(openDeployApi(admin, await configOf(admin)), { code: 'no_token' })
+
+  const deploy = contextIn(t, { SVC_SERVER_URL: url, SVC_DEPLOY_TOKEN: token })
+  const config = await configOf(deploy)
+  t.match(await (await openProjectApi(deploy, config)).whoami(), { role: 'project', project: { id } })
+  t.match(await (await openDeployApi(deploy, config)).whoami(), { role: 'project' })
+  await t.rejects(openAdminApi(deploy, config), { code: 'no_token' })
+
+  const none = contextIn(t, { SVC_SERVER_URL: url })
+  await t.rejects(openProjectApi(none, await configOf(none)), { code: 'no_token' })
+})
+
+t.test('a stored token is not sent to another server', async t => {
+  const context = contextIn(t, { SVC_SERVER_URL: 'http://127.0.0.1:1' })
+  const config = await configOf(context)
+  const adminOfElsewhere = {
+    value: 'a-token-0123456789',
+    from: 'the file',
+    source: 'global' as const,
+    origin: 'https://elsewhere.example'
+  }
+  await t.rejects(openAdminApi(context, { ...config, adminToken: adminOfElsewhere }), { code: 'token_elsewhere' })
+})

@@ -1,0 +1,17 @@
+import t from 'tap'
+import { checkMessage, sharedOptions } from '../../lib/cli/common-options.js'
+import { maxMessageLength } from '../../lib/model/deployment.js'
+
+t.test('a message is refused if the server would refuse it', async t => {
+  checkMessage(undefined)
+  checkMessage('x'.repeat(maxMessageLength))
+  t.throws(() => checkMessage('x'.repeat(maxMessageLength + 1)), { code: 'usage' })
+  for (const hidden of ['two\nlines', 'a\u001b[31m', '\u0000']) {
+    t.throws(() => checkMessage(hidden), { code: 'usage' }, JSON.stringify(hidden))
+  }
+})
+
+t.test('short forms of shared options are different letters', async t => {
+  const letters = Object.values(sharedOptions).flatMap(option => ('alias' in option ? [option.alias] : []))
+  t.equal(new Set(letters).size, letters.length)
+})

@@ -1,0 +1,95 @@
+import t from 'tap'
+import {
+  checkRuntime,
+  detailFindings,
+  nameFindings,
+  secretFindings,
+  terminalFinding
+} from '../../../lib/cli/doctor/diagnosis.js'
+import type { HealthDetail } from '../../../lib/model/health.js'
+
+const well: HealthDetail = {
+  version: '1',
+  runtime: { name: 'node', version: 'v20' },
+  uptimeSec: 1,
+  serverTime: '',
+  memoryMB: { rss: 1, heapUsed: 1 },
+  db: { ok: true, latencyMs: 0.1, path: '/d' },
+  disk: { freeBytes: 1, totalBytes: 2, percentUsed: 50 },
+  kiteHome: { path: '/h', writable: true, tmpWritable: true },
+  deploy: { last5: [], successRate: null }
+}
+const failedRun = {
+  id: 'dep_x',
+  projectId: 'p',
+  projectName: 'shop',
+  status: 'failed',
+  startTime: '',
+  duration: '1s'
+} as const
+
+t.test('the runtime', async t => {
+  for (const [version, result] of [
+    ['17.9.0', 'failure'],
+    ['18.0.0', 'pass'],
+    ['24.1.0', 'pass']
+  ] as const)
+    t.equal(checkRuntime(version).result, result, version)
+  t.match(checkRuntime('24.3.0', '1.4.5'), { check: 'Bun', result: 'pass', detail: /^v1\.4\.5, .*Node\.js v24\.3\.0$/ })
+})
+
+t.test('the terminal: what cannot be is a warning, what is not wanted is none', async t => {
+  t.match(terminalFinding({ available: true }), { result: 'pass', advice: null })
+  const off = {
+    available: false,
+    reason: 'Terminal unavailable: svc was started with --no-terminal',
+    code: 'terminal_disabled'
+  }
+  t.match(terminalFinding(off), { result: 'pass', detail: off.reason, advice: null })
+  const missing = { available: false, reason: 'The terminal needs node-pty', code: 'terminal_unavailable' }
+  t.match(terminalFinding(missing), { result: 'warning', detail: missing.reason, advice: /everything else works/ })
+})
+
+t.test('a server that is reached by a name should know it', async t => {
+  const found = (hostNamesChecked: boolean, address: string) =>
+    nameFindings({ ...well, hostNamesChecked }, address).map(({ result }) => result)
+  t.same(found(false, 'https://deploy.example.org/tools'), ['warning'])
+  t.same(found(true, 'https://deploy.example.org'), ['pass'])
+  for (const address of ['http://127.0.0.1:5431', 'http://localhost', 'http://[::1]:5431'])
+    t.same(found(false, address), [], address)
+  t.same(nameFindings(well, 'https://deploy.example.org'), [], 'an older server')
+})
+
+t.test('what a server says of itself', async t => {
+  const cases: Array<[what: string, change: Partial<HealthDetail>, check: string, result: string]> = [
+    ['database', { db: { ...well.db, ok: false } }, 'Database', 'failure'],
+    ['data directory', { kiteHome: { ...well.kiteHome, writable: false } }, 'Server data directory', 'failure'],
+    ['disk at 95', { disk: { ...well.disk, percentUsed: 95 } }, 'Server disk', 'failure'],
+    ['disk at 85', { disk: { ...well.disk, percentUsed: 85 } }, 'Server disk', 'warning'],
+    ['disk unknown', { disk: { freeBytes: null, totalBytes: null, percentUsed: null } }, 'Server disk', 'pass'],
+    ['last deployment', { deploy: { last5: [failedRun], successRate: 0 } }, 'Deployments', 'warning']
+  ]
+  t.ok(detailFindings(well).every(({ result, advice }) => result === 'pass' && advice === null))
+  for (const [what, change, check, result] of cases) {
+    const finding = detailFindings({ ...well, ...change }).find(found => found.check === check)
+    t.equal(finding?.result, result, what)
+    t.equal(finding?.advice === null, result === 'pass', `${what}: says what to do`)
+  }
+})
+
+t.test('secrets that cannot be read are named, with the reason and the cure', async t => {
+  const fault = {
+    ok: false,
+    why: 'the file is missing',
+    unreadable: Array.from({ length: 12 }, (_, index) => `proj_a: N${index}`)
+  }
+  t.match(secretFindings({ ...well, secrets: fault }), [
+    {
+      result: 'failure',
+      detail: /^cannot be read: the file is missing \(proj_a: N0, .*, and 2 more\)$/,
+      advice: /Restore variables\.key/
+    }
+  ])
+  t.match(secretFindings({ ...well, secrets: { ok: true, why: null, unreadable: [] } }), [{ result: 'pass' }])
+  t.same(secretFindings(well), [], 'an older server')
+})

@@ -1,0 +1,133 @@
+import t from 'tap'
+import { readFileSync } from 'node:fs'
+import { PassThrough } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { Host } from '../../lib/cli/host.js'
+import { commands } from '../../lib/cli/command-table.js'
+import { main } from '../../lib/cli/entry.js'
+import { svc } from '../support/svc.js'
+
+const names = commands.filter(({ name, hidden }) => name !== 'help' && hidden !== true).map(({ name }) => name)
+
+/**
+ * [command line, exit code, what must be on stdout, what must be on stderr]; an empty expectation: nothing may be
+ * there.
+ */
+const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: RegExp | '']> = [
+  ['', 0, /Usage: svc <command>/, ''],
+  ['--help', 0, /Usage: svc <command>/, ''],
+  ['-h', 0, /Usage: svc <command>/, ''],
+  ['help', 0, /Usage: svc <command>/, ''],
+  ['help push', 0, /Usage: svc push/, ''],
+  ['help admin reset-password', 0, /Usage: svc admin reset-password/, ''],
+  ['reset-password --help', 0, /Usage: svc admin reset-password/, ''],
+  ['admin --help', 0, /admin reset-password/, ''],
+  ['pusj', 2, '', /Unknown command "pusj": did you mean "push"\?\n.*svc --help/],
+  ['help pusj', 2, '', /Unknown command "pusj"/],
+  ['up', 2, '', /Unknown command "up": did you mean "push"\?/],
+  ['undo', 2, '', /Unknown command "undo": did you mean "rollback"\?/],
+  ['deploy --help', 0, /Usage: svc push/, ''],
+  ['ls --help', 0, /Usage: svc list/, ''],
+  ['version', 0, /^\d+\.\d+\.\d+\n$/, ''],
+  ['frobnicate', 2, '', /^error: Unknown command "frobnicate"\n/],
+  ['admin reset', 2, '', /Unknown command "admin reset": did you mean "admin reset-password"\?/],
+  ['--json list', 2, '', /Unknown option "--json" before the command/],
+  ['push --frobnicate', 2, '', /Unknown option "--frobnicate"\n.*svc push --help/],
+  ['push --tokn x', 2, '', /did you mean "--token"\?/],
+  ['push --set-env x', 2, '', /--set-env cannot be "x"/],
+  ['push --project p --post a --command b', 2, '', /--post and --command/],
+  ['push --post-deploy-async=perhaps', 2, '', /choose one of true, false, 1, 0/],
+  ['push --post-deploy-async perhaps', 2, '', /Unexpected argument "perhaps"/],
+  ['push --env ../x', 2, '', /--env cannot be/],
+  ['push extra', 2, '', /Unexpected argument "extra"/],
+  ['push', 1, '', /svc\.config\.json.*svc init/],
+  ['push --project p', 1, '', /deploy token is missing.*SVC_DEPLOY_TOKEN/],
+  ['push --project p --token x', 1, '', /server's address is missing.*--server/],
+  ['build', 1, '', /svc\.config\.json/],
+  ['logs', 2, '', /<deployId> is missing/],
+  ['logs dep_1', 1, '', /A token is missing\. Give the admin token or the project's deploy token.*SVC_TOKEN/],
+  ['logs dep_1 --token x --server http://127.0.0.1:1', 1, '', /connection refused by http:\/\/127\.0\.0\.1:1/],
+  ['logs dep_1 --token x --server nonsense', 1, '', /--server cannot be "nonsense"/],
+  ['status --limit 51', 2, '', /whole number from 1 to 50/],
+  ['status --limit 0', 2, '', /whole number from 1 to 50/],
+  ['status', 1, '', /svc\.config\.json/],
+  ['list --token x', 1, '', /server's address is missing/],
+  ['rollback p --token x --server http://127.0.0.1:1', 1, '', /no terminal to ask on: use --yes/],
+  ['cancel', 2, '', /<deployId> is missing/],
+  ['init', 1, '', /no terminal to ask on: use --project/],
+  ['init --project p --token-store cloud', 2, '', /choose one of global, local/],
+  ['config:set', 2, '', /<key> is missing/],
+  ['config:set colour red', 2, '', /Unknown key "colour": choose one of serverUrl/],
+  ['config:set serverurl x', 2, '', /did you mean "serverUrl"\?/],
+  ['config:set adminToken x', 2, '', /svc admin reset-password/],
+  ['config:set serverUrl nonsense', 2, '', /serverUrl cannot be "nonsense"/],
+  ['config:set outputDir dist', 1, '', /there is no svc\.config\.json here/],
+  ['admin reset-password', 1, '', /no terminal to ask on: use --random or --password/],
+  ['admin reset-password --password short', 1, '', /at least 8 characters/],
+  ['admin reset-password --random --password x', 2, '', /cannot be used together/],
+  ['serve --port 65536', 2, '', /whole number from 0 to 65535/],
+  ['completion', 2, '', /<shell> is missing/],
+  ['completion tcsh', 2, '', /choose one of bash, zsh, fish/],
+  ['serve --runtime deno', 2, '', /choose one of auto, node, bun/]
+]
+
+for (const [line, code, stdout, stderr] of cases) {
+  t.test(`svc ${line}: exit code ${code}`, async t => {
+    const ended = await svc(line === '' ? [] : line.split(' '), { cwd: t.testdir({}) })
+    t.equal(ended.code, code, ended.stderr)
+    if (stdout === '') t.equal(ended.stdout, '')
+    else t.match(ended.stdout, stdout)
+    if (stderr === '') t.equal(ended.stderr, '')
+    else t.match(ended.stderr, stderr)
+  })
+}
+
+/** In this process: a page is the same in any, and fourteen processes take their time. */
+async function helpOf(words: string[]): Promise<string> {
+  const stdout = new PassThrough({ encoding: 'utf8' })
+  const host = {
+    env: {},
+    cwd: () => '/',
+    stdin: process.stdin,
+    stdout,
+    stderr: stdout,
+    on: () => {},
+    off: () => {}
+  } as unknown as Host
+  t.equal(await main([...words, '--help'], host), 0)
+  return stdout.read() as string
+}
+
+for (const name of names) {
+  t.test(`svc ${name} --help says what it does, with an example`, async t => {
+    const page = await helpOf(name.split(' '))
+    t.match(page, `svc ${name}: `)
+    t.match(page, /^Examples?:\n {2}svc /m)
+    for (const line of page.split('\n')) t.ok(line.length <= 80, line)
+  })
+}
+
+t.test('svc --help names every command', async t => {
+  const { stdout } = await svc(['--help'], { cwd: t.testdir({}) })
+  for (const name of names) t.match(stdout, `  ${name} `)
+  for (const line of stdout.split('\n')) t.ok(line.length <= 80, line)
+  for (const { name, aliases = [] } of commands) {
+    for (const alias of aliases.filter(alias => !name.endsWith(alias)))
+      t.match(stdout, `svc ${alias}`, `${alias} is named beside ${name}`)
+  }
+})
+
+t.test('svc --version is that of the package', async t => {
+  const top = fileURLToPath(new URL('../../../package.json', import.meta.url))
+  const { stdout } = await svc(['--version'], { cwd: t.testdir({}) })
+  t.equal(stdout, `${(JSON.parse(readFileSync(top, 'utf8')) as { version: string }).version}\n`)
+})
+
+t.test('who reads the output may stop reading', async t => {
+  const { code, stderr } = await svc(['--help'], {
+    cwd: t.testdir({}),
+    onOutput: (_, child) => child.stdout?.destroy()
+  })
+  t.equal(code, 0)
+  t.equal(stderr, '')
+})

@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import * as http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { createClient } from '../../../lib/cli/client/client.js'
+import { createLogApi, type LogApi, type LogEvent } from '../../../lib/cli/log/log-api.js'
+
+async function apiOf(t: Test, handle: http.RequestListener): Promise<LogApi> {
+  const server = http.createServer(handle).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return createLogApi(createClient({ serverUrl, token: { value: 'token', from: '--token', origin: null }, env: {} }))
+}
+
+const { signal } = new AbortController()
+const event = (name: string, data: object, id = ''): string =>
+  `event: ${name}\n${id && `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+const events = { 'content-type': 'text/event-stream' }
+
+t.test('a stream that breaks is opened again, and each event tells its place', async t => {
+  let asked = 0
+  let broken = 0
+  const api = await apiOf(t, (_, response) => {
+    asked++
+    if (asked === 2) return void response.writeHead(503, { 'content-type': 'text/html' }).end()
+    response.writeHead(200, events)
+    if (asked === 1)
+      response.write(
+        `${event('snapshot', { lines: [], size: 4, binary: false }, '4@7:1')}${event('lines', { lines: ['a'] }, '6@7:1')}`,
+        () => response.destroy()
+      )
+    else
+      response.write(
+        `${event('snapshot', { lines: [] }, '8@7:2')}${event('rotated', { at: 'now' })}${event('gap', { bytes: 3 })}${event('error', { message: 'gone' })}`
+      )
+  })
+  const told: LogEvent[] = []
+  for await (const each of api.follow('s 1', { signal, onBroken: () => void broken++ })) {
+    told.push(each)
+    if (each.event === 'error') break
+  }
+  t.same(told, [
+    { event: 'snapshot', place: { offset: 4, file: '7:1' }, lines: [], binary: false },
+    { event: 'lines', place: { offset: 6, file: '7:1' }, lines: ['a'] },
+    { event: 'snapshot', place: { offset: 8, file: '7:2' }, lines: [], binary: false },
+    { event: 'rotated' },
+    { event: 'gap', bytes: 3 },
+    { event: 'error', message: 'gone' }
+  ])
+  t.equal(broken, 2)
+})
+
+t.test('what is refused is not asked for again', async t => {
+  let asked = 0
+  const api = await apiOf(t, (_, response) => {
+    asked++
+    response.writeHead(403, { 'content-type': 'application/json' }).end('{"error":"Denied","code":"denied_path"}')
+  })
+  await t.rejects(api.follow('s1', { signal, onBroken() {} }).next(), { code: 'denied_path' })
+  t.equal(asked, 1)
+})
+
+t.test('the newest hits; a search that fails says why', async t => {
+  const urls: string[] = []
+  const api = await apiOf(t, ({ url }, response) => {
+    urls.push(String(url))
+    response.writeHead(200, events)
+    response.end(
+      urls.length === 1
+        ? `${event('hit', { offset: 9, text: 'x', before: [], after: [] })}${event('truncated', { maxHits: 1 })}${event('done', {})}`
+        : urls.length === 2
+          ? event('error', { message: 'No line says a time' })
+          : event('hit', { offset: 1, text: 'x' })
+    )
+  })
+  const request = {
+    q: 'a&b',
+    ignoresCase: true,
+    level: 'warn',
+    since: '2026-11-21T12:00:00Z',
+    toOffset: 20,
+    maxHits: 1,
+    signal
+  } as const
+  t.match(await api.search('s1', request), [{ offset: 9, text: 'x' }])
+  t.equal(
+    urls[0],
+    '/api/log-sources/s1/search?q=a%26b&regex=1&caseInsensitive=1&level=warn&since=2026-11-21T12%3A00%3A00Z&toOffset=20&maxHits=1&context=0&order=newest'
+  )
+  await t.rejects(api.search('s1', request), { code: 'search_failed', message: 'No line says a time' })
+  await t.rejects(api.search('s1', request), { code: 'stream_broken' }, 'a stream that just ends')
+})
+
+t.test('lines between two bytes, in as many windows as it takes', async t => {
+  const text = Array.from({ length: 300_000 }, (_, index) => `line ${index}\n`).join('')
+  const api = await apiOf(t, ({ url }, response) => {
+    const query = new URL(String(url), 'http://x').searchParams
+    const offset = Number(query.get('offset'))
+    const end = text.lastIndexOf('\n', offset + Number(query.get('size')) - 1) + 1
+    const body = { startOffset: offset, endOffset: end, lines: text.slice(offset, end).split('\n').slice(0, -1) }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  })
+  const to = text.indexOf('line 250000\n')
+  const read: string[] = []
+  let windows = 0
+  for await (const lines of api.lines('s1', { from: text.indexOf('line 10\n'), to }, { signal })) {
+    windows++
+    read.push(...lines)
+  }
+  t.equal(windows, 3)
+  t.equal(read.length, 249_990)
+  t.equal(read.at(-1), 'line 249999')
+})

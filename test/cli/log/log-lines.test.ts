@@ -1,0 +1,71 @@
+import t from 'tap'
+import { createPaint } from '../../../lib/cli/terminal/colors.js'
+import {
+  createLinePrinter,
+  createLineReader,
+  jsonLine,
+  mergeLines,
+  type TailLine
+} from '../../../lib/cli/log/log-lines.js'
+
+const all = { pattern: null, least: undefined }
+const readAll = (
+  name: string,
+  texts: readonly string[],
+  filter: Parameters<typeof createLineReader>[1] = all
+): TailLine[] => {
+  const read = createLineReader({ name, sourceId: `id-${name}` }, filter)
+  return texts.flatMap(text => read(text) ?? [])
+}
+
+t.test('only the lines that are wanted, with those that belong to them', async t => {
+  const texts = ['INFO a', 'ERROR b', '    at c', 'WARN d', 'e']
+  const shown = (filter: Parameters<typeof createLineReader>[1]): string =>
+    readAll('x', texts, filter)
+      .map(({ text }) => text.trim().split(' ').at(-1))
+      .join('')
+  t.equal(shown(all), 'abcde')
+  t.equal(shown({ pattern: null, least: 'error' }), 'bc')
+  t.equal(shown({ pattern: null, least: 'warn' }), 'bcde')
+  t.equal(shown({ pattern: /at|INFO/, least: undefined }), 'ac')
+  t.equal(shown({ pattern: /at|INFO/, least: 'error' }), 'c')
+})
+
+t.test('merged by time; each log keeps its order', async t => {
+  const one = readAll('one', [
+    '  first',
+    '2026-11-21T10:00:02Z a',
+    '  more of a',
+    '2026-11-21T10:00:01Z back',
+    '2026-11-21T10:00:05Z b'
+  ])
+  const two = readAll('two', ['2026-11-21T10:00:01Z x', '2026-11-21T10:00:03Z y'])
+  const none = readAll('none', ['untimed'])
+  t.same(
+    mergeLines([one, two, none]).map(({ text }) => text.trim().split(' ').at(-1)),
+    ['x', 'first', 'a', 'a', 'back', 'y', 'b', 'untimed']
+  )
+})
+
+t.test('for people: the source where there are several, the level in colour', async t => {
+  const [line] = readAll('app.log', ['12:00 ERROR x']) as [TailLine]
+  const plain = createPaint({}, {})
+  t.equal(createLinePrinter(['app.log'], plain)(line), '12:00 ERROR x\n')
+  t.equal(createLinePrinter(['app.log', 'long-name.log'], plain)(line), 'app.log       | 12:00 ERROR x\n')
+  const colored = createPaint({ isTTY: true }, {})
+  t.equal(createLinePrinter(['app.log'], colored)(line), '12:00 \x1b[31mERROR\x1b[39m x\n')
+  const [own] = readAll('app.log', ['\x1b[32mERROR\x1b[0m x']) as [TailLine]
+  t.equal(createLinePrinter(['app.log'], colored)(own), '\x1b[32mERROR\x1b[0m x\n', 'colours of its own stay')
+})
+
+t.test('for programs: an object a line', async t => {
+  const [line] = readAll('app.log', ['2026-11-21T10:00:00Z ERROR x']) as [TailLine]
+  t.same(JSON.parse(jsonLine(line)), {
+    source: 'app.log',
+    sourceId: 'id-app.log',
+    time: '2026-11-21T10:00:00.000Z',
+    level: 'error',
+    text: '2026-11-21T10:00:00Z ERROR x'
+  })
+  t.match(JSON.parse(jsonLine(readAll('a', ['x'])[0] as TailLine)), { time: null, level: null })
+})

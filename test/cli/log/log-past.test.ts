@@ -1,0 +1,96 @@
+import t from 'tap'
+import type { LogApi, LogSearchRequest } from '../../../lib/cli/log/log-api.js'
+import { createPast, type PastNeeds } from '../../../lib/cli/log/log-past.js'
+import type { NamedSource } from '../../../lib/cli/log/log-names.js'
+
+const all = { pattern: null, least: undefined }
+const { signal } = new AbortController()
+const named = (id: string): NamedSource => ({
+  source: {
+    id,
+    projectId: 'p1',
+    label: id,
+    filePath: `/${id}`,
+    kind: 'plain',
+    sortOrder: 0,
+    createdAt: '',
+    updatedAt: ''
+  },
+  name: id
+})
+
+/** A server with one file; windows are of 30 bytes whatever is asked for. */
+function serverOf(text: string, times: Record<string, number> = {}) {
+  const asked: LogSearchRequest[] = []
+  let running = 0
+  let most = 0
+  const linesOf = (part: string): string[] => part.split('\n').slice(0, -1)
+  const api: Pick<LogApi, 'window' | 'lines' | 'search'> = {
+    async window(_id, query) {
+      if (query['time'] !== undefined) return { startOffset: times[query['time']] ?? text.length } as never
+      const end = Number(query['offset'])
+      const start = end <= 30 ? 0 : text.indexOf('\n', end - 30) + 1
+      return { startOffset: start, endOffset: end, lines: linesOf(text.slice(start, end)) } as never
+    },
+    async *lines(_id, { from, to }) {
+      yield linesOf(text.slice(from, to))
+    },
+    async search(_id, request) {
+      asked.push(request)
+      most = Math.max(most, ++running)
+      await new Promise(resolve => setTimeout(resolve, 1))
+      running--
+      return ['newest', 'older'].map(text => ({ offset: 0, text, before: [], after: [] }))
+    }
+  }
+  const past = (needs: Partial<PastNeeds>) =>
+    createPast({ api: api as LogApi, filter: all, sinceMs: undefined, count: 10, signal, ...needs })
+  return { past, asked, most: () => most }
+}
+
+const text = Array.from({ length: 20 }, (_, index) => `line ${index}\n`).join('')
+
+t.test('the last lines, by as many windows as it takes', async t => {
+  const { past } = serverOf(text)
+  const read = async (count: number, to = text.length) =>
+    (await past({ count })(named('s1'), to)).map(line => line.text)
+  t.same(await read(3), ['line 17', 'line 18', 'line 19'])
+  t.same(
+    await read(12),
+    Array.from({ length: 12 }, (_, index) => `line ${index + 8}`)
+  )
+  t.same(
+    await read(100),
+    Array.from({ length: 20 }, (_, index) => `line ${index}`)
+  )
+  t.same(await read(2, text.indexOf('line 5')), ['line 3', 'line 4'], 'what was written before a byte')
+  t.same(await read(0), [])
+  t.same(await read(5, 0), [])
+})
+
+t.test('since a time', async t => {
+  const time = '2026-11-21T12:00:00.000Z'
+  const { past } = serverOf(text, { [time]: text.indexOf('line 17') })
+  const read = async (atMs: number) => (await past({ sinceMs: atMs })(named('s1'), text.length)).map(line => line.text)
+  t.same(await read(Date.parse(time)), ['line 17', 'line 18', 'line 19'])
+  t.same(await read(Date.parse(time) + 1), [], 'none was written then')
+})
+
+t.test('a line without a time has that of the line before it, also if that is not wanted', async t => {
+  const { past } = serverOf('2026-11-21T12:00:00Z a\n  b\n')
+  t.match(await past({ count: 1 })(named('s1'), 28), [{ text: '  b', timeMs: Date.parse('2026-11-21T12:00:00Z') }])
+})
+
+t.test('what is filtered is searched for by the server, two sources at a time', async t => {
+  const { past, asked, most } = serverOf(text)
+  const pastOf = past({ filter: { pattern: /a.b/i, least: 'warn' }, count: 7 })
+  const found = await Promise.all(Array.from({ length: 9 }, (_, index) => pastOf(named(`s${index}`), 99)))
+  t.same(
+    found[8]?.map(line => line.text),
+    ['older', 'newest']
+  )
+  t.equal(most(), 2)
+  t.match(asked[0], { q: 'a.b', ignoresCase: true, level: 'warn', toOffset: 99, maxHits: 7 })
+  await past({ filter: { pattern: null, least: 'error' } })(named('s1'), 99)
+  t.match(asked.at(-1), { q: '^', level: 'error' })
+})

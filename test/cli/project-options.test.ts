@@ -1,0 +1,34 @@
+import t from 'tap'
+import type { Api } from '../../lib/cli/client/api.js'
+import { findProject, projectFields, projectOptions } from '../../lib/cli/project-options.js'
+
+const project = (id: string, name: string) => ({ id, name })
+const api = {
+  project: async (id: string) => project(id, 'by id'),
+  projects: async () => [project('proj_a', 'one'), project('proj_b', 'twice'), project('proj_c', 'twice')]
+} as unknown as Api
+
+t.test('only the options that were given become fields', async t => {
+  t.same(projectFields({}), {})
+  t.same(projectFields({ pre: '', 'post-async': 'true', 'client-scripts': 'default', 'max-disk-mb': 0, pm2: '' }), {
+    preDeployScript: '',
+    postDeployAsync: true,
+    allowClientScripts: null,
+    maxDiskMb: null,
+    pm2AppName: null
+  })
+  t.same(projectFields({ 'max-disk-mb': 7, pm2: 'web' }), { maxDiskMb: 7, pm2AppName: 'web' })
+})
+
+t.test('each option sets one field', async t => {
+  for (const flag of Object.keys(projectOptions)) {
+    t.equal(Object.keys(projectFields({ [flag]: 'true' })).length, 1, flag)
+  }
+})
+
+t.test('a project is found by its id, or by a name that one project has', async t => {
+  t.match(await findProject(api, 'proj_x'), { id: 'proj_x' })
+  t.match(await findProject(api, 'one'), { id: 'proj_a' })
+  await t.rejects(findProject(api, 'none'), { code: 'no_such_project' })
+  await t.rejects(findProject(api, 'twice'), { kind: 'usage', message: /proj_b, proj_c/ })
+})

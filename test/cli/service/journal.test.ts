@@ -1,0 +1,13 @@
+import { closeSync, fstatSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { printsToJournal } from '../../../lib/cli/service/journal.js'
+
+t.test('the journal is where JOURNAL_STREAM says that the output goes', async t => {
+  const file = openSync(join(t.testdir(), 'journal'), 'w')
+  t.teardown(() => closeSync(file))
+  const { dev, ino } = fstatSync(file)
+  t.equal(printsToJournal({ JOURNAL_STREAM: `${dev}:${ino}` }, file), true)
+  t.equal(printsToJournal({ JOURNAL_STREAM: `${dev}:${ino + 1}` }, file), false, 'redirected elsewhere')
+  t.equal(printsToJournal({}, file), false)
+})

@@ -1,0 +1,109 @@
+import { PassThrough } from 'node:stream'
+import t from 'tap'
+import type { Host } from '../../../lib/cli/host.js'
+import { ask, askSecret, canAsk, choose, confirm, mustAsk, readSecret } from '../../../lib/cli/terminal/prompt.js'
+
+/** A host on which `typed` is typed, all at once; what is a terminal of it, and what was said. */
+function hostOf(typed: string | Buffer, { stdin = true, stderr = true } = {}) {
+  const input = Object.assign(new PassThrough(), {
+    isTTY: stdin,
+    isRaw: false,
+    setRawMode: (isRaw: boolean) => {
+      input.isRaw = isRaw
+    }
+  })
+  const errors = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: stderr, columns: 80 })
+  input.write(typed)
+  return {
+    host: { stdin: input, stderr: errors } as unknown as Host,
+    input,
+    said: (): string => (errors.read() as string | null) ?? ''
+  }
+}
+
+t.test('somebody can be asked only where the question is seen and the answer typed', async t => {
+  for (const [stdin, stderr] of [
+    [true, true],
+    [true, false],
+    [false, true],
+    [false, false]
+  ] as const) {
+    const { host } = hostOf('', { stdin, stderr })
+    t.equal(canAsk(host), stdin && stderr)
+    if (stdin && stderr) t.doesNotThrow(() => mustAsk(host, 'It', 'give --it'))
+    else
+      t.throws(() => mustAsk(host, 'It', 'give --it'), {
+        code: 'needs_terminal',
+        message: 'It, but there is no terminal to ask on: give --it'
+      })
+  }
+})
+
+t.test('an empty answer is the fallback, which the question shows', async t => {
+  const { host, said } = hostOf('\n')
+  t.equal(await ask(host, 'Name', 'shop'), 'shop')
+  t.match(said(), 'Name [shop]: ')
+  const { host: other, said: saidThere } = hostOf(' x \n')
+  t.equal(await ask(other, 'Name'), 'x')
+  t.match(saidThere(), 'Name: ')
+})
+
+t.test('yes is yes, and anything else that is not no is asked again', async t => {
+  for (const [typed, expected] of [
+    ['y\n', true],
+    ['YES\n', true],
+    ['n\n', false],
+    ['no\n', false],
+    ['\n', false]
+  ] as const) {
+    t.equal(await confirm(hostOf(typed).host, 'Go on'), expected, typed)
+  }
+  const { host, input, said } = hostOf('maybe\n')
+  const answer = confirm(host, 'Go on')
+  setImmediate(() => input.write('y\n'))
+  t.equal(await answer, true)
+  t.equal(said().split('Go on [y/N]: ').length - 1 >= 2, true)
+})
+
+t.test('one of several, by number or name', async t => {
+  t.equal(await choose(hostOf('2\n').host, 'Which', ['a', 'b']), 'b')
+  t.equal(await choose(hostOf('a\n').host, 'Which', ['a', 'b']), 'a')
+  const { host, input, said } = hostOf('3\n')
+  const answer = choose(host, 'Which', ['a', 'b'])
+  setImmediate(() => input.write('1\n'))
+  t.equal(await answer, 'a')
+  t.match(said(), 'Enter a number from 1 to 2, or a name.')
+})
+
+t.test('a secret is read without echo, and what was pasted after it stays', async t => {
+  const { host, input, said } = hostOf('geheim\x01X\x7f\x7ft ü\r\nnext')
+  t.equal(await askSecret(host, 'Token'), 'geheit ü')
+  t.equal(said(), 'Token: \n')
+  t.equal(input.isRaw, false)
+  t.equal(String(input.read()), '\nnext')
+  for (const end of ['\x03', '\x04'])
+    await t.rejects(askSecret(hostOf(`half${end}`).host, 'Token'), { name: 'Interrupted' })
+  const { host: whole, input: nothing } = hostOf('all\n')
+  t.equal(await askSecret(whole, 'Token'), 'all')
+  t.equal(nothing.read(), null)
+  const { host: slow, input: slowly } = hostOf('in ')
+  const answer = askSecret(slow, 'Token')
+  setImmediate(() => slowly.write('parts\n'))
+  t.equal(await answer, 'in parts')
+})
+
+t.test('the value "-" is what standard input holds', async t => {
+  t.equal(await readSecret(hostOf('').host, '--token', 'value'), 'value')
+  const read = (text: string): Promise<string> => {
+    const { host, input } = hostOf(text, { stdin: false })
+    input.end()
+    return readSecret(host, '--token', '-')
+  }
+  t.equal(await read('one\r\n'), 'one')
+  t.equal(await read('x'.repeat(64 * 1024)), 'x'.repeat(64 * 1024))
+  await t.rejects(read('\n'), { code: 'usage', field: '--token' })
+  await t.rejects(read('x'.repeat(64 * 1024 + 1)), { code: 'too_large' })
+  const { host, said } = hostOf('asked\n')
+  t.equal(await readSecret(host, '--token', '-'), 'asked')
+  t.match(said(), /^token: /)
+})

@@ -1,0 +1,28 @@
+import t from 'tap'
+import { humanDuration, relativeTime } from '../../../lib/cli/terminal/units.js'
+
+for (const [ms, expected] of [
+  [0, '0.0s'],
+  [1234, '1.2s'],
+  [12_345, '12s'],
+  [59_600, '60s'],
+  [84_000, '1m 24s'],
+  [3_600_000, '1h 0m']
+] as const) {
+  t.test(`humanDuration: ${ms} is ${expected}`, async t => t.equal(humanDuration(ms), expected))
+}
+
+const now = Date.parse('2026-05-10T12:00:00.000Z')
+for (const [at, expected] of [
+  [null, ''],
+  ['2026-05-10T11:59:59.900Z', 'now'],
+  ['2026-05-10T12:00:20.000Z', 'now'],
+  ['2026-05-10T11:59:18.000Z', '42s ago'],
+  ['2026-05-10T11:57:00.000Z', '3m ago'],
+  ['2026-05-10T07:00:00.000Z', '5h ago'],
+  ['2026-05-03T12:00:00.000Z', '7d ago'],
+  ['2026-01-03T12:00:00.000Z', '2026-01-03'],
+  ['2027-01-03T12:00:00.000Z', '2027-01-03']
+] as const) {
+  t.test(`relativeTime: ${at} is "${expected}"`, async t => t.equal(relativeTime(at, now), expected))
+}

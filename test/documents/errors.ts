@@ -1,0 +1,363 @@
+/*
+ * What docs/errors.md adds to the tables of the sources: what to do about each code of the API, and the codes that only
+ * commands, the start of a server and deployments use.
+ */
+
+const wholeArchive = 'Pack the files again and repeat the upload.'
+const otherName = 'Rename the file, then pack again.'
+const withoutLink = 'Remove the link, or replace it by a copy of the file.'
+const wellFormed = 'Fix the client: its multipart form does not follow RFC 7578.'
+const rightPath = 'Check the path, and the permissions of the user that svc runs as.'
+const later = 'Try again later; `Retry-After` says when.'
+
+/** What to do about each code of the API (lib/api/description/errors.ts). */
+export const cures: Readonly<Record<string, string>> = {
+  aborted: 'Repeat the request.',
+  absolute_path: 'Pack the files with relative paths.',
+  address_not_allowed: 'Send the request from an allowed address, or add yours to `allowed_ips`.',
+  already_finished: 'Nothing: the deployment has its result.',
+  backslash_in_name: 'Pack the files with "/" between directories.',
+  body_timeout: 'Repeat the request on a faster connection, or with a smaller body.',
+  broken_boundary: wellFormed,
+  broken_gzip: 'Choose another file: this one is damaged or not compressed with gzip.',
+  broken_header: wellFormed,
+  broken_package: 'Export the package again.',
+  cannot_write_there: rightPath,
+  changed_meanwhile: 'Read the current state and try again.',
+  changed_since: 'Read the record again, repeat the change on it, and send the new `If-Match`.',
+  clashing_projects: 'Change the project on the server or import it under another id.',
+  client_scripts_off: 'Set the script in the project, or allow scripts of clients there.',
+  confirmation_needed: 'Send the header that the message names.',
+  control_character_in_name: otherName,
+  crc_mismatch: wholeArchive,
+  damaged_entry: wholeArchive,
+  damaged_zip: wholeArchive,
+  database_unavailable: 'Read the log of the server: it names the cause.',
+  denied_path: 'Choose another file. svc shows no files that usually contain secrets.',
+  deploy_token_needed: 'Use the deploy token of the project: `svc projects token` prints it.',
+  deployment_in_use: 'Wait for the end of the deployment, or cancel it.',
+  deployment_running: 'Wait for the end of the deployment, or cancel it.',
+  disk_full: 'Free space on the disk of the data directory.',
+  duplicate_entry: 'Rename one of the files: on some systems both have the same name.',
+  empty_link: withoutLink,
+  empty_name: wholeArchive,
+  empty_segment: otherName,
+  empty_upload: 'Check the path of the file that the client sends.',
+  empty_zip: 'Check the output directory of the build: the archive contains no files.',
+  encrypted_entry: 'Pack the files without a password.',
+  epilogue_too_long: wellFormed,
+  extracted_too_large: 'Pack fewer files, or raise `max_extracted_size`.',
+  field_too_long: 'Shorten the field that the message names.',
+  file_and_directory: otherName,
+  file_missing: 'Check the path of the log source.',
+  file_unreachable: 'Check the disk or the network file system.',
+  forbidden: 'Use a token with access: [security.md](security.md#who-can-do-what) lists them.',
+  forbidden_path: 'Choose another directory.',
+  foreign_origin: 'Open the panel at the address of the server.',
+  glob_too_large: 'Use fewer braces in the pattern.',
+  header_too_long: wellFormed,
+  home_full: 'Clean the storage, lower `keep_archives`, or raise `max_home_size`.',
+  inflates_too_large: 'Decompress the file on the server and add the result as a log source.',
+  internal_error: 'Report it with the lines of the server log that contain the id.',
+  invalid_body: 'Send a JSON object in UTF-8.',
+  invalid_field: 'Correct the field that the message names.',
+  invalid_handshake: 'Fix the client: its handshake does not follow RFC 6455.',
+  invalid_path: 'Encode the path: percent-encoded UTF-8, no "." and "..".',
+  invalid_request: 'Fix the client: its request does not follow RFC 9112.',
+  invalid_setting: 'Correct the value as the message says.',
+  invisible_character_in_name: otherName,
+  link_leaves_target: withoutLink,
+  link_loop: withoutLink,
+  links_too_long: withoutLink,
+  locked_out: later,
+  method_not_allowed: 'Use a method of the header `Allow`.',
+  misdirected_host: 'Use the address of `SVC_PUBLIC_URL`, or add the name to `allowed_hosts`.',
+  multi_disk_zip: 'Pack the files into one zip file.',
+  name_taken: 'Choose another name.',
+  name_too_long: 'Shorten the name of the file or of its directories.',
+  names_too_large: 'Pack fewer files, or shorten their names.',
+  newer_package: 'Update svc, then import the package.',
+  no_admin_token: 'Run `svc admin reset-password` on the server.',
+  no_archive: 'Deploy that version again from its sources.',
+  no_boundary: wellFormed,
+  no_file: 'Send the zip as the form field `file`.',
+  no_manifest: 'Choose a deployment that put files in place.',
+  no_space: 'Free space on the disk that the message names.',
+  no_such_project: 'Check the project id: `svc list` shows all.',
+  no_times: 'Search by text instead.',
+  no_webhook: 'Set `webhook_url` first.',
+  not_a_directory: rightPath,
+  not_a_file: 'Choose a regular file.',
+  not_a_package: 'Choose a file that `svc export` wrote.',
+  not_a_zip: 'Send a zip archive.',
+  not_finished: 'Wait for the end of the deployment, or cancel it.',
+  not_found: 'Check the address and the id.',
+  not_readable: rightPath,
+  other_project: 'Use the deploy token of this project.',
+  out_of_descriptors: 'Raise the limit of open files (`LimitNOFILE` in systemd).',
+  outside_target: 'Choose a path in the target of the project.',
+  overlapping_entries: wholeArchive,
+  path_leaves_target: 'Pack the files without ".." in their paths.',
+  path_taken: 'Choose another target, or delete the other project.',
+  project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
+  queue_full: 'Wait, or cancel queued deployments.',
+  rate_limited: later,
+  reserved_name: otherName,
+  search_too_slow: 'Simplify the expression, or search a smaller range.',
+  settings_target: 'Change `webhook_url`, `webhook_events` and `webhook_secret` instead.',
+  shuts_out_yourself: 'Add your own address to the list.',
+  shutting_down: 'Try again when the server has started.',
+  size_mismatch: wholeArchive,
+  stopping: 'Try again when the server has started.',
+  terminal_disabled: 'Set `terminal_enabled` to true, and start the server without `--no-terminal`.',
+  terminal_unavailable: 'Install node-pty on the server: [troubleshooting.md](troubleshooting.md).',
+  too_large: 'Send less, or raise the setting that the message names.',
+  too_many_directories: 'Pack fewer directories.',
+  too_many_entries: 'Pack fewer files.',
+  too_many_failures: later,
+  too_many_parts: 'Send fewer fields.',
+  too_many_searches: later,
+  too_many_sources: 'Remove log sources that nobody reads.',
+  too_many_targets: 'Remove a notification target.',
+  too_many_tickets: later,
+  torn_manifest: 'Deploy again: this writes a new list of files.',
+  transaction_too_large: 'Split the change into smaller ones.',
+  truncated: 'Repeat the upload: it was cut off.',
+  truncated_zip: wholeArchive,
+  unauthorized: 'Send `Authorization: Bearer <token>` with a valid token, or log in again.',
+  undecodable_name: otherName,
+  unknown_setting: 'Check the key: `GET /api/settings` lists all.',
+  unsupported_entry: 'Pack regular files, directories and symbolic links only.',
+  unsupported_method: 'Pack with the methods "store" or "deflate".',
+  unsupported_type: 'Send the Content-Type that the message names.',
+  upgrade_required: 'Connect with a WebSocket client.',
+  variables_key: 'Restore `variables.key` from a backup, or set the secrets again.',
+  websocket_unavailable: 'Run the server with Node.js.',
+  write_failed: 'Check the disk of the data directory, then repeat the request.',
+  written_through_link: withoutLink,
+  wrong_csrf: 'Send the header `X-Svc-Csrf` with the value of `GET /api/auth/session`.',
+  wrong_token: 'Check the token; `svc admin reset-password` sets another one.'
+}
+
+/** A code that is not in the description of the API. */
+export interface OtherCode {
+  where: 'API' | 'command' | 'deployment' | 'server start'
+  means: string
+  cure: string
+}
+
+const row = (where: OtherCode['where'], means: string, cure: string): OtherCode => ({ where, means, cure })
+const restoreBackup = 'Restore a backup: [backup.md](backup.md).'
+const otherHome = 'Choose another data directory with `SVC_HOME`, or change its permissions.'
+const giveToken = 'Give it with `--token`, in the environment, or with `svc login`.'
+const tryAgain = 'Run the command again.'
+
+export const otherCodes: Readonly<Record<string, OtherCode>> = {
+  address_in_use: row(
+    'server start',
+    'Another process listens on the address',
+    'Choose another `--port` or `--socket`.'
+  ),
+  ambiguous_source: row('command', 'Several log sources have this name', 'Use one of the ids that the message lists.'),
+  answer_too_large: row('command', 'The answer of the server is too large', 'Check the address of the server.'),
+  backup_damaged: row('command', 'The backup is damaged', 'Use another backup.'),
+  backup_failed: row('command', 'The server could not write the backup', 'Do what the message says.'),
+  backup_newer: row('command', 'A newer svc wrote the backup', 'Update svc first.'),
+  backup_truncated: row('command', 'The backup ends too early', 'Copy the backup again, or use another one.'),
+  bad_stream: row(
+    'command',
+    'A stream of the server contains a line that is not JSON',
+    'Check the proxy in front of the server.'
+  ),
+  broken_config: row('command', 'A configuration file is malformed', 'Correct the line that the message names.'),
+  config_unreadable: row('command', 'A configuration file cannot be read', rightPath),
+  database_damaged: row('server start', 'The database is damaged', restoreBackup),
+  database_in_use: row('server start', 'Another program has the database open', 'Close that program.'),
+  database_missing: row('server start', 'The redo log is there, the database is not', restoreBackup),
+  database_newer: row(
+    'server start',
+    'A newer svc wrote the database',
+    'Install the newer svc: [upgrade.md](upgrade.md).'
+  ),
+  database_outdated: row('server start', 'The database is older than its redo log', restoreBackup),
+  database_unreadable: row('server start', 'Permission denied: the database cannot be read', rightPath),
+  directory_in_the_way: row(
+    'deployment',
+    'The target has a directory where the archive has a file',
+    'Remove or rename the directory.'
+  ),
+  env_needed: row('command', 'The directory has several configurations', 'Choose one with `--env`.'),
+  exists: row('command', 'The file exists', 'Give `--force` to replace it.'),
+  export_failed: row('command', 'The server could not write the package', 'Do what the message says.'),
+  file_changed: row('command', 'A file changed while it was packed', 'Pack again when nothing writes to it.'),
+  file_exists: row('command', 'The output file exists', 'Choose another name, or remove the file.'),
+  file_in_the_way: row(
+    'deployment',
+    'The target has a file where the archive has a directory',
+    'Remove or rename the file.'
+  ),
+  file_locked: row('command', 'Another process is changing the configuration file', tryAgain),
+  file_outside: row('command', 'A file to pack is outside the directory', 'Change `files` or `outputDir`.'),
+  file_unreadable: row('command', 'Permission denied: a file to pack cannot be read', rightPath),
+  file_vanished: row('command', 'A file was removed while it was packed', 'Pack again when nothing writes to it.'),
+  flags_conflict: row('command', 'Two options exclude each other', 'Give one of them.'),
+  home_not_a_directory: row('server start', 'The data directory is a file', otherHome),
+  home_not_writable: row('server start', 'Permission denied: the data directory is not writable', otherHome),
+  home_on_network: row(
+    'server start',
+    'The data directory is on a network file system',
+    'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
+  ),
+  in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
+  invalid_address: row(
+    'server start',
+    'The address to listen on is malformed',
+    'Correct `--host`, `--port` or `--socket`.'
+  ),
+  invalid_base: row('server start', 'The value of --base is malformed', 'Use a path like `/tools/svc`.'),
+  invalid_certificate: row(
+    'server start',
+    'The certificate or its key cannot be used',
+    'Correct `--tls-cert` and `--tls-key`.'
+  ),
+  invalid_config: row(
+    'command',
+    'A key of svc.config.json has a wrong value',
+    'Correct the key that the message names.'
+  ),
+  invalid_env: row('command', 'The name of the environment is malformed', 'Use letters, digits, "-" and "_".'),
+  invalid_public_url: row(
+    'server start',
+    'SVC_PUBLIC_URL is malformed',
+    'Use an address like `https://deploy.example.org`.'
+  ),
+  invalid_server_url: row(
+    'command',
+    'The address of the server is malformed',
+    'Use an address like `https://deploy.example.org`.'
+  ),
+  invalid_switch: row('command', 'A variable is neither true nor false', 'Use `true`, `false`, `1` or `0`.'),
+  link_leaves_root: row(
+    'command',
+    'A symbolic link leads outside the directory to pack',
+    'Ignore the link, or replace it by a copy.'
+  ),
+  link_too_long: row('deployment', 'The destination of a symbolic link is too long', withoutLink),
+  lock_untrusted: row('server start', 'The lock of the data directory belongs to another user', otherHome),
+  name_not_packable: row('command', 'A file name cannot be stored in a zip', otherName),
+  needs_https: row('command', 'The server speaks HTTPS', 'Begin the address with `https://`.'),
+  needs_terminal: row(
+    'command',
+    'The command asks a question, and there is no terminal',
+    'Give the answer as an option.'
+  ),
+  negated_file: row('command', 'An entry of "files" begins with "!"', 'Use `ignore` instead.'),
+  no_bun: row('server start', 'bun was not found in PATH', 'Install Bun, or choose another `--runtime`.'),
+  no_client_config: row(
+    'command',
+    'There is no svc.config.json',
+    'Run `svc init`, or name the project with `--project`.'
+  ),
+  no_database: row('command', 'The data directory contains no database', 'Check `SVC_HOME`.'),
+  no_node: row('server start', 'node was not found in PATH', 'Install Node.js, or choose another `--runtime`.'),
+  no_output_dir: row('command', 'The output directory does not exist', 'Build first, or correct `--out`.'),
+  no_pm2: row('server start', 'pm2 was not found in PATH', 'Run `npm install -g pm2`.'),
+  no_project: row('command', 'No project is configured', 'Name it with `--project`, or run `svc init`.'),
+  no_server: row('command', 'No server is configured', 'Name it with `--server`, or run `svc init`.'),
+  no_sockets: row('server start', 'Windows has no Unix sockets', 'Use `--port`.'),
+  no_sources: row('command', 'The project has no log sources', 'Add one in the panel.'),
+  no_such_environment: row(
+    'command',
+    'There is no configuration for this environment',
+    'Use an environment that the message lists.'
+  ),
+  no_such_file: row('command', 'An entry of "files" does not exist', 'Build first, or correct `files`.'),
+  no_token: row('command', 'No token is configured', giveToken),
+  not_a_backup: row('command', 'The file is not a backup of svc', 'Choose a file that `svc backup` wrote.'),
+  not_empty: row('command', 'The data directory is not empty', 'Give `--force` to set its contents aside.'),
+  not_permitted: row('deployment', 'Permission denied: svc cannot write to the target', rightPath),
+  not_running: row('command', 'No server uses the data directory', 'Start one with `svc serve`.'),
+  not_svc: row('command', 'Another program answers at the address', 'Check the address of the server.'),
+  nothing_to_pack: row('command', 'No files are left to pack', 'Check `--out`, `files` and `ignore`.'),
+  nothing_to_roll_back_to: row(
+    'command',
+    'The project has no earlier successful deployment',
+    'Deploy an earlier version instead.'
+  ),
+  other_file_system: row(
+    'deployment',
+    'A directory of the target is on another file system',
+    'Use a target on one file system.'
+  ),
+  pm2_failed: row('server start', 'pm2 reported an error', 'Read the output of pm2 in the message.'),
+  project_needed: row('command', 'The token is the global deploy token', 'Name the project with `--project`.'),
+  proxy_auth: row('command', 'The proxy requires a login', 'Put user name and password into the address of the proxy.'),
+  proxy_login: row(
+    'command',
+    'A proxy in front of the server requires a login',
+    'Exclude the API from that login: [proxies.md](proxies.md).'
+  ),
+  redirected: row('command', 'The server redirects to another address', 'Use the new address as `--server`.'),
+  redo_damaged: row('server start', 'The redo log of the database is damaged', restoreBackup),
+  redo_newer: row('server start', 'A newer svc wrote the redo log', 'Install the newer svc: [upgrade.md](upgrade.md).'),
+  restore_unfinished: row(
+    'command',
+    'The restored files are not yet in place',
+    'Do what the message says, then start the server.'
+  ),
+  search_failed: row('command', 'The server ended the search', 'Do what the message says.'),
+  server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
+  special_file_in_the_way: row(
+    'deployment',
+    'The target has a special file where the archive has a file',
+    'Remove the special file.'
+  ),
+  staging_in_the_way: row(
+    'deployment',
+    'The target contains the staging directory of an earlier run',
+    'Remove the directory that the message names.'
+  ),
+  staging_not_ours: row(
+    'deployment',
+    'The staging directory belongs to another user',
+    'Give the target to the user that svc runs as.'
+  ),
+  stream_broken: row('command', 'The connection to the server was closed', tryAgain),
+  target_changed: row('deployment', 'Another program changed the target during the deployment', 'Deploy again.'),
+  target_is_a_file: row('deployment', 'The target is a file', 'Remove the file, or change the target.'),
+  target_moved: row('deployment', 'The target leads to another directory than before', 'Deploy again.'),
+  target_not_guarded: row(
+    'deployment',
+    'Another user can rename directories above the target',
+    'Give these directories to the user that svc runs as.'
+  ),
+  target_not_writable: row('deployment', 'Permission denied: the target cannot be created', rightPath),
+  target_stuck: row(
+    'deployment',
+    'An earlier extraction into the target has not returned',
+    'Check the file system of the target.'
+  ),
+  target_through_link: row(
+    'deployment',
+    'A symbolic link of another user leads to the target',
+    'Use the path that the link leads to.'
+  ),
+  token_elsewhere: row('command', 'The token belongs to another server', 'Run `svc login` for this server.'),
+  token_in_config: row(
+    'command',
+    'svc.config.json contains a token',
+    'Keep tokens in `.env.local` or in the environment.'
+  ),
+  tokens_differ: row('command', 'The two inputs are different', tryAgain),
+  too_many_fields: row('API', 'The form has too many fields (413)', 'Send fewer fields.'),
+  too_many_files: row('API', 'The form has too many files (413)', 'Send one file.'),
+  unknown_source: row(
+    'command',
+    'No log source and no project has this name',
+    'Run `svc tail` without a name to list all.'
+  ),
+  unreachable: row('command', 'The server cannot be reached', 'Check the address, the network and the proxy.'),
+  unsafe_dotenv: row('command', 'Another user can change .env.local', 'Run the command in the message.'),
+  unsafe_home: row('server start', 'Another user can change the data directory', 'Run the command in the message.'),
+  usage: row('command', 'The command line is wrong', 'Read `--help` of the command.')
+}

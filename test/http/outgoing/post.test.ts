@@ -1,0 +1,82 @@
+import t from 'tap'
+import { connect } from 'node:net'
+import { parseHttpUrl, post } from '../../../lib/http/outgoing/post.js'
+import type { Posted } from '../../../lib/http/outgoing/post.js'
+import { startReceiver } from '../../support/receiver.js'
+import type { Behaviour } from '../../support/receiver.js'
+
+const never = new AbortController().signal
+
+/** Only cases that reach the time limit have a short one: on a busy machine an answer may take long. */
+const cases: Array<{ behaviour: Behaviour; expected: Posted; what: string; limitMs?: number }> = [
+  { behaviour: 200, expected: { outcome: 'answered', status: 200, text: 'answered' }, what: 'an answer' },
+  { behaviour: 500, expected: { outcome: 'answered', status: 500, text: 'answered' }, what: 'an error status' },
+  { behaviour: 'redirect', expected: { outcome: 'answered', status: 302, text: '' }, what: 'a redirect is an answer' },
+  { behaviour: 'hang', expected: { outcome: 'timeout' }, what: 'no answer', limitMs: 300 },
+  { behaviour: 'reset', expected: { outcome: 'network', code: 'ECONNRESET' }, what: 'a reset connection' },
+  { behaviour: 'endless', expected: { outcome: 'answered', status: 200, text: null }, what: 'an endless body' },
+  {
+    behaviour: 'silent-body',
+    expected: { outcome: 'answered', status: 200, text: null },
+    what: 'a body that stops arriving',
+    limitMs: 2_000
+  }
+]
+
+for (const { behaviour, expected, what, limitMs = 30_000 } of cases) {
+  t.test(`post: ${what}`, async t => {
+    const receiver = await startReceiver(t)
+    receiver.behave(behaviour)
+    const url = new URL(`${receiver.url}/hook?key=1`)
+    t.same(await post(url, { headers: { 'x-a': 'b' }, body: '{"a":"é"}', limitMs, signal: never }), expected)
+    t.match(receiver.requests, [
+      {
+        method: 'POST',
+        path: '/hook?key=1',
+        text: '{"a":"é"}',
+        headers: { 'content-type': 'application/json', 'content-length': '10', 'x-a': 'b' }
+      }
+    ])
+    t.equal(receiver.requests.length, 1)
+  })
+}
+
+t.test('post: no server', async t => {
+  const receiver = await startReceiver(t)
+  const probe = connect(receiver.port, '127.0.0.1')
+  await new Promise(resolve => probe.once('connect', resolve))
+  const port = probe.localPort
+  probe.destroy()
+  const posted = await post(new URL(`http://127.0.0.1:${port}/`), {
+    headers: {},
+    body: '',
+    limitMs: 2_000,
+    signal: never
+  })
+  t.same(posted, { outcome: 'network', code: 'ECONNREFUSED' })
+})
+
+t.test('post: cancelled', async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave('hang')
+  const giveUp = new AbortController()
+  const url = new URL(receiver.url)
+  const posted = post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: giveUp.signal })
+  await receiver.received(1)
+  giveUp.abort(new Error('enough'))
+  await t.rejects(posted, { message: 'enough' })
+  await t.rejects(post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: giveUp.signal }), { message: 'enough' })
+  t.equal(receiver.requests.length, 1, 'cancelled before the start: nothing is sent')
+})
+
+t.test('post: sends user and password of the URL as a header', async t => {
+  const receiver = await startReceiver(t)
+  const url = new URL(receiver.url.replace('//', '//me:p%40ss@'))
+  await post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: never })
+  t.equal(receiver.requests[0]?.headers.authorization, `Basic ${Buffer.from('me:p@ss').toString('base64')}`)
+})
+
+t.test('accepts only HTTP URLs', async t => {
+  t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
+  for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
+})

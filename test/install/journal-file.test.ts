@@ -1,0 +1,70 @@
+import t from 'tap'
+import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk } from '../../lib/install/disk.js'
+import {
+  decodePath,
+  deployIdOf,
+  encodePath,
+  formatHelper,
+  helperOf,
+  journalAt,
+  openedJournal
+} from '../../lib/install/journal-file.js'
+import { beginJournal, describeJournal, recover } from '../../lib/install/undo.js'
+
+t.test('reads the same journal by its path and as an open file', async t => {
+  const directory = t.testdir({ target: {} })
+  const target = join(directory, 'target')
+  const fill = (file: Parameters<typeof beginJournal>[0]): void => {
+    const journal = beginJournal(file, target)
+    journal.staged('mark')
+    journal.ready([{ kind: 'N', path: 'a\u00e9' }])
+  }
+  const named = journalAt(disk, join(directory, 'dep_a.undo'))
+  fill(named)
+  const helper = { user: 'app', pid: 7, startedAt: '123' }
+  const path = join(directory, 'dep_b.undo')
+  writeFileSync(path, formatHelper(helper))
+  const fd = openSync(path, 'a+')
+  t.teardown(() => closeSync(fd))
+  const opened = openedJournal(disk, fd, 'dep_b')
+  fill(opened)
+  t.strictSame([named.deployId, opened.deployId], ['dep_a', 'dep_b'])
+  t.equal(opened.read().text.replace('helper app 7 123\n', ''), named.read().text)
+  t.equal(opened.read().user, process.geteuid?.())
+  t.equal(statSync(join(directory, 'dep_a.undo')).mode & 0o777, 0o600)
+  t.strictSame(describeJournal(path), { target, helper })
+  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null })
+  t.equal(describeJournal(join(directory, 'gone.undo')), null)
+
+  // Their staging directories do not exist.
+  t.equal(recover(disk, opened), 'lost')
+  t.equal(readFileSync(path, 'utf8'), '', 'an open journal is emptied, not removed')
+  t.equal(recover(disk, named), 'lost')
+  t.notOk(existsSync(join(directory, 'dep_a.undo')))
+})
+
+t.test('reads the line of a helper process', async t => {
+  t.equal(deployIdOf('/data/deployments/dep_x.undo'), 'dep_x')
+  t.strictSame(helperOf(formatHelper({ user: 'www-data', pid: 12, startedAt: '345' })), {
+    user: 'www-data',
+    pid: 12,
+    startedAt: '345'
+  })
+  for (const text of [
+    '',
+    'svc-undo 2\n',
+    'svc-undo 2\ntarget /helper a 1 2\n',
+    'svc-undo 2\nhelper a 1',
+    'svc-undo 2\nhelper a x 2\n'
+  ]) {
+    t.equal(helperOf(text), null, JSON.stringify(text))
+  }
+})
+
+t.test('writes each path on one line, and reads it back unchanged', async t => {
+  const paths = ['a', 'a b', '100%', '%0A', 'a\nready 0 0\ndone\n', '\r\t\u0000\u001f\u007f', 'ü/\u2028/日本', '']
+  t.strictSame(paths.map(encodePath).map(decodePath), paths)
+  t.notMatch(paths.map(encodePath).join(''), /[\n\r\u0000]/)
+})

@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { createRecords, recordsIn } from '../../lib/install/record.js'
+
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+t.test('a new record is pending and has no existing entry', async t => {
+  const records = createRecords(3)
+  for (const index of [0, 1, 2]) {
+    t.equal(records.outcome(index), 'pending')
+    t.equal(records.existing(index), 'none')
+    t.equal(records.before(index), null)
+  }
+})
+
+t.test('another thread reads the record of an item, and its neighbours are unchanged', async t => {
+  const records = createRecords(3)
+  records.setExisting(1, 'symlink')
+  records.setBefore(1, { size: 2 ** 40 + 1, mode: 0o120777, sha256: sha256('old') })
+  records.setTimeBefore(1, 1234567890123.5)
+  records.settle(1, 'other_time', { mode: 0o100640, sha256: sha256('new') })
+  const other = recordsIn(records.memory)
+  t.equal(other.existing(1), 'symlink')
+  t.equal(other.outcome(1), 'other_time')
+  t.equal(other.mode(1), 0o100640)
+  t.ok(other.sha256(1).equals(sha256('new')))
+  t.equal(other.timeBeforeMs(1), 1234567890123.5)
+  const before = other.before(1)
+  t.match(before, { size: 2 ** 40 + 1, mode: 0o120777 })
+  t.ok(sha256('old').equals(before?.sha256 ?? Buffer.alloc(0)))
+  for (const index of [0, 2]) t.equal(other.outcome(index), 'pending')
+})

@@ -1,0 +1,125 @@
+import t from 'tap'
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
+import { join } from 'node:path'
+import { disk, type Disk } from '../../lib/install/disk.js'
+import { canHoldDirectories, type HeldDirectory } from '../../lib/install/held.js'
+import { holdTarget } from '../../lib/install/reach.js'
+import { findStaging, makeStaging, removeStaging } from '../../lib/install/staging.js'
+import { snapshot } from '../support/tree.js'
+
+const name = '.svc-staging-dep_x'
+const user = process.geteuid?.() ?? 0
+
+function target(directory: string, close: (done: () => void) => void): HeldDirectory {
+  const root = holdTarget(disk, join(directory, 'target'))
+  close(root.close)
+  return root
+}
+
+t.test('creates staging, recognizes it by its mark, and removes it', async t => {
+  const directory = t.testdir({ target: { file: 'x' } })
+  const root = target(directory, t.teardown)
+  const staging = makeStaging(disk, root, 'dep_x')
+  t.equal(lstatSync(join(directory, 'target', name)).mode & 0o777, 0o700)
+  t.throws(() => makeStaging(disk, root, 'dep_x'), {
+    code: 'staging_in_the_way',
+    message: `Nothing was changed: the target already contains "${name}". Remove it and deploy again`
+  })
+  const { mark } = staging
+  const found = findStaging(disk, root, { deployId: 'dep_x', user, mark })
+  t.match(found, { mark })
+  found?.close()
+  t.equal(findStaging(disk, root, { deployId: 'dep_x', user, mark: 'another' }), null)
+  t.equal(findStaging(disk, root, { deployId: 'dep_y', user, mark }), null)
+  writeFileSync(`${staging.path}/some`, 'x')
+  removeStaging(disk, { root, staging, deployId: 'dep_x' })
+  staging.close()
+  t.strictSame(readdirSync(join(directory, 'target')), ['file'])
+})
+
+t.test(
+  'rejects a staging directory that is open to others, owned by another user, or a link',
+  { skip: process.geteuid === undefined && 'this system has no owners' },
+  async t => {
+    const directory = t.testdir({ target: {}, outside: {} })
+    const root = target(directory, t.teardown)
+    const place = join(directory, 'target', name)
+    const find = (): unknown => findStaging(disk, root, { deployId: 'dep_x', user, mark: null })
+    mkdirSync(place, 0o755)
+    t.equal(find(), null)
+    chmodSync(place, 0o700)
+    t.not(find(), null)
+    if (user === 0) {
+      chownSync(place, 65534, 65534)
+      t.equal(find(), null)
+    }
+    rmdirSync(place)
+    symlinkSync('../outside', place)
+    t.equal(find(), null)
+  }
+)
+
+t.test(
+  'refuses staging that was exchanged before its first use, and writes nothing',
+  { skip: !canHoldDirectories && 'directories are held on Linux' },
+  async t => {
+    const plants: Array<[what: string, plant: (place: string) => void]> = [
+      ['a link', place => symlinkSync('../outside', place)],
+      ['a directory open to others', place => mkdirSync(place, 0o777)],
+      [
+        'a directory with a link in it',
+        place => {
+          mkdirSync(place, 0o700)
+          symlinkSync('../../outside', join(place, 'files'))
+        }
+      ],
+      ['a file', place => writeFileSync(place, 'x')],
+      ['nothing', () => {}]
+    ]
+    for (const [what, plant] of plants) {
+      const directory = t.testdir({ target: {}, outside: { keep: 'k' } })
+      const root = target(directory, t.teardown)
+      const place = join(directory, 'target', name)
+      const mkdirAndExchange = ((path: string, mode: number) => {
+        disk.mkdirSync(path, mode)
+        if (!path.endsWith(name)) return
+        renameSync(place, join(directory, 'target/away'))
+        plant(place)
+      }) as Disk['mkdirSync']
+      t.throws(
+        () => makeStaging({ ...disk, mkdirSync: mkdirAndExchange }, root, 'dep_x'),
+        { code: 'staging_not_ours' },
+        what
+      )
+      t.strictSame(snapshot(join(directory, 'outside')), ['keep 644 k'])
+      t.strictSame(readdirSync(join(directory, 'target/away')), [])
+    }
+  }
+)
+
+t.test(
+  'empties staging even if another user has renamed it',
+  { skip: !canHoldDirectories && 'directories are held on Linux' },
+  async t => {
+    const directory = t.testdir({ target: {}, outside: { keep: 'k' } })
+    const root = target(directory, t.teardown)
+    const staging = makeStaging(disk, root, 'dep_x')
+    writeFileSync(`${staging.path}/some`, 'x')
+    renameSync(join(directory, 'target', name), join(directory, 'target/away'))
+    symlinkSync('../outside', join(directory, 'target', name))
+    removeStaging(disk, { root, staging, deployId: 'dep_x' })
+    staging.close()
+    t.strictSame(readdirSync(join(directory, 'target/away')), [])
+    t.strictSame(snapshot(join(directory, 'outside')), ['keep 644 k'])
+  }
+)

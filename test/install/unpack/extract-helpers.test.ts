@@ -1,0 +1,219 @@
+import t from 'tap'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createExecutors } from '../../../lib/install/unpack/executors.js'
+import { endJournal, extractArchive, recoverTargets } from '../../../lib/install/unpack/extract.js'
+import { findIdentity, maySwitchUser, type Rights } from '../../../lib/proc/identity.js'
+import { disk } from '../../../lib/install/disk.js'
+import { formatHelper, journalAt } from '../../../lib/install/journal-file.js'
+import { watchDescriptors } from '../../support/descriptors.js'
+import { isRunning } from '../../support/processes.js'
+import { snapshot } from '../../support/tree.js'
+import { zipOf } from '../../support/zip.js'
+import { openDirectory } from '../../support/open-directory.js'
+
+const options = maySwitchUser() ? {} : { skip: 'only root on Linux can switch to another user' }
+const nobody = 65534
+
+t.test('extraction with the rights of a project user', options, async t => {
+  const rights: Rights = { identity: await findIdentity('nobody'), umask: 0o027 }
+  const executors = createExecutors()
+  t.teardown(() => executors.close())
+
+  /**
+   * A target that the user owns below a directory that everybody can enter, and a data directory that only svc can
+   * enter.
+   */
+  async function stage(directory: string, files: Record<string, string>) {
+    mkdirSync(join(directory, 'home/deployments'), { recursive: true })
+    mkdirSync(join(directory, 'secret'))
+    writeFileSync(join(directory, 'secret/file'), 'of root')
+    for (const closed of ['home', 'secret']) chmodSync(join(directory, closed), 0o700)
+    const target = join(directory, 'target')
+    mkdirSync(target)
+    chownSync(target, nobody, nobody)
+    const archivePath = join(directory, 'home/archive.zip')
+    const deployments = join(directory, 'home/deployments')
+    const put = async (files: Record<string, string>) => writeFileSync(archivePath, await zipOf(files), { mode: 0o600 })
+    await put(files)
+    const extract = async (deployId: string, signal = new AbortController().signal) => {
+      const limits = { maxEntries: 1000, maxExtractedBytes: 1e9 }
+      const extracted = await extractArchive(executors, {
+        archivePath,
+        target,
+        rights,
+        deployId,
+        home: { deployments },
+        limits,
+        signal
+      })
+      await endJournal({ deployments }, { deployId, target })
+      return extracted
+    }
+    return { directory, target, deployments, put, extract }
+  }
+
+  t.test('creates the files as that user, and the manifest as svc', async t => {
+    const { target, deployments, put, extract } = await stage(openDirectory(t), {
+      'index.html': 'one',
+      'assets/a.js': 'a'
+    })
+    t.match(await extract('dep_1'), { fileCount: 2, changedCount: 2 })
+    t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+    for (const name of ['index.html', 'assets', 'assets/a.js'])
+      t.match(statSync(join(target, name)), { uid: nobody, gid: nobody }, name)
+    t.equal(statSync(join(target, 'index.html')).mode & 0o777, 0o640, 'the umask is that of the project')
+    await put({ 'index.html': 'two' })
+    t.match(await extract('dep_2'), { fileCount: 1, changedCount: 1 })
+    t.strictSame(readdirSync(deployments).sort(), ['dep_1.manifest', 'dep_2.manifest'])
+    t.match(statSync(join(deployments, 'dep_2.manifest')), { uid: 0 })
+    t.equal(statSync(join(deployments, 'dep_2.manifest')).mode & 0o777, 0o600)
+    t.match(JSON.parse(readFileSync(join(deployments, 'dep_2.manifest'), 'utf8')), { path: 'index.html', size: 3 })
+    t.strictSame(readdirSync(target).sort(), ['assets', 'index.html'], 'no staging is left')
+  })
+
+  t.test('cannot reach files that the user cannot reach, even through planted links', async t => {
+    const { directory, target, put, extract } = await stage(openDirectory(t), { 'in/file': 'planted' })
+    symlinkSync(join(directory, 'secret'), join(target, 'in'))
+    await t.rejects(extract('dep_1'), { code: 'written_through_link' })
+    rmSync(join(target, 'in'))
+    mkdirSync(join(target, 'of root'), 0o755)
+    await put({ 'of root/file': 'x' })
+    await t.rejects(extract('dep_2'), { code: 'not_permitted', message: /permission denied for the user "nobody"/ })
+    t.strictSame(snapshot(join(directory, 'secret')), ['file 644 of root'])
+    t.strictSame(readdirSync(target), ['of root'])
+  })
+
+  t.test('leaves nothing of a refused archive', async t => {
+    const { target, deployments, put, extract } = await stage(openDirectory(t), { a: 'a' })
+    writeFileSync(join(deployments, '../archive.zip'), 'no zip')
+    await t.rejects(extract('dep_1'), { code: 'not_a_zip' })
+    await put({ a: 'a' })
+    rmSync(join(deployments, '../archive.zip'))
+    await t.rejects(extract('dep_2'), { code: 'ENOENT' })
+    t.strictSame([...readdirSync(target), ...readdirSync(deployments)], [])
+  })
+
+  t.test('an abort kills the process and puts the target back', async t => {
+    const files = Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`d${n % 30}/f${n}`, `${n}`.repeat(2000)]))
+    const { target, deployments, extract } = await stage(openDirectory(t), files)
+    writeFileSync(join(target, 'kept'), 'kept')
+    const before = snapshot(target)
+    for (const ms of [0, 60, 120, 200]) {
+      const aborter = new AbortController()
+      const extracting = extract('dep_1', aborter.signal).then(
+        () => 'done',
+        () => 'aborted'
+      )
+      setTimeout(() => aborter.abort(new Error('enough')), ms)
+      if ((await extracting) === 'done') break
+      t.strictSame(snapshot(target), before, `after ${ms} ms`)
+      t.strictSame(readdirSync(deployments), [], `after ${ms} ms`)
+    }
+  })
+
+  t.test('a start ends the process of an earlier svc, and puts the target back with the same rights', async t => {
+    const { target, deployments } = await stage(openDirectory(t), {})
+    const stray = spawn('sleep', ['600'], { stdio: 'ignore' })
+    await once(stray, 'spawn')
+    const pid = stray.pid as number
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const startedAt = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] as string
+    // The state of an extraction before it moves anything: a journal, and a staging directory with its mark.
+    const journal = join(deployments, 'dep_1.undo')
+    const staging = join(target, '.svc-staging-dep_1')
+    for (const path of [staging, join(staging, 'mark'), join(staging, 'files')]) {
+      mkdirSync(path, 0o700)
+      chownSync(path, nobody, nobody)
+    }
+    writeFileSync(journal, `${formatHelper({ user: 'nobody', pid, startedAt })}target ${target}\nstaging mark\n`, {
+      mode: 0o600
+    })
+    t.strictSame(
+      await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => t.fail(String(error)) }),
+      []
+    )
+    t.notOk(isRunning(pid), 'the process has ended')
+    t.notOk(existsSync(staging))
+    t.strictSame(readdirSync(deployments), [])
+
+    // Another process has that number now: it must not be ended.
+    const other = spawn('sleep', ['600'], { stdio: 'ignore' })
+    await once(other, 'spawn')
+    t.teardown(() => other.kill())
+    writeFileSync(
+      journal,
+      `${formatHelper({ user: 'nobody', pid: other.pid as number, startedAt: '1' })}target ${target}\n`
+    )
+    await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => t.fail(String(error)) })
+    t.ok(isRunning(other.pid as number))
+    t.notOk(existsSync(journal))
+  })
+
+  t.test('a start keeps the journal of a complete extraction until it is recorded', async t => {
+    const { target, deployments } = await stage(openDirectory(t), {})
+    const journal = join(deployments, 'dep_1.undo')
+    const staging = join(target, '.svc-staging-dep_1')
+    for (const path of [staging, join(staging, 'mark')]) {
+      mkdirSync(path, 0o700)
+      chownSync(path, nobody, nobody)
+    }
+    const text = `svc-undo 2\nhelper nobody ${2 ** 22} 1\ntarget ${target}\nstaging mark\nready 0 0\ndone\n`
+    writeFileSync(journal, text, { mode: 0o600 })
+    const full = async (): Promise<void> => {
+      throw new Error('the disk is full')
+    }
+    await recoverTargets(executors, { home: { deployments }, onComplete: full })
+    t.notOk(existsSync(staging))
+    t.equal(readFileSync(journal, 'utf8'), text)
+    const complete: string[] = []
+    await recoverTargets(executors, { home: { deployments }, onComplete: async id => complete.push(id) })
+    t.strictSame(complete, ['dep_1'])
+    t.notOk(existsSync(journal))
+  })
+
+  t.test('does not accept a staging directory of another user', async t => {
+    const { directory, target, deployments } = await stage(openDirectory(t), {})
+    const staging = join(target, '.svc-staging-dep_1')
+    mkdirSync(staging, 0o700)
+    symlinkSync(join(directory, 'secret'), join(staging, 'aside'))
+    const file = journalAt(disk, join(deployments, 'dep_1.undo'))
+    writeFileSync(
+      join(deployments, 'dep_1.undo'),
+      `${formatHelper({ user: 'nobody', pid: 1, startedAt: '1' })}target ${target}\n`
+    )
+    // The checksum of an empty list.
+    file.append(['staging mark\n', 'ready 0 1\n'])
+    const lost: string[] = []
+    await recoverTargets(executors, { home: { deployments }, onLost: id => lost.push(id) })
+    t.strictSame(lost, ['dep_1'])
+    t.ok(lstatSync(join(staging, 'aside')).isSymbolicLink())
+    t.equal(readFileSync(join(directory, 'secret/file'), 'utf8'), 'of root')
+  })
+
+  t.test('leaves no descriptor open in any case', async t => {
+    const { deployments, extract } = await stage(openDirectory(t), { a: 'a' })
+    const watch = watchDescriptors()
+    t.teardown(() => watch.stop())
+    await extract('dep_1')
+    writeFileSync(join(deployments, '../archive.zip'), 'no zip')
+    await t.rejects(extract('dep_2'))
+    await t.rejects(extract('dep_3', AbortSignal.timeout(30)))
+    t.strictSame(await watch.difference(), [])
+    t.strictSame(watch.faults, [])
+  })
+})

@@ -1,0 +1,129 @@
+import t from 'tap'
+import { existsSync, linkSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemActor } from '../../lib/model/audit.js'
+import type { Project } from '../../lib/model/project.js'
+import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { insertProject } from '../../lib/store/tables/projects.js'
+import { listAudit } from '../../lib/store/tables/audit.js'
+import type { KeptFiles } from '../../lib/machine/kept-files.js'
+import { createTargets } from '../../lib/projects/targets.js'
+import { createStorage } from '../../lib/machine/storage.js'
+import { occasion } from '../support/occasion.js'
+import { openStage } from '../support/store.js'
+
+t.test('storage', async t => {
+  const { directory, store, audit } = await openStage(t)
+  const home = { directory, deployments: join(directory, 'deployments'), tmp: join(directory, 'tmp') }
+  const target = join(directory, 'target')
+  for (const path of [home.deployments, home.tmp, target]) mkdirSync(path)
+  const { project, deployment } = occasion({ project: { deployPath: target } })
+  const gone: Project = { ...project, id: 'proj_2', token: 'another', deployPath: join(directory, 'missing') }
+  await store.write(tx => {
+    insertProject(tx, project)
+    insertProject(tx, gone)
+    for (const id of ['dep_1', 'dep_2', 'dep_3']) insertDeployment(tx, { ...deployment, id })
+  })
+  const path = (name: string): string => join(home.deployments, name)
+  writeFileSync(path('dep_1.zip'), 'x'.repeat(1000))
+  linkSync(path('dep_1.zip'), path('dep_2.zip'))
+  writeFileSync(path('dep_3.zip'), 'x'.repeat(50))
+  writeFileSync(path('dep_unknown.zip'), 'x'.repeat(7))
+  writeFileSync(path('dep_1.log'), 'x'.repeat(30))
+  writeFileSync(path('dep_1.manifest'), 'x'.repeat(4))
+  const stale = join(home.tmp, 'left-behind.zip')
+  writeFileSync(stale, 'x'.repeat(11))
+  writeFileSync(join(target, 'index.html'), 'x'.repeat(600))
+
+  let prunable = ['dep_2']
+  const pruned: unknown[] = []
+  const counted: KeptFiles[] = []
+  let recounts = 0
+  const storage = createStorage({
+    store,
+    home,
+    audit,
+    retention: {
+      prunable: (projectId, keep) => (projectId === project.id && keep === undefined ? prunable : []),
+      prune: async (projectId, keep) => (pruned.push([projectId, keep]), prunable),
+      staleFiles: async () => [stale].filter(existsSync).map(path => ({ path, stats: statSync(path) })),
+      unrecordedFiles: async () =>
+        [path('dep_unknown.zip')].filter(existsSync).map(path => ({ path, stats: statSync(path) }))
+    },
+    measureTargets: createTargets().measure,
+    quota: { counted: kept => void counted.push(kept), recountLater: () => void recounts++ },
+    disk: async () => ({ freeBytes: 1, totalBytes: 2, percentUsed: 50 })
+  })
+
+  t.test('counts a file with two names once', async t => {
+    const usage = await storage.usage()
+    const database = statSync(join(directory, 'svc.db')).size + statSync(join(directory, 'svc.db.redo')).size
+    t.strictSame(usage, {
+      home: { path: directory, bytes: 1057 + 34 + 11 + database, freeBytes: 1, totalBytes: 2, percentUsed: 50 },
+      totals: { archives: 1057, logs: 34, tmp: 11, database },
+      projects: usage.projects
+    })
+    t.match(counted, [{ archives: 1057, logs: 34, database }], 'the quota is told')
+    t.same(
+      usage.projects.find(({ projectId }) => projectId === project.id),
+      {
+        projectId: project.id,
+        archiveCount: 3,
+        archiveBytes: 1050,
+        logBytes: 34,
+        deployPathBytes: 600
+      }
+    )
+    t.same(
+      usage.projects.find(({ projectId }) => projectId === gone.id),
+      {
+        projectId: gone.id,
+        archiveCount: 0,
+        archiveBytes: 0,
+        logBytes: 0,
+        deployPathBytes: null
+      }
+    )
+  })
+
+  t.test('a dry run reports what would be removed and freed', async t => {
+    t.strictSame(await storage.clean({ dryRun: true, actor: systemActor }), {
+      dryRun: true,
+      archives: [{ deployId: 'dep_2', projectId: project.id, bytes: 1000 }],
+      temporaryFiles: [{ name: 'left-behind.zip', bytes: 11 }],
+      unrecordedFiles: [],
+      unrecordedLeft: [{ name: 'dep_unknown.zip', bytes: 7 }],
+      freedBytes: 11
+    })
+    t.match(await storage.clean({ dryRun: true, unrecorded: true, actor: systemActor }), {
+      unrecordedFiles: [{ name: 'dep_unknown.zip', bytes: 7 }],
+      unrecordedLeft: [],
+      freedBytes: 18
+    })
+    prunable = ['dep_1', 'dep_2', 'dep_3']
+    t.equal((await storage.clean({ dryRun: true, actor: systemActor })).freedBytes, 1061, 'both names go')
+    t.same(pruned, [])
+    t.ok(existsSync(stale))
+    t.same(listAudit(store, { limit: 10 }), [])
+  })
+
+  t.test('removes files and records it in the audit log', async t => {
+    t.match(await storage.clean({ dryRun: false, projectId: project.id, actor: systemActor }), { temporaryFiles: [] })
+    t.ok(existsSync(stale), 'one project: its archives only')
+    await storage.clean({ dryRun: false, actor: systemActor })
+    t.notOk(existsSync(stale))
+    t.ok(existsSync(path('dep_unknown.zip')), 'a file without a record may be all that a lost database has left')
+    t.equal(recounts, 2, 'the quota counts again after each')
+    t.same(pruned, [
+      [project.id, undefined],
+      [project.id, undefined]
+    ])
+    t.match(listAudit(store, { limit: 10 }), [
+      { action: 'storage.clean', projectId: null, detail: '3 archives and 1 temporary file, 1.0 KB' },
+      { action: 'storage.clean', projectId: project.id }
+    ])
+    await storage.clean({ dryRun: false, unrecorded: true, actor: systemActor })
+    t.notOk(existsSync(path('dep_unknown.zip')), 'it goes when somebody says so')
+    await t.rejects(storage.clean({ dryRun: true, projectId: 'proj_x', actor: systemActor }), { code: 'not_found' })
+  })
+})

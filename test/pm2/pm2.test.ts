@@ -1,0 +1,113 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { appsOf, bindingOf, createPm2 } from '../../lib/pm2/pm2.js'
+import type { Pm2Process } from '../../lib/pm2/pm2-list.js'
+import { setClock } from '../support/clock.js'
+
+const online: Pm2Process = {
+  name: 'shop',
+  pmId: 0,
+  pid: 10,
+  status: 'online',
+  startedAtMs: 1000,
+  restarts: 1,
+  unstableRestarts: 0,
+  cpuPercent: 1.1,
+  memoryBytes: 100,
+  execMode: 'cluster_mode',
+  errorLogPath: '/e',
+  outLogPath: '/o',
+  createdAt: 500
+}
+const cluster = [
+  { ...online, pmId: 2, pid: 12, startedAtMs: 4000, restarts: 3, cpuPercent: 2.2, memoryBytes: 50 },
+  online,
+  { ...online, name: 'other', pmId: 1, status: 'stopped', pid: null, startedAtMs: null }
+]
+
+t.test('shows a cluster as one application (§2.12)', async t => {
+  t.same(bindingOf('shop', cluster, 11_000), {
+    bound: true,
+    found: true,
+    name: 'shop',
+    pmId: 0,
+    pid: 10,
+    status: 'online',
+    uptimeMs: 10_000,
+    restarts: 4,
+    unstableRestarts: 0,
+    cpuPercent: 3.3,
+    memoryBytes: 150,
+    execMode: 'cluster_mode',
+    instances: 2,
+    errorLogPath: '/e',
+    outLogPath: '/o',
+    createdAt: 500
+  })
+  t.match(bindingOf('other', cluster, 11_000), { status: 'stopped', uptimeMs: 0, pid: null, instances: 1 })
+  t.same(bindingOf('missing', cluster, 11_000), { bound: true, found: false, name: 'missing' })
+  t.same(appsOf(cluster), [
+    { name: 'shop', pmId: 0, status: 'online' },
+    { name: 'other', pmId: 1, status: 'stopped' }
+  ])
+  const [first, second] = cluster as [Pm2Process, Pm2Process]
+  t.match(appsOf([first, { ...second, status: 'errored' }]), [{ status: 'errored' }], 'an errored instance is told')
+})
+
+/** A program in pm2's place, which counts its starts in `starts`. */
+function standIn(t: Test, script: string, limitMs = 30_000) {
+  const directory = t.testdir({ starts: '' })
+  const program = join(directory, 'pm2')
+  writeFileSync(program, `#!/bin/sh\necho x >> '${directory}/starts'\n${script}\n`)
+  chmodSync(program, 0o755)
+  const clock = setClock()
+  const pm2 = createPm2({ clock, environment: { PATH: process.env['PATH'] }, find: async () => program, limitMs })
+  return { pm2, clock, starts: () => readFileSync(join(directory, 'starts'), 'utf8').length / 2 }
+}
+
+t.test('simultaneous calls share one child process, and its answer is cached for 1.5 s (§8)', async t => {
+  const { pm2, clock, starts } = standIn(t, `sleep 0.1; echo '[{"name":"a","pm_id":0}]'; echo noise >&2`)
+  const [first, second] = await Promise.all([pm2.list(), pm2.list(), pm2.apps()])
+  t.equal(first, second)
+  t.match(first, { outcome: 'listed', processes: [{ name: 'a' }] })
+  clock.advance(1499)
+  await pm2.list()
+  t.equal(starts(), 1)
+  clock.advance(1)
+  await pm2.list()
+  t.equal(starts(), 2)
+})
+
+t.test('reads a list that is longer than the limit of a line', async t => {
+  const { pm2 } = standIn(
+    t,
+    `node -e 'process.stdout.write(JSON.stringify(Array.from({length: 40}, (_, i) => ({name: "a" + i, pm_id: i, pm2_env: {x: "é".repeat(20000)}}))))'`
+  )
+  t.equal((await pm2.apps()).length, 40)
+})
+
+t.test('reports each failure of pm2 and never hangs', async t => {
+  const cases: Array<[script: string, message: RegExp, limitMs?: number]> = [
+    ['sleep 60', /did not answer within 1 s/, 1_000],
+    ['exit 3', /ended with exit code 3/],
+    ['echo nothing', /printed no list/],
+    ['exec yes', /printed more than|did not answer/, 1_000]
+  ]
+  for (const [script, message, limitMs] of cases) {
+    const { pm2, clock, starts } = standIn(t, script, limitMs)
+    t.match(await pm2.list(), { outcome: 'failed', message }, script)
+    t.same(await pm2.apps(), [])
+    t.match(await pm2.binding('shop'), { bound: false, message })
+    t.equal(starts(), 1, 'a failure is kept as well')
+    clock.advance(2000)
+  }
+})
+
+t.test('reports a missing pm2 and a project without an application', async t => {
+  const pm2 = createPm2({ clock: setClock(), environment: {}, find: async () => null })
+  t.match(await pm2.binding('shop'), { bound: false, message: /npm install -g pm2/ })
+  t.match(await pm2.binding(null), { bound: false, message: /not linked/ })
+  t.equal((await pm2.list()).outcome, 'missing')
+})

@@ -1,0 +1,142 @@
+import t from 'tap'
+import { levelIn, levelOfLine, reachesLevel, type LogLevel } from '../../lib/shared/log-level.js'
+
+const table: ReadonlyArray<readonly [line: string, level: LogLevel | null]> = [
+  // Plain text
+  ['ERROR could not connect', 'error'],
+  ['2026-11-21T12:04:11.123Z ERROR could not connect', 'error'],
+  ['2026-11-21 12:04:11,123 [main] WARN  c.e.App - slow', 'warn'],
+  ['2026-11-21 12:04:11 INFO  started', 'info'],
+  ['12:04:11.123 DEBUG x=1', 'debug'],
+  ['TRACE enter', 'debug'],
+  ['FATAL: out of memory', 'error'],
+  ['CRITICAL disk full', 'error'],
+  ['Warning: deprecated option', 'warn'],
+  ['warning: unused variable', 'warn'],
+  ['error: cannot find file', 'error'],
+  ['Error: listen EADDRINUSE: address already in use :::3000', 'error'],
+  ["TypeError: Cannot read properties of undefined (reading 'x')", 'error'],
+  ['java.lang.NullPointerException: x', 'error'],
+  ['Exception in thread "main" java.lang.Error', 'error'],
+  ['Traceback (most recent call last):', 'error'],
+  ['panic: runtime error: index out of range', 'error'],
+  ["thread 'main' panicked at src/main.rs:2:5:", 'error'],
+  ['npm ERR! code ELIFECYCLE', 'error'],
+  ['npm WARN deprecated x@1', 'warn'],
+  ['[2026-11-21 12:04:11] production.ERROR: x {"a":1}', 'error'],
+  ['I, [2026-11-21T12:04:11.123456 #1]  INFO -- : Started', 'info'],
+  ['INFO:     127.0.0.1:1234 - "GET / HTTP/1.1" 200 OK', 'info'],
+  ['WARNING:root:careful', 'warn'],
+  ['E1121 12:04:11.123456       1 reflector.go:1] failed', 'error'],
+  ['W1121 12:04:11.123456       1 x.go:1] slow', 'warn'],
+  ['I1121 12:04:11.123456       1 x.go:1] ok', 'info'],
+  ['2026-11-21 12:04:11.123 UTC [42] ERROR:  relation "x" does not exist', 'error'],
+  ['2026-11-21 12:04:11.123 UTC [42] LOG:  checkpoint starting', 'info'],
+  ['\x1b[31mERROR\x1b[0m in color', 'error'],
+  ['\x1b[33m[warn]\x1b[39m in color', 'warn'],
+  ['INFO the last ERROR was long ago', 'info'],
+  // Not a level
+  ['', null],
+  ['    at Object.<anonymous> (/srv/app.js:10:14)', null],
+  ['GET /error HTTP/1.1', null],
+  ['no errors were found', null],
+  ['10.0.0.1 - - [21/Nov/2026:12:04:11 +0100] "GET /ERROR.html HTTP/1.1" 200', null],
+  ['information about the error', null],
+  ['errors=0', null],
+  ['MY_ERROR_COUNT 3', null],
+  [`${'x'.repeat(400)} ERROR`, null],
+  // JSON: pino and bunyan, winston, zap, slog, Logback, GELF, journald
+  ['{"level":10,"msg":"x"}', 'debug'],
+  ['{"level":20,"time":1795262651123,"msg":"x"}', 'debug'],
+  ['{"level":30,"msg":"x"}', 'info'],
+  ['{"level":40,"msg":"x"}', 'warn'],
+  ['{"level":50,"msg":"x"}', 'error'],
+  ['{"level":60,"msg":"x"}', 'error'],
+  ['{"name":"app","hostname":"h","pid":1,"level":50,"msg":"x","time":"2026-11-21T12:04:11Z","v":0}', 'error'],
+  ['{"level":35,"msg":"a level of one\'s own"}', 'info'],
+  ['{"level":"error","message":"x"}', 'error'],
+  ['{"message":"an ERROR in the text","level":"info"}', 'info'],
+  ['{"level":"\\u001b[32minfo\\u001b[39m","message":"winston in colors"}', 'info'],
+  ['{"level":"http","message":"x"}', 'info'],
+  ['{"level":"silly","message":"x"}', 'debug'],
+  ['{"severity":"WARNING","message":"x"}', 'warn'],
+  ['{"log.level":"warn","@timestamp":"2026-11-21T12:04:11Z"}', 'warn'],
+  ['{"log":{"level":"error"},"message":"x"}', 'error'],
+  ['{"levelname":"CRITICAL"}', 'error'],
+  ['{"version":"1.1","level":3,"short_message":"x"}', 'error'],
+  ['{"level":4}', 'warn'],
+  ['{"level":6}', 'info'],
+  ['{"PRIORITY":"7","MESSAGE":"x"}', 'debug'],
+  ['{"context":{"level":50},"level":"debug"}', 'debug'],
+  ['{"msg":"no level"}', null],
+  ['{"level":"purple"}', null],
+  ['{"level":null}', null],
+  ['{"level":50,"msg":"cut in the mid', 'error'],
+  ['{', null],
+  // pm2
+  ['{"message":"x\\n","timestamp":"2026-11-21T12:04:11","type":"err","process_id":0,"app_name":"shop"}', 'error'],
+  ['{"message":"x\\n","timestamp":"2026-11-21T12:04:11","type":"out","process_id":0,"app_name":"shop"}', 'info'],
+  ['2026-11-21T12:04:11: PM2 error: App [shop] with id [0] errored', 'error'],
+  ['2026-11-21T12:04:11: PM2 log: App [shop:0] online', 'info'],
+  ['0|shop     | WARN slow', 'warn'],
+  ['0|shop     | {"level":50,"msg":"x"}', 'error'],
+  // logfmt
+  ['time=2026-11-21T12:04:11Z level=error msg="x"', 'error'],
+  ['level=warn ts=1', 'warn'],
+  ['ts=1 lvl=dbug', null],
+  ['level="info" msg=x', 'info'],
+  ['time="2026-11-21T12:04:11Z" level=debug msg="ERROR in the text"', 'debug'],
+  ['user_level=error', null],
+  // syslog
+  ['<11>1 2026-11-21T12:04:11Z host app 1 - - x', 'error'],
+  ['<34>Nov 21 12:04:11 host su: x', 'error'],
+  ['<12>Nov 21 12:04:11 host x', 'warn'],
+  ['<14>Nov 21 12:04:11 host x', 'info'],
+  ['<15>Nov 21 12:04:11 host x', 'debug'],
+  ['<999>x', null],
+  ['Nov 21 12:04:11 host kernel: [1.2] x', null],
+  ['Nov 21 12:04:11 host app[1]: ERROR x', 'error'],
+  // Error logs of servers
+  ['2026/11/21 12:04:11 [error] 12#12: *1 open() failed', 'error'],
+  ['2026/11/21 12:04:11 [warn] 12#12: *1 buffered', 'warn'],
+  ['2026/11/21 12:04:11 [notice] 12#12: start', 'info'],
+  ['2026/11/21 12:04:11 [crit] 12#12: x', 'error'],
+  ['2026/11/21 12:04:11 [debug] 12#12: x', 'debug'],
+  ['[Sat Nov 21 12:04:11.123 2026] [core:error] [pid 1] x', 'error'],
+  ['2026-11-21T12:04:11Z 0 [Warning] [MY-010068] x', 'warn'],
+  ['2026-11-21T12:04:11Z 0 [Note] x', 'info']
+]
+
+t.test('reads the level of a line', async t => {
+  for (const [line, level] of table) t.equal(levelOfLine(line), level, line.slice(0, 100))
+})
+
+t.test('returns the range of the word', async t => {
+  for (const [line, word] of [
+    ['2026/11/21 12:04:11 [error] 12#12: x', 'error'],
+    ['ts=1 level=warn msg=x', 'warn'],
+    ['12:04:11 INFO x', 'INFO'],
+    ['[core:error] x', 'error'],
+    ['Error: x', 'Error'],
+    ['0|shop  | WARN x', 'WARN'],
+    ['{"level":50}', ''],
+    ['<11>x', '']
+  ] as const) {
+    const found = levelIn(line)
+    t.equal(line.slice(found?.from, found?.to), word, line)
+  }
+})
+
+t.test('every line is cheap', async t => {
+  for (const piece of ['[', '[a:', 'level=', '{"level":', '1|a', 'a.a', '\x1b[', ' ', 'Error', '<1']) {
+    const started = performance.now()
+    levelOfLine(piece.repeat(200_000))
+    t.ok(performance.now() - started < 2000, JSON.stringify(piece))
+  }
+})
+
+t.test('compares levels by severity', async t => {
+  t.ok(reachesLevel('error', 'warn'))
+  t.ok(reachesLevel('warn', 'warn'))
+  t.notOk(reachesLevel('info', 'warn'))
+})

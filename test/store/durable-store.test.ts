@@ -1,0 +1,248 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { constants } from 'node:os'
+import t from 'tap'
+import type { Refusal } from '../../lib/base/refusal.js'
+import { realDisk } from '../../lib/store/disk.js'
+import { openStore } from '../../lib/store/durable-store.js'
+import type { Transaction } from '../../lib/store/database.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { aStore, createFaultyDisk, withoutSqlite3 } from './stage.js'
+
+t.test('runs the work of a write at once and resolves with its result', async t => {
+  const store = await aStore(t)
+  const written = store.write(tx => (writeSetting(tx, 'a', '1'), 'result'))
+  t.same(readSettings(store), { a: '1' })
+  t.equal(await written, 'result')
+})
+
+t.test('rejects with the error of the work and leaves no changes', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  const failure = new Error('no')
+  await t.rejects(
+    store.write(tx => {
+      writeSetting(tx, 'a', '1')
+      throw failure
+    }),
+    failure
+  )
+  await t.rejects(
+    store.write(tx => tx.run('INSERT INTO settings (key) VALUES (?)', 'b')),
+    /NOT NULL/
+  )
+  t.same(readSettings(store), {})
+  t.same(store.state(), { ok: true, path: join(directory, 'svc.db'), error: null })
+  await store.write(tx => writeSetting(tx, 'c', '3'))
+  await store.close()
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { c: '3' })
+  await again.close()
+})
+
+t.test('does not replay a statement that failed and was caught', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  await store.write(tx => {
+    writeSetting(tx, 'a', '1')
+    t.throws(() => tx.run('INSERT INTO settings (key, value) VALUES (?, ?)', 'a', '2'), /UNIQUE/)
+    writeSetting(tx, 'b', '2')
+  })
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { a: '1', b: '2' })
+  await again.close()
+  await store.close()
+})
+
+t.test('throws for asynchronous work, a write inside a write, and a transaction that has ended', async t => {
+  const store = await aStore(t)
+  await t.rejects(
+    store.write(async tx => writeSetting(tx, 'a', '1')),
+    /Cannot wait inside a write/
+  )
+  let inner: Promise<unknown> = Promise.resolve()
+  let leaked: Transaction | undefined
+  await store.write(tx => {
+    leaked = tx
+    inner = store.write(() => {})
+    inner.catch(() => {})
+  })
+  await t.rejects(inner, /inside another write/)
+  t.throws(() => leaked?.run('DELETE FROM settings'), /has ended/)
+  t.throws(() => leaked?.get('SELECT 1'), /has ended/)
+  t.throws(() => store.get('DELETE FROM settings RETURNING key'), /Not a read-only statement/)
+  t.same(readSettings(store), {})
+})
+
+t.test('waits for earlier writes when a write changes nothing', async t => {
+  const store = await aStore(t)
+  const order: string[] = []
+  await Promise.all([
+    store.write(tx => writeSetting(tx, 'a', '1')).then(() => order.push('write')),
+    store.write(tx => tx.get('SELECT 1')).then(() => order.push('read'))
+  ])
+  t.same(order, ['write', 'read'])
+})
+
+t.test('preserves values of every kind in a replay', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  const values = ['', '\0\n"漢🙂', '\ud800', 2 ** 53 - 1, -0.1, 5e-324, new Uint8Array([0, 10, 255]), new Uint8Array()]
+  await store.write(tx =>
+    values.forEach((value, n) => void tx.run('INSERT INTO settings VALUES (?, ?)', `v${n}`, value))
+  )
+  const sql = 'SELECT key, value, typeof(value) AS type FROM settings ORDER BY key'
+  const again = await openStore({ directory })
+  t.strictSame(again.all(sql), store.all(sql))
+  await again.close()
+  await store.close()
+})
+
+t.test('refuses writes after closing, and waits for writes in progress', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  const written = store.write(tx => writeSetting(tx, 'a', '1'))
+  const closed = store.close()
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'b', '1')),
+    { code: 'shutting_down' }
+  )
+  await written
+  await closed
+  t.equal(store.close(), closed, 'closing again returns the same promise')
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { a: '1' })
+  await again.close()
+})
+
+t.test('refuses a write on a full disk with a message, and reports the failure until a write succeeds', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, code: 'ENOSPC' })
+  const refusal = (await store.write(tx => writeSetting(tx, 'a', '2')).catch(error => error)) as Refusal
+  t.match(refusal, {
+    name: 'Refusal',
+    kind: 'unavailable',
+    code: 'disk_full',
+    message: 'The change was not saved: no space left on device'
+  })
+  t.match(refusal.cause, { code: 'ENOSPC' })
+  t.match(store.state(), { ok: false, error: 'no space left on device' })
+  t.same(readSettings(store), { a: '1' }, 'memory is what the disk holds')
+  await store.write(tx => writeSetting(tx, 'a', '3'))
+  t.match(store.state(), { ok: true, error: null })
+})
+
+t.test('accepts a write without changes on a full disk', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false, code: 'ENOSPC' })
+  const refused = store.write(tx => writeSetting(tx, 'a', '2'))
+  await t.rejects(
+    store.write(tx => readSettings(tx)),
+    { code: 'disk_full' },
+    'it saw the change that was not saved'
+  )
+  await t.rejects(refused, { code: 'disk_full' })
+  disk.failAt = 0
+  t.same(await store.write(tx => readSettings(tx)), { a: '1' })
+  const image = await store.image()
+  image.release()
+})
+
+t.test('treats an exceeded disk quota like a full disk and names it', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  Object.assign(disk, { steps: 0, failAt: 1, code: `Unknown system error -${constants.errno.EDQUOT}` })
+  const message = 'The change was not saved: disk quota exceeded'
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'a', '2')),
+    { code: 'disk_full', message }
+  )
+})
+
+t.test('recovers with a read after the disk could not be read', async t => {
+  let nowMs = 1_000_000
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk, clock: { now: () => nowMs } })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false })
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'a', '2')),
+    { code: 'write_failed' }
+  )
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  const { steps } = disk
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  t.equal(disk.steps, steps, 'not with every read')
+  disk.failAt = 0
+  nowMs += 1000
+  t.same(readSettings(store), { a: '1' })
+  await store.write(tx => writeSetting(tx, 'a', '3'))
+  t.equal(store.state().ok, true)
+})
+
+t.test('refuses reads while the disk cannot be read, until a write recovers', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false })
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'a', '2')),
+    { code: 'write_failed' }
+  )
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'a', '2')),
+    { code: 'database_unavailable' }
+  )
+  t.equal(store.state().ok, false)
+  disk.failAt = 0
+  await store.write(tx => writeSetting(tx, 'b', '3'))
+  t.same(readSettings(store), { a: '1', b: '3' })
+  t.equal(store.state().ok, true)
+})
+
+t.test(
+  'creates files for the owner only and leaves no others',
+  { skip: process.platform === 'win32' && 'Windows has no modes' },
+  async t => {
+    const directory = t.testdir()
+    const store = await openStore({ directory })
+    await store.write(tx => writeSetting(tx, 'a', '1'))
+    await store.close()
+    for (const name of ['svc.db', 'svc.db.redo']) t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
+    for (const name of ['svc.db.tmp', 'svc.db.redo.tmp']) t.notOk(existsSync(join(directory, name)), name)
+  }
+)
+
+t.test('writes a svc.db that the sqlite3 program can open', { skip: withoutSqlite3() }, async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  await store.write(tx => writeSetting(tx, 'a', 'from svc'))
+  await store.checkpoint()
+  const ask = (sql: string) => execFileSync('sqlite3', [join(directory, 'svc.db'), sql]).toString()
+  t.equal(ask('PRAGMA integrity_check; SELECT value FROM settings'), 'ok\nfrom svc\n', 'while the store is open')
+  await store.close()
+  t.equal(ask('SELECT count(*) FROM projects'), '0\n')
+})
+
+t.test('refuses a checkpoint on a full disk and loses nothing', async t => {
+  const directory = t.testdir()
+  const disk = createFaultyDisk(realDisk)
+  const warnings: string[] = []
+  const store = await openStore({ directory, disk, warn: sentence => warnings.push(sentence) })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false, code: 'ENOSPC' })
+  await t.rejects(store.checkpoint(), { code: 'ENOSPC' })
+  t.equal(store.state().ok, true)
+  await store.close()
+  t.match(warnings, [/Cannot write a checkpoint to .* at shutdown/])
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { a: '1' })
+  await again.close()
+})

@@ -1,0 +1,61 @@
+/*
+ * `node group.js <file> …` runs test files in this process, one after the other. To start Node and to load tap takes
+ * longer than most test files, so one process runs many of them.
+ *
+ * Each file is a subtest of the file's name. A file writes `t.test(…)` on the one `t` of the process; while the file
+ * runs, `t` is its subtest, so its directories, teardowns and settings are its own.
+ */
+import { relative, resolve } from 'node:path'
+import t from 'tap'
+import { processorSeconds } from './processor-time.js'
+import { closeShared, share } from './shared-in-process.js'
+
+const timeoutMs = Number(process.env['TAP_TIMEOUT']) * 1000
+const files = process.argv.slice(2)
+/** Members of `t` that test files use at their top level, themselves or through a function that they give it to. */
+const members = [
+  'test',
+  'teardown',
+  'before',
+  'comment',
+  'jobs',
+  'setTimeout',
+  'testdir',
+  'ok',
+  'equal',
+  'fail'
+] as const
+
+type Root = typeof t
+let current: Root = t
+
+function redirect(): void {
+  for (const member of members) {
+    const own = t[member]
+    Object.defineProperty(t, member, {
+      get: () => {
+        if (current === t) return own
+        const value: unknown = current[member]
+        return typeof value === 'function' ? value.bind(current) : value
+      },
+      set: (value: never) => (current[member] = value)
+    })
+  }
+}
+
+t.setTimeout(0)
+const runTest = t.test.bind(t)
+redirect()
+share()
+for (const file of files) {
+  const before = processorSeconds()
+  await runTest(file, { timeout: timeoutMs }, async subtest => {
+    current = subtest as unknown as Root
+    // As if the file were the program: a socket in it has a path of at most 107 bytes.
+    subtest.testdirName = resolve('.tap/fixtures', relative('.', file).replaceAll('/', '-'))
+    await import(resolve(file))
+  })
+  current = t
+  t.comment(`processor time ${(processorSeconds() - before).toFixed(2)} s ${file}`)
+}
+await closeShared()

@@ -1,0 +1,11 @@
+/** Sentences of lib/server and lib/http that a running server prints or answers. */
+export const serverSays = {
+  tokenComesFrom: (place: string): string => `The admin token comes from ${place}`,
+  allPathsBelow: (base: string): string => `All paths begin with ${base}/`,
+  newCertificate: 'New certificate in use: ',
+  previousCertificate: 'The previous certificate stays in use: ',
+  noCertificate: 'it contains no certificate in PEM format',
+  expectsTls: 'this port expects TLS. Use an address that begins with https://',
+  reachable: (host: string): string => `${host} is reachable from other machines`,
+  reloaded: (what: string): string => `Reloaded: ${what}`
+}

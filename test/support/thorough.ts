@@ -1,0 +1,11 @@
+/*
+ * Tests that repeat themselves (random histories, crashes at every call, products of widths and themes) run a few
+ * repetitions with a fixed seed in `make test`. With THOROUGH=1, as test/soak/thorough.ts sets it, they run all of
+ * them.
+ */
+export const isThorough = process.env['THOROUGH'] === '1'
+
+/** The first number in `make test`, the second in `make soak`. */
+export function repetitions(few: number, all: number): number {
+  return isThorough ? all : few
+}

@@ -1,0 +1,41 @@
+import t from 'tap'
+import { readRecords } from '../../lib/transfer/records.js'
+
+const now = '2026-01-02T03:04:05.678Z'
+
+/** Returns the records of a package with these files. */
+function read(files: Record<string, unknown>) {
+  const json = async (name: string): Promise<unknown> => files[name]
+  const list = async (name: string, _: number, onItem: (item: unknown, index: number) => void): Promise<void> =>
+    void ((files[name] as unknown[]) ?? []).forEach(onItem)
+  return readRecords({ json, list }, now)
+}
+
+const project = { id: 'proj_a', name: 'Site', deployPath: '/srv/site', token: 'a-token-0123456789abcdef' }
+
+t.test('reads an empty package as no records', async t => {
+  const { settings, projects, deployments, variables } = await read({})
+  t.strictSame([settings, projects, deployments, variables], [{}, [], [], []])
+})
+
+t.test('uses defaults for missing fields of a project and ignores unknown fields', async t => {
+  const { projects } = await read({ 'projects.json': [{ ...project, unheardOf: 1 }] })
+  t.match(projects, [{ ...project, description: '', preDeployScript: '', createdAt: now }])
+  t.notOk('unheardOf' in (projects[0] as object))
+})
+
+t.test('refuses a broken record, naming file, index and field', async t => {
+  for (const [file, records, field] of [
+    ['projects.json', [project, { ...project, id: 'proj_b', deployPath: 7 }], 'projects.json[1].deployPath'],
+    ['projects.json', [{ ...project, id: '../up' }], 'projects.json[0].id'],
+    ['projects.json', [{ ...project, name: 7 }], 'projects.json[0].name'],
+    ['categories.json', ['no record'], 'categories.json[0]']
+  ] as const) {
+    const failure = await read({ [file]: records }).catch((error: unknown) => error)
+    t.match(failure, { name: 'Refusal', field })
+  }
+})
+
+t.test('refuses a duplicate id', async t => {
+  await t.rejects(read({ 'projects.json': [project, project] }), { name: 'Refusal', message: /proj_a/ })
+})

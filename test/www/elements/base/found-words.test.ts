@@ -1,0 +1,18 @@
+import t from 'tap'
+import { foundWords } from '../../../../www/elements/base/found-words.js'
+
+const now = Date.parse('2026-11-22T12:00:00.000Z')
+const locale = { language: 'en-GB', timeZone: 'UTC' }
+
+const rows: Array<[subtitle: string, words: string]> = [
+  ['shop · success · 2026-03-12T14:03:22.123Z', 'shop · Success · 12 Mar 14:03'],
+  ['a · b · failed · 2026-11-22T11:58:00.000Z', 'a · b · Failed · 2 min ago'],
+  ['admin · dep_1 · 2026-11-21T09:00:00.000Z', 'admin · dep_1 · yesterday 09:00'],
+  ['production · /srv/shop', 'production · /srv/shop'],
+  ['success · failed', 'success · failed'],
+  ['a · 2026-99-99T00:00:00Z', 'a · 2026-99-99T00:00:00Z'],
+  ['', '']
+]
+
+for (const [subtitle, words] of rows)
+  t.test(`“${subtitle}”`, async t => void t.equal(foundWords(subtitle, now, locale), words))

@@ -1,0 +1,33 @@
+import t from 'tap'
+import { kindDomains, notificationKinds, eventKeys } from '../../../../lib/model/notification-target.js'
+import { eventRows, kindOfAddress, kindRow, kindRows } from '../../../../www/elements/settings/target-kinds.js'
+import { takesSecret } from '../../../../lib/notify/signature.js'
+
+t.test('has a label for every kind and event of the server, and knows which kinds have a secret', async t => {
+  t.same(
+    kindRows.map(({ kind }) => kind),
+    notificationKinds
+  )
+  t.same(
+    eventRows.map(({ event }) => event),
+    eventKeys
+  )
+  for (const { kind, secret } of kindRows) t.equal(secret, takesSecret(kind), kind)
+  t.equal(kindRow('wecom').words, 'WeCom')
+})
+
+const addresses: Array<[address: string, expected: string | null]> = [
+  ['https://hooks.slack.com/services/T0/B0/x', 'slack'],
+  [' https://user:pass@OPEN.FEISHU.CN./hook', 'feishu'],
+  ['https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=x', 'wecom'],
+  ['https://prod-1.westus.logic.azure.com:443/workflows/x', 'teams'],
+  ['http://ci.example/hook?to=hooks.slack.com', 'generic'],
+  ['https://nothooks.slack.com', 'generic'],
+  ['hooks.slack.com', null],
+  ['https://', null],
+  ['', null]
+]
+
+t.test('suggests a kind for an address', async t => {
+  for (const [address, expected] of addresses) t.equal(kindOfAddress(address, kindDomains), expected, address)
+})

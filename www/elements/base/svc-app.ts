@@ -1,0 +1,326 @@
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon, sprite } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { ConnectionState } from '../../server/client.js'
+import { rooms } from '../../router.js'
+import { t } from '../../words/t.js'
+import { clockTimeWords, exactWords } from './words.js'
+import type { SvcNotices } from './svc-notices.js'
+
+/** One step of the path to a page. The step without an address is the page itself. */
+export interface Crumb {
+  words: string
+  address?: string
+}
+
+/** An overlay that the frame can show above a page. */
+export type Overlay = 'palette' | 'preferences'
+
+/** The reader opens one of the overlays. */
+export class OverlayEvent extends Event {
+  constructor(readonly overlay: Overlay) {
+    super('overlay', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    overlay: OverlayEvent
+  }
+}
+
+/**
+ * The frame around every page: navigation at the side (at the bottom on a phone), breadcrumb, connection state,
+ * notices. Properties: `page`, an element; `room`, the address of its room, or null for a page without a frame;
+ * `connection`; `answeredAtMs`, the time of the last answer of the server. Listens to `pagetitle` and `notice`. Event:
+ * `overlay`.
+ */
+export class SvcApp extends SvcElement {
+  static override sheet = css`
+    /* Pages are inside this element: every selector descends by children so that none matches inside a page. */
+    svc-app {
+      display: block;
+
+      > .frame { display: grid; grid-template-columns: 208px minmax(0, 1fr); min-height: 100dvh; }
+      > .frame > .skip { position: fixed; left: 8px; top: -60px; z-index: 20; }
+      > .frame > .skip:focus { top: 8px; }
+
+      > .frame > .side {
+        position: sticky;
+        top: 0;
+        display: flex;
+        flex-direction: column;
+        gap: 20px;
+        height: 100dvh;
+        padding: 14px 12px 16px;
+        border-right: 1px solid var(--line);
+
+        > .brand {
+          display: flex;
+          align-items: center;
+          gap: 10px;
+          padding: 4px 8px;
+          color: inherit;
+          font-weight: 650;
+          font-size: var(--size-16);
+          letter-spacing: -0.01em;
+        }
+        > .brand:hover { text-decoration: none; }
+        > .brand > .sign { width: 24px; height: 24px; fill: none; stroke-linecap: round; stroke-linejoin: round; }
+        > .rooms { display: grid; gap: 2px; flex: 1; align-content: start; }
+        > .rooms > a, > .rooms > button, > button {
+          display: flex;
+          align-items: center;
+          justify-content: flex-start;
+          gap: 10px;
+          min-height: var(--row);
+          padding: 0 10px;
+          border: 0;
+          border-radius: var(--radius);
+          color: var(--muted);
+          font-weight: 500;
+        }
+        > .rooms > button { display: none; }
+        > .rooms > a:hover { background: var(--hover); color: var(--text); text-decoration: none; }
+        > .rooms > a[aria-current] { background: var(--hover); color: var(--text); }
+        > .rooms > a[aria-current] > .icon { color: var(--accent); }
+      }
+
+      > .frame > .content > .top {
+        display: flex;
+        align-items: center;
+        gap: 16px;
+        min-height: 56px;
+        padding: 0 32px;
+        font-size: var(--size-13);
+
+        > nav { flex: 1; min-width: 0; }
+        > nav > ol { display: flex; align-items: center; gap: 8px; min-width: 0; }
+        li { display: flex; align-items: center; gap: 8px; min-width: 0; color: var(--muted); }
+        li:not(:last-child) { flex: none; max-width: 50%; }
+        a { color: inherit; }
+        [aria-current] { color: var(--text); }
+        li > .icon { width: 12px; height: 12px; opacity: 0.7; }
+        > button { gap: 10px; min-height: 30px; padding: 2px 6px 2px 10px; font-weight: 400; font-size: var(--size-13); }
+        kbd {
+          padding: 1px 6px;
+          border: 1px solid var(--line);
+          border-radius: 4px;
+          background: var(--sunken);
+          font: var(--size-12) / 1.4 var(--sans);
+        }
+        @media (pointer: coarse) { kbd { display: none; } }
+        .lost { display: flex; align-items: center; gap: 8px; color: var(--warning); font-weight: 500; }
+      }
+
+      > .frame > .content > .stale {
+        padding: 6px 32px;
+        border-block: 1px solid var(--line);
+        background: var(--warning-quiet);
+        color: var(--warning);
+        font-size: var(--size-13);
+      }
+
+      > .frame > .content > .stale + main { padding-top: 20px; }
+      > .frame > .content > main {
+        padding: 8px 32px 64px;
+
+        > * {
+          display: grid;
+          grid-template-columns: minmax(0, 1fr);
+          gap: 32px;
+          width: 100%;
+          max-width: 1136px;
+          margin: 0 auto;
+        }
+        &:focus { outline: none; }
+      }
+
+      @media (max-width: 719px) {
+        > .frame { display: block; padding-bottom: calc(72px + env(safe-area-inset-bottom)); }
+        > .frame > .side {
+          position: fixed;
+          inset: auto 0 0 0;
+          z-index: 5;
+          flex-direction: row;
+          height: auto;
+          gap: 0;
+          padding: 4px 4px calc(4px + env(safe-area-inset-bottom));
+          border: 0;
+          border-top: 1px solid var(--line);
+          background: var(--raised);
+
+          > .brand { display: none; }
+          > .rooms { grid-template-columns: repeat(5, minmax(min-content, 1fr)); gap: 4px; }
+          > button { display: none; }
+          > .rooms > a, > .rooms > button {
+            display: flex;
+            flex-direction: column;
+            justify-content: center;
+            gap: 2px;
+            min-height: 52px;
+            padding: 0 4px;
+            font-size: var(--size-12);
+          }
+          > .rooms > .further { order: 1; display: none; }
+          &.open > .rooms > .further { display: flex; }
+          > .rooms > a[aria-current] { background: none; color: var(--accent); }
+        }
+        > .frame > .content > .top { min-height: 48px; padding: 0 16px; }
+        > .frame > .content > .stale { padding-inline: 16px; }
+        /* The line below says the same in words; here the words would take the space of the breadcrumb. */
+        > .frame > .content > .top .lost > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+        > .frame > .content > main { padding: 4px 16px 32px; }
+        > .frame > .content > main > * { gap: 24px; }
+      }
+    }
+  `
+
+  #page: HTMLElement | null = null
+  room: string | null = null
+  #crumbs: readonly Crumb[] = []
+  connection: ConnectionState = 'open'
+  answeredAtMs: number | null = null
+  #isTurning = false
+  /** Phone only: the rooms behind the last button are visible. */
+  #isOpen = false
+
+  set page(page: HTMLElement) {
+    if (page === this.#page) return
+    if (this.#page !== null) this.querySelector<SvcNotices>('svc-notices')?.turn()
+    this.#isTurning = this.#page !== null
+    this.#page = page
+    this.#crumbs = []
+    this.#isOpen = false
+    this.update()
+  }
+
+  get page(): HTMLElement | null {
+    return this.#page
+  }
+
+  protected override connected(): void {
+    this.addEventListener(
+      'pagetitle',
+      event => {
+        document.title = `${event.pageTitle} · svc`
+        this.#crumbs = event.crumbs
+        this.update()
+      },
+      { signal: this.signal }
+    )
+    this.addEventListener(
+      'notice',
+      event => {
+        this.querySelector<SvcNotices>('svc-notices')?.show(event)
+      },
+      { signal: this.signal }
+    )
+  }
+
+  protected override view(): Template {
+    return html`
+      ${this.room === null ? html`<main id="main">${this.#page}</main>` : this.#frame(this.room)}
+      <svc-notices></svc-notices>`
+  }
+
+  /** Moves the focus to the new page if the link that had it is gone. */
+  protected override rendered(): void {
+    if (this.#isTurning && document.activeElement === document.body) {
+      this.querySelector('main')?.focus({ preventScroll: true })
+    }
+    this.#isTurning = false
+  }
+
+  #frame(room: string): Template {
+    return html`
+      <div class="frame">
+        <a class="button skip" href="#main" @click="${(event: Event) => this.#skip(event)}">
+          ${t('Skip to content')}
+        </a>
+        <nav class="${this.#isOpen ? 'side open' : 'side'}" aria-label="${t('Main navigation')}">
+          <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="${`${sprite}#svc`}"/></svg><span>svc</span></a>
+          <div class="rooms">
+            ${rooms.map(
+              ({ address, words, picture, isFurther }) => html`
+              <a href="${address}" class="${isFurther === true ? 'further' : null}"
+                aria-current="${address === room ? 'page' : null}">
+                ${icon(picture)}<span>${t(words)}</span>
+              </a>`
+            )}
+            <button type="button" class="further quiet" @click="${() => this.#ask('preferences')}">
+              ${icon('theme')}<span>${t('Preferences')}</span>
+            </button>
+            <button type="button" class="quiet" aria-expanded="${this.#isOpen}" @click="${() => this.#unfold()}">
+              ${icon('more')}<span>${t('More')}</span>
+            </button>
+          </div>
+          <button type="button" class="quiet" @click="${() => this.#ask('preferences')}">
+            ${icon('theme')}<span>${t('Preferences')}</span>
+          </button>
+        </nav>
+        <div class="content">
+          <header class="top">
+            <nav aria-label="${t('Breadcrumb')}">
+              <ol>${this.#crumbs.map((crumb, index) => this.#crumb(crumb, index))}</ol>
+            </nav>
+            <div role="status">
+              ${
+                this.connection === 'open'
+                  ? null
+                  : html`<span class="lost">${icon('warning')}<span>${t('Connection lost. Reconnecting…')}</span></span>`
+              }
+            </div>
+            <button type="button" class="quiet" @click="${() => this.#ask('palette')}">
+              ${icon('search')}<span class="unseen">${t('Search and commands')}</span><kbd aria-hidden="true">Ctrl K</kbd>
+            </button>
+          </header>
+          ${this.connection === 'open' ? null : this.#staleLine()}
+          <main id="main" tabindex="-1" data-connection="${this.connection}">${this.#page}</main>
+        </div>
+      </div>`
+  }
+
+  /** Returns a warning that the page may be out of date. */
+  #staleLine(): Template {
+    const at = this.answeredAtMs === null ? null : new Date(this.answeredAtMs).toISOString()
+    return html`
+      <p class="stale" title="${at === null ? null : exactWords(at)}">
+        ${
+          at === null
+            ? t('No answer from the server yet.')
+            : t('Last answer from the server: {time}. This page shows the state at that time.', {
+                time: clockTimeWords(at)
+              })
+        }
+      </p>`
+  }
+
+  #crumb({ words, address }: Crumb, index: number): Template {
+    return html`
+      <li>
+        ${index === 0 ? null : icon('next')}
+        ${
+          address === undefined
+            ? html`<span class="cut" aria-current="page">${words}</span>`
+            : html`<a class="cut" href="${address}">${words}</a>`
+        }
+      </li>`
+  }
+
+  #ask(overlay: Overlay): void {
+    this.#isOpen = false
+    this.dispatchEvent(new OverlayEvent(overlay))
+    this.update()
+  }
+
+  #unfold(): void {
+    this.#isOpen = !this.#isOpen
+    this.update()
+  }
+
+  #skip(event: Event): void {
+    event.preventDefault()
+    this.querySelector('main')?.focus()
+  }
+}

@@ -1,0 +1,274 @@
+import type { FinalStatus } from '../../../lib/model/deployment.js'
+import type { Project } from '../../../lib/model/project.js'
+import type { Provenance } from '../../../lib/model/provenance.js'
+import { limitsOf } from '../../archive/contents.js'
+import type { UploadLimits } from '../../archive/contents.js'
+import { nameOf } from '../../archive/gather.js'
+import { CannotPack, packZip } from '../../archive/zip.js'
+import type { Client } from '../../server/client.js'
+import { upload } from '../../server/upload.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { createOutput } from '../../state/output.js'
+import type { Output } from '../../state/output.js'
+import { t } from '../../words/t.js'
+import { commandView, curlCommand, pushCommand, serverAddress } from '../projects/push-command.js'
+import { tooLarge } from './svc-pack.js'
+import type { Chosen, PackWantedEvent } from './svc-pack.js'
+import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
+import { maskWords, spanWords } from '../base/words.js'
+import { errorWords } from '../../words/errors.js'
+
+/** The origin of a deployment from the panel before anything is known about it. */
+const nothingKnown: Provenance = {
+  source: 'panel',
+  commit: null,
+  branch: null,
+  tag: null,
+  author: null,
+  subject: null,
+  dirty: null,
+  repository: null,
+  ci: null,
+  by: null
+}
+
+/** The server has received an archive; its deployment is running or queued. */
+export class DeployStartedEvent extends Event {
+  constructor() {
+    super('deploystarted', { bubbles: true })
+  }
+}
+
+/** A deployment that was started here has finished. */
+export class DeployedEvent extends Event {
+  readonly deployId: string
+  readonly status: FinalStatus
+  readonly duration: string
+
+  constructor(last: { deployId: string; status: FinalStatus; duration: string }) {
+    super('deployed', { bubbles: true })
+    this.deployId = last.deployId
+    this.status = last.status
+    this.duration = last.duration
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    deploystarted: DeployStartedEvent
+    deployed: DeployedEvent
+  }
+}
+
+/**
+ * Two ways to deploy to a project: commands to copy, and a zip, files or a folder to drop, which are packed here. Shows
+ * the output of the deployment live. Nothing is sent before the reader has confirmed the contents and the target.
+ * Properties: `project`, `client`; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
+ */
+export class SvcProjectDeploy extends SvcElement {
+  static override sheet = css`
+    svc-project-deploy {
+      display: grid;
+      grid-template-columns: minmax(0, 1fr);
+      gap: 24px;
+
+      .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
+      .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
+      > svc-dialog { display: contents; }
+      h3 { font-size: var(--size-14); }
+      summary { width: fit-content; color: var(--muted); font-size: var(--size-13); cursor: pointer; }
+      summary:hover { color: var(--text); }
+      details .command { margin-top: 8px; }
+      .result { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; }
+      .result a { margin-left: auto; }
+      @media (max-width: 959px) { .ways { grid-template-columns: minmax(0, 1fr); } }
+    }
+  `
+
+  client!: Client
+  by = ''
+  project!: Project
+  #chosen: Chosen | null = null
+  #limits: UploadLimits | null = null
+  #progress: Progress | null = null
+  #problem: string | null = null
+  #output: Output | null = null
+  #deployId = ''
+  #last: DeployedEvent | null = null
+  #giveUp = new AbortController()
+  /** The dialog that had the focus is closed, and the control that opened it is gone. */
+  #hasToFocus = false
+
+  protected override view(): Template {
+    return html`
+      <div class="ways">
+        <section class="way">
+          <h3>${t('Push from a terminal')}</h3>
+          ${this.#command(pushCommand)}
+          <p class="muted small">
+            ${t('Run this once at the top of your repository, and replace dist with your build directory. After that, run:')} <code>svc push</code><br>
+            ${t('The copied text contains the deploy token of the project.')}
+          </p>
+          <details>
+            <summary>${t('Without the svc command')}</summary>
+            ${this.#command(curlCommand)}
+          </details>
+        </section>
+        <section class="way">
+          <h3>${t('Deploy from this browser')}</h3>
+          ${this.#zone()}
+        </section>
+      </div>
+      <svc-dialog heading="${t('Deploy to {name}?', { name: this.project.name })}"
+        .content="${this.#chosen === null ? null : this.#question(this.#chosen)}"
+        @dialogclose="${() => this.#show(null)}"></svc-dialog>
+      ${this.#output === null ? null : this.#run(this.#output)}`
+  }
+
+  protected override rendered(): void {
+    if (!this.#hasToFocus || document.activeElement !== document.body) return
+    const link = this.querySelector<HTMLElement>('.result a')
+    link?.focus({ preventScroll: true })
+    this.#hasToFocus = link === null
+  }
+
+  #zone(): Template {
+    return html`
+      <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
+        @filechosen="${(event: Event) => this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
+        @found="${(event: Event) => this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
+        @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
+  }
+
+  #question(chosen: Chosen): Template {
+    return html`
+      <svc-pack .chosen="${chosen}" .project="${this.project}" .limits="${this.#limits}"
+        @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
+        @packcancel="${() => this.#show(null)}"></svc-pack>`
+  }
+
+  #command(commandOf: typeof pushCommand): Template {
+    const server = serverAddress(this.client.address(''))
+    const { token } = this.project
+    return html`
+      <div class="command">
+        ${commandView(commandOf(this.project, server, maskWords(token)))}
+        <svc-copy .text="${commandOf(this.project, server, token)}"></svc-copy>
+      </div>`
+  }
+
+  #run(output: Output): Template {
+    return html`
+      <section class="section" aria-label="${t('This deployment')}">
+        <p class="result" role="status">
+          ${this.#state()}<a href="deployments/${this.#deployId}">${t('Open deployment')}</a>
+        </p>
+        <svc-log class="card" wrap="" .output="${output}"></svc-log>
+      </section>`
+  }
+
+  /**
+   * Returns the state of the deployment. Returns null if the response was interrupted: then only the deployment's page
+   * knows it.
+   */
+  #state(): Template | null {
+    if (this.#last === null) return this.#progress === null ? null : html`<svc-status state="running"></svc-status>`
+    const { status, duration } = this.#last
+    const took = spanWords(Number.parseFloat(duration) * 1000)
+    return html`<svc-status state="${status}"></svc-status><span class="muted number">${took}</span>`
+  }
+
+  #show(chosen: Chosen | null): void {
+    this.#chosen = chosen
+    this.#problem = null
+    this.update()
+  }
+
+  #ask(chosen: Chosen): void {
+    this.#show(chosen)
+    void this.#askLimits()
+  }
+
+  /** The limits are optional: without them, the server itself rejects what is too large. */
+  async #askLimits(): Promise<void> {
+    try {
+      this.#limits = limitsOf(
+        await this.client.ask<Record<string, unknown>>('GET', 'api/settings', { signal: this.signal })
+      )
+      this.update()
+    } catch {
+      // The upload reports the problem itself.
+    }
+  }
+
+  #begin(chosen: Chosen, { entries, bytes, message }: PackWantedEvent): void {
+    this.#chosen = null
+    this.#hasToFocus = true
+    const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
+    void this.#work(async signal => {
+      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, signal })
+      if (entries === null) return
+      const onProgress = (doneBytes: number): void =>
+        this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
+      onProgress(0)
+      const zip = await packZip(entries, { signal, onProgress })
+      const limitBytes = this.#limits?.uploadBytes ?? null
+      if (limitBytes !== null && zip.size > limitBytes) throw new CannotPack(tooLarge(zip.size, limitBytes))
+      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, signal })
+    })
+  }
+
+  /** Runs until the work ends, the reader cancels, or the page is left. */
+  async #work(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.#giveUp = new AbortController()
+    this.#problem = null
+    this.#last = null
+    this.#output = null
+    try {
+      // Leaving the page aborts an upload but never a deployment: the server continues once it has the archive.
+      await work(AbortSignal.any([this.signal, this.#giveUp.signal]))
+    } catch (error) {
+      if (!this.#giveUp.signal.aborted && !this.signal.aborted) this.#problem = errorWords(error)
+    }
+    this.#progress = null
+    this.update()
+  }
+
+  async #send(
+    file: File,
+    { name, message, signal }: { name: string; message: string; signal: AbortSignal }
+  ): Promise<void> {
+    const onProgress = (doneBytes: number, totalBytes: number): void =>
+      this.#went({ stage: 'sending', name, doneBytes, totalBytes })
+    onProgress(0, file.size)
+    const last = await upload({
+      address: this.client.address('api/deploy/upload'),
+      headers: await this.client.changeHeaders(),
+      projectId: this.project.id,
+      file,
+      // A single line, as the server requires.
+      message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
+      provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
+      onProgress,
+      onStart: deployId => this.#started(deployId),
+      onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),
+      signal
+    })
+    this.#last = new DeployedEvent(last)
+    this.dispatchEvent(this.#last)
+  }
+
+  #went(progress: Progress): void {
+    this.#progress = progress
+    this.update()
+  }
+
+  #started(deployId: string): void {
+    this.#deployId = deployId
+    this.#output = createOutput()
+    this.dispatchEvent(new DeployStartedEvent())
+    this.update()
+  }
+}

@@ -1,5 +1,0 @@
-/** The page of a file or directory of a project; empty: of its target itself. Pure. */
-export function fileAddress(projectId: string, path: string): string {
-  const address = `projects/${projectId}/files`
-  return path === '' ? address : `${address}?${new URLSearchParams({ path })}`
-}

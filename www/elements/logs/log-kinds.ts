@@ -1,0 +1,11 @@
+import type { LogKind } from '../../../lib/model/log-source.js'
+
+/** The name of each kind of file. */
+export const kindWords: Readonly<Record<LogKind, { words: string }>> = {
+  plain: { words: 'Plain text' },
+  json: { words: 'JSON lines' },
+  ansi: { words: 'Terminal colours' }
+}
+
+/** The kinds in the order of the choice. */
+export const kinds = Object.keys(kindWords) as readonly LogKind[]

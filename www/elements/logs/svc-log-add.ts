@@ -1,0 +1,141 @@
+import type { LogCalls, NewLogSource } from '../../server/log-calls.js'
+import type { PlaceCalls } from '../../server/place-calls.js'
+import { Refused } from '../../server/client.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { typedPaths } from './typed-paths.js'
+import { SvcPlaces } from '../base/svc-places.js'
+import type { PlacesChosenEvent } from '../base/svc-places.js'
+import { errorWords } from '../../words/errors.js'
+import { countWords, t } from '../../words/t.js'
+import { Submission } from '../base/submission.js'
+
+/** Log files were added. Contains their number. */
+export class SourcesAddedEvent extends Event {
+  constructor(readonly count: number) {
+    super('sourcesadded', { bubbles: true })
+  }
+}
+
+/** The reader cancelled. */
+export class SourcesCancelEvent extends Event {
+  constructor() {
+    super('sourcescancel', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    sourcesadded: SourcesAddedEvent
+    sourcescancel: SourcesCancelEvent
+  }
+}
+
+const most = 50
+
+/**
+ * Adds log files to a project: chosen by browsing the server, or typed, one per line. Properties: `projectId`; `start`,
+ * the directory to browse first; `calls`, `places`. Events: `sourcesadded`, `sourcescancel`.
+ */
+export class SvcLogAdd extends SvcElement {
+  static override sheet = css`
+    svc-log-add {
+      display: block;
+
+      .browse { justify-self: start; }
+      textarea { min-height: 132px; }
+    }
+  `
+
+  projectId = ''
+  start = ''
+  calls!: LogCalls
+  places!: PlaceCalls
+  #typed = ''
+  #isBrowsing = false
+  readonly #submission = new Submission(() => this.update())
+
+  protected override view(): Template {
+    const paths = typedPaths(this.#typed)
+    const problem = this.#problem(paths)
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#add(event)}">
+        ${
+          this.#isBrowsing
+            ? html`
+            <svc-places include="files" multiple="" .calls="${this.places}" .start="${this.start}"
+              @placeschosen="${(event: Event) => this.#chosen((event as PlacesChosenEvent).paths)}"
+              @placescancel="${() => this.#browse(false)}"></svc-places>`
+            : html`
+            <button type="button" class="browse" @click="${() => this.#browse(true)}">
+              ${icon('folder')}${t('Browse server…')}
+            </button>`
+        }
+        ${field({
+          form: 'add',
+          name: 'paths',
+          label: t('Files on the server'),
+          rows: 5,
+          isMono: true,
+          value: this.#typed,
+          placeholder: '/var/log/nginx/access.log',
+          error: problem ?? undefined,
+          hasFocus: true,
+          hint: t('Absolute paths, one per line, up to 50. You can add a file before it exists.'),
+          onInput: value => this.#type(value)
+        })}
+        ${errorLine(problem === null ? this.#submission.problem : null)}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(new SourcesCancelEvent())}">${t('Cancel')}</button>
+          <button class="primary" disabled="${this.#submission.isBusy || paths.length === 0}">
+            ${paths.length === 0 ? t('Add') : t('Add {files}', { files: countWords(paths.length, 'file') })}
+          </button>
+        </div>
+      </form>`
+  }
+
+  #problem(paths: readonly string[]): string | null {
+    if (paths.length > most) {
+      return t('Too many paths: {count}. Add at most {most} at a time.', { count: paths.length, most })
+    }
+    const { refusal } = this.#submission
+    const index = refusal instanceof Refused ? /^items\[(\d+)\]/.exec(refusal.field ?? '')?.[1] : undefined
+    return index === undefined
+      ? null
+      : t('Line {line}: {problem}', { line: Number(index) + 1, problem: errorWords(refusal) })
+  }
+
+  #type(value: string): void {
+    this.#typed = value
+    this.#submission.refuse(null)
+  }
+
+  #browse(isBrowsing: boolean): void {
+    this.#isBrowsing = isBrowsing
+    this.update()
+  }
+
+  #chosen(paths: readonly string[]): void {
+    this.#isBrowsing = false
+    this.#type([...new Set([...typedPaths(this.#typed), ...paths])].join('\n'))
+  }
+
+  async #add(event: Event): Promise<void> {
+    const { paths = '' } = submitted(event)
+    const items: NewLogSource[] = typedPaths(paths).map(filePath => ({ filePath, ...kindOf(filePath) }))
+    await this.#submission.run(async () => {
+      const added = await this.calls.add(this.projectId, items)
+      this.dispatchEvent(new SourcesAddedEvent(added.length))
+    })
+  }
+}
+
+/** Guesses the kind of a file from its name. Other files are plain text until the reader changes this. */
+function kindOf(path: string): Pick<NewLogSource, 'kind'> {
+  return /\.(?:jsonl|ndjson|json)$/i.test(path) ? { kind: 'json' } : {}
+}
+
+/** The elements that a page registers to add log files. */
+export const elements = { 'svc-log-add': SvcLogAdd, 'svc-places': SvcPlaces }

@@ -1,0 +1,281 @@
+import type { LogSource } from '../../../lib/model/log-source.js'
+import type { LogCalls } from '../../server/log-calls.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { Connection } from '../../server/client.js'
+import { LogFile } from '../../state/log-file.js'
+import { isNothing, LogSearch, noSought, patternOf } from '../../state/log-search.js'
+import type { Sought } from '../../state/log-search.js'
+import { jsonFormat, logFormat } from './log-format.js'
+import { LevelFilter } from './level-filter.js'
+import { SvcLog } from './svc-log.js'
+import type { LogViewEvent } from './svc-log.js'
+import { SvcLogRail } from './svc-log-rail.js'
+import type { RailEvent } from './svc-log-rail.js'
+import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
+import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
+import { NoticeEvent } from '../base/svc-notices.js'
+import { formatBytes } from '../../shared/size.js'
+import { errorWords } from '../../words/errors.js'
+import { t } from '../../words/t.js'
+
+/** The reader's position in a file, for the address. */
+export interface LogPlace {
+  /** Offset of the line that was jumped to, or null for the end. */
+  at: number | null
+  /** Null if there is no search. */
+  sought: Sought | null
+}
+
+/** The reader went to another position in the file or changed the search. */
+export class LogPlaceEvent extends Event {
+  constructor(readonly place: LogPlace) {
+    super('logplace', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    logplace: LogPlaceEvent
+  }
+}
+
+/** A larger file has a scrollbar for the whole file, unless all of it is loaded. */
+const railBytes = 512 * 1024
+
+/**
+ * A log file of the server: its end, its growth, any part of it, and a search through all of it. Properties: `calls`,
+ * `connection`, `source`; `place`, the position to begin at. Attribute: `plain`, without a search. Event: `logplace`.
+ * Keys: those of `svc-log`; `/` focuses the search, `n` and `N` go to the next and the previous hit.
+ */
+export class SvcLogFile extends SvcElement {
+  static override sheet = css`
+    svc-log-file {
+      display: grid;
+      grid-template: auto minmax(0, 1fr) / minmax(0, 1fr);
+      height: 100%;
+      min-height: 0;
+
+      .said { display: flex; gap: 8px; align-items: baseline; padding: 6px 16px; border-bottom: 1px solid var(--line); font-size: var(--size-13); }
+      .said .icon { align-self: center; color: var(--warning); }
+      .said:empty { display: none; }
+      .parts { display: grid; grid-template: minmax(0, 1fr) / minmax(0, 1fr) auto auto; min-height: 0; }
+      .parts > svc-log { min-height: 0; }
+      .parts > svc-log-search { width: 340px; border-left: 1px solid var(--line); }
+      .size { color: var(--muted); font-size: var(--size-13); }
+      .binary { padding: 32px 24px; }
+
+      @media (max-width: 959px) {
+        .parts { grid-template: auto minmax(0, 1fr) / minmax(0, 1fr) auto; }
+        .parts > svc-log-search { grid-row: 1; grid-column: 1 / -1; width: auto; max-height: 40dvh; border: 0; border-bottom: 1px solid var(--line); }
+      }
+    }
+  `
+
+  calls!: LogCalls
+  connection!: Connection
+  source!: LogSource
+  place: LogPlace = { at: null, sought: null }
+  #file: LogFile | null = null
+  #search: LogSearch | null = null
+  #isSearching = false
+  #at: number | null = null
+  #filter!: LevelFilter
+
+  protected override connected(): void {
+    const { calls, source, connection, signal } = this
+    const file = new LogFile({ id: source.id, calls, onConnection: state => connection.set(state), signal })
+    this.#file = file
+    this.#filter = new LevelFilter({ element: this, text: file, onChange: () => this.update(), signal })
+    this.#at = this.place.at
+    file.addEventListener('change', () => this.update(), { signal })
+    void file.open({ at: this.#at })
+    if (this.#at !== null) this.#showPlace(file)
+    if (this.place.sought !== null) this.#run(this.place.sought)
+    signal.addEventListener('abort', () => this.#search?.cancel())
+    this.listen(this, 'keydown', event => this.#key(event as KeyboardEvent))
+  }
+
+  protected override view(): Template {
+    const file = this.#file as LogFile
+    return html`
+      <div class="said" role="status">
+        ${file.problem === null ? null : html`${icon('warning')}<span>${file.problem}</span>`}
+      </div>
+      <div class="parts">
+        ${file.state === 'binary' ? binary(file) : this.#text(file)}
+        ${
+          this.#hasRail(file)
+            ? html`
+            <svc-log-rail .place="${this.#railPlace(file)}" .hits="${(this.#search?.hits ?? []).map(hit => hit.offset)}"
+              @rail="${(event: Event) => void this.#jump((event as RailEvent).offset)}"></svc-log-rail>`
+            : null
+        }
+        ${
+          this.#isSearching
+            ? html`
+            <svc-log-search .search="${this.#search}"
+              @logsought="${(event: Event) => this.#ask((event as LogSoughtEvent).sought)}"
+              @loghit="${(event: Event) => void this.#showHit((event as LogHitEvent).hit.offset)}"></svc-log-search>`
+            : null
+        }
+      </div>`
+  }
+
+  #text(file: LogFile): Template {
+    const { kind, label, filePath } = this.source
+    const tools = html`
+      <span class="size number" title="${filePath}">
+        ${file.state === 'loading' ? null : formatBytes(file.size)}${/\.gz$/i.test(filePath) ? ` · ${t('compressed, shown decompressed')}` : null}
+      </span>
+      ${this.#filter.field()}
+      ${
+        this.hasAttribute('plain')
+          ? null
+          : html`
+          <button type="button" class="quiet" aria-pressed="${this.#isSearching ? 'true' : 'false'}"
+            aria-keyshortcuts="/" @click="${() => this.#switchSearch()}">${icon('search')}<span>${t('Search')}</span></button>`
+      }`
+    return html`
+      <svc-log class="${this.#hasRail(file) ? 'tall railed' : 'tall'}" downloadable="" heading="${label}" .output="${this.#filter.text}"
+        .none="${this.#filter.none}"
+        .format="${kind === 'json' ? jsonFormat : logFormat}" .tools="${tools}"
+        .pattern="${this.#search === null ? null : patternOf(this.#search.sought)}"
+        @logview="${(event: Event) => this.#viewed(event as LogViewEvent)}"
+        @logtime="${() => this.#moved(this.#file?.offsetOf(this.#filter.seen.first) ?? null)}"
+        @outputdownload="${() => void this.#download()}"></svc-log>`
+  }
+
+  #hasRail(file: LogFile): boolean {
+    return file.size > railBytes && !(file.head === 'start' && file.isAtEnd)
+  }
+
+  #railPlace(file: LogFile): { size: number; from: number; to: number } {
+    const { first, last } = this.#filter.seen
+    const from = file.offsetOf(first) ?? file.size
+    const isLast = file.isAtEnd && last >= file.firstNumber + file.lines.length - 1
+    return { size: file.size, from, to: isLast ? file.size : Math.max(from, file.offsetOf(last) ?? from) }
+  }
+
+  #viewed(event: LogViewEvent): void {
+    if (event.isFollowing && this.#at !== null && this.#file?.state === 'open') this.#moved(null)
+    this.#filter.viewed(event)
+    const rail = this.querySelector('svc-log-rail') as SvcLogRail | null
+    if (rail !== null && this.#file !== null) rail.place = this.#railPlace(this.#file)
+  }
+
+  /** Shows the line of the address as soon as it is loaded. */
+  #showPlace(file: LogFile): void {
+    const show = (): void => {
+      if (file.state !== 'open') return
+      file.removeEventListener('change', show)
+      const at = this.#at
+      const found = file.lines.findIndex((_, index) => (file.offsetOf(file.firstNumber + index) ?? -1) >= (at ?? 0))
+      if (found !== -1) queueMicrotask(() => this.#filter.reveal(file.firstNumber + found))
+    }
+    file.addEventListener('change', show, { signal: this.signal })
+  }
+
+  async #jump(offset: number): Promise<void> {
+    const file = this.#file
+    if (file === null) return
+    if (offset >= file.size) return (this.querySelector('svc-log') as SvcLog | null)?.follow()
+    try {
+      const line = await file.jump(offset)
+      this.#filter.reveal(line, 'top')
+      this.#moved(offset)
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  async #showHit(offset: number): Promise<void> {
+    try {
+      const line = await (this.#file as LogFile).jump(offset)
+      this.#filter.reveal(line)
+      this.#moved(offset)
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #moved(at: number | null): void {
+    this.#at = at
+    this.#tellPlace()
+  }
+
+  #tellPlace(): void {
+    this.dispatchEvent(new LogPlaceEvent({ at: this.#at, sought: this.#search?.sought ?? null }))
+  }
+
+  #ask(sought: Sought): void {
+    this.#search?.cancel()
+    if (isNothing(sought)) {
+      this.#search = null
+      this.update()
+    } else {
+      this.#run(sought)
+    }
+    this.#tellPlace()
+  }
+
+  #run(sought: Sought): void {
+    const search = new LogSearch(sought)
+    this.#search = search
+    this.#isSearching = true
+    search.addEventListener('change', () => this.update(), { signal: this.signal })
+    void search.run(this.calls, this.source.id)
+    this.update()
+  }
+
+  #switchSearch(): void {
+    this.#isSearching = !this.#isSearching
+    this.update()
+    if (!this.#isSearching) {
+      this.#ask(noSought)
+      this.querySelector<HTMLElement>('svc-log .scroll')?.focus({ preventScroll: true })
+      return
+    }
+    focusSearch(this)
+  }
+
+  #key(event: KeyboardEvent): void {
+    if (event.key === '/' && this.hasAttribute('plain')) return
+    pressForSearch(event, this, () => (this.#isSearching ? focusSearch(this) : this.#switchSearch()))
+  }
+
+  async #download(): Promise<void> {
+    try {
+      const link = document.createElement('a')
+      link.href = this.calls.downloadAddress(this.source.id)
+      link.download = ''
+      link.click()
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (!this.signal.aborted) this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+  }
+}
+
+function binary(file: LogFile): Template {
+  return html`
+    <div class="state binary">
+      <h2>${t('Not a text file')}</h2>
+      <p class="muted">
+        ${t('The file contains {size} of binary data that cannot be shown as lines.', { size: formatBytes(file.size) })}
+      </p>
+    </div>`
+}
+
+/** The elements that a page registers to show a log file. */
+export const logFileElements = {
+  'svc-log-file': SvcLogFile,
+  'svc-log': SvcLog,
+  ...SvcLog.parts,
+  'svc-log-rail': SvcLogRail,
+  'svc-log-search': SvcLogSearch
+}

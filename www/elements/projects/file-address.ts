@@ -1,0 +1,5 @@
+/** Returns the address of a file or directory of a project. An empty path is the target itself. Pure. */
+export function fileAddress(projectId: string, path: string): string {
+  const address = `projects/${projectId}/files`
+  return path === '' ? address : `${address}?${new URLSearchParams({ path })}`
+}

@@ -1,0 +1,43 @@
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+
+/** The usual output directory of build tools; the reader replaces it if necessary. */
+const usualOutput = 'dist'
+
+/**
+ * Returns the commands that set up a repository and deploy its build. They must run at the top of the repository:
+ * `svc.config.json` belongs there, not among the served files. `token` is the real token for copying, or a masked one
+ * for display. It is passed through a pipe from a shell builtin, so that no process list shows it.
+ */
+export function pushCommand(project: { id: string }, server: string, token: string): string {
+  return [
+    `printf %s ${quoted(token)} |`,
+    `  svc init --server ${quoted(server)} --project ${quoted(project.id)} --out ${usualOutput} --token -`,
+    'svc push'
+  ].join('\n')
+}
+
+/** Returns the server address for commands: its public address if known, else the one of this page's base. */
+export function serverAddress(base: string): string {
+  const known = document.querySelector<HTMLMetaElement>('meta[name="svc-public-url"]')
+  return known?.content ?? base.replace(/\/$/, '')
+}
+
+/** Returns the equivalent command without the svc client. */
+export function curlCommand(project: { id: string }, server: string, token: string): string {
+  return [
+    `printf %s ${quoted(`Authorization: Bearer ${token}`)} |`,
+    `  curl --no-buffer --fail-with-body ${quoted(`${server}/api/deploy/upload`)} --header @- \\`,
+    `  --form ${quoted(`projectId=${project.id}`)} --form ${quoted('file=@site.zip')}`
+  ].join('\n')
+}
+
+/** Quotes a word for a POSIX shell. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./•-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+/** Returns a command for display: lines break between words, and never after the hyphens of an option. */
+export function commandView(command: string): Template {
+  return html`<pre>${command.split(/( |\n)/).map(word => (/\s/.test(word) ? word : html`<span>${word}</span>`))}</pre>`
+}

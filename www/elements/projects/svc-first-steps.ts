@@ -1,0 +1,116 @@
+import type { Project } from '../../../lib/model/project.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
+import { commandView, pushCommand, serverAddress } from './push-command.js'
+import { SvcCopy } from '../base/svc-copy.js'
+import { maskWords } from '../base/words.js'
+
+interface Step {
+  number: number
+  heading: string
+  isDone: boolean
+  body: Template
+}
+
+/**
+ * The steps to a first deployment on an empty server, each checked off when it is done. Properties: `project`, the
+ * newest project or undefined; `server`, the base address.
+ */
+export class SvcFirstSteps extends SvcElement {
+  static override sheet = css`
+    svc-first-steps {
+      display: block;
+
+      ol > li { display: grid; grid-template-columns: 28px minmax(0, 1fr); gap: 4px 16px; padding: 20px 24px; }
+      ol > li + li { border-top: 1px solid var(--line); }
+      .sign {
+        display: grid;
+        place-content: center;
+        width: 28px;
+        height: 28px;
+        border: 1px solid var(--edge);
+        border-radius: 50%;
+        color: var(--muted);
+        font-size: var(--size-13);
+        font-weight: 600;
+      }
+      .done .sign { border-color: transparent; background: var(--success-quiet); color: var(--success); }
+      .body { display: grid; gap: 10px; padding-top: 2px; justify-items: start; }
+      .body p { color: var(--muted); max-width: 100%; overflow-wrap: anywhere; }
+      .command { width: 100%; }
+      @media (max-width: 719px) { ol > li { padding: 16px; gap: 4px 12px; } }
+    }
+  `
+
+  server = ''
+  project: Project | undefined
+  #isCopied = false
+
+  protected override view(): Template {
+    const project = this.project
+    return html`
+      <ol class="card" aria-label="${t('First steps')}">
+        ${this.#step({
+          number: 1,
+          heading: t('Create a project'),
+          isDone: project !== undefined,
+          body:
+            project === undefined
+              ? html`
+            <p>${t('A project is a directory on this server that deployments go to.')}</p>
+            <a class="button primary" href="projects?new">${t('Create a project')}</a>`
+              : html`
+            <p><a href="projects/${project.id}">${project.name}</a> → <code>${project.deployPath}</code></p>`
+        })}
+        ${this.#step({
+          number: 2,
+          heading: t('Copy the command'),
+          isDone: this.#isCopied,
+          body:
+            project === undefined
+              ? html`<p>${t('Available once you have created a project.')}</p>`
+              : this.#command(project)
+        })}
+        ${this.#step({
+          number: 3,
+          heading: t('Push'),
+          isDone: false,
+          body: html`
+          <p>${t('Run it at the top of your repository, and replace dist with your build directory. This page updates when the deployment arrives.')}</p>
+          ${
+            project === undefined
+              ? null
+              : html`<p><a href="projects/${project.id}">${t('No terminal at hand? Drop a folder or a zip instead.')}</a></p>`
+          }`
+        })}
+      </ol>`
+  }
+
+  #step({ number, heading, isDone, body }: Step): Template {
+    return html`
+      <li class="${isDone ? 'done' : null}">
+        <span class="sign">${isDone ? html`${icon('check')}<span class="unseen">${t('Done')}</span>` : number}</span>
+        <div class="body"><h2>${heading}</h2>${body}</div>
+      </li>`
+  }
+
+  #command(project: Project): Template {
+    const server = serverAddress(this.server)
+    return html`
+      <div class="command">
+        ${commandView(pushCommand(project, server, maskWords(project.token)))}
+        <svc-copy .text="${pushCommand(project, server, project.token)}" @click="${() => this.#copied()}"></svc-copy>
+      </div>
+      <p class="small">${t('The copied text contains the deploy token of the project.')}</p>`
+  }
+
+  #copied(): void {
+    this.#isCopied = true
+    this.update()
+  }
+}
+
+/** The elements that a page registers for the first steps. */
+export const elements = { 'svc-first-steps': SvcFirstSteps, 'svc-copy': SvcCopy }

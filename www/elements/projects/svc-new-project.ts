@@ -1,0 +1,163 @@
+import type { Project } from '../../../lib/model/project.js'
+import type { PlaceCalls } from '../../server/place-calls.js'
+import type { Labels, ProjectCalls } from '../../server/project-calls.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { categoryField } from './category-field.js'
+import { pathField } from './path-field.js'
+import { proposedPath } from './proposed-path.js'
+import { DialogCloseEvent } from '../base/svc-dialog.js'
+import { SvcPlaces } from '../base/svc-places.js'
+import { SvcLabel } from '../base/svc-label.js'
+import { SvcTagChoice, type TagChoiceEvent } from './svc-tag-choice.js'
+import { Submission } from '../base/submission.js'
+
+/** A project was created. */
+export class ProjectCreatedEvent extends Event {
+  constructor(readonly project: Project) {
+    super('projectcreated', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    projectcreated: ProjectCreatedEvent
+  }
+}
+
+const ownFields = ['name', 'deployPath', 'env', 'description']
+
+/**
+ * The form that creates a project, for a dialog. Properties: `calls`, `places`, `labels`; `environments`, the existing
+ * ones. Events: `projectcreated`; `dialogclose`, if the reader cancels.
+ */
+export class SvcNewProject extends SvcElement {
+  static override sheet = css`
+    svc-new-project {
+      display: block;
+
+      .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 20px; align-items: start; }
+      @media (max-width: 719px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+    }
+  `
+
+  calls!: ProjectCalls
+  places!: PlaceCalls
+  environments: readonly string[] = []
+  labels: Labels = { categories: [], tags: [] }
+  #basePath = ''
+  #path = ''
+  /** False while the path still follows the name, because the reader has not typed a path. */
+  #isPathOwn = false
+  #isChoosing = false
+  #tagIds: readonly string[] = []
+  readonly #submission = new Submission(() => this.update())
+
+  protected override connected(): void {
+    // The default path is only a proposal. Without it, the reader types the path.
+    this.calls.defaultPath(this.signal).then(
+      path => (this.#basePath = path),
+      () => {}
+    )
+  }
+
+  protected override view(): Template {
+    const { isBusy } = this.#submission
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#create(event)}">
+        ${field({
+          form: 'new',
+          name: 'name',
+          label: t('Name'),
+          placeholder: 'storefront',
+          isRequired: true,
+          hasFocus: true,
+          error: this.#submission.problemOf('name'),
+          onInput: name => this.#named(name)
+        })}
+        ${pathField({
+          form: 'new',
+          placeholder: '/srv/storefront',
+          value: this.#path,
+          error: this.#submission.problemOf('deployPath'),
+          hint: t('Absolute path. The first deployment creates the directory if it does not exist.'),
+          onInput: path => this.#pathIs(path),
+          calls: this.places,
+          isChoosing: this.#isChoosing,
+          start: this.#path,
+          onChoosing: isChoosing => this.#choosing(isChoosing),
+          onChosen: path => this.#pathIs(path)
+        })}
+        <div class="pair">
+          ${field({
+            form: 'new',
+            name: 'env',
+            label: t('Environment'),
+            placeholder: 'production',
+            error: this.#submission.problemOf('env'),
+            proposals: this.environments
+          })}
+          ${categoryField({ form: 'new', categories: this.labels.categories, chosen: null })}
+        </div>
+        ${field({ form: 'new', name: 'description', label: t('Description'), error: this.#submission.problemOf('description') })}
+        ${
+          this.labels.tags.length === 0
+            ? null
+            : html`
+            <svc-tag-choice label="${t('Tags')}" .tags="${this.labels.tags}" .chosen="${this.#tagIds}"
+              @tagchoice="${(event: Event) => (this.#tagIds = (event as TagChoiceEvent).tagIds)}"></svc-tag-choice>`
+        }
+        ${errorLine(this.#submission.problemBeside(ownFields))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(new DialogCloseEvent())}">${t('Cancel')}</button>
+          <button class="primary" disabled="${isBusy}">
+            ${isBusy ? t('Creating…') : t('Create project')}
+          </button>
+        </div>
+      </form>`
+  }
+
+  #named(name: string): void {
+    if (this.#isPathOwn) return
+    this.#path = proposedPath(this.#basePath, name)
+    this.update()
+  }
+
+  #pathIs(path: string): void {
+    this.#path = path
+    this.#isPathOwn = path !== ''
+    this.update()
+  }
+
+  #choosing(isChoosing: boolean): void {
+    this.#isChoosing = isChoosing
+    this.update()
+    if (!isChoosing) this.querySelector<HTMLElement>('#new-deployPath')?.focus()
+  }
+
+  async #create(event: Event): Promise<void> {
+    const { name = '', deployPath = '', env = '', description = '', categoryId = '' } = submitted(event)
+    await this.#submission.run(async () => {
+      const project = await this.calls.create({
+        name: name.trim(),
+        deployPath: deployPath.trim(),
+        ...(env.trim() === '' ? {} : { env: env.trim() }),
+        ...(description.trim() === '' ? {} : { description: description.trim() }),
+        ...(categoryId === '' ? {} : { categoryId }),
+        ...(this.#tagIds.length === 0 ? {} : { tagIds: [...this.#tagIds] })
+      })
+      this.dispatchEvent(new ProjectCreatedEvent(project))
+    })
+  }
+}
+
+/** The elements that a page registers for a new project. */
+export const elements = {
+  'svc-new-project': SvcNewProject,
+  'svc-places': SvcPlaces,
+  'svc-label': SvcLabel,
+  'svc-tag-choice': SvcTagChoice
+}

@@ -1,0 +1,117 @@
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { Labels } from '../../server/project-calls.js'
+import { t } from '../../words/t.js'
+import { noCategory } from './project-filter.js'
+import type { ProjectFilter, ProjectSort } from './project-filter.js'
+import type { TagChoiceEvent } from './svc-tag-choice.js'
+
+/** The reader changed the filter or the order. */
+export class FilterChangeEvent extends Event {
+  constructor(readonly filter: ProjectFilter) {
+    super('filterchange', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    filterchange: FilterChangeEvent
+  }
+}
+
+interface Option {
+  value: string
+  words: string
+}
+
+const statuses: readonly Option[] = [
+  { value: 'success', words: 'Success' },
+  { value: 'failed', words: 'Failed' },
+  { value: 'running', words: 'Running' },
+  { value: 'idle', words: 'Never deployed' }
+]
+const sorts: ReadonlyArray<Option & { value: ProjectSort }> = [
+  { value: 'deployed', words: 'Last deployment' },
+  { value: 'name', words: 'Name' },
+  { value: 'created', words: 'Newest' }
+]
+
+/**
+ * The search field and the filters of the projects. Properties: `filter`, `labels`, `environments`. Event:
+ * `filterchange`.
+ */
+export class SvcProjectFilter extends SvcElement {
+  static override sheet = css`
+    svc-project-filter {
+      display: flex;
+      flex-wrap: wrap;
+      gap: 8px;
+
+      search { position: relative; flex: 1 1 180px; min-width: 0; }
+      search .icon { position: absolute; left: 10px; top: calc(50% - 8px); color: var(--muted); pointer-events: none; }
+      search input[type='search'] { padding-left: 34px; }
+      select { width: auto; max-width: 170px; text-overflow: ellipsis; }
+      select.set { border-color: var(--accent); background: var(--accent-quiet); }
+      @media (max-width: 719px) {
+        display: grid;
+        grid-template-columns: minmax(0, 1fr) minmax(0, 1fr);
+        search { grid-column: 1 / 3; }
+        select { width: 100%; max-width: none; }
+        > svc-menu { width: 100%; }
+      }
+    }
+  `
+
+  filter!: ProjectFilter
+  labels: Labels = { categories: [], tags: [] }
+  environments: readonly string[] = []
+
+  protected override view(): Template {
+    const { words, tags, env } = this.filter
+    const categories = [
+      ...this.labels.categories.map(({ id, name }) => ({ value: id, words: name })),
+      { value: noCategory, words: t('No category') }
+    ]
+    const said = (options: readonly Option[]): Option[] =>
+      options.map(option => ({ ...option, words: t(option.words) }))
+    const environments = this.environments.map(name => ({ value: name, words: name }))
+    const tagsWords = tags.length === 0 ? t('Tags') : t('Tags: {count}', { count: tags.length })
+    return html`
+      <search>
+        ${icon('search')}
+        <input type="search" aria-label="${t('Find projects')}" placeholder="${t('Find projects')}" .value="${words}"
+          @input="${(event: Event) => this.#change({ words: (event.currentTarget as HTMLInputElement).value })}">
+      </search>
+      ${this.#select('category', categories, { label: t('Category'), all: t('All categories') })}
+      <svc-menu label="${tagsWords}" picture="tag" active="${tags.length > 0}" .content="${html`
+        <svc-tag-choice list="" label="${t('Tags')}" .tags="${this.labels.tags}" .chosen="${tags}"
+          @tagchoice="${(event: Event) => this.#change({ tags: (event as TagChoiceEvent).tagIds })}">
+        </svc-tag-choice>`}"></svc-menu>
+      ${
+        environments.length < 2 && env === ''
+          ? null
+          : this.#select('env', environments, { label: t('Environment'), all: t('All environments') })
+      }
+      ${this.#select('status', said(statuses), { label: t('Status'), all: t('All statuses') })}
+      ${this.#select('sort', said(sorts), { label: t('Order'), all: null })}`
+  }
+
+  #select(
+    name: 'category' | 'env' | 'status' | 'sort',
+    options: readonly Option[],
+    { label, all }: { label: string; all: string | null }
+  ): Template {
+    const chosen = this.filter[name]
+    const choose = (event: Event): void => this.#change({ [name]: (event.currentTarget as HTMLSelectElement).value })
+    return html`
+      <select aria-label="${label}" class="${all !== null && chosen !== '' ? 'set' : null}" @change="${choose}">
+        ${all === null ? null : html`<option value="" .selected="${chosen === ''}">${all}</option>`}
+        ${options.map(({ value, words }) => html`<option value="${value}" .selected="${value === chosen}">${words}</option>`)}
+      </select>`
+  }
+
+  #change(change: Partial<ProjectFilter>): void {
+    this.dispatchEvent(new FilterChangeEvent({ ...this.filter, ...change }))
+  }
+}

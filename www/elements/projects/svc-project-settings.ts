@@ -1,0 +1,95 @@
+import type { Project } from '../../../lib/model/project.js'
+import type { PageContext } from '../../pages/page.js'
+import type { PlaceCalls } from '../../server/place-calls.js'
+import type { Labels, ProjectCalls } from '../../server/project-calls.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
+import { SvcConflict } from '../base/svc-conflict.js'
+import { SvcLabel } from '../base/svc-label.js'
+import { SvcPlaces } from '../base/svc-places.js'
+import { SvcProjectDelete } from './svc-project-delete.js'
+import { SvcProjectForm } from './svc-project-form.js'
+import type { UnsavedEvent } from './svc-project-form.js'
+import { SvcProjectToken } from './svc-project-token.js'
+import { SvcTagChoice } from './svc-tag-choice.js'
+import { SvcVariables } from './svc-variables.js'
+
+/**
+ * The settings of a project: its form, its variables, its token, its deletion. Leaving with unsaved changes asks first.
+ * Properties: `project`, `context`, `calls`, `places`, `labels`. Events: `projectchange`, `projectdeleted`, `notice`.
+ */
+export class SvcProjectSettings extends SvcElement {
+  static override sheet = css`
+    svc-project-settings {
+      display: grid;
+      gap: 40px;
+      grid-template-columns: minmax(0, 1fr);
+      max-width: 760px;
+    }
+  `
+
+  context!: PageContext
+  calls!: ProjectCalls
+  places!: PlaceCalls
+  project!: Project
+  labels: Labels = { categories: [], tags: [] }
+  #leave: (() => void) | null = null
+
+  protected override connected(): void {
+    this.signal.addEventListener('abort', () => this.context.guard(null))
+  }
+
+  protected override view(): Template {
+    const project = this.project
+    return html`
+      <svc-project-form .project="${project}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
+        @unsaved="${(event: Event) => this.#guard((event as UnsavedEvent).isUnsaved)}"></svc-project-form>
+      <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
+      <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
+      <svc-project-delete .project="${project}" .calls="${this.context.calls}"
+        @projectdeleted="${() => this.#guard(false)}"></svc-project-delete>
+      <svc-dialog heading="${t('Leave without saving?')}"
+        .content="${this.#leave === null ? null : this.#question(this.#leave)}"
+        @dialogclose="${() => this.#stay()}"></svc-dialog>`
+  }
+
+  #question(leave: () => void): Template {
+    return html`
+      <div class="form">
+        <p>${t('The settings of {name} have unsaved changes.', { name: this.project.name })}</p>
+        <div class="actions end">
+          <button type="button" autofocus="" @click="${() => this.#stay()}">${t('Stay')}</button>
+          <button type="button" class="danger" @click="${leave}">${t('Discard changes')}</button>
+        </div>
+      </div>`
+  }
+
+  #guard(isUnsaved: boolean): void {
+    this.context.guard(isUnsaved ? leave => this.#ask(leave) : null)
+  }
+
+  #ask(leave: () => void): void {
+    this.#leave = leave
+    this.update()
+  }
+
+  #stay(): void {
+    this.#leave = null
+    this.update()
+  }
+}
+
+/** The elements that a page registers for the settings of a project. */
+export const elements = {
+  'svc-project-settings': SvcProjectSettings,
+  'svc-project-form': SvcProjectForm,
+  'svc-conflict': SvcConflict,
+  'svc-variables': SvcVariables,
+  'svc-project-token': SvcProjectToken,
+  'svc-project-delete': SvcProjectDelete,
+  'svc-places': SvcPlaces,
+  'svc-label': SvcLabel,
+  'svc-tag-choice': SvcTagChoice
+}

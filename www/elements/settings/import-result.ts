@@ -1,0 +1,114 @@
+import type { ImportBrings, ImportResult } from '../../../lib/model/transfer.js'
+import { html, icon } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { numberWords, t } from '../../words/t.js'
+import { partsOf, visible } from './import-parts.js'
+import type { ImportPart } from './import-parts.js'
+import { maskWords } from '../base/words.js'
+import { serverWords } from '../../words/errors.js'
+
+/** Maximum number of ids shown for each part; the others are counted. */
+const shownIds = 200
+
+/** Returns the result of an import or of its preview: a row for each part of the package, then further remarks. */
+export function importResult(result: ImportResult, isDone: boolean): Template {
+  return html`
+    <table class="number">
+      <thead>
+        <tr>
+          <th scope="col">${t('Part')}</th>
+          <th scope="col">${isDone ? t('Created') : t('To create')}</th>
+          <th scope="col">${isDone ? t('Replaced') : t('To replace')}</th>
+          <th scope="col">${isDone ? t('Unchanged') : t('To keep')}</th>
+        </tr>
+      </thead>
+      <tbody>${partsOf(result).map(partRow)}</tbody>
+    </table>
+    ${isDone ? null : bringsOf(result.brings)}
+    ${notesOf(result)}`
+}
+
+function partRow({ words, created, replaced, skipped }: ImportPart): Template {
+  const cell = (ids: string[], kind: string): Template =>
+    html`<td class="${ids.length === 0 ? 'none' : kind}">${ids.length === 0 ? '–' : numberWords(ids.length)}</td>`
+  const ids = [...created, ...replaced, ...skipped]
+  return html`
+    <tr>
+      <td>
+        <details>
+          <summary>${t(words)}</summary>
+          <code>${ids.slice(0, shownIds).join('\n')}${ids.length > shownIds ? `\n+ ${numberWords(ids.length - shownIds)}` : ''}</code>
+        </details>
+      </td>
+      ${cell(created, 'created')}${cell(replaced, 'replaced')}${cell(skipped, 'skipped')}
+    </tr>`
+}
+
+/** Returns what must be reviewed before an import: where files go, what runs, and which settings change. */
+function bringsOf({ settings, projects, logSources, notificationTargets }: ImportBrings): Template | null {
+  if (settings.length + projects.length + logSources.length + notificationTargets.length === 0) return null
+  return html`
+    <section class="brings">
+      <h4>${t('Included in the package')}</h4>
+      ${projects.map(
+        project => html`
+        <dl>
+          <dt>${project.name} <code class="muted">${project.id}</code></dt>
+          <dd>${t('Deploys to {path}', { path: project.deployPath })}</dd>
+          ${project.runAs === null ? null : html`<dd>${t('Run as user')}: <code>${project.runAs}</code></dd>`}
+          ${project.allowClientScripts === true ? html`<dd>${t('Runs scripts of a push')}</dd>` : null}
+          ${project.allowedEnv.length === 0 ? null : html`<dd>${t('Allowed push variables')}: <code>${project.allowedEnv.join(' ')}</code></dd>`}
+          ${project.scriptShell === null ? null : html`<dd>${t('Script shell')}: <code>${project.scriptShell}</code></dd>`}
+          ${project.scriptDirectory === null ? null : html`<dd>${t('Script working directory')}: <code>${project.scriptDirectory}</code></dd>`}
+          ${project.variables.map(({ name, value }) => html`<dd><code>${name} = ${value === null ? t('secret, value to be set') : visible(value)}</code></dd>`)}
+          ${scriptOf(t('Pre-deploy script'), project.preDeployScript)}
+          ${scriptOf(t('Post-deploy script'), project.postDeployScript)}
+        </dl>`
+      )}
+      ${
+        settings.length === 0
+          ? null
+          : html`
+        <dl>
+          <dt>${t('Settings')}</dt>
+          ${settings.map(({ key, value }) => html`<dd><code>${key} = ${value === null ? maskWords('') : visible(value)}</code></dd>`)}
+        </dl>`
+      }
+      ${
+        logSources.length === 0
+          ? null
+          : html`
+        <dl>
+          <dt>${t('Log files')}</dt>
+          ${logSources.map(({ filePath }) => html`<dd><code>${filePath}</code></dd>`)}
+        </dl>`
+      }
+      ${
+        notificationTargets.length === 0
+          ? null
+          : html`
+        <dl>
+          <dt>${t('Notification targets')}</dt>
+          ${notificationTargets.map(({ name, address }) => html`<dd>${visible(name)} <code>${address}</code></dd>`)}
+        </dl>`
+      }
+    </section>`
+}
+
+function scriptOf(title: string, script: string): Template | null {
+  return script.trim() === ''
+    ? null
+    : html`<dd>${title}<pre tabindex="0" aria-label="${title}">${visible(script)}</pre></dd>`
+}
+
+function notesOf({ artifacts, notes }: ImportResult): Template | null {
+  if (artifacts.failed.length + notes.length === 0) return null
+  return html`
+    <ul class="notes">
+      ${artifacts.failed.map(
+        ({ id, error }) => html`
+        <li class="failed">${icon('failed')}<span class="anywhere">${t('Archive of {id} not deployed: {error}', { id, error: serverWords(error) })}</span></li>`
+      )}
+      ${notes.map(note => html`<li>${icon('warning')}<span class="anywhere">${note}</span></li>`)}
+    </ul>`
+}

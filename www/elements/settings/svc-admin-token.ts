@@ -1,0 +1,111 @@
+import { css, SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { AdminCalls } from '../../server/admin-calls.js'
+import { Refused } from '../../server/client.js'
+import { t } from '../../words/t.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { NoticeEvent } from '../base/svc-notices.js'
+import { strengthOf, strongToken } from './token-strength.js'
+import { Submission } from '../base/submission.js'
+
+/** Changes the admin token, and rates the new one while it is typed. Property: `calls`. Event: `notice`. */
+export class SvcAdminToken extends SvcElement {
+  static override sheet = css`
+    svc-admin-token {
+      display: grid;
+      gap: 12px;
+
+      .field { max-width: 460px; }
+      .actions { align-items: center; }
+      .strength { font-size: var(--size-13); font-weight: 500; }
+      .strength[data-level='refused'] { color: var(--failure); }
+      .strength[data-level='weak'] { color: var(--warning); }
+      .strength[data-level='strong'] { color: var(--success); }
+    }
+  `
+
+  calls!: Pick<AdminCalls, 'changeToken'>
+  #oldToken = ''
+  #newToken = ''
+  #isShown = false
+  readonly #submission = new Submission(() => this.update())
+
+  protected override view(): Template {
+    const strength = strengthOf(this.#newToken)
+    const { refusal } = this.#submission
+    const isWrong = refusal instanceof Refused && refusal.code === 'wrong_token'
+    return html`
+      <h2>${t('Admin token')}</h2>
+      <form class="card padded form" @submit="${(event: Event) => void this.#change(event)}" @input="${(event: Event) => this.#typed(event)}">
+        <p class="muted">${t('Grants full access. Changing it ends all other sessions.')}</p>
+        <input type="text" name="username" value="admin" autocomplete="username" hidden="">
+        ${field({
+          form: 'token',
+          name: 'oldToken',
+          label: t('Current token'),
+          type: 'password',
+          isRequired: true,
+          isMono: true,
+          autocomplete: 'current-password',
+          value: this.#oldToken,
+          error: isWrong ? t('Wrong admin token.') : this.#submission.problemOf('oldToken')
+        })}
+        ${field({
+          form: 'token',
+          name: 'newToken',
+          label: t('New token'),
+          type: this.#isShown ? 'text' : 'password',
+          isRequired: true,
+          isMono: true,
+          autocomplete: 'new-password',
+          value: this.#newToken,
+          error: this.#submission.problemOf('newToken'),
+          hint: t('Store it like a password. It is not shown again.')
+        })}
+        <div class="actions">
+          <button type="button" @click="${() => this.#generate()}">${t('Generate')}</button>
+          <button type="button" aria-pressed="${this.#isShown ? 'true' : 'false'}" @click="${() => this.#toggle()}">
+            ${this.#isShown ? t('Hide') : t('Show')}
+          </button>
+          ${this.#newToken === '' ? null : html`<svc-copy .text="${this.#newToken}"></svc-copy>`}
+          <span class="strength" role="status" data-level="${strength?.level}">${strength && t(strength.words, strength.values)}</span>
+        </div>
+        ${errorLine(isWrong ? null : this.#submission.problemBeside(['oldToken', 'newToken']))}
+        <div class="actions">
+          <button class="primary" disabled="${this.#submission.isBusy || strength === null || strength.level === 'refused' || this.#oldToken === ''}">
+            ${t('Change token')}
+          </button>
+        </div>
+      </form>`
+  }
+
+  #typed(event: Event): void {
+    const { name, value } = event.target as HTMLInputElement
+    if (name === 'oldToken') this.#oldToken = value
+    if (name === 'newToken') this.#newToken = value
+    this.update()
+  }
+
+  #generate(): void {
+    this.#newToken = strongToken(bytes => crypto.getRandomValues(bytes))
+    this.#isShown = true
+    this.update()
+  }
+
+  #toggle(): void {
+    this.#isShown = !this.#isShown
+    this.update()
+  }
+
+  async #change(event: Event): Promise<void> {
+    const { oldToken = '', newToken = '' } = submitted(event)
+    await this.#submission.run(async () => {
+      await this.calls.changeToken({ oldToken, newToken })
+      this.#oldToken = ''
+      this.#newToken = ''
+      this.#isShown = false
+      this.dispatchEvent(new NoticeEvent(t('Admin token changed. You are still signed in here')))
+    })
+  }
+}

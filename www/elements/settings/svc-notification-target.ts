@@ -1,0 +1,278 @@
+import type { EventKey } from '../../../lib/model/deployment.js'
+import type { NotificationKind, NotificationTargetView } from '../../../lib/model/notification-target.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { TargetCalls, TargetFields, TargetList } from '../../server/target-calls.js'
+import { saveMerged } from '../../state/merge.js'
+import type { Loaded } from '../../state/merge.js'
+import { fieldLabels } from '../../words/errors.js'
+import { t } from '../../words/t.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { SvcConflict } from '../base/svc-conflict.js'
+import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
+import { Submission } from '../base/submission.js'
+
+/** The form is closed. `saved` says whether it was saved. */
+export class TargetFormEvent extends Event {
+  constructor(readonly saved: boolean) {
+    super('targetform', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    targetform: TargetFormEvent
+  }
+}
+
+/** The fields that show their own errors. */
+const fields = ['name', 'kind', 'url', 'secret', 'projectIds']
+
+/**
+ * The form of a notification target. An empty address or secret leaves the stored one unchanged, because the stored one
+ * is never shown. Properties: `calls`, `domains`; `target`, the one to change, or null for a new
+ * one. Event: `targetform`.
+ */
+export class SvcNotificationTarget extends SvcElement {
+  static override sheet = css`
+    svc-notification-target {
+      display: block;
+
+      fieldset { display: grid; gap: 6px; min-width: 0; margin: 0; padding: 0; border: 0; }
+      legend { padding: 0; margin-bottom: 6px; font-weight: 500; font-size: var(--size-13); }
+      .checks { display: flex; flex-wrap: wrap; gap: 6px 20px; }
+      .projects { display: grid; gap: 4px; max-height: 180px; overflow: auto; padding: 8px 12px; border: 1px solid var(--line); border-radius: 6px; }
+      .projects label { min-width: 0; overflow-wrap: anywhere; }
+    }
+  `
+
+  calls!: TargetCalls
+  domains: TargetList['domains'] = []
+  target: NotificationTargetView | null = null
+  #kind: NotificationKind = 'generic'
+  #isKindChosen = false
+  #isForSome = false
+  #removesSecret = false
+  #projects: Array<{ id: string; name: string }> | null = null
+  readonly #submission = new Submission(() => this.update())
+
+  protected override connected(): void {
+    const { target } = this
+    this.#kind = target?.kind ?? 'generic'
+    this.#isKindChosen = target !== null
+    this.#isForSome = (target?.projectIds.length ?? 0) > 0
+    if (this.#isForSome) void this.#loadProjects()
+    this.update()
+  }
+
+  protected override view(): Template {
+    const { target } = this
+    return html`
+      <form class="form" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
+        ${field({ form: 'target', name: 'name', label: t('Name'), value: target?.name ?? '', isRequired: true, hasFocus: true, error: this.#submission.problemOf('name') })}
+        ${field({
+          form: 'target',
+          name: 'url',
+          label: t('Address'),
+          isMono: true,
+          isRequired: target === null,
+          error: this.#submission.problemOf('url'),
+          placeholder: target?.address ?? 'https://',
+          hint:
+            target === null
+              ? t('Copy it from the service. It is a secret and is not shown again.')
+              : t('Leave empty to keep the address.'),
+          onInput: value => this.#typed(value)
+        })}
+        <div class="field">
+          <label for="target-kind">${t('Kind')}</label>
+          <select id="target-kind" name="kind" @change="${(event: Event) => this.#choose(event)}">
+            ${kindRows.map(({ kind, words }) => html`<option value="${kind}" .selected="${kind === this.#kind}">${t(words)}</option>`)}
+          </select>
+        </div>
+        ${kindRow(this.#kind).secret ? this.#secret(this.#submission.problemOf('secret')) : null}
+        <fieldset>
+          <legend>${t('Events')}</legend>
+          <div class="checks">
+            ${eventRows.map(
+              ({ event, words }) => html`
+              <label class="check"><input type="checkbox" name="${event}" .checked="${target?.events.includes(event) ?? true}"><span>${t(words)}</span></label>`
+            )}
+          </div>
+        </fieldset>
+        ${this.#projectChoice(this.#submission.problemOf('projectIds'))}
+        <label class="check"><input type="checkbox" name="enabled" .checked="${target?.enabled ?? true}"><span>${t('Send messages')}</span></label>
+        ${errorLine(this.#submission.problemBeside(fields))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(new TargetFormEvent(false))}">${t('Cancel')}</button>
+          <button class="primary" disabled="${this.#submission.isBusy}">${target === null ? t('Add') : t('Save')}</button>
+        </div>
+      </form>
+      <svc-conflict></svc-conflict>`
+  }
+
+  #secret(error: string | undefined): Template {
+    const isKept = this.target?.hasSecret === true
+    return html`
+      ${field({
+        form: 'target',
+        name: 'secret',
+        label: t('Secret'),
+        type: 'password',
+        autocomplete: 'new-password',
+        isMono: true,
+        error,
+        hint: isKept
+          ? t('A secret is set. Leave empty to keep it.')
+          : t('Signs the messages. If empty, messages are not signed.')
+      })}
+      ${
+        isKept
+          ? html`
+          <label class="check">
+            <input type="checkbox" name="removesSecret" .checked="${this.#removesSecret}"><span>${t('Remove secret')}</span>
+          </label>`
+          : null
+      }`
+  }
+
+  #projectChoice(error: string | undefined): Template {
+    const kept = this.target?.projectIds ?? []
+    const known = this.#projects ?? []
+    const gone = kept
+      .filter(id => !known.some(project => project.id === id))
+      .map(id => ({ id, name: t('{id} (deleted)', { id }) }))
+    const choose = (isForSome: boolean) => (): void => {
+      this.#isForSome = isForSome
+      if (isForSome && this.#projects === null) void this.#loadProjects()
+      this.update()
+    }
+    return html`
+      <fieldset>
+        <legend>${t('Projects')}</legend>
+        <div class="checks">
+          <label class="check"><input type="radio" name="scope" value="all" .checked="${!this.#isForSome}" @change="${choose(false)}"><span>${t('All projects')}</span></label>
+          <label class="check"><input type="radio" name="scope" value="some" .checked="${this.#isForSome}" @change="${choose(true)}"><span>${t('Selected projects')}</span></label>
+        </div>
+        ${
+          this.#isForSome && this.#projects !== null
+            ? html`
+            <div class="projects">
+              ${[...known, ...gone].map(
+                ({ id, name }) => html`
+                <label class="check"><input type="checkbox" name="project:${id}" .checked="${kept.includes(id)}"><span>${name}</span></label>`
+              )}
+            </div>`
+            : null
+        }
+        ${errorLine(error ?? null)}
+      </fieldset>`
+  }
+
+  async #loadProjects(): Promise<void> {
+    try {
+      this.#projects = await this.calls.projects(this.signal)
+    } catch (error) {
+      if (!this.signal.aborted) this.#submission.refuse(error)
+    }
+    this.update()
+  }
+
+  /** Suggests a kind until the reader chooses one. */
+  #typed(address: string): void {
+    if (this.#submission.problemOf('url') !== undefined) this.#submission.refuse(null)
+    const suggested = this.#isKindChosen ? null : kindOfAddress(address, this.domains)
+    if (suggested === null || suggested === this.#kind) return
+    this.#kind = suggested
+    this.update()
+  }
+
+  #choose(event: Event): void {
+    this.#kind = (event.currentTarget as HTMLSelectElement).value as NotificationKind
+    this.#isKindChosen = true
+    this.update()
+  }
+
+  async #save(event: Event): Promise<void> {
+    const values = submitted(event)
+    const projectIds = Object.keys(values)
+      .filter(name => name.startsWith('project:'))
+      .map(name => name.slice('project:'.length))
+    if (values['scope'] === 'some' && projectIds.length === 0) {
+      return this.#submission.refuse(t('Choose at least one project.'))
+    }
+    const { url = '', secret = '' } = values
+    const given: TargetFields = {
+      name: values['name'] ?? '',
+      kind: this.#kind,
+      ...(this.target !== null && url.trim() === '' ? {} : { url }),
+      ...(values['removesSecret'] !== undefined ? { secret: '' } : secret === '' ? {} : { secret }),
+      events: eventRows.map(({ event }) => event).filter((event: EventKey) => values[event] !== undefined),
+      projectIds: values['scope'] === 'some' ? projectIds : [],
+      enabled: values['enabled'] !== undefined
+    }
+    await this.#submission.run(async () => {
+      const isSaved =
+        this.target === null ? (await this.calls.create(given), true) : await this.#change(this.target, given)
+      if (isSaved) this.dispatchEvent(new TargetFormEvent(true))
+    })
+  }
+
+  /**
+   * Returns false if the reader went back to the form. An address is compared by its visible part; a secret cannot be
+   * compared.
+   */
+  async #change(before: NotificationTargetView, given: TargetFields): Promise<boolean> {
+    const { id } = before
+    const loaded = (target: NotificationTargetView): Loaded<null> => {
+      const { name, kind, events, projectIds, enabled, address } = target
+      return {
+        values: { name, kind, events, projectIds, enabled, url: address === before.address ? '' : address },
+        tag: target.updatedAt,
+        state: null
+      }
+    }
+    const saved = await saveMerged({
+      base: loaded(before),
+      mine: { ...given },
+      send: async (changes, tag) => (await this.calls.update(id, changes, tag), true),
+      keep: () => true,
+      load: async () => {
+        const target = (await this.calls.list()).items.find(target => target.id === id)
+        if (target === undefined) throw new Error(t('It has been deleted in the meantime.'))
+        return loaded(target)
+      },
+      choose: conflicts =>
+        (this.querySelector('svc-conflict') as SvcConflict).ask(
+          conflicts.map(({ name, mine, theirs }) => ({
+            name,
+            label: name === 'enabled' ? t('Send messages') : t(fieldLabels[name] ?? name),
+            mine: this.#shown(name, mine),
+            theirs: this.#shown(name, theirs)
+          }))
+        )
+    })
+    return saved !== null
+  }
+
+  /** Returns the value of a field as the form shows it. */
+  #shown(name: string, value: unknown): string {
+    if (name === 'kind') return t(kindRow(value as NotificationKind).words)
+    if (name === 'events')
+      return eventRows
+        .filter(({ event }) => (value as string[]).includes(event))
+        .map(({ words }) => t(words))
+        .join(', ')
+    if (name === 'projectIds') {
+      const ids = value as string[]
+      return ids.length === 0
+        ? t('All projects')
+        : ids.map(id => this.#projects?.find(project => project.id === id)?.name ?? id).join(', ')
+    }
+    return typeof value === 'boolean' ? (value ? t('On') : t('Off')) : String(value)
+  }
+}
+
+/** The elements that a page registers for the form. */
+export const elements = { 'svc-notification-target': SvcNotificationTarget, 'svc-conflict': SvcConflict }

@@ -1,0 +1,200 @@
+import type { NotificationTargetView } from '../../../lib/model/notification-target.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon, keyed } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { WebhookTest } from '../../server/admin-calls.js'
+import type { TargetCalls, TargetList } from '../../server/target-calls.js'
+import { countWords, t } from '../../words/t.js'
+import { errorLine } from '../base/field.js'
+import { question } from '../base/question.js'
+import { NoticeEvent } from '../base/svc-notices.js'
+import { elements as formElements } from './svc-notification-target.js'
+import type { TargetFormEvent } from './svc-notification-target.js'
+import { eventRows, kindRow } from './target-kinds.js'
+import { spanWords } from '../base/words.js'
+import { serverWords, twoLines, errorWords } from '../../words/errors.js'
+import { Submission } from '../base/submission.js'
+
+/** The notification targets: add, change, test, delete. Property: `calls`. Event: `notice`. */
+export class SvcNotificationTargets extends SvcElement {
+  static override sheet = css`
+    svc-notification-targets {
+      display: grid;
+      gap: 12px;
+      grid-template-columns: minmax(0, 1fr);
+
+      li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px 16px; align-items: center; padding: 12px 12px 12px 20px; }
+      li + li { border-top: 1px solid var(--line); }
+      .what { display: grid; gap: 2px; min-width: 0; }
+      .what b { font-weight: 500; overflow-wrap: anywhere; }
+      .what span { color: var(--muted); font-size: var(--size-13); overflow-wrap: anywhere; }
+      .what .off { color: var(--warning); font-weight: 500; }
+      .tools { display: flex; align-items: center; gap: 4px; }
+      .result { grid-column: 1 / -1; font-size: var(--size-13); overflow-wrap: anywhere; }
+      .result:empty { display: none; }
+      .good { color: var(--success); }
+      .bad { color: var(--failure); }
+      .tools a { padding: 0 8px; }
+      .empty { padding: 16px 20px; color: var(--muted); }
+
+      @media (max-width: 719px) {
+        li { grid-template-columns: minmax(0, 1fr); padding: 12px 16px; }
+        .tools { margin-left: -8px; }
+        .empty { padding: 14px 16px; }
+      }
+    }
+  `
+
+  calls!: TargetCalls
+  #list: TargetList | null = null
+  #problem: unknown = null
+  /** The target in the form, or `new` for a new one. */
+  #edited: NotificationTargetView | 'new' | null = null
+  #deleted: NotificationTargetView | null = null
+  readonly #submission = new Submission(() => this.update())
+  readonly #tests = new Map<string, WebhookTest | 'going'>()
+
+  protected override connected(): void {
+    void this.reload()
+  }
+
+  /** Reloads the list. The settings, which define the first target, may have changed. */
+  async reload(): Promise<void> {
+    try {
+      this.#list = await this.calls.list(this.signal)
+      this.#problem = null
+    } catch (error) {
+      if (!this.signal.aborted) this.#problem = error
+    }
+    this.update()
+  }
+
+  protected override view(): Template {
+    const shown = (this.#list?.items ?? []).filter(({ isFromSettings, enabled }) => !isFromSettings || enabled)
+    return html`
+      <div class="section-head">
+        <h2>${t('Notification targets')}</h2>
+        <button type="button" disabled="${this.#list === null}" @click="${() => this.#edit('new')}">${t('Add target')}</button>
+      </div>
+      <div class="card">
+        ${
+          shown.length === 0 && this.#list !== null
+            ? html`<p class="empty">${t('No notification targets yet. Add Slack, Microsoft Teams, Feishu, DingTalk, WeCom or your own receiver.')}</p>`
+            : html`<ul>${shown.map(target => keyed(target.id, this.#row(target)))}</ul>`
+        }
+      </div>
+      ${errorLine(this.#problem === null ? null : errorWords(this.#problem))}
+      ${this.#dialogs()}`
+  }
+
+  #row(target: NotificationTargetView): Template {
+    const { id, name, kind, address, events, projectIds, enabled, isFromSettings } = target
+    const test = this.#tests.get(id)
+    const told =
+      eventRows
+        .filter(({ event }) => events.includes(event))
+        .map(({ words }) => t(words))
+        .join(' · ') || t('no events')
+    const scope = projectIds.length === 0 ? t('All projects') : countWords(projectIds.length, 'project')
+    const label = isFromSettings ? t('From the settings') : name
+    return html`
+      <li>
+        <div class="what">
+          <b translate="${isFromSettings ? null : 'no'}">${label}</b>
+          <span>${t(kindRow(kind).words)} · <span translate="no">${address}</span></span>
+          <span>${told} · ${scope}${enabled ? null : html` · <span class="off">${t('disabled')}</span>`}</span>
+        </div>
+        <div class="tools">
+          <button type="button" class="quiet" aria-label="${t('Test')}: ${label}" disabled="${test === 'going'}" @click="${() => void this.#test(id)}">
+            ${test === 'going' ? t('Sending…') : t('Test')}
+          </button>
+          ${
+            isFromSettings
+              ? html`<a class="small" href="settings?key=webhook_url">${t('Change below')}</a>`
+              : html`
+              <button type="button" class="quiet" title="${t('Change')}" @click="${() => this.#edit(target)}">
+                ${icon('edit')}<span class="unseen">${t('Change')}: ${label}</span>
+              </button>
+              <button type="button" class="quiet" title="${t('Delete')}" @click="${() => this.#askDelete(target)}">
+                ${icon('delete')}<span class="unseen">${t('Delete')}: ${label}</span>
+              </button>`
+          }
+        </div>
+        <p class="result" role="status">${test === undefined || test === 'going' ? null : resultOf(test)}</p>
+      </li>`
+  }
+
+  #dialogs(): Template | null {
+    const edited = this.#edited
+    if (edited !== null) {
+      const target = edited === 'new' ? null : edited
+      const content = html`
+        <svc-notification-target .calls="${this.calls}" .domains="${this.#list?.domains ?? []}" .target="${target}"
+          @targetform="${(event: Event) => this.#formDone((event as TargetFormEvent).saved)}"></svc-notification-target>`
+      return html`
+        <svc-dialog heading="${target === null ? t('Add notification target') : t('Change {name}', { name: target.name })}" .content="${content}"
+          @dialogclose="${() => this.#edit(null)}"></svc-dialog>`
+    }
+    const deleted = this.#deleted
+    if (deleted === null) return null
+    const content = question({
+      asked: html`<p>${t('{name} receives no more messages. Its address is deleted.', { name: deleted.name })}</p>`,
+      submission: this.#submission,
+      answer: t('Delete'),
+      onAnswer: event => void this.#delete(event, deleted),
+      onRefusal: () => this.#askDelete(null)
+    })
+    return html`
+      <svc-dialog heading="${t('Delete this target?')}" .content="${content}" @dialogclose="${() => this.#askDelete(null)}"></svc-dialog>`
+  }
+
+  #edit(target: NotificationTargetView | 'new' | null): void {
+    this.#edited = target
+    this.update()
+  }
+
+  #formDone(isSaved: boolean): void {
+    this.#edit(null)
+    if (!isSaved) return
+    this.#tests.clear()
+    this.dispatchEvent(new NoticeEvent(t('Saved')))
+    void this.reload()
+  }
+
+  #askDelete(target: NotificationTargetView | null): void {
+    this.#deleted = target
+    this.#submission.refuse(null)
+  }
+
+  async #delete(event: Event, { id, name }: NotificationTargetView): Promise<void> {
+    event.preventDefault()
+    await this.#submission.run(async () => {
+      await this.calls.remove(id)
+      this.#deleted = null
+      this.dispatchEvent(new NoticeEvent(t('{name} deleted', { name })))
+      await this.reload()
+    })
+  }
+
+  async #test(id: string): Promise<void> {
+    this.#tests.set(id, 'going')
+    this.update()
+    try {
+      this.#tests.set(id, await this.calls.test(id, this.signal))
+    } catch (error) {
+      this.#tests.set(id, { success: false, statusCode: null, durationMs: 0, attempts: 0, error: errorWords(error) })
+    }
+    this.update()
+  }
+}
+
+/** Returns the result of a test message as a sentence. */
+export function resultOf({ success, statusCode, durationMs, attempts, error }: WebhookTest): Template {
+  const tried = attempts === 0 ? '' : ` (${countWords(attempts, 'attempt')}, ${spanWords(durationMs)})`
+  return success
+    ? html`<span class="good">${t('Delivered: status {status} after {time}', { status: statusCode ?? '–', time: spanWords(durationMs) })}</span>`
+    : html`<span class="bad">${error === undefined ? t('The test message was not delivered') : twoLines(serverWords(error))}${tried}</span>`
+}
+
+/** The elements that a page registers for notification targets. */
+export const elements = { 'svc-notification-targets': SvcNotificationTargets, ...formElements }

@@ -1,0 +1,116 @@
+import type { ListedSession } from '../../../lib/model/session.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, keyed } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { AdminCalls } from '../../server/admin-calls.js'
+import { Refused } from '../../server/client.js'
+import type { ChangeWatch } from '../../state/changes.js'
+import { createResource, loaded, staleLine } from '../../state/resource.js'
+import type { Resource } from '../../state/resource.js'
+import type { Session } from '../../state/session.js'
+import { t } from '../../words/t.js'
+import { SvcTime } from '../base/facts.js'
+import { errorLine } from '../base/field.js'
+import { browserWords } from './browser-words.js'
+import { Submission } from '../base/submission.js'
+
+/** The signed-in browsers. Properties: `calls`, `session`, `changes`. */
+export class SvcSessions extends SvcElement {
+  static override sheet = css`
+    svc-sessions {
+      display: grid;
+      gap: 12px;
+      grid-template-columns: minmax(0, 1fr);
+
+      .head { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between; gap: 4px 16px; }
+      li { display: flex; align-items: center; gap: 12px; padding: 10px 12px 10px 20px; }
+      li + li { border-top: 1px solid var(--line); }
+      li > div { display: grid; gap: 2px; flex: 1; min-width: 0; }
+      .what { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 8px; font-weight: 500; }
+      .what b { color: var(--success); font-size: var(--size-12); font-weight: 500; }
+      .below { display: flex; flex-wrap: wrap; gap: 2px 12px; color: var(--muted); font-size: var(--size-13); }
+      .below span { overflow-wrap: anywhere; }
+    }
+  `
+
+  calls!: Pick<AdminCalls, 'sessions' | 'endSession'>
+  session!: Session
+  changes!: ChangeWatch
+  #sessions!: Resource<ListedSession[]>
+  readonly #submission = new Submission(() => this.update())
+
+  protected override connected(): void {
+    this.#sessions = createResource({
+      load: signal => this.calls.sessions(signal),
+      onChange: () => this.update(),
+      signal: this.signal
+    })
+    void this.#sessions.load()
+    this.changes.follow(['sessions'], () => void this.#sessions.load(), this.signal)
+  }
+
+  protected override view(): Template {
+    const others = (this.#sessions.value ?? []).filter(({ current }) => !current)
+    return html`
+      <div class="head">
+        <h2>${t('Sessions')}</h2>
+        ${
+          others.length < 2
+            ? null
+            : html`
+            <button type="button" class="quiet" disabled="${this.#submission.isBusy}" @click="${() => void this.#end(others)}">
+              ${t('Sign out everywhere else')}
+            </button>`
+        }
+      </div>
+      ${loaded(
+        this.#sessions,
+        'the sessions',
+        sessions => html`
+        ${staleLine(this.#sessions)}
+        <ul class="card">${sessions.map(session => keyed(session.id, this.#row(session)))}</ul>`
+      )}
+      ${errorLine(this.#submission.problem)}`
+  }
+
+  #row(session: ListedSession): Template {
+    const browser = browserWords(session.userAgent) ?? t('Unknown client')
+    const words = session.current ? t('Sign out') : t('End')
+    return html`
+      <li>
+        <div>
+          <span class="what" title="${session.userAgent}">
+            <span translate="no">${browser}</span>${session.current ? html`<b>${t('This browser')}</b>` : null}
+          </span>
+          <span class="below">
+            ${session.ip === null ? null : html`<span class="mono">${session.ip}</span>`}
+            <span>${t('Last used')} <svc-time at="${session.lastUsedAt}"></svc-time></span>
+            <span>${t('Signed in')} <svc-time at="${session.createdAt}"></svc-time></span>
+          </span>
+        </div>
+        <button type="button" disabled="${this.#submission.isBusy}" aria-label="${`${words}: ${browser}`}"
+          @click="${() => void this.#end([session])}">
+          ${words}
+        </button>
+      </li>`
+  }
+
+  /** A session that has ended meanwhile is not an error. */
+  async #end(sessions: readonly ListedSession[]): Promise<void> {
+    let isSignedOut = false
+    await this.#submission.run(async () => {
+      for (const { id, current } of sessions) {
+        await this.calls.endSession(id).catch(error => {
+          if (!(error instanceof Refused) || error.status !== 404) throw error
+        })
+        if (!current) continue
+        isSignedOut = true
+        return this.session.end('signed_out')
+      }
+    })
+    if (!isSignedOut) await this.#sessions.load()
+  }
+}
+
+/** The elements that a page registers for the sessions. */
+export const elements = { 'svc-sessions': SvcSessions, 'svc-time': SvcTime }

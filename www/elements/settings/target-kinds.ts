@@ -1,0 +1,36 @@
+import type { EventKey } from '../../../lib/model/deployment.js'
+import type { NotificationKind } from '../../../lib/model/notification-target.js'
+
+/* Labels of the kinds and events of notification targets. Pure. */
+
+/** `words` is English and passed to t(). `secret`: the kind signs its messages with a secret. */
+export const kindRows: ReadonlyArray<{ kind: NotificationKind; words: string; secret: boolean }> = [
+  { kind: 'generic', words: 'JSON', secret: true },
+  { kind: 'slack', words: 'Slack', secret: false },
+  { kind: 'teams', words: 'Microsoft Teams', secret: false },
+  { kind: 'feishu', words: 'Feishu or Lark', secret: true },
+  { kind: 'dingtalk', words: 'DingTalk', secret: true },
+  { kind: 'wecom', words: 'WeCom', secret: false }
+]
+
+/** The events of notifications, with their labels. */
+export const eventRows: ReadonlyArray<{ event: EventKey; words: string }> = [
+  { event: 'deploy_success', words: 'Succeeded' },
+  { event: 'deploy_failure', words: 'Failed' }
+]
+
+/** Returns the row of a kind. */
+export function kindRow(kind: NotificationKind): (typeof kindRows)[number] {
+  return kindRows.find(row => row.kind === kind) ?? (kindRows[0] as (typeof kindRows)[number])
+}
+
+/** Returns the kind that an address suggests, or null if it is not an address yet. */
+export function kindOfAddress(
+  address: string,
+  domains: ReadonlyArray<{ domain: string; kind: NotificationKind }>
+): NotificationKind | null {
+  const [, host] = /^https?:\/\/(?:[^/?#@]*@)?([^/?#:]+)/i.exec(address.trim()) ?? []
+  if (host === undefined) return null
+  const name = host.toLowerCase().replace(/\.$/, '')
+  return domains.find(({ domain }) => name === domain || name.endsWith(`.${domain}`))?.kind ?? 'generic'
+}
