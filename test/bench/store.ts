@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { stepNames } from '../../lib/model/deployment.js'
+import type { Transaction } from '../../lib/store/database.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import {
   deleteDeploymentsOf,
@@ -133,17 +134,16 @@ async function openRival(top: string, directory: string): Promise<{ commit: () =
   database.pragma('journal_mode = WAL')
   database.pragma('synchronous = FULL')
   let next = rowsPresent
-  const fields = Object.keys(aRow(0)) as Array<keyof DeploymentRow>
-  const insert = database.prepare(
-    `INSERT INTO deployments (${fields.join(', ')}) VALUES (${fields.map(() => '?').join(', ')})`
-  )
-  const bound = (value: unknown) =>
-    typeof value === 'boolean' ? Number(value) : Array.isArray(value) ? JSON.stringify(value) : value
+  let insert: ReturnType<typeof database.prepare> | null = null
+  // The same statement and the same values as svc's own, so that only the databases differ.
+  const transaction = {
+    run(sql: string, ...values: unknown[]) {
+      insert ??= database.prepare(sql)
+      insert.run(...values)
+    }
+  } as unknown as Transaction
   return {
-    commit() {
-      const row = aRow(next++)
-      insert.run(...fields.map(field => bound(row[field])))
-    },
+    commit: () => insertDeployment(transaction, aRow(next++)),
     close: () => database.close()
   }
 }
