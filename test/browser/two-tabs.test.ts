@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { isWithin, openDuring, phone, photographer } from './stage.js'
+import { isWithin, openDuring, phone, photographer, until } from './stage.js'
 
 /* Two tabs with the same form: nobody's change is lost, and a real conflict is asked about. */
 
@@ -35,7 +35,8 @@ t.test('the settings of a project', { skip }, async t => {
   await save(two.page).click()
   await two.page.getByText('Saved', { exact: true }).waitFor()
   t.match(await kept(), { description: 'The shop', env: 'staging' }, 'both changes are there, and nobody was asked')
-  t.equal(await two.page.getByLabel('Description').inputValue(), 'The shop', 'and the form shows both')
+  // The toast of an earlier save may still be visible, so the form can be a moment behind.
+  await until(async () => (await two.page.getByLabel('Description').inputValue()) === 'The shop')
   t.match(two.watch.complaints.splice(0), [/412/])
 
   await one.page.reload()
@@ -71,7 +72,7 @@ t.test('the settings of a project', { skip }, async t => {
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
   await two.page.getByText('Saved', { exact: true }).waitFor()
   t.match(await kept(), { description: 'One', postDeployScript: 'echo two\necho 2', umask: '027' })
-  t.equal(await two.page.getByLabel('Description').inputValue(), 'One')
+  await until(async () => (await two.page.getByLabel('Description').inputValue()) === 'One')
   two.watch.complaints.splice(0)
   t.same(one.watch.complaints, [])
 })
