@@ -13,10 +13,8 @@ export interface Entry extends ZipRecord {
 export function newEntry(source: ZipSource, offset: number, zip64FromBytes = defaultZip64FromBytes): Entry {
   const name = Buffer.from(source.kind === 'directory' ? `${source.path}/` : source.path)
   const attributes = (unixMode(source) << 16) >>> 0
-  return {
-    ...newRecord({ name, mtimeMs: source.mtimeMs, attributes, bytes: bytesOf(source), offset }, zip64FromBytes),
-    source
-  }
+  const given = { name, mtimeMs: source.mtimeMs, attributes, bytes: bytesOf(source), offset }
+  return Object.assign(newRecord(given, zip64FromBytes), { source })
 }
 
 function bytesOf(source: ZipSource): number {
