@@ -93,10 +93,19 @@ export function record<T>(read: Read<T>, faultOf: (key: string) => string | null
   })
 }
 
+/** Reads a value and changes it. */
+export function mapped<T, U>(read: Read<T>, change: (value: T, field: string) => U): Read<U> {
+  const { schema, example, isOptional = false } = read
+  return Object.assign((value: unknown, field: string) => change(read(value, field), field), {
+    schema,
+    example,
+    ...(isOptional && { isOptional })
+  })
+}
+
 /** Reads a value and checks it. `faultOf` returns why a value is refused, as the end of a sentence, or null. */
 export function checked<T>(read: Read<T>, faultOf: (value: T) => string | null): Read<T> {
-  return reads(read.schema, read.example, (value, field) => {
-    const given = read(value, field)
+  return mapped(read, (given, field) => {
     const fault = faultOf(given)
     if (fault !== null) throw invalid(field, `"${field}" is not valid: ${fault}`)
     return given
@@ -123,12 +132,7 @@ export function nullable<T>(read: Read<T>): Read<T | null> {
 
 /** Makes a field optional: an absent field and null both become `fallback`. */
 export function withDefault<T>(read: Read<T>, fallback: T): Read<T> {
-  const or = nullable(read)
-  return Object.assign((value: unknown, field: string) => or(value, field) ?? fallback, {
-    schema: or.schema,
-    example: read.example,
-    isOptional: true
-  })
+  return mapped(nullable(read), given => given ?? fallback)
 }
 
 /** Limits of a text. */
@@ -165,13 +169,9 @@ export function line(limits: TextLimits = {}): Read<string> {
   })
 }
 
-/**
- * Reads a string and escapes what a line must not contain (`\n`, `\u202e`). Use it for names in the files of other
- * programs.
- */
+/** Reads a string and escapes what a line must not contain. Use it for names in the files of other programs. */
 export function escapedLine(limits: TextLimits = {}): Read<string> {
-  const read = multiline(limits)
-  return reads(read.schema, 'one line', (value, field) => oneLine(read(value, field)))
+  return mapped(multiline(limits), oneLine)
 }
 
 /** Reads a string of any number of lines, such as a description or a script. It must not contain NUL. */
@@ -214,7 +214,7 @@ export function integer(min: number, max: number): Read<number> {
 }
 
 /** Reads one of `values`. */
-export function oneOf<T extends string>(values: readonly T[]): Read<T> {
+export function oneOf<const T extends string>(values: readonly T[]): Read<T> {
   return reads({ type: 'string', enum: values }, values[0], (value, field) => {
     const known = values.find(one => one === value)
     if (known === undefined) throw wrongType(field, `expected one of ${values.join(', ')}`, value)

@@ -8,6 +8,7 @@ import {
   integer,
   line,
   list,
+  mapped,
   multiline,
   name,
   nullable,
@@ -143,6 +144,12 @@ t.test('a check refuses a value with its reason', async t => {
   const read = checked(line(), given => (given === 'b' ? 'b is reserved' : null))
   t.equal(read('c', 'x'), 'c')
   t.throws(() => read('b', 'x'), { code: 'invalid_field', field: 'x', message: /^"x" is not valid: b is reserved$/ })
+})
+
+t.test('a change applies to the value that was read', async t => {
+  const read = mapped(optional(line()), given => given?.length ?? 0)
+  t.strictSame([read('abc', 'x'), read(undefined, 'x'), read.isOptional], [3, 0, true])
+  t.equal(mapped(line(), given => given).isOptional, undefined)
 })
 
 t.test('an escaped line shows its line breaks', async t => {
