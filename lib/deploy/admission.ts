@@ -1,4 +1,4 @@
-import { elapsedOf } from '../base/clock.js'
+import { elapsedOf, instantOf } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { formatSeconds } from '../base/duration.js'
 import { notFound, Refusal } from '../base/refusal.js'
@@ -119,7 +119,7 @@ export class Admission {
     const project = this.#admissibleProject(source.projectId)
     refuseRollback(source)
     const offered = offeredBySource(source)
-    const startedAt = this.#now()
+    const startedAt = instantOf(this.#needs.clock)
     const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
     const message = messageOf(request)
     const { provenance } = source
@@ -173,7 +173,7 @@ export class Admission {
     const note = await pending.note([id], { isRequired: true })
     try {
       await intake.keep(archivePath, id)
-      draft = { ...draft, archive: { ...draft.archive, endedAt: this.#now() } }
+      draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const output = await openOutput({
         path: files.output(id),
         clock,
@@ -188,7 +188,7 @@ export class Admission {
       const planned = await store.write(tx => {
         this.#needs.refuseWhenStopping()
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
-        const row = rowOf(id, draft, this.#now())
+        const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
         const { offered, env, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
@@ -229,10 +229,6 @@ export class Admission {
     const { live } = this.#needs
     const tail = live.find(deployId)?.tail ?? Promise.resolve()
     void tail.finally(() => live.forget(deployId))
-  }
-
-  #now(): string {
-    return new Date(this.#needs.clock.now()).toISOString()
   }
 }
 
