@@ -1,3 +1,4 @@
+import { instantOf } from '../base/clock.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
@@ -41,7 +42,7 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
           return { manifest: await plan.write(file, writing) }
         })
       }
-      const at = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(':', '-')
+      const at = instantOf(clock).slice(0, 19).replaceAll(':', '-')
       return {
         kind: 'stream',
         status: 200,

@@ -1,3 +1,4 @@
+import { instantOf } from '../base/clock.js'
 // Imported also as a whole: `statfs` does not exist in every supported version of Node, and a missing named export
 // would keep this module from loading.
 import fs, { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
@@ -84,7 +85,7 @@ async function restoreInto(
   try {
     await build(building, backup, request)
     const isOccupied = (await findContents(directory)).length > 0
-    const at = new Date(request.clock.now()).toISOString().slice(0, 19).replaceAll(':', '-')
+    const at = instantOf(request.clock).slice(0, 19).replaceAll(':', '-')
     const aside = isOccupied ? await makeAside(directory, building, at) : null
     await giveTo(directory, aside === null ? [building] : [building, aside])
     request.signal?.throwIfAborted()

@@ -8,6 +8,11 @@ export interface Clock {
   machine?(): number
 }
 
+/** Returns the time of a clock as ISO text. */
+export function instantOf(clock: Pick<Clock, 'now'>): string {
+  return new Date(clock.now()).toISOString()
+}
+
 /** The clock of commands, which are too short for a change of the machine's clock to matter. */
 export const systemClock: Clock = { now: Date.now }
 

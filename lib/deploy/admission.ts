@@ -1,4 +1,4 @@
-import { elapsedOf } from '../base/clock.js'
+import { elapsedOf, instantOf } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { formatSeconds } from '../base/duration.js'
 import { notFound, Refusal } from '../base/refusal.js'
@@ -54,7 +54,7 @@ export interface Run {
   finished: Promise<DeploymentRow>
 }
 
-/** Dependencies of `createAdmission`. */
+/** Dependencies of `Admission`. */
 export interface AdmissionNeeds extends DeployNeeds {
   files: DeployFiles
   intake: Intake
@@ -65,12 +65,6 @@ export interface AdmissionNeeds extends DeployNeeds {
   runner: Runner
   /** Throws if the server is stopping. */
   refuseWhenStopping(): void
-}
-
-/** Admits deployments and rollbacks. */
-export interface Admission {
-  deploy(received: Received, request: DeployRequest): Promise<Run>
-  rollback(deployId: string, request: RollbackRequest): Promise<Run>
 }
 
 /** Maximum number of queued and running deployments per project. Each has an archive on disk. */
@@ -89,16 +83,19 @@ interface Draft {
   discardUpload(): Promise<void>
 }
 
-/** Creates the admission: it keeps the archive, writes the record, and adds the deployment to the queue. */
-export function createAdmission(needs: AdmissionNeeds): Admission {
-  const { store, clock, ids, files, intake, live, pending, queue, runner, settings, quota } = needs
-  const now = (): string => new Date(clock.now()).toISOString()
+/** The admission of deployments: it keeps the archive, writes the record, and adds the deployment to the queue. */
+export class Admission {
+  readonly #needs: AdmissionNeeds
 
-  async function deploy(received: Received, request: DeployRequest): Promise<Run> {
+  constructor(needs: AdmissionNeeds) {
+    this.#needs = needs
+  }
+
+  async deploy(received: Received, request: DeployRequest): Promise<Run> {
     try {
-      const project = admissibleProject(request.projectId)
-      refuseClientScripts(project, settings.flag('allow_client_scripts'), request)
-      return await admit(received.path, ids.id('dep_'), {
+      const project = this.#admissibleProject(request.projectId)
+      refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
+      return await this.#admit(received.path, this.#needs.ids.id('dep_'), {
         project,
         actor: request.actor,
         message: messageOf(request),
@@ -115,14 +112,14 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     }
   }
 
-  async function rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
-    const recorded = findDeployment(store, sourceId)
+  async rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
+    const recorded = findDeployment(this.#needs.store, sourceId)
     if (recorded === undefined) throw notFound('Deployment', sourceId)
-    const source = needs.ends.current(recorded)
-    const project = admissibleProject(source.projectId)
+    const source = this.#needs.ends.current(recorded)
+    const project = this.#admissibleProject(source.projectId)
     refuseRollback(source)
     const offered = offeredBySource(source)
-    const startedAt = now()
+    const startedAt = instantOf(this.#needs.clock)
     const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
     const message = messageOf(request)
     const { provenance } = source
@@ -137,42 +134,46 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       env: {}
     }
     try {
-      return await admit(files.archive(sourceId), ids.id('dep_'), { ...draft, discardUpload: async () => {} })
+      return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
+        ...draft,
+        discardUpload: async () => {}
+      })
     } catch (error) {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(sourceId) : refuseFullDisk(error)
     }
   }
 
-  function admissibleProject(projectId: string): Project {
-    needs.refuseWhenStopping()
-    const project = findProject(store, projectId)
+  #admissibleProject(projectId: string): Project {
+    this.#needs.refuseWhenStopping()
+    const project = findProject(this.#needs.store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
-    if (queue.count(projectId) < maxQueued) return project
+    if (this.#needs.queue.count(projectId) < maxQueued) return project
     const sentence = `Cannot queue a deployment of ${projectId}: ${maxQueued} are in the queue. Wait, or cancel some`
     throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
   }
 
   /** Keeps archive, output and record under the new id, all or none. Nothing can fail once the record is durable. */
-  async function admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
-    const { planned, note } = await keep(archivePath, id, draft)
+  async #admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
+    const { planned, note } = await this.#keep(archivePath, id, draft)
     // No await in between, so that the queue has the order of the records.
-    const run = enqueue(planned)
+    const run = this.#enqueue(planned)
     await note.settle()
     try {
       // The archive of a rollback is a link to one that is already counted.
-      if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
-      needs.audit(beginOf(planned.row, draft.actor))
+      if (draft.rollbackOf === null) this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+      this.#needs.audit(beginOf(planned.row, draft.actor))
     } catch (error) {
-      needs.log(`Cannot write the audit entry of deployment ${id}`, error)
+      this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
     }
     return run
   }
 
-  async function keep(archivePath: string, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
+  async #keep(archivePath: string, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
+    const { store, clock, files, intake, live, pending, settings, quota } = this.#needs
     const note = await pending.note([id], { isRequired: true })
     try {
       await intake.keep(archivePath, id)
-      draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }
+      draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const output = await openOutput({
         path: files.output(id),
         clock,
@@ -185,9 +186,9 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       for (const line of firstLines(id, draft)) output.say(line)
       await output.flush()
       const planned = await store.write(tx => {
-        needs.refuseWhenStopping()
+        this.#needs.refuseWhenStopping()
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
-        const row = rowOf(id, draft, now())
+        const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
         const { offered, env, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
@@ -201,19 +202,20 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     }
   }
 
-  function enqueue(planned: Planned): Run {
+  #enqueue(planned: Planned): Run {
+    const { clock, live, queue, runner } = this.#needs
     const { row, live: run } = planned
     const queuedMs = elapsedOf(clock)
     let before = 0
     before = queue.add({
       key: row.projectId,
       id: row.id,
-      async run() {
+      run: async () => {
         if (before > 0) run.output.say(`→ started after ${formatSeconds(elapsedOf(clock) - queuedMs)} in the queue`)
         await runner.run(planned)
-        forgetLater(row.id)
+        this.#forgetLater(row.id)
       },
-      async drop(request) {
+      drop: async request => {
         const final = await runner.drop(planned, request)
         live.forget(row.id)
         return final
@@ -223,12 +225,11 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     return { deployId: row.id, finished: run.finished }
   }
 
-  function forgetLater(deployId: string): void {
+  #forgetLater(deployId: string): void {
+    const { live } = this.#needs
     const tail = live.find(deployId)?.tail ?? Promise.resolve()
     void tail.finally(() => live.forget(deployId))
   }
-
-  return { deploy, rollback }
 }
 
 function messageOf({ message }: { message?: string | null | undefined }): string | null {

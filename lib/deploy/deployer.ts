@@ -10,7 +10,7 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
-import { createAdmission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
+import { Admission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
 import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from '../install/unpack/executors.js'
@@ -121,7 +121,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const ends = createEnds(needs)
   const targets = createTargetLocks()
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune })
-  const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
+  const admission = new Admission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
   const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, refuseWhenStopping })
   let isStopping = false
@@ -178,7 +178,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       if (project === undefined) throw notFound('Project', projectId)
       refuseClientScripts(project, settings.flag('allow_client_scripts'), scripts)
     },
-    ...admission,
+    deploy: (received, request) => admission.deploy(received, request),
+    rollback: (deployId, request) => admission.rollback(deployId, request),
     ...correction,
     follow(deployId, { from = 0, signal }) {
       requireRow(deployId)

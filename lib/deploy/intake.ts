@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createActivity } from '../base/activity.js'
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { linkOrCopy } from '../base/link-or-copy.js'
 import { Refusal } from '../base/refusal.js'
@@ -57,7 +57,6 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
   const { home, files, ids, clock } = needs
   const uploads = createActivity()
   let receivedBytes = 0
-  const now = (): string => new Date(clock.now()).toISOString()
 
   /** Returns options that also count the received bytes. */
   function counting(options: ReceiveOptions): ReceiveOptions {
@@ -74,14 +73,14 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
 
   async function receive(bytes: Readable, options: ReceiveOptions): Promise<Received> {
     const { signal } = options
-    const startedAt = now()
+    const startedAt = instantOf(clock)
     const path = files.upload(ids.token())
     const discard = (): Promise<void> => rm(path, { force: true })
     try {
       signal.throwIfAborted()
       await makeDirectories(home)
       const { length, hash } = await store(bytes, path, options)
-      return { path, bytes: length, sha256: hash.digest('hex'), startedAt, endedAt: now(), discard }
+      return { path, bytes: length, sha256: hash.digest('hex'), startedAt, endedAt: instantOf(clock), discard }
     } catch (error) {
       bytes.destroy()
       await discard()

@@ -1,4 +1,4 @@
-import { elapsedOf } from '../base/clock.js'
+import { elapsedOf, instantOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
@@ -32,7 +32,6 @@ export interface StepsNeeds {
 /** Creates the list of steps of one run. */
 export function createSteps({ clock, output, signal, done, save }: StepsNeeds): Steps {
   const steps = done.map(step => ({ ...step }))
-  const now = (): string => new Date(clock.now()).toISOString()
 
   async function carryOut(step: DeploymentStep, work: StepWork): Promise<void> {
     const startedMs = elapsedOf(clock)
@@ -46,7 +45,7 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
   return {
     async run(name, work) {
       if (name !== 'cleanup') signal.throwIfAborted()
-      const step: DeploymentStep = { name, status: 'running', startedAt: now(), endedAt: null }
+      const step: DeploymentStep = { name, status: 'running', startedAt: instantOf(clock), endedAt: null }
       steps.push(step)
       try {
         await carryOut(step, work)
@@ -55,7 +54,7 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
         if (signal.aborted) throw signal.reason
         throw new StepFailure(sentenceOf(error, name), { cause: error })
       } finally {
-        step.endedAt = now()
+        step.endedAt = instantOf(clock)
       }
     },
     all: () => steps

@@ -1,5 +1,5 @@
 import { basename, isAbsolute, normalize } from 'node:path'
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -67,8 +67,6 @@ const maxSources = 1_000
 
 /** Creates the log sources of a server. */
 export function createLogSources({ store, clock, ids, audit, openLog, checkProject }: Needs): LogSources {
-  const now = (): string => new Date(clock.now()).toISOString()
-
   function get(id: string): LogSource {
     const source = findLogSource(store, id)
     if (source === undefined) throw notFound('Log source', id)
@@ -105,7 +103,7 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
         const before = listLogSources(tx, projectId)
         if (before.length + items.length > maxSources) throw tooMany(before.length)
         const next = Math.max(-1, ...before.map(({ sortOrder }) => sortOrder)) + 1
-        const at = now()
+        const at = instantOf(clock)
         return items.map(({ label, kind = 'plain' }, index) => {
           const filePath = paths[index] as string
           const source: LogSource = {
@@ -131,7 +129,7 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
         const changed = changesOf(source, fields)
         const detail = Object.keys(changed).join(', ')
         if (detail === '') return source
-        updateLogSource(tx, id, { ...changed, updatedAt: now() })
+        updateLogSource(tx, id, { ...changed, updatedAt: instantOf(clock) })
         audit.within(tx, { action: 'log_source.update', actor, projectId: source.projectId, target: id, detail })
         return get(id)
       }),

@@ -1,6 +1,6 @@
 import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { HealthDetail } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
@@ -59,7 +59,7 @@ export function createHealth({
         version,
         runtime: describeRuntime(),
         uptimeSec: uptime,
-        serverTime: new Date(clock.now()).toISOString(),
+        serverTime: instantOf(clock),
         db: measureStore(store),
         disk,
         kiteHome: { path: home.directory, writable, tmpWritable },

@@ -1,5 +1,5 @@
 import { arch, cpus, hostname, loadavg, platform, uptime } from 'node:os'
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { ResourceSnapshot } from '../model/machine.js'
 import { readContainer } from './container.js'
@@ -27,7 +27,7 @@ export function createResources(needs: { clock: Clock; cpu: CpuMeter; directory:
       const { rss, heapUsed } = process.memoryUsage()
       const runtime = describeRuntime()
       return {
-        collectedAt: new Date(clock.now()).toISOString(),
+        collectedAt: instantOf(clock),
         host: describeHost(),
         cpu: { percent: percents.host },
         memory,

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { invalid, notFound, Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -76,7 +76,6 @@ export interface WebhookSettings {
 /** Creates the notification targets. */
 export function createTargets(needs: TargetsNeeds): Targets {
   const { store, clock, ids, audit, settings } = needs
-  const now = (): string => new Date(clock.now()).toISOString()
 
   /** Returns the target of the settings, or null if they have no address. */
   function settingsDestination(): Destination | null {
@@ -133,8 +132,8 @@ export function createTargets(needs: TargetsNeeds): Targets {
           events: fields.events ?? [...eventKeys],
           projectIds: fields.projectIds ?? [],
           enabled: fields.enabled ?? true,
-          createdAt: now(),
-          updatedAt: now()
+          createdAt: instantOf(clock),
+          updatedAt: instantOf(clock)
         })
         insertNotificationTarget(tx, target)
         audit.within(tx, { action: 'notification_target.create', actor, target: target.id, detail: describe(target) })
@@ -152,7 +151,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
           ...present(fields),
           // A secret is removed if the new kind does not use one.
           secret: fields.secret ?? (takesSecret(kind) ? before.secret : ''),
-          updatedAt: now()
+          updatedAt: instantOf(clock)
         })
         updateNotificationTarget(tx, id, target)
         const changed = Object.keys(present(fields)).join(', ')

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -45,7 +45,6 @@ interface Needs {
 /** Creates the labels of one kind. */
 export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Needs): Labels {
   const noun = kind === 'category' ? 'Category' : 'Tag'
-  const now = (): string => new Date(clock.now()).toISOString()
 
   function existing(db: Reader, id: string): Label {
     const label = findLabel(db, kind, id)
@@ -72,8 +71,8 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
           color: fields.color ?? unusedColor(listLabels(tx, kind)),
           sortOrder: fields.sortOrder ?? 0,
           projectCount: 0,
-          createdAt: now(),
-          updatedAt: now()
+          createdAt: instantOf(clock),
+          updatedAt: instantOf(clock)
         }
         insertLabel(tx, kind, label)
         audit.within(tx, { action: `${kind}.create`, actor, target: label.id, detail: label.name })
@@ -90,7 +89,7 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
           name: fields.name ?? before.name,
           color: fields.color ?? before.color,
           sortOrder: fields.sortOrder ?? before.sortOrder,
-          updatedAt: now()
+          updatedAt: instantOf(clock)
         })
         audit.within(tx, { action: `${kind}.update`, actor, target: id, detail: fields.name ?? before.name })
         return existing(tx, id)

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -84,7 +84,6 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
   const targets = createTargetPlaces()
-  const now = (): string => new Date(clock.now()).toISOString()
 
   /** Returns the projects with the status of results that are not recorded yet. */
   function current(projects: readonly Project[]): readonly Project[] {
@@ -125,7 +124,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       return store.write(tx => {
         const fields = checked(tx, given)
         checkPathIsFree(fields.deployPath)
-        const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: now() })
+        const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
         insertProject(tx, project)
         const { id, name } = project
         audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
@@ -143,7 +142,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
           checkPathIsFree(fields.deployPath, id)
           if (deployments.hasRunning(id)) throw busy('Cannot change the deployPath', id)
         }
-        updateProject(tx, id, { ...fields, updatedAt: now() })
+        updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
         const detail = Object.keys(fields).join(', ')
         audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
         return existing(tx, id)
@@ -167,7 +166,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       const token = ids.token()
       await store.write(tx => {
         existing(tx, id)
-        updateProject(tx, id, { token, updatedAt: now() })
+        updateProject(tx, id, { token, updatedAt: instantOf(clock) })
         audit.within(tx, { action: 'project.regenerate_token', actor, projectId: id, target: id })
       })
       return token

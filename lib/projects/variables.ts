@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -89,7 +89,7 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
         field: `variables[${index}].value`
       })
       if (before?.value === value && before.secret === secret) return []
-      return [{ projectId, name: given.name, value, secret, updatedAt: new Date(clock.now()).toISOString() }]
+      return [{ projectId, name: given.name, value, secret, updatedAt: instantOf(clock) }]
     })
     const removed = unset.filter(name => stored.has(name))
     for (const variable of written) putVariable(tx, variable)

@@ -12,7 +12,7 @@
  * already includes.
  */
 import { dirname } from 'node:path'
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import type { Disk } from './disk.js'
 import type { GroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
@@ -121,7 +121,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
 
 /** Returns an image of a database that records that it includes the writes up to `upTo`. The caller releases it. */
 export function stampedImage(memory: Memory, upTo: number, clock: Clock): Image {
-  return memory.image('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
+  return memory.image('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, instantOf(clock)])
 }
 
 /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { arch, platform } from 'node:os'
-import type { Clock } from '../base/clock.js'
+import { type Clock, instantOf } from '../base/clock.js'
 import { readConfig, writeConfig, type Environment, type GlobalConfig, type Home } from '../config/home.js'
 import type { TelemetryEvent, TelemetryReport } from '../model/telemetry.js'
 import { parseHttpUrl, post } from '../http/outgoing/post.js'
@@ -53,7 +53,7 @@ export async function sendReport({ event, home, environment, version, clock, sig
     if (url === null) return
     const report: TelemetryReport = {
       event,
-      ts: new Date(clock.now()).toISOString(),
+      ts: instantOf(clock),
       svcVersion: version,
       instanceId: instanceId ?? (await keepInstanceId(home)),
       os: platform(),

@@ -12,6 +12,7 @@
  * A dry run ends after unpacking. After a crash between place and write, the next start undoes place. After a crash
  * following write, the import is complete except for the artifacts that were not restored yet.
  */
+import { instantOf } from '../base/clock.js'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openArchive } from '../archive/read.js'
@@ -85,7 +86,7 @@ async function planner(
   given: Package,
   { strategy, accessSettings }: ImportRequest
 ): Promise<Planner> {
-  const now = new Date(needs.clock.now()).toISOString()
+  const now = instantOf(needs.clock)
   const records = await readRecords(given, now)
   const known = new Set(Object.keys(needs.settings.all()))
   const { wanted, leftOut, unknown } = divideSettings(records.settings, { known, withAccess: accessSettings })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createSteadyClock, elapsedOf, machineTimeOf } from '../../lib/base/clock.js'
+import { createSteadyClock, elapsedOf, instantOf, machineTimeOf } from '../../lib/base/clock.js'
 
 const hourMs = 60 * 60_000
 
@@ -77,4 +77,8 @@ t.test('does not affect durations and the times of files', async t => {
   t.equal(machineTimeOf(clock), machineMs())
   t.equal(elapsedOf({ now: () => 7 }), 7)
   t.equal(machineTimeOf({ now: () => 7 }), 7)
+})
+
+t.test('The time of a clock is ISO text with milliseconds', async t => {
+  t.equal(instantOf({ now: () => 1_893_553_445_678 }), '2030-01-02T03:04:05.678Z')
 })

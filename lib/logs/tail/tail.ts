@@ -11,7 +11,7 @@
  * After a rotation the new file is shown from its first line, so that nothing is lost or doubled. A slow follower
  * keeps only its position in the file, no data.
  */
-import type { Clock } from '../../base/clock.js'
+import { type Clock, instantOf } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
 import { readAt } from '../../base/read-at.js'
 import { contentsOf } from '../read/contents.js'
@@ -204,7 +204,7 @@ class Tail {
   }
 
   async #showRotated(next: Opened): Promise<void> {
-    await this.#emit({ event: 'rotated', data: { at: new Date(this.#needs.clock.now()).toISOString() } })
+    await this.#emit({ event: 'rotated', data: { at: instantOf(this.#needs.clock) } })
     await this.#showSnapshot(next)
   }
 

@@ -1,7 +1,8 @@
 import { changeTokenFields, loginFields, resetTokenFields, ticketFields } from '../../auth.js'
 import { answer, type Operations } from '../operation.js'
 import type { ListedSession } from '../../../model/session.js'
-import { done, listedSession, signedIn, success, tokenHolder } from '../records.js'
+import { listedSession, signedIn, tokenHolder } from '../records/access.js'
+import { done, success } from '../records/common.js'
 import { instant, list, optional, record, text } from '../schema.js'
 
 interface LoginAnswer {

@@ -12,7 +12,8 @@ import {
   type FormPart,
   type Operations
 } from '../operation.js'
-import { changes, deployment, manifestFile, success, uploadPermit } from '../records.js'
+import { success } from '../records/common.js'
+import { changes, deployment, manifestFile, uploadPermit } from '../records/deployments.js'
 import { boolean, list, nullable, oneOf, optional, record, text } from '../schema.js'
 
 const runHeaders = {

@@ -2,7 +2,8 @@ import { bulkFields, changeFields, newFields } from '../../log-sources.js'
 import { logLevels } from '../../../shared/log-level.js'
 import type { LogSource } from '../../../model/log-source.js'
 import { answer, fieldsOf, media, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
-import { bulkOutcome, done, logSource, logSourceMeta, logWindow, success } from '../records.js'
+import { bulkOutcome, done, success } from '../records/common.js'
+import { logSource, logSourceMeta, logWindow } from '../records/logs.js'
 import { list, record } from '../schema.js'
 
 const items = record<{ items: LogSource[] }>({ items: list(logSource) })

@@ -5,18 +5,9 @@ import type { Project } from '../../../model/project.js'
 import type { Variable } from '../../../model/variable.js'
 import { variablesChangeFields, variablesFields } from '../../variables.js'
 import { answer, any, fieldsOf, ifUpdatedAt, media, query, type Operations } from '../operation.js'
-import {
-  bulkOutcome,
-  done,
-  fileContent,
-  fileEntry,
-  label,
-  project,
-  projectOverview,
-  recentScripts,
-  success,
-  variable
-} from '../records.js'
+import { bulkOutcome, done, success } from '../records/common.js'
+import { projectOverview } from '../records/overview.js'
+import { fileContent, fileEntry, label, project, recentScripts, variable } from '../records/projects.js'
 import { integer, list, record, text, type Schema } from '../schema.js'
 
 const oneProject = record<{ success: true; project: Project }>({ success, project })

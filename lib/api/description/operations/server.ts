@@ -25,32 +25,23 @@ import {
   requiredQuery,
   type Operations
 } from '../operation.js'
+import { auditEntry } from '../records/access.js'
+import { done, success } from '../records/common.js'
 import {
-  auditEntry,
-  changeVersions,
-  cleaned,
-  done,
-  durations,
   healthDetail,
   healthReport,
-  heatmap,
   machineHistory,
-  notificationTarget,
-  overview,
-  placeHome,
-  placeListing,
   pm2App,
   pm2Binding,
   resources,
-  searchResult,
-  serverStatus,
-  settingDescription,
-  settingValues,
-  storageUsage,
-  success,
-  successRates,
-  telemetryOverview
-} from '../records.js'
+  serverStatus
+} from '../records/machine.js'
+import { notificationTarget } from '../records/notify.js'
+import { changeVersions, durations, heatmap, overview, successRates } from '../records/overview.js'
+import { searchResult } from '../records/search.js'
+import { settingDescription, settingValues } from '../records/settings.js'
+import { cleaned, placeHome, placeListing, storageUsage } from '../records/storage.js'
+import { telemetryOverview } from '../records/telemetry.js'
 import { boolean, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
 
 interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {

@@ -1,7 +1,8 @@
 import { archiveErrors } from '../errors.js'
 import { strategies, type ImportResult } from '../../../model/transfer.js'
 import { answer, media, query, switchSchema, type Operations } from '../operation.js'
-import { importResult, inspection, success } from '../records.js'
+import { success } from '../records/common.js'
+import { importResult, inspection } from '../records/transfer.js'
 import { record } from '../schema.js'
 
 const to = query(

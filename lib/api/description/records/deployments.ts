@@ -1,0 +1,143 @@
+/* Schemas of deployments, their files and their origin. */
+import { stepNames, type Deployment, type DeploymentStep, type RanScript } from '../../../model/deployment.js'
+import type { Changes, ManifestFile } from '../../../model/manifest.js'
+import type { CiRun, Provenance } from '../../../model/provenance.js'
+import type { UploadPermit } from '../../../model/upload-permit.js'
+import {
+  boolean,
+  constant,
+  described,
+  instant,
+  integer,
+  list,
+  named,
+  nullable,
+  nullableInstant,
+  oneOf,
+  optional,
+  record,
+  text
+} from '../schema.js'
+import { bytes, deployId, env, nullableBytes, nullableText, projectId, sha256, statuses, success } from './common.js'
+
+/** The limits of an upload that would be accepted. */
+export const uploadPermit = record<UploadPermit>({
+  success,
+  project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
+  maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
+  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes)
+})
+
+const step = record<DeploymentStep>({
+  name: oneOf(stepNames),
+  status: described(
+    'A script in the background stays `running` until it ends, even if the deployment has finished',
+    oneOf(['success', 'running', 'failed', 'skipped'])
+  ),
+  startedAt: instant,
+  endedAt: nullableInstant,
+  exitCode: optional(described('Exit code of a script. Absent for other steps', nullable(integer(0))))
+})
+
+const ranScript = record<RanScript>({
+  step: oneOf(['preDeploy', 'postDeploy']),
+  source: described(
+    '`platform` for a script of the project, `client` for a script of the upload',
+    oneOf(['platform', 'client'])
+  ),
+  script: text('npm ci'),
+  async: described('Whether the script runs in the background', boolean(false))
+})
+
+const ciRun = record<CiRun>({
+  system: described('The name of the continuous integration system', text('GitHub Actions')),
+  run: described('The number of the run', nullableText),
+  url: described('The URL of the run', nullableText),
+  actor: described('The user that started the run', nullableText)
+})
+
+/** The origin of the files of a deployment. */
+export const provenance = named(
+  'Provenance',
+  record<Provenance>({
+    source: described('The kind of client that sent the archive', oneOf(['cli', 'panel'])),
+    commit: described('The full id of the Git commit', nullable(text('4b825dc642cb6eb9a060e54bf8d69288fbee4904'))),
+    branch: nullable(text('main')),
+    tag: nullableText,
+    author: described('The name of the author of the commit', nullable(text('Ada'))),
+    subject: described('The first line of the commit message', nullable(text('New prices'))),
+    dirty: described('Whether tracked files differed from the commit', nullable(boolean(false))),
+    repository: described(
+      'The URL of the repository, without credentials',
+      nullable(text('https://git.example.org/shop.git'))
+    ),
+    ci: described('The continuous integration run, or null', nullable(ciRun)),
+    by: described('The user of the panel that sent the archive. Null for other clients', nullableText)
+  })
+)
+
+/** A deployment in a response. Lists may omit `output`. */
+type DeploymentAnswer = Omit<Deployment, 'output'> & { output?: string }
+
+/** A deployment. */
+export const deployment = named(
+  'Deployment',
+  record<DeploymentAnswer>({
+    id: deployId,
+    projectId,
+    projectName: text('Shop'),
+    status: oneOf(statuses, 'success'),
+    triggerSource: described('`cli` for an upload, `rollback` for a rollback', oneOf(['cli', 'rollback'])),
+    startTime: instant,
+    endTime: nullableInstant,
+    duration: described('Seconds with the suffix `s`. Null until the deployment has finished', nullable(text('1.2s'))),
+    rollbackOf: described(
+      'The deployment whose archive was deployed again. Null for an upload',
+      nullable(deployId, null)
+    ),
+    message: described('A note on the deployment', nullable(text('New prices'))),
+    env,
+    hasArtifact: described('Whether the archive still exists, so that a rollback is possible', boolean(true)),
+    archiveBytes: described('Size of the archive in bytes', nullableBytes),
+    archiveSha256: described('SHA-256 checksum of the archive in hexadecimal', nullable(sha256)),
+    fileCount: described('Number of files that the deployment installed', nullable(integer(12))),
+    errorMessage: described('Why the deployment failed, or who corrected its status. Otherwise null', nullableText),
+    actorIp: described('The client address that the server saw', nullable(text('192.0.2.7'))),
+    claimedIp: described('The client address in X-Forwarded-For. Null if it is the same as `actorIp`', nullableText),
+    placed: described(
+      'Sequence number of the change to the target. The highest of a project is live. Null if nothing changed',
+      nullable(integer(3))
+    ),
+    provenance: described(
+      'The origin of the files as the client reported it. The server does not verify it',
+      nullable(provenance)
+    ),
+    steps: list(step),
+    scripts: described('The scripts that ran', list(ranScript)),
+    backgroundFailed: optional(described('Present if the post-deploy script failed in the background', constant(true))),
+    commitUrl: optional(
+      described(
+        'The URL of the commit, if the setting commit_url or the repository provides it',
+        text('https://git.example.org/shop/commit/4b825dc6')
+      )
+    ),
+    output: optional(described('The end of the output', text('→ Extracting 12 files\n'))),
+    outputTruncated: optional(described('Present if the beginning of `output` was cut off', boolean(true)))
+  })
+)
+
+/** A file that a deployment installed. */
+export const manifestFile = record<ManifestFile>({
+  path: described('Path relative to the target', text('index.html')),
+  size: bytes,
+  mode: described('File type and permission bits, as in `stat`', integer(0o100644)),
+  sha256: described('SHA-256 checksum of the content. For a symbolic link, of its destination', sha256),
+  before: nullable(record<NonNullable<ManifestFile['before']>>({ size: bytes, mode: integer(0o100644), sha256 }), null)
+})
+
+/** The differences between the files of two deployments. */
+export const changes = record<Changes>({
+  added: list(text('new.html')),
+  changed: list(text('index.html')),
+  removed: list(text('old.html'))
+})

@@ -1,0 +1,190 @@
+/* Schemas of the health of the server, the machine and its applications. */
+import type { HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
+import type {
+  ContainerFigures,
+  DiskFigures,
+  MachineHistory,
+  MachineMinute,
+  MemoryFigures,
+  ResourceSnapshot
+} from '../../../model/machine.js'
+import type { Pm2App, Pm2Binding, Pm2Details } from '../../../model/pm2.js'
+import {
+  anyOf,
+  boolean,
+  constant,
+  described,
+  instant,
+  integer,
+  list,
+  named,
+  nullable,
+  number,
+  oneOf,
+  optional,
+  record,
+  text
+} from '../schema.js'
+import { bytes, deployId, message, nullableBytes, nullableText, projectId, statuses } from './common.js'
+
+/** The version and the counts of the server. */
+export const serverStatus = named(
+  'ServerStatus',
+  record<ServerStatus>({
+    version: text('1.0.0'),
+    uptime: text('3h 4m'),
+    projectCount: integer(3),
+    deploymentCount: integer(120),
+    successCount: integer(118),
+    failedCount: integer(2),
+    successRate: described('Percentage of the finished deployments. 0 if none has finished', number(98.3))
+  })
+)
+
+/** The health of the server. */
+export const healthReport = named(
+  'Health',
+  record<HealthReport>({
+    status: described(
+      '`starting` until the server has an admin token and has recovered from an interrupted run',
+      oneOf(['ok', 'starting', 'unhealthy'])
+    ),
+    uptime: number(11045, { description: 'Seconds since the start of the server' }),
+    version: text('1.0.0')
+  })
+)
+
+const disk = named(
+  'Disk',
+  record<DiskFigures>({ freeBytes: nullableBytes, totalBytes: nullableBytes, percentUsed: nullable(number(41.5)) })
+)
+
+/** The health of the server in detail. */
+export const healthDetail = record<HealthDetail>({
+  version: text('1.0.0'),
+  runtime: record<HealthDetail['runtime']>({ name: text('node'), version: text('20.11.0') }),
+  uptimeSec: number(11045),
+  serverTime: instant,
+  db: record<HealthDetail['db']>({ ok: boolean(true), latencyMs: number(0.1), path: text('/var/lib/svc/svc.db') }),
+  disk,
+  kiteHome: record<HealthDetail['kiteHome']>({
+    path: text('/var/lib/svc'),
+    writable: boolean(true),
+    tmpWritable: boolean(true)
+  }),
+  deploy: record<HealthDetail['deploy']>({
+    last5: list(
+      record<HealthDetail['deploy']['last5'][number]>({
+        id: deployId,
+        projectId,
+        projectName: text('Shop'),
+        status: oneOf(statuses, 'success'),
+        startTime: instant,
+        duration: nullable(text('1.2s'))
+      })
+    ),
+    successRate: nullable(number(98.3))
+  }),
+  hostNamesChecked: optional(boolean(true)),
+  secrets: optional(
+    record<NonNullable<HealthDetail['secrets']>>({
+      ok: boolean(true),
+      why: nullableText,
+      unreadable: list(text('Shop: API_KEY'))
+    })
+  ),
+  memoryMB: record<HealthDetail['memoryMB']>({ rss: number(63), heapUsed: number(14) })
+})
+
+const memory = record<MemoryFigures>({
+  totalBytes: bytes,
+  freeBytes: bytes,
+  availableBytes: bytes,
+  usedBytes: bytes,
+  percentUsed: number(37.5)
+})
+
+const container = record<ContainerFigures>({
+  memoryLimitBytes: nullableBytes,
+  memoryUsedBytes: nullableBytes,
+  cpuLimit: nullable(number(1.5))
+})
+
+/** The resource usage of the machine and the server. */
+export const resources = record<ResourceSnapshot>({
+  collectedAt: instant,
+  host: record<ResourceSnapshot['host']>({
+    hostname: text('web1'),
+    platform: text('linux'),
+    arch: text('x64'),
+    cpuModel: text('Example CPU'),
+    cpuCount: integer(2),
+    loadAvg: list(number(0.2)),
+    uptimeSec: number(86400)
+  }),
+  cpu: record<ResourceSnapshot['cpu']>({ percent: number(3.5) }),
+  memory,
+  disk,
+  process: record<ResourceSnapshot['process']>({
+    pid: integer(1234),
+    runtime: text('node'),
+    runtimeVersion: text('20.11.0'),
+    uptimeSec: number(11045),
+    cpuPercent: number(0.1),
+    memoryRssBytes: bytes,
+    memoryHeapUsedBytes: bytes
+  }),
+  container: nullable(container, null)
+})
+
+/** Resource usage and deployments of the last 24 hours. */
+export const machineHistory = record<MachineHistory>({
+  stepMinutes: described('Minutes per row', integer(1)),
+  to: instant,
+  items: list(
+    record<MachineMinute>({
+      at: described('Start of the row', instant),
+      cpuPercent: described('CPU usage of the machine in percent', number(3.5)),
+      processCpuPercent: described('CPU usage of the server in percent', number(0.2)),
+      memoryUsedBytes: bytes,
+      memoryTotalBytes: bytes,
+      memoryRssBytes: described('Memory usage of the server in bytes', bytes),
+      diskUsedPercent: nullable(number(41.5)),
+      diskFreeBytes: nullableBytes,
+      load: described('Load average', number(0.2)),
+      succeeded: described('Number of deployments that succeeded', integer(1)),
+      failed: described('Number of deployments that failed', integer(0))
+    })
+  )
+})
+
+const pm2Fields = { name: text('shop'), pmId: integer(0), status: text('online') }
+
+/** A PM2 application. */
+export const pm2App = record<Pm2App>(pm2Fields)
+
+/** The PM2 application of a project. */
+export const pm2Binding = anyOf<Pm2Binding[]>(
+  record<Pm2Details>({
+    ...pm2Fields,
+    bound: constant(true),
+    found: constant(true),
+    pid: nullable(integer(1234)),
+    uptimeMs: number(60000),
+    restarts: integer(0),
+    unstableRestarts: integer(0),
+    cpuPercent: number(0.3),
+    memoryBytes: bytes,
+    execMode: text('fork_mode'),
+    instances: integer(1),
+    errorLogPath: nullableText,
+    outLogPath: nullableText,
+    createdAt: nullable(integer(1_893_553_445_678))
+  }) as never,
+  record<{ bound: true; found: false; name: string }>({
+    bound: constant(true),
+    found: constant(false),
+    name: text('shop')
+  }) as never,
+  record<{ bound: false; message: string }>({ bound: constant(false), message }) as never
+)
