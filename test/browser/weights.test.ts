@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import { startServer } from '../support/server.js'
+import { isThorough } from '../support/thorough.js'
 import { zipOf } from '../support/zip.js'
 import { openWatched, startChromium } from './chromium.js'
 import { desktop, giveSession } from './stage.js'
@@ -62,7 +63,7 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
   ]
 
   t.comment(`page                             first: requests   KB    ms   again: requests   KB    ms`)
-  for (const { path, contents, isOpenLog = false } of pages) {
+  for (const [index, { path, contents, isOpenLog = false }] of pages.entries()) {
     const { context, page, watch } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
     if (path !== 'login') await giveSession(context, stage.url)
     const wire = await context.newCDPSession(page)
@@ -86,14 +87,16 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
       return { requests: sent.length, bytes: sent.reduce((sum, { bytes }) => sum + bytes, 0), ms }
     }
     const first = await measure(() => page.goto(`${stage.url}/${path}`, { waitUntil: 'commit' }))
-    const again = await measure(() => page.reload({ waitUntil: 'commit' }))
+    // All modules are cached in the same way: a few pages show it.
+    const again = isThorough || index % 4 === 0 ? await measure(() => page.reload({ waitUntil: 'commit' })) : undefined
     const cell = ({ requests, bytes, ms }: Cost): string =>
       `${String(requests).padStart(8)} ${(bytes / 1024).toFixed(1).padStart(8)} ${ms.toFixed(0).padStart(5)}`
     const name = `/${path.replace(/\w+_\w+/g, match => `:${match.slice(0, match.indexOf('_'))}`)}`
-    t.comment(`${name.padEnd(32)} ${cell(first)} ${cell(again)}`)
+    t.comment(`${name.padEnd(32)} ${cell(first)} ${again === undefined ? '' : cell(again)}`)
     t.ok(isOpenLog || first.requests <= maxRequests, `${name}: at most ${maxRequests} requests`)
     t.ok(isOpenLog || first.bytes <= maxBytes, `${name}: at most ${maxBytes / 1024} KB`)
-    t.ok(again.requests < first.requests, `${name}: loaded again, its modules come from the cache`)
+    if (again !== undefined)
+      t.ok(again.requests < first.requests, `${name}: loaded again, its modules come from the cache`)
     t.same(watch.complaints, [], `${name}: the console is quiet`)
     await context.close()
   }

@@ -50,8 +50,12 @@ async function killEverywhere(
     const directory = await copied(t, before)
     // It waits forever, so only the kill ends it.
     const victim = await deployStage({ teardown: () => {} } as unknown as Test, directory)
+    // The checkpoint that a start begins would go on after the kill.
+    await victim.store.checkpoint()
     if (!(await freezeAt(point, () => work(victim)))) {
       t.ok(point > 3, `killed at ${point} points`)
+      await victim.deployer.stop({ wait: true })
+      await victim.store.close()
       return
     }
     const started = await deployStage(t, directory)

@@ -6,30 +6,44 @@ const calls = ['copyFile', 'link', 'mkdir', 'open', 'rename', 'rm', 'symlink', '
 
 type Call = (...args: unknown[]) => Promise<unknown>
 
-/**
- * Runs `work`, and stops it for ever before its n-th call that opens or changes a file, as a kill would; n begins at 0.
- * Returns whether it was stopped. Only the promises of node:fs are counted.
- */
-export async function freezeAt(n: number, work: () => Promise<unknown>): Promise<boolean> {
-  const victim = new AsyncLocalStorage<true>()
-  const originals = new Map(calls.map(name => [name, promises[name] as Call]))
-  const set = (name: string, call: Call | undefined): void => void Object.assign(promises, { [name]: call })
-  let made = 0
-  let freeze: (isFrozen: boolean) => void = () => {}
-  const frozen = new Promise<boolean>(resolve => (freeze = resolve))
-  for (const [name, original] of originals) {
-    set(name, (...args) => {
-      if (victim.getStore() === undefined || made++ < n) return original(...args)
-      freeze(true)
+/** The calls that a frozen `work` may still make, and what its next one does. */
+interface Victim {
+  callsLeft: number
+  freeze(): void
+}
+
+const victims = new AsyncLocalStorage<Victim>()
+let isWatching = false
+
+/** The watch stays: after `work` is frozen, none of its branches may change a file, as after a kill. */
+function watch(): void {
+  if (isWatching) return
+  isWatching = true
+  for (const name of calls) {
+    const original = promises[name] as Call
+    const call: Call = (...args) => {
+      const victim = victims.getStore()
+      if (victim === undefined || victim.callsLeft-- > 0) return original(...args)
+      victim.freeze()
       return new Promise(() => {})
-    })
+    }
+    Object.assign(promises, { [name]: call })
   }
   syncBuiltinESMExports()
-  try {
-    return await Promise.race([frozen, victim.run(true, work).then(() => false)])
-  } finally {
-    // What is stopped stays so: its calls never resolve.
-    for (const [name, original] of originals) set(name, original)
-    syncBuiltinESMExports()
-  }
+}
+
+/**
+ * Runs `work`, and stops it for ever before its n-th call that opens or changes a file, as a kill would; n begins at 0.
+ * Returns whether it was stopped. Only the promises of node:fs are counted. `work` that was not stopped runs on freely.
+ */
+export async function freezeAt(n: number, work: () => Promise<unknown>): Promise<boolean> {
+  watch()
+  let freeze: (isFrozen: boolean) => void = () => {}
+  const frozen = new Promise<boolean>(resolve => (freeze = resolve))
+  const victim = { callsLeft: n, freeze: () => freeze(true) }
+  const done = victims.run(victim, work).then(() => {
+    victim.callsLeft = Infinity
+    return false
+  })
+  return await Promise.race([frozen, done])
 }

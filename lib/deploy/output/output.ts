@@ -145,8 +145,11 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
     async flush() {
       flushes++
       stopPause?.()
+      const isBegun = writing !== null
       if (pending.length > 0) writing ??= writePending()
       await writing
+      // A write that began before this call and failed says nothing about the disk now.
+      if (isBegun && pending.length > 0) await (writing ??= writePending())
       flushes--
       if (fault !== null && !toleratesFailures) throw fault
     },

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { appendFile, readFile, rename, rm, symlink } from 'node:fs/promises'
-import { existsSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { openOutput } from '../../../lib/deploy/output/output.js'
 import { setClock } from '../../support/clock.js'
@@ -150,6 +150,27 @@ t.test(
     t.match(await readFile(path, 'utf8'), matching(deploySays.outputMissing('1 line (30 B)'), /.*\n.*the end\n$/))
   }
 )
+
+t.test('a flush tries again after a write that began before it and failed', needsFull, async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  let now = (): number => clock.now()
+  const output = await openOutput({ path, clock: { now: () => now() } })
+  await fill(path)
+  output.tolerateFailures()
+  output.say('one')
+  // The output asks for the time when the write has failed, before it keeps the line.
+  const flushed = new Promise<void>((resolve, reject) => {
+    now = () => {
+      now = () => clock.now()
+      renameSync(`${path}.kept`, path)
+      output.flush().then(resolve, reject)
+      return clock.now()
+    }
+  })
+  await flushed
+  t.equal(output.unwritten, null)
+  t.equal(await readFile(path, 'utf8'), `${at} one\n`)
+})
 
 t.test('syncs the file', async t => {
   const path = join(t.testdir({}), 'dep.log')
