@@ -277,6 +277,12 @@ function rowOf(
     claimedIp: actor.claimedIp ?? null,
     placed: null,
     provenance,
+    treeSha256: null,
+    heldFor: null,
+    holdUntil: null,
+    revertedAt: null,
+    revertReason: null,
+    checks: [],
     steps: [stored],
     scripts: []
   }

@@ -29,6 +29,9 @@ const stepTitles: Record<StepName, string> = {
   preDeploy: 'The pre-deploy script',
   extract: 'Extracting the archive',
   postDeploy: 'The post-deploy script',
+  check: 'The check of the deployment',
+  confirm: 'The confirmation of the deployment',
+  revert: 'Putting the earlier files back',
   cleanup: 'Removing the temporary zip'
 }
 

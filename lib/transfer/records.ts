@@ -164,6 +164,7 @@ function readProject(record: FieldReader, now: string): Project {
     scriptShell: record.nullableText('scriptShell', { faultOf: scriptShellFault }),
     scriptDirectory: record.nullableText('scriptDirectory', { faultOf: scriptDirectoryFault }),
     maxDiskMb: record.nullableInteger('maxDiskMb', { min: 1, max: maxDiskMbLimit }),
+    policy: {},
     env: record.text('env', label) || defaultEnv,
     categoryId: record.nullableText('categoryId', { oneLine: 'refuse' }),
     pm2AppName: record.nullableText('pm2AppName', { oneLine: 'refuse' }) || null,
@@ -270,6 +271,12 @@ function readDeployment(record: FieldReader): GivenDeployment {
     // The state of a target on another machine says nothing about the target here.
     placed: null,
     provenance: readClaim(record),
+    treeSha256: null,
+    heldFor: null,
+    holdUntil: null,
+    revertedAt: null,
+    revertReason: null,
+    checks: [],
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }

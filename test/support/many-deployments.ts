@@ -39,6 +39,12 @@ export async function insertDeployments(
           claimedIp: null,
           placed: null,
           provenance: null,
+          treeSha256: null,
+          heldFor: null,
+          holdUntil: null,
+          revertedAt: null,
+          revertReason: null,
+          checks: [],
           steps: [],
           scripts: []
         })

@@ -2,7 +2,15 @@
 import type { AuditEntry } from '../../model/audit.js'
 import type { BulkOutcome } from '../../model/bulk.js'
 import { changeTopics, type ChangeVersions } from '../../model/changes.js'
-import { stepNames, type Deployment, type DeploymentStep, type RanScript } from '../../model/deployment.js'
+import {
+  holdReasons,
+  revertReasons,
+  stepNames,
+  type CheckResult,
+  type Deployment,
+  type DeploymentStep,
+  type RanScript
+} from '../../model/deployment.js'
 import type { FileContent, FileEntry } from '../../model/file-entry.js'
 import type { HealthDetail, HealthReport, ServerStatus } from '../../model/health.js'
 import { labelColors, type Label } from '../../model/label.js'
@@ -49,6 +57,7 @@ import type { Variable } from '../../model/variable.js'
 import { searchTypes, type SearchItem, type SearchResult } from '../../search/search.js'
 import type { Durations } from '../../machine/stats.js'
 import type { DatabaseState } from '../../transfer/verify.js'
+import { policy } from './policy.js'
 import {
   anyOf,
   boolean,
@@ -120,6 +129,10 @@ export const project = named(
     maxDiskMb: described(
       'Maximum size of the kept archives and outputs in MB. Null means no limit',
       nullable(integer(1000), null)
+    ),
+    policy: described(
+      'How deployments treat the target, and when they are a success. Absent keys have their default',
+      policy
     ),
     scriptTimeoutSeconds: described(
       'Maximum duration of a script in seconds. Null follows the setting script_timeout',
@@ -230,6 +243,14 @@ export const provenance = named(
   })
 )
 
+const checkResult = record<CheckResult>({
+  check: described('What was checked', text('http://127.0.0.1:3000/up')),
+  ok: boolean(true),
+  attempts: integer(2),
+  message: described('The last answer', text('200')),
+  endedAt: instant
+})
+
 /** A deployment in a response. Lists may omit `output`. */
 type DeploymentAnswer = Omit<Deployment, 'output'> & { output?: string }
 
@@ -266,6 +287,21 @@ export const deployment = named(
       'The origin of the files as the client reported it. The server does not verify it',
       nullable(provenance)
     ),
+    treeSha256: described(
+      'SHA-256 checksum of the list of files in the archive: the same for the same release. Null if it is unknown',
+      nullable(sha256)
+    ),
+    heldFor: described(
+      'Why the deployment may still be reverted although its files are in place. Otherwise null',
+      nullable(oneOf(holdReasons), null)
+    ),
+    holdUntil: described(
+      'When the earlier files are put back unless the deployment is settled before',
+      nullableInstant
+    ),
+    revertedAt: described('When the earlier files were put back', nullableInstant),
+    revertReason: described('Why the earlier files were put back', nullable(oneOf(revertReasons), null)),
+    checks: described('The results of the checks after the files were in place', list(checkResult)),
     steps: list(step),
     scripts: described('The scripts that ran', list(ranScript)),
     backgroundFailed: optional(described('Present if the post-deploy script failed in the background', constant(true))),

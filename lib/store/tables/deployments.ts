@@ -1,6 +1,13 @@
 import { invalid } from '../../base/refusal.js'
-import { deploymentStatuses, scriptSteps, stepNames, triggerSources } from '../../model/deployment.js'
-import type { DeploymentRow, DeploymentStatus, DeploymentStep, RanScript } from '../../model/deployment.js'
+import {
+  deploymentStatuses,
+  holdReasons,
+  revertReasons,
+  scriptSteps,
+  stepNames,
+  triggerSources
+} from '../../model/deployment.js'
+import type { CheckResult, DeploymentRow, DeploymentStatus, DeploymentStep, RanScript } from '../../model/deployment.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { Reader, Row, Transaction } from '../database.js'
 import {
@@ -48,6 +55,12 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   claimedIp: nullable(text),
   placed: nullable(number),
   provenance: json('provenance', isProvenance),
+  treeSha256: nullable(text),
+  heldFor: nullable(choice(holdReasons)),
+  holdUntil: nullable(text),
+  revertedAt: nullable(text),
+  revertReason: nullable(choice(revertReasons)),
+  checks: jsonList('checks', isCheck),
   steps,
   scripts: jsonList('scripts', isScript)
 })
@@ -256,6 +269,10 @@ function conditionsOf({ projectId, status, branch, commit, newest }: DeploymentF
 
 function isStep(value: unknown): value is DeploymentStep {
   return isObject(value) && isStepName(value['name']) && typeof value['startedAt'] === 'string'
+}
+
+function isCheck(value: unknown): value is CheckResult {
+  return isObject(value) && typeof value['check'] === 'string' && typeof value['ok'] === 'boolean'
 }
 
 function isScript(value: unknown): value is RanScript {
