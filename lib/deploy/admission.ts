@@ -38,6 +38,8 @@ export interface DeployRequest extends ClientScripts {
   message?: string | null | undefined
   /** The origin of the files as claimed by the client. Its form is checked. */
   provenance?: Provenance | null | undefined
+  /** The time in which the deployment must be confirmed; undefined: as the policy of the project says. */
+  confirmSeconds?: number | null | undefined
   actor: Actor
 }
 
@@ -84,6 +86,7 @@ interface Draft {
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
   provenance: Provenance | null
+  confirmSeconds: number | null
   offered: OfferedScripts
   env: Record<string, string>
   discardUpload(): Promise<void>
@@ -105,6 +108,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         archive: received,
         rollbackOf: null,
         provenance: request.provenance ?? null,
+        confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
         discardUpload: received.discard
@@ -133,6 +137,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       archive,
       rollbackOf: sourceId,
       provenance,
+      confirmSeconds: null,
       offered,
       env: {}
     }
@@ -251,7 +256,7 @@ function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft):
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance }: Draft,
+  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -280,6 +285,7 @@ function rowOf(
     treeSha256: null,
     heldFor: null,
     holdUntil: null,
+    confirmSeconds,
     revertedAt: null,
     revertReason: null,
     checks: [],

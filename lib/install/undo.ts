@@ -100,7 +100,7 @@ export function recover(disk: Disk, file: JournalFile, options: RecoverOptions =
   const { held, settle, placed = 'revert' } = options
   const found = readJournal(file)
   let recovery: Recovery = 'untouched'
-  if (found?.state === 'placed' && placed === 'leave') {
+  if (found !== null && placed === 'leave' && openStateOf(found) !== null) {
     recovery = 'held'
   } else if (found !== null) {
     if (found.state === 'placed' && placed !== 'leave') decide(file, found, placed)
@@ -218,8 +218,15 @@ export function listJournals(deployments: string): Array<{ deployId: string; pat
 export interface DescribedJournal {
   target: string | null
   helper: JournalHelper | null
-  /** Whether it was placed but not settled, or was put back after that. */
-  isOpen: boolean
+  open: OpenState
+}
+
+/** `placed`: not settled. `reverting`: being put back, or put back. Null: neither. */
+export type OpenState = 'placed' | 'reverting' | null
+
+function openStateOf({ state, placedAtMs }: FoundJournal): OpenState {
+  if (placedAtMs === null || state === 'done') return null
+  return state === 'placed' ? 'placed' : 'reverting'
 }
 
 /**
@@ -230,8 +237,8 @@ export function describeJournal(path: string): DescribedJournal | null {
   try {
     const file = journalAt(disk, path)
     const found = readJournal(file)
-    const isOpen = found !== null && found.placedAtMs !== null && found.state !== 'done'
-    return { target: found?.target ?? null, helper: helperOf(file.read().text), isOpen }
+    const open = found === null ? null : openStateOf(found)
+    return { target: found?.target ?? null, helper: helperOf(file.read().text), open }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error

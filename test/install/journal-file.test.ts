@@ -35,8 +35,8 @@ t.test('reads the same journal by its path and as an open file', async t => {
   t.equal(opened.read().text.replace('helper app 7 123\n', ''), named.read().text)
   t.equal(opened.read().user, process.geteuid?.())
   t.equal(statSync(join(directory, 'dep_a.undo')).mode & 0o777, 0o600)
-  t.strictSame(describeJournal(path), { target, helper, isOpen: false })
-  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null, isOpen: false })
+  t.strictSame(describeJournal(path), { target, helper, open: null })
+  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null, open: null })
   t.equal(describeJournal(join(directory, 'gone.undo')), null)
 
   // Their staging directories do not exist.

@@ -55,7 +55,7 @@ function interrupted(directory: string, name = 'target'): { target: string; jour
 
 t.test('undoes only the actions that were done', async t => {
   const { target, journal } = interrupted(t.testdir())
-  t.strictSame(describeJournal(journal), { target, helper: null, isOpen: false })
+  t.strictSame(describeJournal(journal), { target, helper: null, open: null })
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
 })
@@ -272,7 +272,7 @@ t.test('does not follow links in the place of directories when a target is put b
 t.test('puts back a target whose path contains forged journal lines', async t => {
   for (const name of ['a\nstaging x', 'a\nready 0 0\ndone\n', 'a\r\n b', '100%0A', ' a ']) {
     const { target, journal } = interrupted(t.testdir(), name)
-    t.strictSame(describeJournal(journal), { target, helper: null, isOpen: false })
+    t.strictSame(describeJournal(journal), { target, helper: null, open: null })
     t.equal(recover(journal), 'put back', JSON.stringify(name))
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
   }
@@ -290,7 +290,7 @@ t.test('reads unencoded paths in a journal of an earlier version', async t => {
       journal,
       `svc-undo ${version}\ntarget ${target}\n${lines.join('\n')}\nready ${lines.length} ${sum.toString(16)}\n`
     )
-    t.strictSame(describeJournal(journal), { target, helper: null, isOpen: false })
+    t.strictSame(describeJournal(journal), { target, helper: null, open: null })
     t.equal(recover(journal), 'put back', `version ${version}`)
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
   }

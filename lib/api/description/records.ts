@@ -299,6 +299,10 @@ export const deployment = named(
       'When the earlier files are put back unless the deployment is settled before',
       nullableInstant
     ),
+    confirmSeconds: described(
+      'The time in which the deployment must be confirmed. Null if it need not be',
+      nullable(integer(90), null)
+    ),
     revertedAt: described('When the earlier files were put back', nullableInstant),
     revertReason: described('Why the earlier files were put back', nullable(oneOf(revertReasons), null)),
     checks: described('The results of the checks after the files were in place', list(checkResult)),

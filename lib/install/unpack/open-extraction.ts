@@ -4,7 +4,7 @@
  */
 import { Refusal } from '../../base/refusal.js'
 import type { Displaced } from '../displaced.js'
-import { describeJournal, type PlacedDecision, type Recovery } from '../undo.js'
+import { describeJournal, type OpenState, type PlacedDecision, type Recovery } from '../undo.js'
 import type { Executors } from './executors.js'
 import { journalPathOf, putBack, type ExtractionHome, type Recovered } from './recover-job.js'
 
@@ -68,7 +68,7 @@ async function endOpen(
 /** Time to complete or to put back a deployment. One with 200,000 files takes some seconds. */
 const openEndMs = 10 * 60_000
 
-/** Whether a journal exists that says that the extraction may still be put back, or was put back. */
-export function isOpenExtraction(home: ExtractionHome, deployId: string): boolean {
-  return describeJournal(journalPathOf(home, deployId))?.isOpen ?? false
+/** Returns whether an extraction may still be put back, or is being put back; null if neither. */
+export function openState(home: ExtractionHome, deployId: string): OpenState {
+  return describeJournal(journalPathOf(home, deployId))?.open ?? null
 }

@@ -22,7 +22,7 @@ import { recover, type PlacedDecision } from '../../../lib/install/undo.js'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
 import { endJournal, extractArchive, recoverTargets } from '../../../lib/install/unpack/extract.js'
 import {
-  isOpenExtraction,
+  openState,
   revertExtraction,
   settleExtraction,
   type OpenExtractions
@@ -99,18 +99,18 @@ t.test('reverts to the same files, times and inodes', async t => {
   const stage = openStage(t)
   const before = stateOf(stage)
   await stage.open()
-  t.ok(isOpenExtraction(stage, 'dep_test'))
+  t.equal(openState(stage, 'dep_test'), 'placed')
   t.equal(
     snapshot(stage.target).find(line => line.startsWith('index.html')),
     'index.html 644 new page'
   )
   t.equal(await revertExtraction(executors, stage, 'dep_test'), null)
   t.strictSame(stateOf(stage), before)
-  t.ok(isOpenExtraction(stage, 'dep_test'), 'the journal stays until the record says so')
+  t.equal(openState(stage, 'dep_test'), 'reverting', 'the journal stays until the record says so')
   t.equal(await revertExtraction(executors, stage, 'dep_test'), null, 'again, after an interruption')
   t.notOk(await settleExtraction(executors, stage, 'dep_test'), 'it cannot be settled any more')
   await removeJournal(stage, 'dep_test')
-  t.notOk(isOpenExtraction(stage, 'dep_test'))
+  t.equal(openState(stage, 'dep_test'), null)
   t.strictSame(stateOf(stage), before)
 })
 
@@ -118,7 +118,7 @@ t.test('settles: the earlier files are removed', async t => {
   const stage = openStage(t)
   await stage.open()
   t.ok(await settleExtraction(executors, stage, 'dep_test'))
-  t.notOk(isOpenExtraction(stage, 'dep_test'))
+  t.equal(openState(stage, 'dep_test'), null)
   t.notOk(readdirSync(stage.target).some(name => name.startsWith('.svc')))
   await t.rejects(revertExtraction(executors, stage, 'dep_test'), { code: 'revert_failed' })
   t.ok(existsSync(join(stage.target, 'fresh/deep/y')))
@@ -164,7 +164,7 @@ t.test('refuses if the earlier files are gone', async t => {
   const absent = await refusalOf(revertExtraction(executors, stage, 'dep_test'))
   t.match(absent, { kind: 'unavailable', code: 'revert_failed', message: /does not exist/ })
   renameSync(`${stage.target}-away`, stage.target)
-  t.ok(isOpenExtraction(stage, 'dep_test'), 'the journal stays')
+  t.equal(openState(stage, 'dep_test'), 'reverting', 'the journal stays')
   rmSync(join(stage.target, '.svc-staging-dep_test'), { recursive: true })
   t.match(await refusalOf(revertExtraction(executors, stage, 'dep_test')), { code: 'revert_failed' })
 })
@@ -214,11 +214,11 @@ t.test('the next extraction into the target is refused while another one is held
       open
     })
   t.match(await refusalOf(next()), { kind: 'conflict', code: 'target_held' })
-  t.ok(isOpenExtraction(stage, 'dep_test'))
+  t.equal(openState(stage, 'dep_test'), 'placed')
   decision = 'revert'
   t.equal((await next()).changedCount, 8, 'compared with the earlier files')
   t.strictSame(reverted, ['dep_test'])
-  t.notOk(isOpenExtraction(stage, 'dep_test'))
+  t.equal(openState(stage, 'dep_test'), null)
 })
 
 const killer = fileURLToPath(new URL('../../support/killed-extraction.js', import.meta.url))
@@ -249,7 +249,7 @@ for (const action of ['leave', 'settle', 'revert'] as const) {
           },
           open: { decide: () => decision, onReverted: async id => void reverted.push(id) }
         })
-        const isHeld = isOpenExtraction(stage, 'dep_killed')
+        const isHeld = openState(stage, 'dep_killed') !== null
         if (isHeld) {
           recover(realDisk, journalAt(realDisk, join(stage.deployments, 'dep_killed.undo')), {
             files: () => parseManifest('')
