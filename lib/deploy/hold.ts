@@ -3,17 +3,16 @@
  * post-deploy script runs, while its checks run, and until it is confirmed, as its plan says. The record says so before
  * the undo journal does (install/undo.ts), so that a start finds out what to do.
  */
-import type { DeploymentStep, RevertReason } from '../model/deployment.js'
+import type { CheckResult, DeploymentStep, RevertReason } from '../model/deployment.js'
 import { openWindow } from './confirm-window.js'
 import { Interrupted, StepFailure, StopRequest, Suspension } from './failure.js'
 import { GateFailure } from './gate.js'
 import { longestMs, type HoldPhase, type HoldPlan } from './hold-plan.js'
 import type { LiveRun } from './output/live.js'
-import { isExtracted } from './record.js'
+import { isExtracted, recordProgress } from './record.js'
 import { runScript, type ScriptStage } from './scripts/script-run.js'
 import type { ChosenScript } from './scripts/scripts.js'
 import { backSentence, reportFailedRevert, revert, settle, type HeldDeployment, type SettleNeeds } from './settle.js'
-import type { CheckResult } from '../model/deployment.js'
 
 /** A held deployment in its pipeline. */
 export interface Hold {
@@ -57,7 +56,7 @@ export interface HoldNeeds extends SettleNeeds {
 
 /** Creates the hold of one deployment. */
 export function createHold(needs: HoldNeeds): Hold {
-  const { clock, plan, held } = needs
+  const { clock, store, plan, held, log } = needs
   const { row, live, output } = held
   let phase: HoldPhase | 'settle' = row.heldFor ?? 'post'
   live.isHeld = row.heldFor !== null
@@ -81,6 +80,19 @@ export function createHold(needs: HoldNeeds): Hold {
     }
   }
 
+  /** Keeps the results of the checks. A change of an answer is recorded at once, so that users see it. */
+  function noteResults(results: CheckResult[]): void {
+    const isNews = results.some(({ ok, message }, index) => {
+      const before = row.checks[index]
+      return before?.ok !== ok || before.message !== message
+    })
+    row.checks = results
+    if (!isNews) return
+    store
+      .write(tx => recordProgress(tx, row.id, { checks: results }))
+      .catch(error => log(`Cannot record the checks of deployment ${row.id} yet`, error))
+  }
+
   function hold(next: HoldPhase, untilMs: number): void {
     phase = next
     row.heldFor = next
@@ -97,7 +109,7 @@ export function createHold(needs: HoldNeeds): Hold {
       hold(next, clock.now() + longestMs(plan, next, needs.stage().timeoutMs))
     },
     async check() {
-      await untilStopped(signal => needs.runGate({ signal, onResults: results => (row.checks = results) }))
+      await untilStopped(signal => needs.runGate({ signal, onResults: noteResults }))
       return 'all checks passed'
     },
     async confirm() {

@@ -274,6 +274,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
     upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
     deployments: { deployer, records, pageOf },
+    confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
     audit: { listAudit: query => listAudit(store, query) },

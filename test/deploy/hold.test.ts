@@ -91,7 +91,10 @@ t.test('a deployment whose check fails goes back, and the earlier one is live', 
   ])
   const output = await stage.output(row.id)
   t.match(output, 'mode deploy: 2')
-  t.match(output, `→ the earlier files are back, ${first.id} is live\n→ post-deploy script (set on the server)\nmode revert: 1\n`)
+  t.match(
+    output,
+    `→ the earlier files are back, ${first.id} is live\n→ post-deploy script (set on the server)\nmode revert: 1\n`
+  )
   t.match(output, new RegExp(`✗ failed after .*; the earlier files are back, ${first.id} is live\n$`))
   t.match(stage.notices.at(-1), { event: 'deploy_failure', errorMessage: row.errorMessage })
   t.strictSame(await leftIn(stage, project), [])

@@ -52,7 +52,7 @@ import {
   type ImportResult,
   type PartResult
 } from '../../model/transfer.js'
-import type { UploadPermit } from '../../model/upload-permit.js'
+import { uploadFeatures, type UploadPermit } from '../../model/upload-permit.js'
 import type { Variable } from '../../model/variable.js'
 import { searchTypes, type SearchItem, type SearchResult } from '../../search/search.js'
 import type { Durations } from '../../machine/stats.js'
@@ -181,7 +181,8 @@ export const uploadPermit = record<UploadPermit>({
   success,
   project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
-  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes)
+  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
+  features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures)))
 })
 
 /** The scripts of an earlier deployment. */
