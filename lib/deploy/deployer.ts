@@ -31,6 +31,7 @@ import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
+import { createTrees, type Trees } from './trees.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 
@@ -80,6 +81,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
    * Rejects only if `work` does. Files that cannot be removed are logged, and the next start tries again.
    */
   removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
+  /** Returns the files that svc put into the target of a project. See `Trees.read`. */
+  ownedTree: Trees['read']
+  /** Removes the list of these files, after the project was removed. */
+  removeTree(projectId: string): Promise<void>
   /** Registers deployments whose files and records an import is about to create. */
   note(deployIds: readonly string[]): Promise<Note>
   /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
@@ -115,6 +120,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const { store, settings, quota } = needs
   const files = createFiles(needs.home)
   const live = createLive()
+  const trees = createTrees({ ...needs, files })
   const queue = createQueue()
   const intake = createIntake({ ...needs, files })
   const pending = createPending({ ...needs, files })
@@ -124,7 +130,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const ends = createEnds(needs)
   const targets = createTargetLocks()
   const open = createOpenDeployments({ ...needs, files })
-  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open })
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
   const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
   const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, open, refuseWhenStopping })
@@ -173,6 +179,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       wait ? tailGraceMs : 0
     )
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
+    await trees.settled()
     await executors.close()
   }
 
@@ -215,6 +222,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       await note.removeFiles(removed)
       quota.recountLater()
     },
+    ownedTree: trees.read,
+    removeTree: trees.remove,
     note: pending.note,
     async manifest(deployId) {
       const list: ManifestFile[] = []

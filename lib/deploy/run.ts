@@ -18,6 +18,7 @@ import { createMasker } from './scripts/masking.js'
 import { restartReason } from './settle.js'
 import type { Tail } from './scripts/script-run.js'
 import { chooseScripts, hasScripts, permittedScripts, type ChosenScripts } from './scripts/scripts.js'
+import type { Trees } from './trees.js'
 import { pipelineOf, type Planned, type TurnNeeds } from './turn.js'
 
 /** Runs admitted deployments, or drops them before they start. */
@@ -33,6 +34,7 @@ export interface Runner {
 /** Dependencies of the runner. */
 export interface RunnerNeeds extends TurnNeeds {
   ends: Ends
+  trees: Pick<Trees, 'update'>
   /** Called when a deployment has finished: its project may have too many archives. */
   prune(projectId: string): Promise<unknown>
 }
@@ -135,6 +137,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const row = await ends.record(end, outcome)
     if (output.unwritten !== null) ends.complete(output)
     await needs.prune(row.projectId).catch(error => log('Cannot remove old archives', error))
+    if (row.placed !== null) needs.trees.update(row.projectId)
     live.end(row)
     sendNotice(needs, row, {
       trigger: row.triggerSource,

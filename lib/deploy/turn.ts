@@ -113,6 +113,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       })
       hold?.placed()
       row.fileCount = extracted.fileCount
+      row.treeSha256 = extracted.treeSha256
       output.tolerateFailures()
       return extracted
     },
@@ -197,9 +198,9 @@ function stageOf(
 function saveSteps({ store, home, log }: TurnNeeds, { row }: Planned, target: string) {
   return async (steps: DeploymentStep[]): Promise<void> => {
     try {
-      const { scripts, fileCount, heldFor, holdUntil, confirmSeconds, revertReason, checks } = row
+      const { scripts, fileCount, treeSha256, heldFor, holdUntil, confirmSeconds, revertReason, checks } = row
       const hold = { heldFor, holdUntil, confirmSeconds, revertReason, checks }
-      const patch = { steps, scripts, fileCount, ...hold }
+      const patch = { steps, scripts, fileCount, treeSha256, ...hold }
       const saved = await store.write(tx => recordProgress(tx, row.id, patch))
       const isSettled = saved !== undefined && saved.placed !== null && saved.heldFor === null
       if (isSettled && !isRevertPending(saved)) await endJournal(home, { deployId: row.id, target })

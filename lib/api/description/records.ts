@@ -327,7 +327,17 @@ export const manifestFile = record<ManifestFile>({
   size: bytes,
   mode: described('File type and permission bits, as in `stat`', integer(0o100644)),
   sha256: described('SHA-256 checksum of the content. For a symbolic link, of its destination', sha256),
-  before: nullable(record<NonNullable<ManifestFile['before']>>({ size: bytes, mode: integer(0o100644), sha256 }), null)
+  mtimeMs: optional(described('Time of the last modification in milliseconds since 1970', number(1763942400000))),
+  ino: optional(described('Number of its inode', integer(131073))),
+  before: nullable(
+    record<NonNullable<ManifestFile['before']>>({
+      size: bytes,
+      mode: integer(0o100644),
+      sha256,
+      mtimeMs: optional(number(1763856000000))
+    }),
+    null
+  )
 })
 /** The differences between the files of two deployments. */
 export const changes = record<Changes>({

@@ -107,7 +107,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
   if (outcome.kind === 'died' && existsSync(journalPath)) {
     // A deployment that was complete before the thread ended is still complete.
     const { recovery } = await putBack(executor, { journalPath, placed: 'revert' }, putBackSignal())
-    if (recovery === 'complete') return summarizeManifest(manifestPath)
+    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null }
     if (recovery === 'reverted') await removeJournal(home, deployId)
   }
   if (signal.aborted) throw signal.reason

@@ -51,6 +51,8 @@ export interface ExtractionJob {
 export interface Extracted extends Manifest {
   /** Total size of its files in bytes. */
   bytes: number
+  /** The tree of the archive (shared/tree-text.ts); null if the extraction was interrupted and then completed. */
+  treeSha256: string | null
 }
 
 /** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
@@ -110,6 +112,7 @@ async function extractInto(
   { job, files, disk, check, syncFileSystem }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
+  const archiveModes = items.map(({ mode }) => mode)
   const umask = job.masksModes ? maskModes(items, job.umask) : job.umask
   const links = readLinks(archive)
   checkArchive(archive, links, { root, job, disk, check })
@@ -134,7 +137,8 @@ async function extractInto(
     )
     await stageEntries(archive, { stage, check, second })
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
-    extracted = { ...writeManifest(files.manifest, { disk, items, records }), bytes: archive.totalBytes }
+    const manifest = writeManifest(files.manifest, { disk, items, records, archiveModes })
+    extracted = { ...manifest, bytes: archive.totalBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     const staysOpen = job.staysOpen ?? false
     await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, staysOpen, check })

@@ -227,6 +227,20 @@ export function liveDeployment(db: Reader, projectId: string): DeploymentRow | u
   return db.all(sql, projectId).map(readDeployment)[0]
 }
 
+/** A deployment that changed the target of its project. */
+export interface PlacedDeployment {
+  id: string
+  placed: number
+}
+
+const readPlaced = rowReader<PlacedDeployment>('deployments', { id: text, placed: number })
+
+/** Returns the deployments that changed a project's target, in the order in which they did. */
+export function placedDeployments(db: Reader, projectId: string): PlacedDeployment[] {
+  const sql = 'SELECT id, placed FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed'
+  return db.all(sql, projectId).map(readPlaced)
+}
+
 /**
  * Records that the files of a deployment are now in its project's target: the deployment gets the next number. A
  * deployment that already has a number keeps it, unless `again` says that its files were put there again.
