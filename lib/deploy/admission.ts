@@ -38,6 +38,8 @@ export interface DeployRequest extends ClientScripts {
   message?: string | null | undefined
   /** The origin of the files as claimed by the client. Its form is checked. */
   provenance?: Provenance | null | undefined
+  /** The time in which the deployment must be confirmed; undefined: as the policy of the project says. */
+  confirmSeconds?: number | null | undefined
   actor: Actor
 }
 
@@ -78,6 +80,7 @@ interface Draft {
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
   provenance: Provenance | null
+  confirmSeconds: number | null
   offered: OfferedScripts
   env: Record<string, string>
   discardUpload(): Promise<void>
@@ -102,6 +105,7 @@ export class Admission {
         archive: received,
         rollbackOf: null,
         provenance: request.provenance ?? null,
+        confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
         discardUpload: received.discard
@@ -130,6 +134,7 @@ export class Admission {
       archive,
       rollbackOf: sourceId,
       provenance,
+      confirmSeconds: null,
       offered,
       env: {}
     }
@@ -252,7 +257,7 @@ function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft):
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance }: Draft,
+  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -278,6 +283,13 @@ function rowOf(
     claimedIp: actor.claimedIp ?? null,
     placed: null,
     provenance,
+    treeSha256: null,
+    heldFor: null,
+    holdUntil: null,
+    confirmSeconds,
+    revertedAt: null,
+    revertReason: null,
+    checks: [],
     steps: [stored],
     scripts: []
   }

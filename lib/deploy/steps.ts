@@ -2,7 +2,7 @@ import { elapsedOf, instantOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
-import { sentenceOf, StepFailure } from './failure.js'
+import { sentenceOf, StepFailure, Suspension } from './failure.js'
 import type { Output } from './output/output.js'
 
 /** The steps of a run as they are recorded, with their start and end times. */
@@ -44,18 +44,21 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
 
   return {
     async run(name, work) {
-      if (name !== 'cleanup') signal.throwIfAborted()
+      const isClosing = name === 'cleanup' || name === 'revert'
+      if (!isClosing) signal.throwIfAborted()
       const step: DeploymentStep = { name, status: 'running', startedAt: instantOf(clock), endedAt: null }
       steps.push(step)
       try {
         await carryOut(step, work)
       } catch (error) {
+        // The next start continues the step.
+        if (error instanceof Suspension) throw error
         step.status = 'failed'
-        if (signal.aborted) throw signal.reason
-        throw new StepFailure(sentenceOf(error, name), { cause: error })
-      } finally {
         step.endedAt = instantOf(clock)
+        if (signal.aborted && !isClosing) throw signal.reason
+        throw new StepFailure(sentenceOf(error, name), { cause: error })
       }
+      step.endedAt = instantOf(clock)
     },
     all: () => steps
   }

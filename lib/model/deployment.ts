@@ -17,8 +17,18 @@ export type NotificationTrigger = 'cli' | 'rollback' | 'async_post_deploy' | 'ma
 /** The event of a notification. */
 export type EventKey = 'deploy_success' | 'deploy_failure'
 
-/** The steps of a deployment, in the order of §3. */
-export const stepNames = ['store', 'target', 'preDeploy', 'extract', 'postDeploy', 'cleanup'] as const
+/** The steps of a deployment, in the order of §3. `check`, `confirm` and `revert` occur only where they are needed. */
+export const stepNames = [
+  'store',
+  'target',
+  'preDeploy',
+  'extract',
+  'postDeploy',
+  'check',
+  'confirm',
+  'revert',
+  'cleanup'
+] as const
 /** The name of a step. */
 export type StepName = (typeof stepNames)[number]
 
@@ -42,6 +52,25 @@ export interface RanScript {
   source: 'platform' | 'client'
   script: string
   async: boolean
+}
+
+/** Why a deployment whose files are in place is not settled yet. */
+export const holdReasons = ['post', 'check', 'confirm'] as const
+/** Why the earlier files of a deployment were put back. */
+export const revertReasons = ['check', 'confirm', 'post', 'operator', 'restart', 'error'] as const
+/** Why the earlier files of a deployment were put back. */
+export type RevertReason = (typeof revertReasons)[number]
+
+/** The result of one check of a deployment. */
+export interface CheckResult {
+  /** What was checked, as in the policy of the project. */
+  check: string
+  ok: boolean
+  /** Number of attempts. */
+  attempts: number
+  /** The last answer: a status code, an error. */
+  message: string
+  endedAt: string
 }
 
 /** The process group of a running script, recorded so that svc recognises it after being killed. */
@@ -107,8 +136,26 @@ export interface DeploymentRow {
    * The origin of its files as the client claims it; null if the client sent none. A rollback has that of its source.
    */
   provenance: Provenance | null
+  /** The tree of its archive (shared/tree-text.ts); null for a deployment of an earlier version. */
+  treeSha256: string | null
+  /** Present while the files are in place and the deployment may still be reverted. */
+  heldFor: (typeof holdReasons)[number] | null
+  /** When the earlier files are put back unless the deployment is settled before. */
+  holdUntil: string | null
+  /** The time in which the deployment must be confirmed; null if it need not be. */
+  confirmSeconds: number | null
+  /** When the earlier files were put back. */
+  revertedAt: string | null
+  /** Why they were, or are to be, put back. It is recorded before that begins. */
+  revertReason: RevertReason | null
+  checks: CheckResult[]
   steps: DeploymentStep[]
   scripts: RanScript[]
+}
+
+/** Whether the earlier files of a deployment are to be put back, and that has not succeeded yet. */
+export function isRevertPending(row: Pick<DeploymentRow, 'revertReason' | 'revertedAt'>): boolean {
+  return row.revertReason !== null && row.revertedAt === null
 }
 
 /** A record without its output, as lists show it. */

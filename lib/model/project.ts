@@ -1,3 +1,5 @@
+import type { PolicyChanges } from './policy.js'
+
 /** The status of the last deployment, or `idle` if there was none (§2.1; decided: the value set). */
 export const projectStatuses = ['idle', 'running', 'success', 'failed'] as const
 /** The status of a project. */
@@ -32,6 +34,8 @@ export interface Project {
   scriptDirectory: string | null
   /** Maximum size of what svc keeps of the project (archives and outputs), in MB; null for no limit of its own. */
   maxDiskMb: number | null
+  /** How deployments treat the files in the target, and when they are a success. Absent keys have their default. */
+  policy: PolicyChanges
   env: string
   categoryId: string | null
   pm2AppName: string | null

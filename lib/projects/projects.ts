@@ -3,6 +3,7 @@ import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
+import { changePolicy, type GivenPolicy } from '../model/policy.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { checkSeen } from '../model/seen.js'
@@ -34,6 +35,8 @@ export interface ProjectFields {
   scriptShell?: string | null | undefined
   scriptDirectory?: string | null | undefined
   maxDiskMb?: number | null | undefined
+  /** Replaces the keys that are present; null restores the default of a key. */
+  policy?: GivenPolicy | undefined
   env?: string | undefined
   categoryId?: string | null | undefined
   /** An empty string removes the binding (§2.1). */
@@ -76,6 +79,8 @@ interface Needs {
     /** Results that are not in the database yet (deploy/ends.ts), in order. */
     kept(): ReadonlyArray<{ projectId: string; status: DeploymentStatus }>
     removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
+    /** Removes the list of the files that svc put into the target. */
+    removeTree(projectId: string): Promise<void>
   }
 }
 
@@ -137,7 +142,8 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       return store.write(tx => {
         const before = existing(tx, id)
         checkSeen({ seen }, before.updatedAt, 'The project')
-        const fields = present(checked(tx, given))
+        const { policy, ...rest } = present(checked(tx, given))
+        const fields = policy === undefined ? rest : { ...rest, policy: changePolicy(before.policy, policy) }
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
           checkPathIsFree(fields.deployPath, id)
           if (deployments.hasRunning(id)) throw busy('Cannot change the deployPath', id)
@@ -160,6 +166,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
           return removed
         })
       )
+      await deployments.removeTree(id)
     },
 
     async regenerateToken(id, actor) {
@@ -211,6 +218,7 @@ function newProject(fields: NewProject, { id, token, at }: { id: string; token: 
     scriptShell: fields.scriptShell ?? null,
     scriptDirectory: fields.scriptDirectory ?? null,
     maxDiskMb: fields.maxDiskMb ?? null,
+    policy: changePolicy({}, fields.policy ?? {}),
     env: fields.env || defaultEnv,
     categoryId: fields.categoryId ?? null,
     pm2AppName: fields.pm2AppName ?? null,

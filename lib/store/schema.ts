@@ -123,6 +123,18 @@ const machineHistory = `
     facts TEXT NOT NULL
   ) WITHOUT ROWID;`
 
+/** Locks of projects. A project has at most one of each kind. */
+const locks = `
+  CREATE TABLE locks (
+    projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    createdAt TEXT NOT NULL,
+    expiresAt TEXT NOT NULL,
+    PRIMARY KEY (projectId, kind)
+  ) WITHOUT ROWID;`
+
 const migrations: Migration[] = [
   {
     what: 'the number of the last write in svc.db',
@@ -293,6 +305,19 @@ const migrations: Migration[] = [
       ${sessions}
       ${notificationTargets}
       ${machineHistory}`
+  },
+  {
+    what: 'trees of deployments; checks and reverts of deployments; policies and locks of projects',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN treeSha256 TEXT;
+      ALTER TABLE deployments ADD COLUMN heldFor TEXT;
+      ALTER TABLE deployments ADD COLUMN holdUntil TEXT;
+      ALTER TABLE deployments ADD COLUMN confirmSeconds INTEGER;
+      ALTER TABLE deployments ADD COLUMN revertedAt TEXT;
+      ALTER TABLE deployments ADD COLUMN revertReason TEXT;
+      ALTER TABLE deployments ADD COLUMN checks TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE projects ADD COLUMN policy TEXT NOT NULL DEFAULT '{}';
+      ${locks}`
   }
 ]
 

@@ -35,6 +35,7 @@ import {
 } from '../model/notification-target.js'
 import type { NotificationTarget } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
+import { storedPolicy } from '../model/policy-keys.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
@@ -210,6 +211,7 @@ const projectRecord = object({
   scriptShell: nullable(checked(multiline({ max }), scriptShellFault)),
   scriptDirectory: nullable(checked(multiline({ max }), scriptDirectoryFault)),
   maxDiskMb: nullable(integer(1, maxDiskMbLimit)),
+  policy: storedPolicy,
   env,
   categoryId: strict,
   pm2AppName: mapped(strict, given => given || null),
@@ -328,9 +330,20 @@ const deploymentRecord = object({
   output: text
 })
 
+/** The state of a target on another machine says nothing about the target here. */
+const untouched = {
+  placed: null,
+  treeSha256: null,
+  heldFor: null,
+  holdUntil: null,
+  confirmSeconds: null,
+  revertedAt: null,
+  revertReason: null,
+  checks: []
+}
+
 function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
   const { output, ...given } = deploymentRecord(item, place)
-  // The state of a target on another machine says nothing about the target here.
-  const row: DeploymentRow = { ...given, placed: null }
+  const row: DeploymentRow = { ...given, ...untouched }
   return { row, output }
 }

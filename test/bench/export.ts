@@ -50,6 +50,7 @@ async function furnish(): Promise<void> {
         scriptShell: null,
         scriptDirectory: null,
         maxDiskMb: null,
+        policy: {},
         env: 'production',
         categoryId: null,
         pm2AppName: null,
@@ -81,6 +82,13 @@ async function furnish(): Promise<void> {
         claimedIp: null,
         placed: null,
         provenance: null,
+        treeSha256: null,
+        heldFor: null,
+        holdUntil: null,
+        confirmSeconds: null,
+        revertedAt: null,
+        revertReason: null,
+        checks: [],
         steps: [],
         scripts: []
       }

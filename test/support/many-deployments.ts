@@ -39,6 +39,13 @@ export async function insertDeployments(
           claimedIp: null,
           placed: null,
           provenance: null,
+          treeSha256: null,
+          heldFor: null,
+          holdUntil: null,
+          confirmSeconds: null,
+          revertedAt: null,
+          revertReason: null,
+          checks: [],
           steps: [],
           scripts: []
         })

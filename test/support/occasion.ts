@@ -33,6 +33,13 @@ const deployment: DeploymentRow = {
   claimedIp: null,
   placed: null,
   provenance: null,
+  treeSha256: null,
+  heldFor: null,
+  holdUntil: null,
+  confirmSeconds: null,
+  revertedAt: null,
+  revertReason: null,
+  checks: [],
   steps: [],
   scripts: []
 }

@@ -3,13 +3,22 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema that `olderDatabase` goes back to. */
-export const olderVersion = schemaVersion - 3
+export const olderVersion = schemaVersion - 4
 
-/** Makes a svc.db one of an older schema: what the last three steps brought is taken away. */
+/** Makes a svc.db one of an older schema: what the last four steps brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP TABLE locks;
+    ALTER TABLE projects DROP COLUMN policy;
+    ALTER TABLE deployments DROP COLUMN treeSha256;
+    ALTER TABLE deployments DROP COLUMN heldFor;
+    ALTER TABLE deployments DROP COLUMN holdUntil;
+    ALTER TABLE deployments DROP COLUMN confirmSeconds;
+    ALTER TABLE deployments DROP COLUMN revertedAt;
+    ALTER TABLE deployments DROP COLUMN revertReason;
+    ALTER TABLE deployments DROP COLUMN checks;
     DROP INDEX deploymentsByBranch;
     DROP INDEX deploymentsByCommit;
     ALTER TABLE deployments DROP COLUMN provenance;

@@ -1,5 +1,6 @@
 import type { Operations } from './operation.js'
 import { accessOperations } from './operations/access.js'
+import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
 import { logOperations } from './operations/logs.js'
 import { projectOperations } from './operations/projects.js'
@@ -11,6 +12,7 @@ export const operations: Operations = {
   ...accessOperations,
   ...projectOperations,
   ...deploymentOperations,
+  ...confirmOperations,
   ...logOperations,
   ...serverOperations,
   ...transferOperations

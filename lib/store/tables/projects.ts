@@ -1,7 +1,8 @@
 import { projectStatuses } from '../../model/project.js'
+import type { PolicyChanges } from '../../model/policy.js'
 import type { Project } from '../../model/project.js'
 import type { Reader, Transaction } from '../database.js'
-import { choice, flag, nullable, number, rowReader, text, texts, valueReader } from './columns.js'
+import { choice, flag, isObject, json, nullable, number, rowReader, text, texts, valueReader } from './columns.js'
 import type { Columns } from './columns.js'
 import { tableOf } from './table.js'
 
@@ -22,6 +23,7 @@ const columns: Columns<Project> = {
   scriptShell: nullable(text),
   scriptDirectory: nullable(text),
   maxDiskMb: nullable(number),
+  policy: json('a policy', isPolicy),
   env: text,
   categoryId: nullable(text),
   pm2AppName: nullable(text),
@@ -100,6 +102,10 @@ export function newestProject(db: Reader): Project | undefined {
 /** Returns the number of projects. */
 export function countProjects(db: Reader): number {
   return db.all('SELECT count(*) FROM projects').map(readCount)[0] ?? 0
+}
+
+function isPolicy(value: unknown): value is PolicyChanges {
+  return isObject(value)
 }
 
 function setTags(tx: Transaction, projectId: string, tagIds: string[]): void {

@@ -1,8 +1,16 @@
 /* Schemas of deployments, their files and their origin. */
-import { stepNames, type Deployment, type DeploymentStep, type RanScript } from '../../../model/deployment.js'
+import {
+  holdReasons,
+  revertReasons,
+  stepNames,
+  type CheckResult,
+  type Deployment,
+  type DeploymentStep,
+  type RanScript
+} from '../../../model/deployment.js'
 import type { Changes, ManifestFile } from '../../../model/manifest.js'
 import type { CiRun, Provenance } from '../../../model/provenance.js'
-import type { UploadPermit } from '../../../model/upload-permit.js'
+import { uploadFeatures, type UploadPermit } from '../../../model/upload-permit.js'
 import {
   boolean,
   constant,
@@ -13,6 +21,7 @@ import {
   named,
   nullable,
   nullableInstant,
+  number,
   oneOf,
   optional,
   record,
@@ -25,7 +34,8 @@ export const uploadPermit = record<UploadPermit>({
   success,
   project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
-  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes)
+  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
+  features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures)))
 })
 
 const step = record<DeploymentStep>({
@@ -76,6 +86,14 @@ export const provenance = named(
   })
 )
 
+const checkResult = record<CheckResult>({
+  check: described('What was checked', text('http://127.0.0.1:3000/up')),
+  ok: boolean(true),
+  attempts: integer(2),
+  message: described('The last answer', text('200')),
+  endedAt: instant
+})
+
 /** A deployment in a response. Lists may omit `output`. */
 type DeploymentAnswer = Omit<Deployment, 'output'> & { output?: string }
 
@@ -112,6 +130,25 @@ export const deployment = named(
       'The origin of the files as the client reported it. The server does not verify it',
       nullable(provenance)
     ),
+    treeSha256: described(
+      'SHA-256 checksum of the list of files in the archive: the same for the same release. Null if it is unknown',
+      nullable(sha256)
+    ),
+    heldFor: described(
+      'Why the deployment may still be reverted although its files are in place. Otherwise null',
+      nullable(oneOf(holdReasons), null)
+    ),
+    holdUntil: described(
+      'When the earlier files are put back unless the deployment is settled before',
+      nullableInstant
+    ),
+    confirmSeconds: described(
+      'The time in which the deployment must be confirmed. Null if it need not be',
+      nullable(integer(90), null)
+    ),
+    revertedAt: described('When the earlier files were put back', nullableInstant),
+    revertReason: described('Why the earlier files were put back', nullable(oneOf(revertReasons), null)),
+    checks: described('The results of the checks after the files were in place', list(checkResult)),
     steps: list(step),
     scripts: described('The scripts that ran', list(ranScript)),
     backgroundFailed: optional(described('Present if the post-deploy script failed in the background', constant(true))),
@@ -132,7 +169,17 @@ export const manifestFile = record<ManifestFile>({
   size: bytes,
   mode: described('File type and permission bits, as in `stat`', integer(0o100644)),
   sha256: described('SHA-256 checksum of the content. For a symbolic link, of its destination', sha256),
-  before: nullable(record<NonNullable<ManifestFile['before']>>({ size: bytes, mode: integer(0o100644), sha256 }), null)
+  mtimeMs: optional(described('Time of the last modification in milliseconds since 1970', number(1763942400000))),
+  ino: optional(described('Number of its inode', integer(131073))),
+  before: nullable(
+    record<NonNullable<ManifestFile['before']>>({
+      size: bytes,
+      mode: integer(0o100644),
+      sha256,
+      mtimeMs: optional(number(1763856000000))
+    }),
+    null
+  )
 })
 
 /** The differences between the files of two deployments. */

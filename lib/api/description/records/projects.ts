@@ -3,6 +3,7 @@ import type { FileContent, FileEntry } from '../../../model/file-entry.js'
 import { labelColors, type Label } from '../../../model/label.js'
 import type { Project, RecentScripts } from '../../../model/project.js'
 import type { Variable } from '../../../model/variable.js'
+import { policy } from '../policy.js'
 import {
   anyOf,
   boolean,
@@ -54,6 +55,10 @@ export const project = named(
     maxDiskMb: described(
       'Maximum size of the kept archives and outputs in MB. Null means no limit',
       nullable(integer(1000), null)
+    ),
+    policy: described(
+      'How deployments treat the target, and when they are a success. Absent keys have their default',
+      policy
     ),
     scriptTimeoutSeconds: described(
       'Maximum duration of a script in seconds. Null follows the setting script_timeout',

@@ -31,6 +31,7 @@ function project(name: string, given: Partial<Project> = {}): Project {
     scriptShell: null,
     scriptDirectory: null,
     maxDiskMb: null,
+    policy: {},
     env: 'production',
     categoryId: null,
     pm2AppName: null,

@@ -1,0 +1,15 @@
+import t from 'tap'
+import { changePolicy, defaultPolicy, policyOf } from '../../lib/model/policy.js'
+
+t.test('Absent keys of a policy have their default', async t => {
+  t.same(policyOf({ policy: {} }), defaultPolicy)
+  t.same(policyOf({ policy: { drift: 'refuse' } }), { ...defaultPolicy, drift: 'refuse' })
+})
+
+t.test('A change replaces the given keys, and null restores a default', async t => {
+  const before = { drift: 'refuse', protect: ['a'] } as const
+  t.same(changePolicy({ ...before, protect: ['a'] }, { prune: 'managed' }), { ...before, prune: 'managed' })
+  t.same(changePolicy({ ...before, protect: ['a'] }, { drift: null }), { protect: ['a'] })
+  t.same(changePolicy({ drift: 'refuse' }, { drift: 'warn' }), {}, 'a default is not stored')
+  t.same(changePolicy({ drift: 'refuse' }, { drift: undefined }), { drift: 'refuse' }, 'an absent key stays')
+})

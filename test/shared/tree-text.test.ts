@@ -1,0 +1,35 @@
+import t from 'tap'
+import { compareTreePaths, defaultFileMode, linkMode, treeLine } from '../../lib/shared/tree-text.js'
+
+t.test('A line contains mode, size, checksum and path', async t => {
+  const sha256 = 'ab'.repeat(32)
+  t.equal(
+    treeLine({ mode: defaultFileMode, size: 5120, sha256, path: 'assets/a b.js' }),
+    `100644 5120 ${sha256} assets/a b.js\n`
+  )
+  t.equal(treeLine({ mode: linkMode, size: 3, sha256, path: 'l' }), `120777 3 ${sha256} l\n`)
+})
+
+t.test('Paths are ordered by their UTF-8 bytes', async t => {
+  const paths = [
+    'a',
+    'a/b',
+    'a.b',
+    'a-b',
+    'A',
+    'é',
+    'e\u0301',
+    '你',
+    '\uffee',
+    '\ue000',
+    '👩',
+    '👩\u200d💻',
+    '𐀀',
+    'zz',
+    ''
+  ]
+  for (const a of paths)
+    for (const b of paths) {
+      t.equal(Math.sign(compareTreePaths(a, b)), Buffer.compare(Buffer.from(a), Buffer.from(b)), `${a} and ${b}`)
+    }
+})
