@@ -116,13 +116,13 @@ for (const [line, sentence] of bad) {
   })
 }
 
-t.test('parseArgs asks for no operand where help is wanted', async t => {
+t.test('parseArgs requires no operand if help is requested', async t => {
   t.ok(parseArgs(['--help'], options, operands).wantsHelp)
   t.ok(parseArgs(['-h'], options, operands).wantsHelp)
   t.notOk(parseArgs(['--', '--help'], options, operands).wantsHelp)
 })
 
-t.test('wordsOf gives the words that mean the same, without what is a default', async t => {
+t.test('wordsOf returns equivalent words without defaults', async t => {
   const lines = [
     ['a'],
     ['a', '--follow', '--no-builtin', '--token=-x y', '--limit=7', '--ignore=a', '--ignore=b', '--store=local'],

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openBrowser, openerFor } from '../../lib/cli/browser.js'
 
-t.test('openerFor names the program of the platform, and none without a screen', async t => {
+t.test('openerFor returns the program of the platform, or null without a screen', async t => {
   const address = 'https://deploy.test/?a=1&b=2'
   t.match(openerFor(address, 'darwin', {}), { program: 'open', words: [address] })
   t.match(openerFor(address, 'win32', {}), { words: ['url.dll,FileProtocolHandler', address] })
@@ -9,6 +9,6 @@ t.test('openerFor names the program of the platform, and none without a screen',
   t.equal(openerFor(address, 'linux', {}), null)
 })
 
-t.test('openBrowser says that there is none', async t => {
+t.test('openBrowser refuses if no browser can be opened', async t => {
   t.equal(await openBrowser('https://deploy.test', process.platform === 'linux' ? {} : { PATH: '/nowhere' }), false)
 })

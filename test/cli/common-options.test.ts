@@ -2,7 +2,7 @@ import t from 'tap'
 import { checkMessage, sharedOptions } from '../../lib/cli/common-options.js'
 import { maxMessageLength } from '../../lib/model/deployment.js'
 
-t.test('a message is refused if the server would refuse it', async t => {
+t.test('refuses a message that the server would refuse', async t => {
   checkMessage(undefined)
   checkMessage('x'.repeat(maxMessageLength))
   t.throws(() => checkMessage('x'.repeat(maxMessageLength + 1)), { code: 'usage' })
@@ -11,7 +11,7 @@ t.test('a message is refused if the server would refuse it', async t => {
   }
 })
 
-t.test('short forms of shared options are different letters', async t => {
+t.test('short forms of shared options differ', async t => {
   const letters = Object.values(sharedOptions).flatMap(option => ('alias' in option ? [option.alias] : []))
   t.equal(new Set(letters).size, letters.length)
 })

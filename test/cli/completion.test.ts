@@ -12,7 +12,7 @@ import { svc, svcPath } from '../support/svc.js'
 const has = (shell: string) => spawnSync(shell, ['-c', 'exit']).status === 0
 const without = (shell: string) => !has(shell) && `${shell} is not installed`
 
-t.test('every shell gets every command and option, from the tables', async t => {
+t.test('the scripts of all shells contain every command and option', async t => {
   const row = { type: 'text', choices: ['red', 'blue'], alias: 'c', help: 'it\'s [a] "colour"' } as const
   const rows: CompletionRow[] = [
     {
@@ -159,7 +159,7 @@ for (const shell of shells) {
     }
   )
 
-  t.test(`${shell}, the shell itself`, { skip: without(shell) }, async t => {
+  t.test(`${shell} completes commands, options and values`, { skip: without(shell) }, async t => {
     const cwd = t.testdir({ 'a.zip': '' })
     writeFileSync(join(cwd, '_svc'), (await svc(['completion', shell], { cwd })).stdout)
     const complete = ask[shell](t)

@@ -99,7 +99,7 @@ async function helpOf(words: string[]): Promise<string> {
 }
 
 for (const name of names) {
-  t.test(`svc ${name} --help says what it does, with an example`, async t => {
+  t.test(`svc ${name} --help describes the command and has an example`, async t => {
     const page = await helpOf(name.split(' '))
     t.match(page, `svc ${name}: `)
     t.match(page, /^Examples?:\n {2}svc /m)
@@ -117,13 +117,13 @@ t.test('svc --help names every command', async t => {
   }
 })
 
-t.test('svc --version is that of the package', async t => {
+t.test('svc --version prints the version of the package', async t => {
   const top = fileURLToPath(new URL('../../../package.json', import.meta.url))
   const { stdout } = await svc(['--version'], { cwd: t.testdir({}) })
   t.equal(stdout, `${(JSON.parse(readFileSync(top, 'utf8')) as { version: string }).version}\n`)
 })
 
-t.test('who reads the output may stop reading', async t => {
+t.test('a closed output pipe is not an error', async t => {
   const { code, stderr } = await svc(['--help'], {
     cwd: t.testdir({}),
     onOutput: (_, child) => child.stdout?.destroy()

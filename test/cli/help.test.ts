@@ -20,7 +20,7 @@ const command = defineCommand({
   run: async () => 0
 })
 
-t.test('renderCommand makes the page of a command from its tables', async t => {
+t.test('renderCommand renders the help page of a command from its tables', async t => {
   t.matchOnly(
     renderCommand({ name: 'logs', summary: 'print the output' }, command)
       .split('\n')
@@ -85,7 +85,7 @@ t.test('renderCommand fits 80 columns and keeps an option with its value', async
   t.match(page, /The same paragraph\.\n\nAnother\.\n/)
 })
 
-t.test('shownFlag shows a switch that is on as the way to turn it off', async t => {
+t.test('shownFlag shows how to turn off a switch that is on', async t => {
   t.equal(shownFlag('builtin', { type: 'switch', default: true, help: '' }), '--no-builtin')
   t.equal(shownFlag('follow', { type: 'switch', help: '' }), '--follow')
 })

@@ -5,7 +5,7 @@ import { svc } from '../support/svc.js'
 
 const row = { type: 'text', help: '' } as const
 
-t.test('a hint names what the command has', async t => {
+t.test('a hint names existing options of the command', async t => {
   t.equal(projectHint({ options: { project: row }, operands: {} }), 'name the project with --project')
   t.equal(projectHint({ options: {}, operands: { projectId: { help: '' } } }), 'give the <projectId>')
   t.equal(projectHint({ options: {}, operands: {} }), null)
@@ -13,7 +13,7 @@ t.test('a hint names what the command has', async t => {
   t.equal(flagsOf({ options: {}, operands: {} }, 'server'), '')
 })
 
-t.test('no complaint of a command suggests an option that the command has not', async t => {
+t.test('no error suggests an option that the command does not have', async t => {
   const file = JSON.stringify({ projectId: 'proj_1' })
   const places: Record<string, object> = {
     'an empty directory': {},
@@ -60,7 +60,7 @@ t.test('no complaint of a command suggests an option that the command has not', 
   }
 })
 
-t.test('followLine repeats what reaches the same project, never a token', async t => {
+t.test('followLine repeats the options that select the project, but never a token', async t => {
   t.equal(followLine('dep_1'), 'svc logs -f dep_1')
   t.equal(followLine(null), 'svc status')
   const given = { env: 'live', server: 'https://a.test/b', project: 'proj_1', token: 'secret' }

@@ -8,7 +8,7 @@ const hostWith = (isTTY: boolean): Host & EventEmitter =>
   Object.assign(new EventEmitter(), { stderr: { isTTY } }) as unknown as Host & EventEmitter
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-  t.test(`${signal} on a terminal aborts the work, and nobody listens afterwards`, async t => {
+  t.test(`${signal} on a terminal aborts the work, and the listeners are removed`, async t => {
     const host = hostWith(true)
     const work = withInterrupts(host, async aborted => {
       host.emit(signal)
@@ -19,7 +19,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   })
 }
 
-t.test('without a terminal a hang-up is left to nohup', async t => {
+t.test('without a terminal, SIGHUP is not handled, so that nohup works', async t => {
   const host = hostWith(false)
   await withInterrupts(host, async () => t.same(host.eventNames(), ['SIGINT', 'SIGTERM']))
   t.same(host.eventNames(), [])

@@ -5,7 +5,7 @@ import { openVariables } from '../../lib/cli/project-variables.js'
 import type { Context } from '../../lib/cli/command.js'
 import { adminToken, startServer } from '../support/server.js'
 
-t.test('the project is the one that is named, else that of svc.config.json', async t => {
+t.test('uses the named project, otherwise the project of svc.config.json', async t => {
   const { url, createProject } = await startServer(t)
   const [named, configured] = [await createProject('named'), await createProject('configured')]
   const cwd = join(t.testdirName, 'site')

@@ -3,7 +3,7 @@ import { Refusal } from '../../lib/base/refusal.js'
 import { Interrupted } from '../../lib/cli/terminal/prompt.js'
 import { failedResult, nothingKnown, pageOf } from '../../lib/cli/run-result.js'
 
-t.test('a failure keeps what is known, and has a code', async t => {
+t.test('a failure contains what is known and an error code', async t => {
   const known = { ...nothingKnown(), projectId: 'proj_a', message: 'm' }
   t.strictSame(failedResult(new Refusal('forbidden', 'other_project', 'No'), known), {
     deployId: null,
@@ -26,7 +26,7 @@ t.test('a failure keeps what is known, and has a code', async t => {
   for (const [error, code, message] of cases) t.strictSame(failedResult(error, known).error, { code, message })
 })
 
-t.test('the page of a deployment', async t => {
+t.test('returns the URL of the page of a deployment', async t => {
   const api = { address: 'https://svc.test/prefix' }
   t.equal(pageOf(api, 'dep_a', 'https://public.test/deployments/dep_a'), 'https://public.test/deployments/dep_a')
   t.equal(pageOf(api, 'dep_a', null), 'https://svc.test/prefix/deployments/dep_a')

@@ -6,7 +6,7 @@ import { svc } from '../support/svc.js'
 const config = (cwd: string) =>
   JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as Record<string, unknown>
 
-t.test('telemetry: says plainly what leaves the machine', async t => {
+t.test('telemetry lists the data that leaves the machine', async t => {
   const cwd = t.testdir({ '.svc': { 'config.json': JSON.stringify({ serverUrl: 'https://deploy.test' }) } })
   const status = async (env: Record<string, string> = {}) => (await svc(['telemetry:status'], { cwd, env })).stdout
   const answer = async () => JSON.parse((await svc(['telemetry:status', '--json'], { cwd })).stdout)

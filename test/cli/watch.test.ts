@@ -48,7 +48,7 @@ function stage({
   return { said, printed, followed, context, watch }
 }
 
-t.test('the lines, and the end', async t => {
+t.test('prints the lines and returns the result', async t => {
   const { watch, printed, said } = stage()
   t.strictSame(await watch({ deployId: 'dep_b', events: eventsOf([log('one'), end]) }), {
     outcome: 'ended',
@@ -61,7 +61,7 @@ t.test('the lines, and the end', async t => {
   await t.rejects(watch({ events: eventsOf([log('one')]) }), { message: /without a status/ })
 })
 
-t.test('a connection that breaks is followed, and no line is printed twice', async t => {
+t.test('continues after a broken connection, and prints no line twice', async t => {
   for (const deployId of ['dep_b', null]) {
     const { watch, printed, said, followed } = stage({ follow: [log('one'), log('two'), log('three'), end] })
     t.match(await watch({ deployId, events: eventsOf([log('one'), log('two')], broken) }), { outcome: 'ended' })
@@ -78,7 +78,7 @@ t.test('a connection that breaks is followed, and no line is printed twice', asy
   await t.rejects(twice.watch({ deployId: 'dep_b', events: eventsOf([], broken) }), broken)
 })
 
-t.test('interrupted, it is left to go on', async t => {
+t.test('an interrupted watch leaves the deployment running', async t => {
   const signal = AbortSignal.abort()
   t.strictSame(await stage().watch({ events: eventsOf([], broken) }, signal), {
     outcome: 'detached',

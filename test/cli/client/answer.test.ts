@@ -18,7 +18,7 @@ function answerOf(statusCode: number, body = '', headers: Record<string, string>
 const asked = { address: 'https://a.test', tokenFrom: null }
 const json = JSON.stringify({ error: 'It cannot be', code: 'not_so' })
 
-t.test('the sentence of an svc server is its own', async t => {
+t.test("an svc server's own sentence is shown", async t => {
   const { answer, socket } = answerOf(409, json)
   t.match(await refusalOf(answer, asked), { kind: 'conflict', code: 'not_so', message: 'It cannot be' })
   t.ok(socket.isDestroyed)
@@ -36,14 +36,14 @@ t.test('the sentence of an svc server is its own', async t => {
   t.equal(late?.retryAfterSeconds, 7)
 })
 
-t.test('a refused token is named by where it came from', async t => {
+t.test('names the source of a refused token', async t => {
   const from = { ...asked, tokenFrom: 'SVC_TOKEN' }
   t.equal((await refusalOf(answerOf(401, json).answer, from)).message, 'It cannot be (the token came from SVC_TOKEN)')
   t.equal((await refusalOf(answerOf(401, json).answer, asked)).message, 'It cannot be')
   t.equal((await refusalOf(answerOf(403, json).answer, from)).message, 'It cannot be')
 })
 
-t.test('what a proxy, or a stranger, must have meant', async t => {
+t.test('explains the response of a proxy or of another server', async t => {
   const location = { location: 'https://b.test/' }
   const cases: Array<[status: number, headers: Record<string, string>, code: string, message: RegExp]> = [
     [300, location, 'redirected', /redirects to "https:\/\/b\.test\/"/],
@@ -80,7 +80,7 @@ t.test('what a proxy, or a stranger, must have meant', async t => {
   t.ok(socket.isDestroyed)
 })
 
-t.test('a body has its limit', async t => {
+t.test('limits the size of a response body', async t => {
   t.equal(await readText(answerOf(200, 'four').answer, 4), 'four')
   await t.rejects(readText(answerOf(200, 'five!').answer, 4), { code: 'answer_too_large' })
   t.equal(parseJson('{'), undefined)

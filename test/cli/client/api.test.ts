@@ -28,7 +28,7 @@ const log = (id: number, text: string) =>
   `event: log\nid: ${id}\ndata: ${JSON.stringify({ data: text, at: 'then' })}\n\n`
 const status = 'event: status\ndata: {"status":"success","duration":"1.00s"}\n\n'
 
-t.test('follow takes a broken stream up where it broke', async t => {
+t.test('follow resumes a broken stream at its last position', async t => {
   const asked: Array<string | undefined> = []
   let broken = 0
   const api = await apiOf(t, (request, response) => {
@@ -47,7 +47,7 @@ t.test('follow takes a broken stream up where it broke', async t => {
   t.equal(broken, 2)
 })
 
-t.test('follow does not try again what is refused', async t => {
+t.test('follow does not repeat a refused request', async t => {
   let asked = 0
   const api = await apiOf(t, (_, response) => {
     asked++
@@ -57,7 +57,7 @@ t.test('follow does not try again what is refused', async t => {
   t.equal(asked, 1)
 })
 
-t.test('a run whose stream ends without a status is broken', async t => {
+t.test('a stream that ends without a status is an error', async t => {
   const api = await apiOf(t, (_, response) => {
     response
       .writeHead(200, { 'content-type': 'application/x-ndjson', 'x-svc-deploy-id': 'dep_1' })
@@ -68,7 +68,7 @@ t.test('a run whose stream ends without a status is broken', async t => {
   await t.rejects(all(run.events), { message: 'The connection to the server was lost' })
 })
 
-t.test('ids go into paths as they are, escaped', async t => {
+t.test('ids are escaped in paths', async t => {
   const urls: Array<string | undefined> = []
   const api = await apiOf(t, (request, response) => {
     urls.push(request.url)
@@ -79,7 +79,7 @@ t.test('ids go into paths as they are, escaped', async t => {
   t.same(urls, ['/api/projects/a%2F..%2Fb%3Fc', '/api/logs?projectId=p%26q&limit=3'])
 })
 
-t.test('isBroken tells what may pass from what will not', async t => {
+t.test('isBroken distinguishes temporary from permanent errors', async t => {
   t.ok(isBroken(new Refusal('unavailable', 'unreachable', '')))
   t.ok(isBroken(Object.assign(new Error('aborted'), { code: 'ECONNRESET' })))
   t.notOk(isBroken(new Refusal('unauthorized', 'unauthorized', '')))

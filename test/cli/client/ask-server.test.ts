@@ -7,7 +7,7 @@ import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 const question = 'Server address'
 const nobody = 'http://127.0.0.1:1'
 
-t.test('an address is asked for until a server answers there', { skip: noTerminal }, async t => {
+t.test('asks for an address until a server answers', { skip: noTerminal }, async t => {
   const { url } = await startServer(t)
   const cwd = join(t.testdirName)
   const steps = [
@@ -23,7 +23,7 @@ t.test('an address is asked for until a server answers there', { skip: noTermina
   t.match(stored, { serverUrl: url, tokenOrigin: url })
 })
 
-t.test('the same address twice is kept, though nobody answers there', { skip: noTerminal }, async t => {
+t.test('accepts the same address given twice even if no server answers', { skip: noTerminal }, async t => {
   const cwd = t.testdir({})
   const steps = [
     { see: question, type: `${nobody}\r` },

@@ -57,7 +57,7 @@ function bodyOf(bytes: number, chunkBytes = 64 * 1024): Body & { sent: number } 
   return body
 }
 
-t.test('a change without a body says so, and a question says nothing of a body', async t => {
+t.test('a change without a body sends Content-Length: 0, and a GET sends no length', async t => {
   const seen: Array<Array<string | undefined>> = []
   const url = await serve(t, ({ method, headers }, response) => {
     seen.push([method, headers['content-length'], headers['transfer-encoding']])
@@ -74,7 +74,7 @@ t.test('a change without a body says so, and a question says nothing of a body',
   ])
 })
 
-t.test('a request goes below the path of the address, with bearer, query and JSON', async t => {
+t.test('a request has the path prefix, the bearer token, the query and the JSON body', async t => {
   const seen: object[] = []
   const url = await serve(t, async (request, response) => {
     const chunks: Buffer[] = []
@@ -161,13 +161,13 @@ const answers: Array<[what: string, status: number, headers: Record<string, stri
 ]
 
 for (const [what, status, headers, body, refusal] of answers) {
-  t.test(`an answer that is no success becomes a refusal: ${what}`, async t => {
+  t.test(`an error response becomes a refusal: ${what}`, async t => {
     const url = await serve(t, (_, response) => response.writeHead(status, headers).end(body))
     await refuses(t, clientOf(url).json({ path: '/api/x' }), refusal)
   })
 }
 
-t.test('an error never holds the token', async t => {
+t.test('an error never contains the token', async t => {
   const url = await serve(t, (_, response) => answerJson(response, 401, { error: 'No', code: 'unauthorized' }))
   for (const address of [url, 'http://127.0.0.1:1', 'http://nowhere.invalid']) {
     const error = await clientOf(address)
@@ -181,13 +181,13 @@ t.test('an error never holds the token', async t => {
   }
 })
 
-t.test('an address that cannot be meant is refused', async t => {
+t.test('refuses an invalid address', async t => {
   for (const url of ['deploy.test', 'ftp://deploy.test', 'http://me:secret@deploy.test', '']) {
     t.throws(() => clientOf(url), { message: /is invalid/ }, url)
   }
 })
 
-t.test('what does not speak HTTP is told apart', async t => {
+t.test('recognizes servers that do not speak HTTP', async t => {
   const port = await listen(
     t,
     createServer(socket => socket.end('SSH-2.0-OpenSSH_9.2\r\n'))
@@ -213,7 +213,7 @@ t.test('reports a connection that is closed without an answer', async t => {
   })
 })
 
-t.test('a body arrives whole', async t => {
+t.test('sends a body completely', async t => {
   let received = 0
   const url = await serve(t, async (request, response) => {
     for await (const chunk of request) received += (chunk as Buffer).length
@@ -224,7 +224,7 @@ t.test('a body arrives whole', async t => {
   t.equal(received, bytes)
 })
 
-t.test('a refusal of the announcement keeps the body from being sent', async t => {
+t.test('a refusal before "100 Continue" prevents sending the body', async t => {
   const server = http.createServer()
   server.on('checkContinue', (_, response: http.ServerResponse) =>
     answerJson(response, 401, { error: 'No', code: 'unauthorized' })
@@ -235,7 +235,7 @@ t.test('a refusal of the announcement keeps the body from being sent', async t =
   t.equal(body.sent, 0)
 })
 
-t.test('a refusal while the body is being sent is read, and the rest is not sent', async t => {
+t.test('a refusal during the upload is read, and the rest of the body is not sent', async t => {
   const url = await serve(t, (request, response) => {
     request.once('data', () => {
       request.pause()
@@ -250,7 +250,7 @@ t.test('a refusal while the body is being sent is read, and the rest is not sent
   t.ok(body.sent < body.bytes, `${body.sent} of ${body.bytes} sent`)
 })
 
-t.test('a server that never says "continue" gets the body all the same', async t => {
+t.test('sends the body to a server that never answers "100 Continue"', async t => {
   const port = await listen(
     t,
     createServer(socket => {
@@ -276,7 +276,7 @@ t.test('reports a server that closes the connection while the body is sent', asy
   })
 })
 
-t.test('the signal ends a request at any time, its reason thrown unchanged', async t => {
+t.test('a signal aborts a request at any time and throws its reason unchanged', async t => {
   const reason = new Error('enough')
   const url = await serve(t, (request, response) => {
     if (request.url === '/silent') return
@@ -296,7 +296,7 @@ t.test('the signal ends a request at any time, its reason thrown unchanged', asy
   }, reason)
 })
 
-t.test('HTTP_PROXY is asked in absolute form, with its password', async t => {
+t.test('a request through HTTP_PROXY has an absolute URL and the password of the proxy', async t => {
   const seen: object[] = []
   const proxy = await serve(t, (request, response) => {
     seen.push({ url: request.url, host: request.headers.host, proxy: request.headers['proxy-authorization'] })
@@ -311,7 +311,7 @@ t.test('HTTP_PROXY is asked in absolute form, with its password', async t => {
   })
 })
 
-t.test('HTTPS_PROXY is asked for a tunnel, and NODE_EXTRA_CA_CERTS adds an authority', async t => {
+t.test('a request through HTTPS_PROXY uses a tunnel, and NODE_EXTRA_CA_CERTS adds an authority', async t => {
   const tls = certificate(t)
   if (tls === null) return
   const port = await listen(
@@ -339,7 +339,7 @@ t.test('HTTPS_PROXY is asked for a tunnel, and NODE_EXTRA_CA_CERTS adds an autho
   t.same(asked, [`localhost:${port}`, `localhost:${port}`])
 })
 
-t.test('a proxy that refuses the tunnel is quoted', async t => {
+t.test('quotes a proxy that refuses the tunnel', async t => {
   const server = http.createServer()
   server.on('connect', (_, socket) => socket.end('HTTP/1.1 403 Not from here\r\n\r\n'))
   const proxy = `http://127.0.0.1:${await listen(t, server)}`
@@ -349,7 +349,7 @@ t.test('a proxy that refuses the tunnel is quoted', async t => {
   })
 })
 
-t.test('a certificate of an unknown authority is explained', async t => {
+t.test('explains a certificate of an unknown authority', async t => {
   const tls = certificate(t)
   if (tls === null) return
   const port = await listen(t, https.createServer(tls))

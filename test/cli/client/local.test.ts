@@ -12,7 +12,7 @@ const context = { env: {}, output: { warn: () => {} } } as unknown as Context
 const projectsOf = async (client: Client): Promise<string[]> =>
   (await createApi(client).projects()).map(({ name }) => name)
 
-t.test('a server that runs is asked at its socket, without a token', async t => {
+t.test('a running server is asked through its socket without a token', async t => {
   const { home, createProject } = await startServer(t)
   await createProject('shop')
   const path = await runningOwner(home)

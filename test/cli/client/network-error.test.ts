@@ -33,7 +33,7 @@ t.test('explainNetworkError names the proxy that does not answer', async t => {
   t.match(refusal, { message: /connection refused by the proxy proxy:3128\./ })
 })
 
-t.test('explainNetworkError hands on what is no failure of the network', async t => {
+t.test('explainNetworkError passes on errors that are not network failures', async t => {
   const bug = new TypeError('a bug')
   t.equal(explainNetworkError(bug, attempt), bug)
   const refusal = new Refusal('invalid', 'x', 'y')

@@ -28,7 +28,7 @@ for (const [what, url, env, proxy] of cases) {
   t.test(`proxyFor: ${what}`, async t => t.equal(proxyFor(new URL(url), env)?.host ?? null, proxy))
 }
 
-t.test('proxyFor refuses a proxy it cannot speak to, without showing its password', async t => {
+t.test('proxyFor refuses an unsupported proxy without showing its password', async t => {
   t.throws(() => proxyFor(new URL('http://a.test'), { HTTP_PROXY: 'socks5://me:secret@proxy' }), {
     kind: 'usage',
     message: 'HTTP_PROXY is invalid: the address of a proxy must begin with http:// or https://'

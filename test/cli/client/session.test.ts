@@ -20,7 +20,7 @@ function contextIn(t: Test, variables: Record<string, string>): Context {
 const configOf = async (context: Context) =>
   (await loadConfiguration(context, { flags: {}, env: undefined, project: 'optional' })).config
 
-t.test('commands that manage the server need the admin token, those of a project take either', async t => {
+t.test('server commands need the admin token; project commands accept both tokens', async t => {
   const { url, createProject } = await startServer(t)
   const { token, id } = await createProject('shop')
 

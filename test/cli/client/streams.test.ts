@@ -44,16 +44,16 @@ for (const [what, text, expected] of streams) {
   })
 }
 
-t.test('readNdjson gives an object a line, the last one without a newline too', async t => {
+t.test('readNdjson returns an object for each line, including a last line without a newline', async t => {
   t.strictSame(await all(readNdjson(body('{"a":1}\n\n{"a":"ü"}', 1))), [{ a: 1 }, { a: 'ü' }])
 })
 
-t.test('readNdjson takes a line of output as long as the server sends, escaped', async t => {
+t.test('readNdjson accepts the longest escaped line that the server sends', async t => {
   const data = '\u0001'.repeat(64 * 1024)
   t.strictSame(await all(readNdjson(body(`${JSON.stringify({ data })}\n`, 50_000))), [{ data }])
 })
 
-t.test('readNdjson refuses what is no object', async t => {
+t.test('readNdjson refuses lines that are not objects', async t => {
   for (const text of ['<html>\n', '1\n', 'null\n']) {
     await t.rejects(all(readNdjson(body(text, 100))), { code: 'bad_stream' })
   }

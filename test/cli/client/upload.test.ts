@@ -2,7 +2,7 @@ import t from 'tap'
 import { join } from 'node:path'
 import { formBody } from '../../../lib/cli/client/upload.js'
 
-t.test('formBody is a form whose length is known, its fields before the file', async t => {
+t.test('formBody returns a form of known length with its fields before the file', async t => {
   const path = join(t.testdir({ 'a.zip': 'PK-the-bytes' }), 'a.zip')
   const seen: number[] = []
   const body = formBody(

@@ -47,7 +47,7 @@ const answerLines = (response: http.ServerResponse, ...lines: object[]): void =>
   response.end(lines.map(line => `${JSON.stringify(line)}\n`).join(''))
 }
 
-t.test('a server that can see the file writes it', async t => {
+t.test('a server with access to the file writes it itself', async t => {
   const { download, file, shown } = await stage(t, (to, response) => {
     writeFileSync(to as string, 'zip')
     const progress = [5, 12].map(bytes => ({ event: 'progress', bytes }))
@@ -61,7 +61,7 @@ t.test('a server that can see the file writes it', async t => {
   ])
 })
 
-t.test('from a server that cannot, the bytes come through the socket', async t => {
+t.test('a server without access sends the bytes through the socket', async t => {
   const { download, file, shown } = await stage(t, (to, response) => {
     if (to === null) return void response.writeHead(200, zipHeaders).end('zip bytes')
     response.writeHead(503, { 'content-type': 'application/json' })
@@ -72,14 +72,14 @@ t.test('from a server that cannot, the bytes come through the socket', async t =
   t.same(shown.at(-1), [9, 9])
 })
 
-t.test('an error of the server, and an answer that ends too soon, are refusals', async t => {
+t.test('an error of the server and a truncated response are refused', async t => {
   const failing = await stage(t, (_, response) => answerLines(response, { event: 'error', error: 'no space' }))
   await t.rejects(downloadZip(failing.download, failing.file), { code: 'backup_failed', message: /no space/ })
   const short = await stage(t, (_, response) => answerLines(response, { event: 'begin', expectedBytes: 10 }))
   await t.rejects(downloadZip(short.download, short.file), { code: 'backup_broken' })
 })
 
-t.test('errors of the disk and of the connection are explained, others are left as they are', async t => {
+t.test('explains errors of disk and connection, and passes on other errors', async t => {
   const named = { what: 'export', nothing: 'Nothing was exported' }
   const error = (code: string): Error => Object.assign(new Error(code), { code })
   t.match(explain(error('ENOSPC'), named), { code: 'no_space', message: /^Nothing was exported/ })

@@ -14,7 +14,7 @@ const tokenOf = (cwd: string) =>
   (JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as { adminToken: string }).adminToken
 const strong = 'a-strong-admin-token-with-1-digit'
 
-t.test('admin reset-password --random prints a strong token, and keeps it', async t => {
+t.test('admin reset-password --random prints and stores a strong token', async t => {
   const cwd = t.testdir({ '.svc': { 'config.json': '{"serverUrl":"https://deploy.test"}' } })
   const { code, stdout, stderr } = await svc(['admin', 'reset-password', '--random'], { cwd })
   t.equal(code, 0)
@@ -24,7 +24,7 @@ t.test('admin reset-password --random prints a strong token, and keeps it', asyn
   t.match(readFileSync(join(cwd, '.svc/config.json'), 'utf8'), 'https://deploy.test')
 })
 
-t.test('admin reset-password takes the token from a flag, standard input, or the environment', async t => {
+t.test('admin reset-password reads the token from a flag, standard input or the environment', async t => {
   const ways: Array<[words: string[], options: { input?: string; env?: Record<string, string> }]> = [
     [['--password', strong], {}],
     [['--password', '-'], { input: `${strong}\n` }],
@@ -40,7 +40,7 @@ t.test('admin reset-password takes the token from a flag, standard input, or the
   }
 })
 
-t.test('admin reset-password warns of a weak token, and of ADMIN_TOKEN, which overrides it', async t => {
+t.test('admin reset-password warns about a weak token and about ADMIN_TOKEN, which overrides it', async t => {
   const cwd = t.testdir({ '.env.local': 'ADMIN_TOKEN=other\n' })
   const { code, stderr } = await svc(['admin', 'reset-password', '--password', 'weak-token'], { cwd })
   t.equal(code, 0)
@@ -70,7 +70,7 @@ t.test('admin reset-password asks twice on a terminal, without showing the token
   t.equal(tokenOf(cwd), strong)
 })
 
-t.test('a reset is in the audit log, whether a server runs or not, and the token is not', async t => {
+t.test('a reset is in the audit log with and without a running server, and the token is not', async t => {
   const cwd = t.testdir({})
   const env = { SVC_HOME: join(cwd, 'server-home') }
   const reset = (token: string) => svc(['admin', 'reset-password', '--password', token], { cwd, env })

@@ -36,7 +36,7 @@ async function look<T>(path: string, use: (backup: Backup) => T | Promise<T>): P
   }
 }
 
-t.test('what a backup is', async t => {
+t.test('creates a backup that contains the data directory', async t => {
   const cwd = t.testdir({ vault: {} })
   const server = await startServeProcess(t, cwd)
   const env = { SVC_HOME: server.home }
@@ -49,7 +49,7 @@ t.test('what a backup is', async t => {
   writeFileSync(join(server.home, 'deployments/dep_aaaaaaaaaaaaaaaa.undo'), 'svc-undo 1\n')
   const path = join(cwd, 'vault/svc.zip')
 
-  await t.test('a file for the owner only, with everything but what is of the moment', async t => {
+  await t.test('only the owner can read the backup, and temporary files are not in it', async t => {
     const { code, stdout, stderr } = await svc(['backup', 'vault/svc.zip'], { cwd, env })
     t.equal(code, 0, stderr)
     t.equal(stdout, `${path}\n`)
@@ -71,7 +71,7 @@ t.test('what a backup is', async t => {
     rmSync(join(server.home, 'deployments/dep_aaaaaaaaaaaaaaaa.undo'))
   })
 
-  await t.test('one that is there stays, without --force; with it, until the new one is whole', async t => {
+  await t.test('an existing file is kept without --force, and with --force until the new one is complete', async t => {
     const before = readFileSync(path)
     const { code, stderr } = await svc(['backup', 'vault/svc.zip'], { cwd, env })
     t.equal(code, 1)
@@ -92,7 +92,7 @@ t.test('what a backup is', async t => {
     t.notOk(readFileSync(path).equals(before))
   })
 
-  await t.test('a place that cannot be is refused with why', async t => {
+  await t.test('refuses an unusable place and gives the reason', async t => {
     const table: Array<[file: string, code: number, sentence: RegExp]> = [
       [join(server.home, 'backup.zip'), 2, /it is inside the data directory/],
       [join(server.home, 'deployments/backup.zip'), 2, /it is inside the data directory/],
@@ -107,7 +107,7 @@ t.test('what a backup is', async t => {
     }
   })
 
-  await t.test('to standard output it is the same, sealed on its way', async t => {
+  await t.test('a backup on standard output has the same contents', async t => {
     const run = promisify(execFile)
     const program = new URL('../../../../bin/svc.js', import.meta.url).pathname
     const options = { cwd, env: { ...process.env, ...env }, encoding: 'buffer', maxBuffer: 64 * 1024 * 1024 } as const
@@ -119,12 +119,12 @@ t.test('what a backup is', async t => {
     t.match(said, /1 project, 1 deployment, 6 files/)
   })
 
-  await t.test('nobody gets it through the network', async t => {
+  await t.test('the network API refuses a backup', async t => {
     const reply = await fetch(`${server.url}/api/backup`, { headers: { authorization: `Bearer ${server.adminToken}` } })
     t.equal(reply.status, 403)
   })
 
-  await t.test('without a server it is made of the directory itself', async t => {
+  await t.test('without a server, the directory itself is backed up', async t => {
     await server.stop()
     const { code, stderr } = await svc(['backup', 'vault/offline.zip'], { cwd, env })
     t.equal(code, 0, stderr)
@@ -134,7 +134,7 @@ t.test('what a backup is', async t => {
     t.notOk(readdirSync(server.home).includes('svc.sock'), 'it let go of the directory')
   })
 
-  await t.test('where there is nothing, no data directory is made', async t => {
+  await t.test('creates no data directory if there is none', async t => {
     const { code, stderr } = await svc(['backup', 'vault/none.zip'], { cwd, env: { SVC_HOME: join(cwd, 'none') } })
     t.equal(code, 1)
     t.match(stderr, /error: There is nothing to back up: no database found in "/)
@@ -142,7 +142,7 @@ t.test('what a backup is', async t => {
     t.notOk(existsSync(join(cwd, 'vault/none.zip')))
   })
 
-  await t.test('what a killed backup has left goes at the next start', async t => {
+  await t.test('the next start removes the files of a killed backup', async t => {
     const left = join(server.home, 'tmp', `${'a'.repeat(43)}.backup`)
     mkdirSync(left)
     writeFileSync(join(left, 'svc.db'), '')

@@ -42,7 +42,7 @@ t.test('build --file, --out and --json', async t => {
   t.same(await namesIn(path), ['other.txt'])
 })
 
-t.test('--ignore takes a list with commas, and may be repeated', async t => {
+t.test('--ignore accepts a comma-separated list and can be repeated', async t => {
   const cwd = t.testdir({
     'svc.config.json': JSON.stringify({ projectId: 'proj_1' }),
     'a.map': '',
@@ -58,7 +58,7 @@ t.test('--ignore takes a list with commas, and may be repeated', async t => {
   t.same(await namesIn((JSON.parse(stdout) as { path: string }).path), ['f.js'])
 })
 
-t.test('build that packs nothing leaves no file, and says why', async t => {
+t.test('build without matching files leaves no file and gives the reason', async t => {
   const cwd = t.testdir(project)
   t.match(await svc(['build', '--ignore', '**'], { cwd }), {
     code: 1,

@@ -3,7 +3,7 @@ import t from 'tap'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
-t.test('cancel stops the script of a deployment, which then has failed', async t => {
+t.test('cancel stops the script of a deployment, and the deployment fails', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })

@@ -28,7 +28,7 @@ t.test('config:list prints the global configuration with its tokens masked', asy
   })
 })
 
-t.test('config:list says that there is nothing yet', async t => {
+t.test('config:list reports an empty configuration', async t => {
   t.match(await svc(['config:list'], { cwd: t.testdir({}) }), {
     code: 0,
     stdout: '',
@@ -36,7 +36,7 @@ t.test('config:list says that there is nothing yet', async t => {
   })
 })
 
-t.test('config:list refuses a broken file, naming it', async t => {
+t.test('config:list refuses a broken file and names it', async t => {
   const cwd = t.testdir({ '.svc': { 'config.json': '{"serverUrl": nonsense}' } })
   t.match(await svc(['config:list'], { cwd }), {
     code: 1,

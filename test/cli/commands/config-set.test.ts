@@ -6,7 +6,7 @@ import { svc } from '../../support/svc.js'
 const read = (cwd: string, path: string) => JSON.parse(readFileSync(join(cwd, path), 'utf8')) as Record<string, unknown>
 const project = { 'svc.config.json': JSON.stringify({ projectId: 'proj_1' }) }
 
-t.test('config:set without a project keeps a value in the global file, for its owner only', async t => {
+t.test('config:set without a project writes the global file, which only its owner can read', async t => {
   const cwd = t.testdir({})
   const { code, stdout } = await svc(['config:set', 'serverUrl', 'https://deploy.test/'], { cwd })
   t.equal(code, 0)
@@ -15,7 +15,7 @@ t.test('config:set without a project keeps a value in the global file, for its o
   t.equal(statSync(join(cwd, '.svc/config.json')).mode & 0o777, 0o600)
 })
 
-t.test('config:set with a project keeps a value in its file, and --global does not', async t => {
+t.test('config:set with a project writes its file, and --global does not', async t => {
   const cwd = t.testdir(project)
   await svc(['config:set', 'serverUrl', 'https://deploy.test'], { cwd })
   await svc(['config:set', 'ignore', '*.map, docs/**'], { cwd })
@@ -30,7 +30,7 @@ t.test('config:set with a project keeps a value in its file, and --global does n
   t.strictSame(read(cwd, '.svc/config.json'), { serverUrl: 'https://global.test' })
 })
 
-t.test("config:set token never writes into the project's file, nor shows the token", async t => {
+t.test("config:set token never writes the project's file or shows the token", async t => {
   const cwd = t.testdir({ ...project, 'svc.config.staging.json': JSON.stringify({ projectId: 'proj_2' }) })
   const first = await svc(['config:set', 'token', '-'], { cwd, input: 'deploy-token-number-one\n' })
   t.match(first, { code: 0, stdout: /^projectToken proj_1 = \*\*\*\*-one / })
@@ -44,13 +44,13 @@ t.test("config:set token never writes into the project's file, nor shows the tok
   t.strictSame(read(cwd, 'svc.config.json'), { projectId: 'proj_1' })
 })
 
-t.test('config:set asks which environment is meant where there are several', async t => {
+t.test('config:set refuses an ambiguous environment', async t => {
   const file = JSON.stringify({ projectId: 'proj_1' })
   const cwd = t.testdir({ 'svc.config.staging.json': file, 'svc.config.live.json': file })
   t.match(await svc(['config:set', 'outputDir', 'dist'], { cwd }), { code: 2, stderr: /--env \(live, staging\)/ })
 })
 
-t.test('config:set keeps what it does not know in the global file', async t => {
+t.test('config:set keeps unknown keys of the global file', async t => {
   const cwd = t.testdir({ '.svc': { 'config.json': JSON.stringify({ adminToken: 'x', later: { a: 1 } }) } })
   await svc(['config:set', 'serverUrl', 'https://deploy.test'], { cwd })
   t.strictSame(read(cwd, '.svc/config.json'), { adminToken: 'x', later: { a: 1 }, serverUrl: 'https://deploy.test' })

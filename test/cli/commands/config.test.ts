@@ -3,7 +3,7 @@ import { svc } from '../../support/svc.js'
 
 const token = 'a-deploy-token-of-some-length'
 
-t.test('config shows each value, where it comes from, and of tokens the last four characters', async t => {
+t.test('config shows each value, its source, and the last four characters of tokens', async t => {
   const cwd = t.testdir({
     'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: 'https://project.test', outputDir: 'dist' }),
     '.env.local': `SVC_DEPLOY_TOKEN=${token}\n`,

@@ -45,7 +45,7 @@ t.test('env', async t => {
     )
   })
 
-  await t.test('a secret is never taken from the words of the command', async t => {
+  await t.test('a secret is never read from the command line', async t => {
     t.match(await run(['set', `NEW=${secret}`, '--secret']), { code: 2, stderr: /cannot be part of the command/ })
     t.match(await run(['set', 'PASSWORD=else']), {
       code: 2,
@@ -59,7 +59,7 @@ t.test('env', async t => {
     t.equal((await list()).length, 3, 'nothing was changed')
   })
 
-  await t.test('on a terminal the value is asked for, and not shown', { skip: noTerminal }, async t => {
+  await t.test('asks for the value on a terminal without showing it', { skip: noTerminal }, async t => {
     const { code, text } = await svcOnTerminal(
       ['env', 'set', 'PASSWORD'],
       [{ see: 'PASSWORD: ', type: 'another-secret\r' }],
@@ -70,7 +70,7 @@ t.test('env', async t => {
     t.notMatch(text, 'another-secret')
   })
 
-  await t.test('imports a .env file, all of it or nothing', async t => {
+  await t.test('imports a .env file completely or not at all', async t => {
     t.match(await run(['import', '.env']), { code: 0, stdout: 'Set 2 variables: PORT, GREETING\n' })
     t.match(await run(['import', '-', '--secret'], 'TOKEN=abcdefgh\n'), {
       code: 0,
@@ -94,7 +94,7 @@ t.test('env', async t => {
     t.equal((await list()).length, 6)
   })
 
-  await t.test('scripts get them, and the output of a push does not show the secrets', async t => {
+  await t.test('scripts get the variables, and the output masks the secrets', async t => {
     const push = await server.upload(
       project,
       { 'a.txt': 'one' },

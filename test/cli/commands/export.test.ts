@@ -9,7 +9,7 @@ import { svc } from '../../support/svc.js'
 
 // What it writes, from a server and without one, is tested with what reads it: import.test.ts.
 
-t.test('export where there is nothing makes no data directory', async t => {
+t.test('export creates no data directory if there is none', async t => {
   const cwd = t.testdir({})
   const { code, stderr } = await svc(['export'], { cwd })
   t.equal(code, 1)

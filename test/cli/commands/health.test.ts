@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
-t.test('the server of the data directory is asked through its socket, whatever its port and prefix', async t => {
+t.test('health asks the server of the data directory through its socket', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd, ['--base', '/tools'])
   const env = { SVC_HOME: server.home }
@@ -21,7 +21,7 @@ t.test('the server of the data directory is asked through its socket, whatever i
   })
 })
 
-t.test('where there is no data directory there is no server', async t => {
+t.test('health reports no server without a data directory', async t => {
   const cwd = t.testdir({})
   t.match(await svc(['health'], { cwd, env: { SVC_HOME: join(cwd, 'nowhere') } }), {
     code: 1,
@@ -30,7 +30,7 @@ t.test('where there is no data directory there is no server', async t => {
   })
 })
 
-t.test('--url asks any server; a wrong one, or none, is a failure', async t => {
+t.test('--url asks any server, and a wrong or unreachable server is a failure', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd, ['--base', '/tools'])
   t.match(await svc(['health', '--url', server.url], { cwd }), { code: 0, stdout: /^ok, / })
@@ -53,7 +53,7 @@ t.test('--url asks any server; a wrong one, or none, is a failure', async t => {
   )
 })
 
-t.test('a server that says it is not well is a failure, and one that becomes well is waited for', async t => {
+t.test('an unhealthy server is a failure, and --wait waits until it is healthy', async t => {
   let asked = 0
   const server = createServer((_request, response) => {
     const isWell = ++asked > 2

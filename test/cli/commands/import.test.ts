@@ -16,7 +16,7 @@ t.test('export and import', async t => {
   const source = { SVC_HOME: server.home }
   const package1 = join(cwd, 'one.zip')
 
-  await t.test('export from a running server asks it, whatever its prefix, and needs no token', async t => {
+  await t.test('export uses a running server with any prefix and needs no token', async t => {
     const { code, stdout, stderr } = await svc(['export', '--out', 'one.zip'], { cwd, env: source })
     t.equal(code, 0, stderr)
     t.equal(stdout, `${package1}\n`)
@@ -24,7 +24,7 @@ t.test('export and import', async t => {
     t.equal(statSync(package1).mode & 0o777, 0o600, 'it holds tokens')
   })
 
-  await t.test('without --out it is named by the time; --json says what is in it', async t => {
+  await t.test('without --out, the file name contains the time; --json describes the contents', async t => {
     const { code, stdout } = await svc(['export', '--json', '--no-include-logs', '--projects', project.id], {
       cwd,
       env: source
@@ -41,7 +41,7 @@ t.test('export and import', async t => {
     rmSync(manifest.path)
   })
 
-  await t.test('export of an unknown project fails, and leaves no file', async t => {
+  await t.test('export of an unknown project fails and leaves no file', async t => {
     const { code, stderr } = await svc(['export', '--projects', 'proj_x', '--out', 'x.zip'], { cwd, env: source })
     t.equal(code, 1)
     t.match(stderr, /error: Project not found/)
@@ -74,7 +74,7 @@ t.test('export and import', async t => {
     t.match(await other.api('GET', '/api/projects'), [{ id: project.id, token: project.token, status: 'success' }])
   })
 
-  await t.test('import into a running server keeps what it has written meanwhile', async t => {
+  await t.test('import into a running server keeps its newer writes', async t => {
     const { code, stderr } = await svc(['import', 'two.zip'], { cwd, env: source })
     t.equal(code, 0, stderr)
     await server.changeProject(project.id, { name: 'renamed' })
@@ -120,7 +120,7 @@ t.test('export and import', async t => {
     t.equal(json(path).serverUrl, 'http://elsewhere')
   })
 
-  await t.test('an artifact that cannot be restored is an error that says so; its records are imported', async t => {
+  await t.test('reports an archive that cannot be restored, and imports its records', async t => {
     const env = { SVC_HOME: join(cwd, 'third') }
     rmSync(deployPath, { recursive: true })
     mkdirSync(join(deployPath, 'index.html'), { recursive: true })
@@ -180,7 +180,7 @@ Project Bad\\n  deploys to /srv/harmless (proj_bad)
     }
   )
 
-  await t.test('a package that is newer, or none, is refused, and nothing is written', async t => {
+  await t.test('refuses a newer package and a file that is not a package, and writes nothing', async t => {
     const env = { SVC_HOME: join(cwd, 'fourth') }
     writeFileSync(join(cwd, 'newer.zip'), await zipOf({ 'svc-export/manifest.json': '{"schemaVersion":2}' }))
     writeFileSync(join(cwd, 'none.zip'), 'text')

@@ -27,7 +27,7 @@ t.test('init writes the file from its flags, without the token', async t => {
   })
 })
 
-t.test('init --env writes the file of that environment, its token apart', async t => {
+t.test('init --env writes the file of the environment and stores the token separately', async t => {
   const cwd = t.testdir({})
   await svc(['init', '--project', 'proj_1', '--env', 'staging', '--token', 'the-deploy-token'], { cwd })
   t.match(read(cwd, 'svc.config.staging.json'), { projectId: 'proj_1', outputDir: './' })
@@ -67,7 +67,7 @@ t.test(
   }
 )
 
-t.test('init leaves a file that is there alone, but for --force', async t => {
+t.test('init replaces an existing file only with --force', async t => {
   const cwd = t.testdir({ 'svc.config.json': '{"projectId":"proj_1","postDeploy":"mine"}' })
   t.match(await svc(['init', '--project', 'proj_2'], { cwd }), {
     code: 1,
@@ -78,7 +78,7 @@ t.test('init leaves a file that is there alone, but for --force', async t => {
   t.match(read(cwd, 'svc.config.json'), { projectId: 'proj_2' })
 })
 
-t.test('init asks on a terminal for what is missing, without showing the token', { skip: noTerminal }, async t => {
+t.test('init asks on a terminal for missing values without showing the token', { skip: noTerminal }, async t => {
   const cwd = t.testdir({ dist: { 'index.html': '' } })
   const nobody = 'http://127.0.0.1:1'
   const { code, text } = await svcOnTerminal(

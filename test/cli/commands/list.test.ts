@@ -24,7 +24,7 @@ t.test('list', async t => {
     t.match(second, new RegExp(`^${project.id}  漢字 shop  idle`))
   })
 
-  await t.test('shows what was deployed last', async t => {
+  await t.test('shows the last deployment of each project', async t => {
     const commit = '0123456789abcdef0123456789abcdef01234567'
     for (const [message, branch] of [
       ['The first', 'main'],
@@ -62,19 +62,19 @@ t.test('list', async t => {
     t.equal((await svc(['list'], { cwd: global })).code, 0)
   })
 
-  await t.test('says where a token that is refused came from, and does not show it', async t => {
+  await t.test('names the source of a refused token without showing it', async t => {
     const { code, stderr } = await svc(['list', '--server', server.url], { cwd, env: { SVC_TOKEN: 'a-wrong-token' } })
     t.equal(code, 1)
     t.match(stderr, /^error: .*\(the token came from SVC_TOKEN\)/)
     t.notMatch(stderr, 'a-wrong-token')
   })
 
-  await t.test('is coloured where it is asked to be', async t => {
+  await t.test('uses colours if they are requested', async t => {
     t.match((await svc(['list', ...flags], { ...options, env: { FORCE_COLOR: '1' } })).stdout, '\x1b[1m')
     t.notMatch((await svc(['list', ...flags], options)).stdout, '\x1b')
   })
 
-  await t.test('speaks to a server behind a prefix, and tells when the prefix is missing', async t => {
+  await t.test('works with a server behind a prefix and reports a missing prefix', async t => {
     const inner = t.testdir({})
     const prefixed = await startServeProcess(t, inner, ['--base', 'a/b/'])
     t.match(prefixed.url, /\/a\/b$/)

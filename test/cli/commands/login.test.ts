@@ -9,7 +9,7 @@ const top = t.testdir({ one: {}, two: {} })
 const started = Promise.all([startServeProcess(t, join(top, 'one')), startServeProcess(t, join(top, 'two'))])
 const read = (cwd: string) => JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as Record<string, unknown>
 
-t.test('login checks a token, stores it for its server, and logout removes it', async t => {
+t.test('login checks and stores a token for its server, and logout removes it', async t => {
   const [server] = await started
   const project = await server.createProject({ name: 'shop', deployPath: join(top, 'shop') })
   const cwd = t.testdir({})

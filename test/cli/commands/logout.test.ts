@@ -13,7 +13,7 @@ function directoryWith(directory: string, config: object): { cwd: string; config
   return { cwd: directory, config: () => JSON.parse(readFileSync(path, 'utf8')) as unknown }
 }
 
-t.test('logout removes the token of the server, and nothing else', async t => {
+t.test('logout removes only the token of the server', async t => {
   const { cwd, config } = directoryWith(t.testdir({}), { serverUrl: here, token: 'admin-token-1', tokenOrigin: here })
   const ended = await svc(['logout'], { cwd })
   t.match(ended, { code: 0, stderr: '' })
@@ -23,7 +23,7 @@ t.test('logout removes the token of the server, and nothing else', async t => {
   t.match(await svc(['logout'], { cwd }), { code: 0, stdout: here }, 'without a token it says so')
 })
 
-t.test('the token of another server stays', async t => {
+t.test('logout keeps the tokens of other servers', async t => {
   const stored = { serverUrl: here, token: 'admin-token-1', tokenOrigin: 'https://other.example' }
   const { cwd, config } = directoryWith(t.testdir({}), stored)
   t.match(await svc(['logout'], { cwd }), { code: 0 })

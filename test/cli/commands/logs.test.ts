@@ -37,7 +37,7 @@ t.test('logs and cancel', async t => {
     })
   })
 
-  await t.test('logs -f ends as the deployment does: 0 for success, 1 for failed', async t => {
+  await t.test('logs -f ends with exit code 0 for success and 1 for a failure', async t => {
     t.match(await svc(['logs', '-f', good.deployId], options), { code: 0, stdout: /^hello$/m, stderr: /success in/ })
     t.match(await svc(['logs', '--follow', bad.deployId], options), {
       code: 1,
@@ -52,7 +52,7 @@ t.test('logs and cancel', async t => {
     t.match(events.at(-1), { event: 'status', status: 'success' })
   })
 
-  await t.test('logs -f follows one that runs, and cancel stops it', async t => {
+  await t.test('logs -f follows a running deployment, and cancel stops it', async t => {
     const long = await server.upload(project, { 'a.txt': 'three' }, { postDeploy: 'echo begun; sleep 60' })
     let isCancelled = false
     const followed = await svc(['logs', '-f', long.deployId], {
@@ -70,7 +70,7 @@ t.test('logs and cancel', async t => {
     t.match(await svc(['cancel', long.deployId], options), { code: 1, stderr: /^error: / })
   })
 
-  await t.test('logs -f is given up with Ctrl-C, and the deployment goes on', async t => {
+  await t.test('Ctrl-C ends logs -f, and the deployment continues', async t => {
     const slow = await server.upload(
       project,
       { 'a.txt': 'four' },

@@ -61,7 +61,7 @@ t.test(
       [88_000, 88_000],
       [300_000, 9_000_000]
     ] as const) {
-      await t.test(`after ${afterBytes} of ${bytes}`, async t => {
+      await t.test(`push says what is known if the connection breaks after ${afterBytes} of ${bytes}`, async t => {
         const { code, stdout, stderr, project, server } = await pushBroken(t, { afterBytes }, { bytes })
         t.equal(code, 1)
         t.equal(stdout, '')
@@ -76,21 +76,21 @@ t.test(
   }
 )
 
-t.test('a network that takes everything and delivers nothing: it is not known', async t => {
+t.test('push says that the result is unknown if the network delivers nothing', async t => {
   const { code, stderr, project, server } = await pushBroken(t, { swallowsUntil: '--\r\n' })
   t.equal(code, 1)
   t.match(stderr, unknown)
   t.same(await server.deployments(project.id), [])
 })
 
-t.test('an answer that never arrives: it is not known, and "svc status" shows it', async t => {
+t.test('push refers to "svc status" if the response never arrives', async t => {
   const { code, stderr, project, server } = await pushBroken(t, { hides: 'x-svc-deploy-id' })
   t.equal(code, 1)
   t.match(stderr, unknown)
   t.equal((await server.deployments(project.id)).length, 1)
 })
 
-t.test('Ctrl-C after the end of the upload has left: it is not known', async t => {
+t.test('push says that the result is unknown after Ctrl-C at the end of the upload', async t => {
   const server = await started
   const { options } = await stage(server, cwd)
   let pushing: ChildProcess | undefined
@@ -106,7 +106,7 @@ t.test('Ctrl-C after the end of the upload has left: it is not known', async t =
   t.match(stderr, /^Interrupted: the server did not confirm the upload/m)
 })
 
-t.test('a server that is killed after its head: the push follows by the id, and says how it ended', async t => {
+t.test('push follows by the id if the server is killed after the response head', async t => {
   const top = t.testdir()
   const first = await startServeProcess(t, top)
   const { options, deployPath } = await stage(first, top, {
@@ -134,7 +134,7 @@ t.test('a server that is killed after its head: the push follows by the id, and 
   t.match(stdout, /✘ failed after /)
 })
 
-t.test('a rollback whose answer never arrives says what is not known', async t => {
+t.test('rollback says that the result is unknown if the response never arrives', async t => {
   const server = await started
   const { project, options } = await stage(server, cwd)
   t.equal((await svc(['push'], options)).code, 0)

@@ -18,7 +18,7 @@ const ways = {
 }
 
 for (const [way, { config, env: hasVariable, words, input }] of Object.entries(ways)) {
-  t.test(`the hints of push work for who sees them: ${way}`, async t => {
+  t.test(`the hints of push work with the same credentials: ${way}`, async t => {
     const server = await started
     const project = await server.createProject({ name: `site${++number}`, deployPath: join(cwd, `www${number}`) })
     const site = join(cwd, `site${number}`)

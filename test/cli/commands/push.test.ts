@@ -58,7 +58,7 @@ function leftBehind(): string[] {
   return readdirSync(join(cwd, 'tmp'))
 }
 
-t.test("push packs, uploads, prints the server's lines, and says how it ended", async t => {
+t.test('push packs, uploads, prints the output and the result', async t => {
   const { project, deployPath, options } = await stage({ env: { FROM_FILE: 'file', BOTH: 'file' } })
   const words = [
     'push',
@@ -91,7 +91,7 @@ t.test("push packs, uploads, prints the server's lines, and says how it ended", 
   t.same(leftBehind(), [])
 })
 
-t.test('push fails where the deployment fails', async t => {
+t.test('push fails if the deployment fails', async t => {
   const { options } = await stage()
   const { code, stdout } = await svc(['push', '--command', 'echo oh no; exit 3'], options)
   t.equal(code, 1)
@@ -99,7 +99,7 @@ t.test('push fails where the deployment fails', async t => {
   t.match(stdout, /✘ failed after [\d.]+s: .*exit code 3.* \(dep_\w+\)\n$/)
 })
 
-t.test('push --json prints the result on stdout, and the lines on stderr', async t => {
+t.test('push --json prints the result on stdout and the output on stderr', async t => {
   const { options } = await stage({ postDeploy: 'echo hello' })
   const { code, stdout, stderr } = await svc(['push', '--json'], options)
   t.equal(code, 0)
@@ -107,7 +107,7 @@ t.test('push --json prints the result on stdout, and the lines on stderr', async
   t.match(stderr, /^hello$/m)
 })
 
-t.test('push --json holds the record, also of a failure; and what is known of one before it began', async t => {
+t.test('push --json contains the record, also of an early failure', async t => {
   const { project, cwd, options, server } = await stage()
   const failed = await svc(['push', '--json', '-m', 'Prices', '--command', 'exit 3'], options)
   t.equal(failed.code, 1)
@@ -143,7 +143,7 @@ t.test('push --json holds the record, also of a failure; and what is known of on
   t.ok(existsSync(cwd))
 })
 
-t.test('push in a CI job: a section that forges no command, and a summary', async t => {
+t.test('push in a CI job prints a safe section and writes a summary', async t => {
   const { cwd, options, server } = await stage({ postDeploy: 'echo "::add-mask::x"; echo "##[add-path]/evil"; exit 3' })
   const summary = join(cwd, 'summary.md')
   const env = {
@@ -171,7 +171,7 @@ t.test('push in a CI job: a section that forges no command, and a summary', asyn
   t.match(json.stderr, /^::stop-commands::[^]*^::add-mask::x$[^]*^::endgroup::$[^]*^warning: cannot write the summary/m)
 })
 
-t.test('push --out, --ignore and --no-ignore-builtin say what is packed', async t => {
+t.test('push --out, --ignore and --no-ignore-builtin select the packed files', async t => {
   const { cwd, deployPath, options } = await stage({ files: [] })
   mkdirSync(join(cwd, 'dist'))
   for (const name of ['a.js', 'a.js.map', 'debug.log', '.well-known']) writeFileSync(join(cwd, 'dist', name), name)
@@ -181,7 +181,7 @@ t.test('push --out, --ignore and --no-ignore-builtin say what is packed', async 
   t.same(readdirSync(deployPath).sort(), ['.well-known', 'a.js', 'debug.log'])
 })
 
-t.test('push takes the subject of the current git commit where there is no message', async t => {
+t.test('push uses the subject of the git commit if there is no message', async t => {
   const { cwd, project, options } = await stage()
   try {
     const git = (...words: string[]) =>
@@ -231,7 +231,7 @@ t.test('push --post-deploy-async does not wait for the script', async t => {
   writeFileSync(join(deployPath, 'go'), '')
 })
 
-t.test('push with several environments and no --env takes svc.config.json', async t => {
+t.test('push without --env uses svc.config.json even if there are several environments', async t => {
   const { cwd, project, deployPath, options, env } = await stage()
   writeFileSync(join(cwd, 'svc.config.staging.json'), JSON.stringify({ projectId: 'proj_unknown' }))
   writeFileSync(join(cwd, 'svc.config.live.json'), readFileSync(join(cwd, 'svc.config.json')))
@@ -245,7 +245,7 @@ t.test('push with several environments and no --env takes svc.config.json', asyn
   t.equal((await svc(['push', '--env', 'live'], options)).code, 0)
   t.ok(existsSync(join(deployPath, 'index.html')))
 
-  await t.test('and asks on a terminal, where it shows bars', { skip: noTerminal }, async t => {
+  await t.test('push asks for the environment on a terminal and shows progress bars', { skip: noTerminal }, async t => {
     const { code, text } = await svcOnTerminal(['push'], [{ see: 'Choose an environment: ', type: 'live\r' }], {
       cwd,
       env
@@ -259,7 +259,7 @@ t.test('push with several environments and no --env takes svc.config.json', asyn
   })
 })
 
-t.test("push that is refused shows the server's sentence", async t => {
+t.test("push shows the server's reason for a refusal", async t => {
   const { server, project, cwd, options } = await stage()
   t.match(await svc(['push', '--token', 'wrong-token'], options), {
     code: 1,
@@ -309,7 +309,7 @@ t.test('Ctrl-C while uploading leaves nothing behind', async t => {
   t.same(await server.deployments(project.id), [])
 })
 
-t.test('Ctrl-C while deploying detaches, and says how to follow', async t => {
+t.test('Ctrl-C while deploying detaches and prints how to follow', async t => {
   const { server, project, options, deployPath } = await stage({
     postDeploy: 'echo begun; until [ -e go ]; do sleep 0.05; done; echo done'
   })
@@ -324,7 +324,7 @@ t.test('Ctrl-C while deploying detaches, and says how to follow', async t => {
   t.match(followed, { code: 0, stdout: /^done$/m })
 })
 
-t.test('push whose connection breaks while deploying goes on following, each line once', async t => {
+t.test('push continues to follow after a broken connection and prints each line once', async t => {
   const { server, project, options } = await stage({
     postDeploy: 'for i in 1 2 3 4 5 6; do echo line $i; sleep 0.3; done'
   })
@@ -392,7 +392,7 @@ async function relay(
   }
 }
 
-t.test('push reports its start where there is an endpoint, and waits for nobody there', async t => {
+t.test('push reports its start to the telemetry endpoint without waiting', async t => {
   const receiver = await startReceiver(t)
   receiver.behave('hang')
   const { options, project } = await stage()

@@ -76,14 +76,14 @@ t.test('a restored server is the same on every page of the API', async t => {
   const other = createClient(() => server.url, adminToken)
   t.strictSame(await apiPages({ server, client: other }), before)
 
-  await t.test('and goes on: every archive can be rolled back to', async t => {
+  await t.test('after a restore, every archive can be deployed again', async t => {
     for (const { id, hasArtifact } of (await other.get(`/api/logs?projectId=${shop.id}`)).body) {
       t.equal(hasArtifact, true)
       t.equal((await other.post(`/api/deployments/${id}/rollback`)).body.status, 'success')
     }
   })
 
-  await t.test('of its files the owner alone may read anything', async t => {
+  await t.test('only the owner can read the restored files', async t => {
     const modes = snapshot(directory)
       .filter(line => !/^svc\.sock/.test(line))
       .map(line => / (\d+)/.exec(line)?.[1])
@@ -99,7 +99,7 @@ t.test('keeps the existing files', async t => {
   t.equal((await svc(['backup', 'a.zip'], { cwd, env })).code, 0)
   await server.createProject({ name: 'later', deployPath: join(cwd, 'later') })
 
-  await t.test('a server that runs is left alone', async t => {
+  await t.test('refuses to restore while a server runs', async t => {
     for (const words of [
       ['restore', 'a.zip'],
       ['restore', '--force', 'a.zip']
@@ -112,7 +112,7 @@ t.test('keeps the existing files', async t => {
     await server.stop()
   })
 
-  await t.test('a directory that holds anything is refused, and not touched', async t => {
+  await t.test('refuses a directory that is not empty and leaves it unchanged', async t => {
     const before = snapshot(server.home)
     const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env })
     t.equal(code, 1)
@@ -123,7 +123,7 @@ t.test('keeps the existing files', async t => {
     t.strictSame(snapshot(server.home), before)
   })
 
-  await t.test('with --force it goes aside, whole, and the command says where', async t => {
+  await t.test('with --force, the old directory is moved aside, and its new path is printed', async t => {
     const before = snapshot(server.home)
     const { code, stdout, stderr } = await svc(['restore', 'a.zip', '--force'], { cwd, env })
     t.equal(code, 0, stderr)
@@ -139,7 +139,7 @@ t.test('keeps the existing files', async t => {
     await old.stop()
   })
 
-  await t.test('a damaged backup changes nothing, whether anything is there or not', async t => {
+  await t.test('a damaged backup changes nothing', async t => {
     const bytes = readFileSync(join(cwd, 'a.zip'))
     bytes[2000] = (bytes[2000] as number) ^ 1
     writeFileSync(join(cwd, 'bad.zip'), bytes)
@@ -157,7 +157,7 @@ t.test('keeps the existing files', async t => {
   })
 })
 
-t.test('a list that does not fit, found after the seal, leaves nothing of the half that was written', async t => {
+t.test('a wrong file list found at the end leaves no partial restore', async t => {
   const cwd = t.testdir({})
   const files = await smallHome(join(cwd, 'made'))
   await forgeBackup(join(cwd, 'a.zip'), files)
@@ -176,7 +176,7 @@ t.test('a list that does not fit, found after the seal, leaves nothing of the ha
   t.equal((await svc(['restore', 'a.zip'], { cwd, env })).code, 0)
 })
 
-t.test('killed at any moment it is all or nothing', async t => {
+t.test('a restore that is killed at any moment is complete or absent', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
@@ -224,7 +224,7 @@ t.test('killed at any moment it is all or nothing', async t => {
   t.comment(`${outcomes.old} stayed as they were, ${outcomes.new} were restored`)
 })
 
-t.test('a disk that is too small is refused before anything is written', async t => {
+t.test('refuses a disk that is too small before writing', async t => {
   const disk = smallDisk(t, 1024 * 1024)
   if (disk === null) return
   const cwd = t.testdir({})

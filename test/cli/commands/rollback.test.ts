@@ -35,7 +35,7 @@ t.test('rollback', async t => {
     return { project, live: () => readFileSync(join(deployPath, 'a.txt'), 'utf8') }
   }
 
-  await t.test('where the last deployment succeeded goes back to the one before it', async t => {
+  await t.test('goes back to the previous deployment if the last one succeeded', async t => {
     const { project, live } = await fresh()
     const first = await deploy(server, project, 'one')
     const second = await deploy(server, project, 'two')
@@ -52,7 +52,7 @@ t.test('rollback', async t => {
     ])
   })
 
-  await t.test('where the last deployment failed goes back to the latest that succeeded', async t => {
+  await t.test('goes back to the latest success if the last deployment failed', async t => {
     const { project, live } = await fresh()
     await deploy(server, project, 'one')
     const second = await deploy(server, project, 'two')
@@ -68,7 +68,7 @@ t.test('rollback', async t => {
     t.equal(live(), 'two')
   })
 
-  await t.test('where there is only one deploys it again', async t => {
+  await t.test('deploys the only deployment again', async t => {
     const { project } = await fresh()
     const only = await deploy(server, project, 'one')
     t.match(await svc(['rollback', project.id, '--yes'], options), {
@@ -78,7 +78,7 @@ t.test('rollback', async t => {
     })
   })
 
-  await t.test('where there is none says so', async t => {
+  await t.test('reports that there is no deployment', async t => {
     const { project } = await fresh()
     t.match(await svc(['rollback', project.id, '--yes'], options), {
       code: 1,
@@ -86,7 +86,7 @@ t.test('rollback', async t => {
     })
   })
 
-  await t.test('--to takes the deployment named, of the project named', async t => {
+  await t.test('--to selects a deployment of the named project', async t => {
     const { project, live } = await fresh()
     const first = await deploy(server, project, 'one')
     await deploy(server, project, 'two')
@@ -107,14 +107,14 @@ t.test('rollback', async t => {
     })
   })
 
-  await t.test('that fails has exit code 1', async t => {
+  await t.test('a failed rollback has exit code 1', async t => {
     const { project } = await fresh()
     await deploy(server, project, 'one')
     await server.changeProject(project.id, { postDeployScript: 'exit 7' })
     t.match(await svc(['rollback', project.id, '--yes'], options), { code: 1, stdout: /✘ failed after [\d.]+s: / })
   })
 
-  await t.test('without a terminal needs --yes', async t => {
+  await t.test('rollback needs --yes without a terminal', async t => {
     const { project, live } = await fresh()
     await deploy(server, project, 'one')
     await deploy(server, project, 'two')

@@ -13,7 +13,7 @@ import { serverSays } from '../../support/sentences/server.js'
 const serveWords = [svcPath, 'serve', '--port', '0']
 const listens = /svc listens on (http:\/\/[^\s"]+)\//
 
-t.test('--log-format json: every line is an object, also of a warning and an end; the token is in none', async t => {
+t.test('--log-format json prints an object for every line, and none contains the token', async t => {
   const cwd = t.testdir({ '.env.local': 'ADMIN_TOKEN=weak-token\n' })
   const server = startSpeaker(t, process.execPath, [...serveWords, '--host', '0.0.0.0', '--log-format', 'json'], {
     cwd,
@@ -37,7 +37,7 @@ t.test('--log-format json: every line is an object, also of a warning and an end
   t.notMatch(server.lines.join('\n'), 'weak-token')
 })
 
-t.test('--log-format json: a start that is refused says so in an object too', async t => {
+t.test('--log-format json prints a refused start as an object', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const { code, stdout, stderr } = await svc(['serve', '--port', '0', '--log-format=json'], {
@@ -75,7 +75,7 @@ t.test('--log-requests prints a line for each request, without its query', async
   }
 })
 
-t.test('in the journal of systemd there is no token either', async t => {
+t.test('the systemd journal contains no token', async t => {
   const cwd = t.testdir({})
   // The shell's stdout is the pipe that the server gets.
   const script = 'export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/$$/fd/1); exec "$@"'
@@ -90,7 +90,7 @@ t.test('in the journal of systemd there is no token either', async t => {
   t.notMatch(server.lines.join('\n'), adminToken)
 })
 
-t.test('SIGHUP reads ADMIN_TOKEN again, under nohup too, and never ends the server', async t => {
+t.test('SIGHUP reloads ADMIN_TOKEN, also under nohup, and never ends the server', async t => {
   const cwd = t.testdir({ '.env.local': 'ADMIN_TOKEN=first-token-0123456789-abc\n' })
   const server = startSpeaker(t, 'nohup', [process.execPath, ...serveWords], { cwd, env: bareEnvironment(cwd, {}) })
   const url = listens.exec(await server.says(listens))?.[1] as string
@@ -109,7 +109,7 @@ t.test('SIGHUP reads ADMIN_TOKEN again, under nohup too, and never ends the serv
   t.equal(await server.ended, 0)
 })
 
-t.test('SIGHUP reads the certificate at once, and says what is wrong with it', async t => {
+t.test('SIGHUP reloads the certificate and reports what is wrong with it', async t => {
   const [first, second] = [makeSigned().server, makeSigned().server]
   const cwd = t.testdir({ 'cert.pem': first.cert, 'key.pem': first.key })
   const server = startSpeaker(t, process.execPath, [...serveWords, '--tls-cert', 'cert.pem', '--tls-key', 'key.pem'], {
@@ -130,7 +130,7 @@ t.test('SIGHUP reads the certificate at once, and says what is wrong with it', a
   t.equal(await server.ended, 0)
 })
 
-t.test('SIGHUP while the server is still starting waits for it', async t => {
+t.test('SIGHUP during the start waits until the server is ready', async t => {
   const cwd = t.testdir({})
   const server = startSpeaker(t, process.execPath, serveWords, { cwd, env: bareEnvironment(cwd, {}) })
   await server.says(listens)

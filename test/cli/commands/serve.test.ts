@@ -31,7 +31,7 @@ t.test('serve takes the token of ADMIN_TOKEN, and warns of a weak one', async t 
   await server.warns(/warning: .*weak/)
 })
 
-t.test('into a file or a pipe only the start that generates the admin token prints it', async t => {
+t.test('without a terminal, only the start that generates the admin token prints it', async t => {
   const cwd = t.testdir({})
   const first = await startServeProcess(t, cwd)
   t.match(first.said(), `Admin token: ${first.adminToken}\n`)
@@ -42,7 +42,7 @@ t.test('into a file or a pipe only the start that generates the admin token prin
   t.equal(second.adminToken, first.adminToken)
 })
 
-t.test('on a terminal every start prints it', { skip: noTerminal }, async t => {
+t.test('on a terminal, every start prints the admin token', { skip: noTerminal }, async t => {
   const cwd = t.testdir({})
   const env = { ADMIN_TOKEN: 'a-token-of-the-environment-1' }
   const { text } = await svcOnTerminal(['serve', '--port', '0'], [{ see: 'Data directory: ', type: '\x03' }], {
@@ -52,7 +52,7 @@ t.test('on a terminal every start prints it', { skip: noTerminal }, async t => {
   t.match(text, 'Admin token: a-token-of-the-environment-1')
 })
 
-t.test('serve warns of an address that others can reach', async t => {
+t.test('serve warns about an address that other machines can reach', async t => {
   const server = await startServeProcess(t, t.testdir({}), ['--host', '0.0.0.0'])
   await server.warns(new RegExp(`warning: ${serverSays.reachable('0.0.0.0')}`))
 })
@@ -73,7 +73,7 @@ t.test('serve refuses a port, or a data directory, that is in use', async t => {
   })
 })
 
-t.test("a token that is reset is the running server's from the next request on", async t => {
+t.test('a reset token applies to the running server from the next request', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const { stdout } = await svc(['admin', 'reset-password', '--random'], { cwd, env: { SVC_HOME: server.home } })
@@ -101,7 +101,7 @@ t.test('one signal lets running deployments finish, a second stops them', async 
   }
 })
 
-t.test('serve --runtime: svc runs with the bun of PATH, or says how to get one', async t => {
+t.test('serve --runtime runs svc with the bun of PATH, or explains how to install it', async t => {
   const cwd = t.testdir({})
   const missing = await svc(['serve', '--runtime', 'bun'], { cwd, env: { PATH: cwd } })
   t.match(missing, { code: 1, stderr: /Cannot start Bun: it is not on PATH/ })
@@ -120,7 +120,7 @@ t.test('serve --runtime: svc runs with the bun of PATH, or says how to get one',
   t.equal(await server.stop(), 0)
 })
 
-t.test('serve --tls-cert --tls-key: HTTPS, from the first deployment to the renewal of the certificate', async t => {
+t.test('serve --tls-cert --tls-key serves HTTPS and reloads a renewed certificate', async t => {
   const { authority, server: identity } = makeSigned()
   const cwd = t.testdir({
     'cert.pem': identity.cert,
@@ -206,7 +206,7 @@ t.test('serve refuses a certificate that cannot be used before it does anything'
   t.same(readdirSync(cwd).sort(), ['expired.key', 'expired.pem', 'other.key'], 'there is no data directory')
 })
 
-t.test('serve --socket: a Unix socket in place of the port', async t => {
+t.test('serve --socket listens on a Unix socket instead of a port', async t => {
   const cwd = t.testdir({})
   const directory = mkdtempSync(join(tmpdir(), 'svc-'))
   t.teardown(() => rmSync(directory, { recursive: true }))
@@ -244,7 +244,7 @@ t.test('serve --socket: a Unix socket in place of the port', async t => {
   t.same(readdirSync(directory), [])
 })
 
-t.test('SVC_PUBLIC_URL is told at the start, or refused before anything is done', async t => {
+t.test('SVC_PUBLIC_URL is printed at the start, or refused before anything else', async t => {
   const cwd = t.testdir({})
   const refused = await svc(['serve', '--port', '0'], { cwd, env: { SVC_PUBLIC_URL: 'deploy.example.org' } })
   t.match(refused, {

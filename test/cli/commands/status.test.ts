@@ -31,7 +31,7 @@ t.test('status', async t => {
     t.notMatch((await svc(['status', project.id, '--limit', '1'], options)).stdout, 'The first')
   })
 
-  await t.test('shows what failed in the background since', async t => {
+  await t.test('shows failures in the background', async t => {
     const other = await server.createProject({ name: 'behind', deployPath: join(cwd, 'behind') })
     const push = await server.upload(other, { 'a.txt': 'one' }, { postDeploy: 'exit 4', postDeployAsync: 'true' })
     await push.finished
@@ -48,7 +48,7 @@ t.test('status', async t => {
     t.notMatch((await svc(['logs', good.deployId], options)).stderr, 'failed in the background')
   })
 
-  await t.test('shows where deployments come from, and finds them by it', async t => {
+  await t.test('shows the origin of deployments and filters by it', async t => {
     const shop = await server.createProject({ name: 'origin', deployPath: join(cwd, 'origin') })
     const commit = '0123456789abcdef0123456789abcdef01234567'
     const provenance = JSON.stringify({
@@ -97,7 +97,7 @@ t.test('status', async t => {
     )
   })
 
-  await t.test('--json is {project, deployments}, the token masked', async t => {
+  await t.test('--json prints {project, deployments} with the token masked', async t => {
     const { stdout } = await svc(['status', project.id, '--json'], options)
     t.match(JSON.parse(stdout), {
       project: { id: project.id, token: /^\*\*\*\*/ },

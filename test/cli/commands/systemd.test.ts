@@ -11,7 +11,7 @@ import { serverSays } from '../../support/sentences/server.js'
 
 const valueOf = (unit: string, key: string): string | undefined => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
 
-t.test('the unit goes to standard output alone, how to install it to the other', async t => {
+t.test('prints only the unit on standard output, and the installation steps on standard error', async t => {
   const cwd = t.testdir({})
   const { code, stdout, stderr } = await svc(
     ['systemd', '--path', '/srv/nowhere/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'],
@@ -28,7 +28,7 @@ t.test('the unit goes to standard output alone, how to install it to the other',
   )
 })
 
-t.test('a unit for projects of several users runs as root, and says how each project gets its user', async t => {
+t.test('a unit for several users runs as root and explains runAs', async t => {
   const cwd = t.testdir({})
   const { code, stdout, stderr } = await svc(['systemd', '--multi-user', '--path', '/srv/nowhere/www'], { cwd })
   t.equal(code, 0)
@@ -44,7 +44,7 @@ t.test('a unit for projects of several users runs as root, and says how each pro
   })
 })
 
-t.test('relative paths are those of this directory', async t => {
+t.test('resolves relative paths against the current directory', async t => {
   const cwd = t.testdir({})
   const { stdout } = await svc(['systemd', '--path', 'www', '--home', './data'], { cwd })
   t.equal(valueOf(stdout, 'ReadWritePaths'), join(cwd, 'data'))
@@ -52,7 +52,7 @@ t.test('relative paths are those of this directory', async t => {
   t.equal(valueOf(stdout, 'Environment'), `SVC_HOME=${join(cwd, 'data')}`)
 })
 
-t.test('a socket has a directory of its own, and certificates are named where they are', async t => {
+t.test('a socket gets its own directory, and certificates keep their paths', async t => {
   const cwd = t.testdir({})
   const socket = (await svc(['systemd', '--socket', '/run/svc/http.sock'], { cwd })).stdout
   t.equal(valueOf(socket, 'RuntimeDirectory'), 'svc')
@@ -62,12 +62,12 @@ t.test('a socket has a directory of its own, and certificates are named where th
   t.match(tls, `serve --port=443 --tls-cert=${join(cwd, 'cert.pem')} --tls-key=/etc/key.pem\n`)
 })
 
-t.test('what lies in /tmp is warned about: the service has its own', async t => {
+t.test('warns about files in /tmp, because the service has a private /tmp', async t => {
   const { stderr } = await svc(['systemd', '--path', '/tmp/www'], { cwd: t.testdir({}) })
   t.match(stderr, 'warning: /tmp/www is invisible to the service')
 })
 
-t.test('the address in browsers is that of the unit, and is checked as the server checks it', async t => {
+t.test('the public URL is in the unit and is checked like by the server', async t => {
   const cwd = t.testdir({})
   const run = (...words: string[]) => svc(['systemd', '--path', '/srv', ...words], { cwd })
   const set = await run('--host', '0.0.0.0', '--base', 'tools', '--public-url', ' https://Deploy.example.org/tools/ ')
@@ -88,7 +88,7 @@ t.test('the address in browsers is that of the unit, and is checked as the serve
   t.notMatch((await run('--public-url', 'https://a.example\nUser=root')).stdout, /^User=root/m)
 })
 
-t.test('the address in browsers is recommended where others than this machine are meant', async t => {
+t.test('recommends a public URL if other machines can reach the server', async t => {
   const cwd = t.testdir({})
   for (const [words, isRecommended] of [
     [[], false],
@@ -105,7 +105,7 @@ t.test('the address in browsers is recommended where others than this machine ar
   }
 })
 
-t.test('no line of the unit comes from a name', async t => {
+t.test('a name cannot add a line to the unit', async t => {
   const cwd = t.testdir({})
   for (const words of [
     ['--user', 'a\nUser=root'],
@@ -216,7 +216,7 @@ t.test(
   }
 )
 
-t.test('under the unit for several users, a project is deployed with the rights of its user', { skip }, async t => {
+t.test('with the unit for several users, a project is deployed with the rights of its user', { skip }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   chmodSync(directory, 0o755)

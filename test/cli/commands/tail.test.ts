@@ -42,7 +42,7 @@ t.test('tail', async t => {
       .split('\n')
       .map(line => line.split(' ').slice(-2).join(' '))
 
-  await t.test('the last lines of a source, by its label or id', async t => {
+  await t.test('prints the last lines of a source by its label or id', async t => {
     const tail = await svc(['tail', 'app.log', '-n', '3'], options)
     t.match(tail, { code: 0, stderr: '' })
     t.same(words(tail.stdout), ['app 998', 'at frame', 'app 999'])
@@ -66,7 +66,7 @@ t.test('tail', async t => {
     })
   })
 
-  await t.test('all of a project, merged by time, each line with its source', async t => {
+  await t.test('merges all sources of a project by time and names the source of each line', async t => {
     const { code, stdout } = await svc(['tail', 'shop', '-n', '4'], options)
     t.equal(code, 0)
     for (const line of stdout.trim().split('\n')) t.match(line, /^(access\.log|app\.log {3}) \| /)
@@ -81,7 +81,7 @@ t.test('tail', async t => {
     ])
   })
 
-  await t.test('since a time, of a level, by a pattern', async t => {
+  await t.test('filters by time, level and pattern', async t => {
     const since = await svc(['tail', 'app.log', '--since', '5.5m'], options)
     t.same(
       words(since.stdout).filter(word => word !== 'at frame'),
@@ -105,7 +105,7 @@ t.test('tail', async t => {
     t.match(both, { code: 0, stdout: /app 999/, stderr: /warning: app\.log\.1: Cannot search this log by time/ })
   })
 
-  await t.test('followed over a rotation and a broken connection, nothing lost, nothing doubled', async t => {
+  await t.test('follows over a rotation and a broken connection without lost or repeated lines', async t => {
     const path = file('live.log', `${at(1)} line 0\n`)
     await add(project.id, path)
     const proxy = await startCutProxy(t, server.url)
@@ -180,7 +180,7 @@ t.test('tail', async t => {
     t.equal(waited.stdout, 'here now\n')
   })
 
-  await t.test('filters hold for what is followed, too', async t => {
+  await t.test('filters also apply to followed lines', async t => {
     const path = file('filtered.log', 'INFO a\nERROR begin\n')
     await add(project.id, path)
     const coming = file('beside.log', 'nothing\n')

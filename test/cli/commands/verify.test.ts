@@ -18,7 +18,7 @@ t.test('verify', async t => {
   const verify = (words: string[] = [], env: Record<string, string> = {}) =>
     svc(['verify', ...words], { cwd, env: { SVC_HOME: server.home, ...env } })
 
-  await t.test('warnings only: 0, and what to do about each', async t => {
+  await t.test('returns 0 if there are only warnings, with advice for each', async t => {
     const { code, stdout } = await verify()
     t.equal(code, 0)
     t.match(stdout, '✔ The projects table exists: 1 project')
@@ -28,7 +28,7 @@ t.test('verify', async t => {
     t.match(stdout, /0 errors, 3 warnings\n$/)
   })
 
-  await t.test('all as it should be: 0', async t => {
+  await t.test('returns 0 if everything is correct', async t => {
     await (await server.upload(project, { 'a.txt': 'a' })).finished
     configure({ serverUrl: server.url, projectToken: { [project.id]: project.token } })
     const { code, stdout } = await verify(['--check-server'])
@@ -37,7 +37,7 @@ t.test('verify', async t => {
     t.match(stdout, /✔ The server at .* answers \(\d+\)\nNo problems found\n$/)
   })
 
-  await t.test('another token than the database has: 1', async t => {
+  await t.test('returns 1 if the token differs from the database', async t => {
     configure({ serverUrl: server.url, projectToken: { [project.id]: 'another' } })
     const { code, stdout } = await verify(['--json'])
     t.equal(code, 1)
@@ -49,7 +49,7 @@ t.test('verify', async t => {
     t.notMatch(stdout, project.token)
   })
 
-  await t.test('a target that is gone, or no directory: 1', async t => {
+  await t.test('returns 1 if a target is missing or not a directory', async t => {
     configure({ serverUrl: server.url })
     rmSync(deployPath, { recursive: true })
     t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, does not exist\n {2}→ Deploy again/ })
@@ -58,7 +58,7 @@ t.test('verify', async t => {
     rmSync(deployPath)
   })
 
-  await t.test('--check-server: 5xx and nobody there are errors, 4xx is none', async t => {
+  await t.test('--check-server reports 5xx and an unreachable server as errors, but not 4xx', async t => {
     let status = 503
     const other = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
     await once(other, 'listening')
@@ -78,13 +78,13 @@ t.test('verify', async t => {
     })
   })
 
-  await t.test('without a server the database is opened, and let go', async t => {
+  await t.test('without a server, the database is opened and closed again', async t => {
     await server.stop()
     t.match(await verify(), { code: 1, stdout: /The projects table exists: 1 project/ })
     t.notOk(existsSync(join(server.home, 'svc.sock')))
   })
 
-  await t.test('no database at all: 1, and none is made', async t => {
+  await t.test('returns 1 without a database and creates none', async t => {
     const { code, stdout } = await verify([], { SVC_HOME: join(cwd, 'nowhere') })
     t.equal(code, 1)
     t.match(stdout, /✗ No database in .*\n {2}→ Start the server once with "svc serve"/)

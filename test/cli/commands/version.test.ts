@@ -3,7 +3,7 @@ import t from 'tap'
 import { packageVersion } from '../../../lib/cli/commands/version.js'
 import { svc } from '../../support/svc.js'
 
-t.test('the version is that of the package, however it is asked for', async t => {
+t.test('version, --version and -v print the version of the package', async t => {
   const { version } = JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')) as {
     version: string
   }

@@ -2,7 +2,7 @@ import t from 'tap'
 import { adminToken, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 
-t.test('each token is asked for by itself, and one that is valid is enough', async t => {
+t.test('each token is checked, and one valid token is enough', async t => {
   const { url, createProject } = await startServer(t)
   const project = await createProject('shop')
   const ask = (env: Record<string, string>) =>

@@ -28,7 +28,7 @@ const failedRun = {
   duration: '1s'
 } as const
 
-t.test('the runtime', async t => {
+t.test('reports the runtime', async t => {
   for (const [version, result] of [
     ['17.9.0', 'failure'],
     ['18.0.0', 'pass'],
@@ -38,7 +38,7 @@ t.test('the runtime', async t => {
   t.match(checkRuntime('24.3.0', '1.4.5'), { check: 'Bun', result: 'pass', detail: /^v1\.4\.5, .*Node\.js v24\.3\.0$/ })
 })
 
-t.test('the terminal: what cannot be is a warning, what is not wanted is none', async t => {
+t.test('a terminal that cannot work is a warning; one that is turned off is not', async t => {
   t.match(terminalFinding({ available: true }), { result: 'pass', advice: null })
   const off = {
     available: false,
@@ -50,7 +50,7 @@ t.test('the terminal: what cannot be is a warning, what is not wanted is none', 
   t.match(terminalFinding(missing), { result: 'warning', detail: missing.reason, advice: /everything else works/ })
 })
 
-t.test('a server that is reached by a name should know it', async t => {
+t.test('warns if a server with a host name does not check host names', async t => {
   const found = (hostNamesChecked: boolean, address: string) =>
     nameFindings({ ...well, hostNamesChecked }, address).map(({ result }) => result)
   t.same(found(false, 'https://deploy.example.org/tools'), ['warning'])
@@ -60,7 +60,7 @@ t.test('a server that is reached by a name should know it', async t => {
   t.same(nameFindings(well, 'https://deploy.example.org'), [], 'an older server')
 })
 
-t.test('what a server says of itself', async t => {
+t.test('reports the details of a server', async t => {
   const cases: Array<[what: string, change: Partial<HealthDetail>, check: string, result: string]> = [
     ['database', { db: { ...well.db, ok: false } }, 'Database', 'failure'],
     ['data directory', { kiteHome: { ...well.kiteHome, writable: false } }, 'Server data directory', 'failure'],
@@ -77,7 +77,7 @@ t.test('what a server says of itself', async t => {
   }
 })
 
-t.test('secrets that cannot be read are named, with the reason and the cure', async t => {
+t.test('names secrets that cannot be read, with the reason and what to do', async t => {
   const fault = {
     ok: false,
     why: 'the file is missing',

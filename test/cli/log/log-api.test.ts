@@ -21,7 +21,7 @@ const event = (name: string, data: object, id = ''): string =>
   `event: ${name}\n${id && `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 const events = { 'content-type': 'text/event-stream' }
 
-t.test('a stream that breaks is opened again, and each event tells its place', async t => {
+t.test('a broken stream is opened again, and each event has its byte offset', async t => {
   let asked = 0
   let broken = 0
   const api = await apiOf(t, (_, response) => {
@@ -54,7 +54,7 @@ t.test('a stream that breaks is opened again, and each event tells its place', a
   t.equal(broken, 2)
 })
 
-t.test('what is refused is not asked for again', async t => {
+t.test('a refused request is not repeated', async t => {
   let asked = 0
   const api = await apiOf(t, (_, response) => {
     asked++
@@ -64,7 +64,7 @@ t.test('what is refused is not asked for again', async t => {
   t.equal(asked, 1)
 })
 
-t.test('the newest hits; a search that fails says why', async t => {
+t.test('a search returns the newest hits, and a failed search gives the reason', async t => {
   const urls: string[] = []
   const api = await apiOf(t, ({ url }, response) => {
     urls.push(String(url))
@@ -95,7 +95,7 @@ t.test('the newest hits; a search that fails says why', async t => {
   await t.rejects(api.search('s1', request), { code: 'stream_broken' }, 'a stream that just ends')
 })
 
-t.test('lines between two bytes, in as many windows as it takes', async t => {
+t.test('reads the lines between two bytes in as many windows as needed', async t => {
   const text = Array.from({ length: 300_000 }, (_, index) => `line ${index}\n`).join('')
   const api = await apiOf(t, ({ url }, response) => {
     const query = new URL(String(url), 'http://x').searchParams

@@ -41,11 +41,11 @@ const lines = (offset: number, ...words: string[]): LogEvent => ({
   lines: words
 })
 
-t.test("what was before is the caller's, what comes is told", async t => {
+t.test('reports new lines only; earlier lines are read by the caller', async t => {
   t.same(await followed([snapshot(4), lines(6, 'c'), lines(8, 'd')]), ['past 4', 'c', 'd'])
 })
 
-t.test('after a break the lines between are read, and only those', async t => {
+t.test('after a broken connection, exactly the missed lines are read', async t => {
   t.same(await followed([snapshot(2), lines(4, 'b'), 'broken', snapshot(8), lines(10, 'e')]), [
     'past 2',
     'b',
@@ -73,7 +73,7 @@ t.test('reports a rotated file and reads it from its start', async t => {
   )
 })
 
-t.test('a rotation that is told brings the lines of the new file', async t => {
+t.test('a reported rotation is followed by the lines of the new file', async t => {
   t.same(
     await followed([
       snapshot(4),
@@ -86,7 +86,7 @@ t.test('a rotation that is told brings the lines of the new file', async t => {
   )
 })
 
-t.test('a file that is not there has no past, and is read from its start when it comes', async t => {
+t.test('a missing file has no earlier lines and is read from its start when it appears', async t => {
   const missing: LogEvent = { event: 'error', message: 'It does not exist' }
   t.same(await followed([missing, snapshot(4)]), ['(It does not exist)', 'past 0', 'a', 'b'])
 })

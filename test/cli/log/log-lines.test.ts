@@ -18,7 +18,7 @@ const readAll = (
   return texts.flatMap(text => read(text) ?? [])
 }
 
-t.test('only the lines that are wanted, with those that belong to them', async t => {
+t.test('keeps the matching lines and their continuation lines', async t => {
   const texts = ['INFO a', 'ERROR b', '    at c', 'WARN d', 'e']
   const shown = (filter: Parameters<typeof createLineReader>[1]): string =>
     readAll('x', texts, filter)
@@ -31,7 +31,7 @@ t.test('only the lines that are wanted, with those that belong to them', async t
   t.equal(shown({ pattern: /at|INFO/, least: 'error' }), 'c')
 })
 
-t.test('merged by time; each log keeps its order', async t => {
+t.test('merges logs by time, and each log keeps its order', async t => {
   const one = readAll('one', [
     '  first',
     '2026-11-21T10:00:02Z a',
@@ -47,7 +47,7 @@ t.test('merged by time; each log keeps its order', async t => {
   )
 })
 
-t.test('for people: the source where there are several, the level in colour', async t => {
+t.test('for people, a line shows its source if there are several, and its level in colour', async t => {
   const [line] = readAll('app.log', ['12:00 ERROR x']) as [TailLine]
   const plain = createPaint({}, {})
   t.equal(createLinePrinter(['app.log'], plain)(line), '12:00 ERROR x\n')
@@ -58,7 +58,7 @@ t.test('for people: the source where there are several, the level in colour', as
   t.equal(createLinePrinter(['app.log'], colored)(own), '\x1b[32mERROR\x1b[0m x\n', 'colours of its own stay')
 })
 
-t.test('for programs: an object a line', async t => {
+t.test('for programs, each line is a JSON object', async t => {
   const [line] = readAll('app.log', ['2026-11-21T10:00:00Z ERROR x']) as [TailLine]
   t.same(JSON.parse(jsonLine(line)), {
     source: 'app.log',

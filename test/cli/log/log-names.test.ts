@@ -29,7 +29,7 @@ const known = {
   ]
 }
 
-t.test('a word means a log source, or all of a project, or several of them', async t => {
+t.test('a name selects a log source, all sources of a project, or several sources', async t => {
   for (const [word, expected] of [
     ['s1', ['access.log']],
     ['access.log', ['access.log']],
@@ -49,7 +49,7 @@ t.test('a word means a log source, or all of a project, or several of them', asy
   }
 })
 
-t.test('what is ambiguous, empty or unknown is refused, with what may be meant', async t => {
+t.test('an ambiguous, empty or unknown name is refused with the possible names', async t => {
   t.throws(() => namedSources('error.log', known), {
     code: 'ambiguous_source',
     message: /shop\/error\.log \(log source s2\), billing\/error\.log \(log source s3\)/

@@ -50,7 +50,7 @@ function serverOf(text: string, times: Record<string, number> = {}) {
 
 const text = Array.from({ length: 20 }, (_, index) => `line ${index}\n`).join('')
 
-t.test('the last lines, by as many windows as it takes', async t => {
+t.test('reads the last lines in as many windows as needed', async t => {
   const { past } = serverOf(text)
   const read = async (count: number, to = text.length) =>
     (await past({ count })(named('s1'), to)).map(line => line.text)
@@ -68,7 +68,7 @@ t.test('the last lines, by as many windows as it takes', async t => {
   t.same(await read(5, 0), [])
 })
 
-t.test('since a time', async t => {
+t.test('reads the lines since a time', async t => {
   const time = '2026-11-21T12:00:00.000Z'
   const { past } = serverOf(text, { [time]: text.indexOf('line 17') })
   const read = async (atMs: number) => (await past({ sinceMs: atMs })(named('s1'), text.length)).map(line => line.text)
@@ -76,12 +76,12 @@ t.test('since a time', async t => {
   t.same(await read(Date.parse(time) + 1), [], 'none was written then')
 })
 
-t.test('a line without a time has that of the line before it, also if that is not wanted', async t => {
+t.test('a line without a time has the time of the line before it, even if that line is filtered out', async t => {
   const { past } = serverOf('2026-11-21T12:00:00Z a\n  b\n')
   t.match(await past({ count: 1 })(named('s1'), 28), [{ text: '  b', timeMs: Date.parse('2026-11-21T12:00:00Z') }])
 })
 
-t.test('what is filtered is searched for by the server, two sources at a time', async t => {
+t.test('the server searches filtered sources, two at a time', async t => {
   const { past, asked, most } = serverOf(text)
   const pastOf = past({ filter: { pattern: /a.b/i, least: 'warn' }, count: 7 })
   const found = await Promise.all(Array.from({ length: 9 }, (_, index) => pastOf(named(`s${index}`), 99)))

@@ -3,7 +3,7 @@ import { instantOf } from '../../../lib/cli/log/since.js'
 
 const now = new Date(2026, 10, 21, 12, 0, 0).getTime()
 
-t.test('how long ago, or when', async t => {
+t.test('understands durations and times', async t => {
   for (const [text, expected] of [
     ['90s', now - 90_000],
     ['10m', now - 600_000],
@@ -23,7 +23,7 @@ t.test('how long ago, or when', async t => {
   }
 })
 
-t.test('anything else is refused', async t => {
+t.test('refuses any other text', async t => {
   for (const text of [
     '',
     '10',

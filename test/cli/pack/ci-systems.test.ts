@@ -281,7 +281,7 @@ const cases: Case[] = [
   ]
 ]
 
-t.test('what each system says', async t => {
+t.test('reads the variables of each CI system', async t => {
   for (const [what, env, facts] of cases) {
     const found = ciFacts({ ...secrets, ...env })
     t.match(found, facts, what)
@@ -295,7 +295,7 @@ t.test('what each system says', async t => {
   )
 })
 
-t.test('nothing is read that is, or may hold, a secret', async t => {
+t.test('reads no variable that may contain a secret', async t => {
   const read = ciSystems
     .flatMap(row => Object.values(row).flat())
     .flatMap(text => [...String(text).matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string))
@@ -305,7 +305,7 @@ t.test('nothing is read that is, or may hold, a secret', async t => {
   )
 })
 
-t.test('elsewhere, and where much is missing', async t => {
+t.test('returns null without a CI system, and accepts missing variables', async t => {
   t.equal(ciFacts({}), null)
   t.equal(ciFacts({ CI: 'true' }), null)
   t.equal(ciFacts({ GITHUB_ACTIONS: 'false', GITLAB_CI: '', JENKINS_URL: '' }), null)

@@ -30,14 +30,14 @@ function repository(t: Test) {
   return { directory, env, git, read: (cwd = directory) => readGit(cwd, env) }
 }
 
-t.test('a machine without git, a directory without a repository', { skip }, async t => {
+t.test('returns null without git and without a repository', { skip }, async t => {
   const { directory, env, read } = repository(t)
   t.strictSame(await readGit(directory, { ...env, PATH: directory }), nothing)
   t.strictSame(await read(), nothing)
   t.strictSame(await readGit(join(directory, 'gone'), env), nothing)
 })
 
-t.test('commit, branch, tag, author, subject, changes and remote', { skip }, async t => {
+t.test('reads commit, branch, tag, author, subject, changes and remote', { skip }, async t => {
   const { directory, git, read } = repository(t)
   git('init', '-q', '-b', 'feature/prices,2')
   t.match(await read(), { commit: null, branch: null, dirty: null }, 'before the first commit')
@@ -73,7 +73,7 @@ t.test('commit, branch, tag, author, subject, changes and remote', { skip }, asy
   t.match(await read(), { commit, branch: null, tag: 'v1.0' }, 'a detached HEAD, as CI systems have it')
 })
 
-t.test('the configuration of a repository changes nothing, and runs nothing', { skip }, async t => {
+t.test('the configuration of a repository changes nothing and runs no program', { skip }, async t => {
   const { directory, git, read } = repository(t)
   const trap = join(directory, 'trap')
   git('init', '-q', '-b', 'main')

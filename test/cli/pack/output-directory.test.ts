@@ -1,7 +1,7 @@
 import t from 'tap'
 import { suggestOutputDirectory } from '../../../lib/cli/pack/output-directory.js'
 
-t.test('suggestOutputDirectory takes the usual directory that has files', async t => {
+t.test('suggestOutputDirectory returns the first usual directory that contains files', async t => {
   const cases: Array<[files: object, expected: string]> = [
     [{}, './'],
     [{ src: { a: '' } }, './'],

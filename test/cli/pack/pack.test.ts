@@ -55,7 +55,7 @@ const site = {
   }
 }
 
-t.test('which files are packed', { skip: noUnzip }, async t => {
+t.test('packs the selected files', { skip: noUnzip }, async t => {
   const cwd = t.testdir(site)
   const everything = [
     '.htaccess',
@@ -146,13 +146,13 @@ t.test('settings and secrets are packed only if files names them', { skip: noUnz
   await discard()
 })
 
-t.test('a file whose name looks like a glob is meant as it stands', { skip: noUnzip || isWindows }, async t => {
+t.test('a file name that looks like a glob is taken literally', { skip: noUnzip || isWindows }, async t => {
   const cwd = t.testdir({ '[id].js': '', 'i.js': '' })
   t.strictSame(await packed(cwd, { files: ['[id].js'] }), ['[id].js'])
   t.strictSame(await packed(cwd, { files: ['[ij].js'] }), ['i.js'])
 })
 
-t.test('what cannot be packed is refused, naming what was looked for', async t => {
+t.test('refuses an empty selection and names the patterns', async t => {
   const cwd = t.testdir({ ...site, none: {}, outside: '' })
   const before = leftovers()
   if (!isWindows) symlinkSync('../src', join(cwd, 'dist/leaving'))
@@ -248,7 +248,7 @@ function refusalOf(name: string): Refusal {
   throw new Error(`The server takes ${JSON.stringify(name)}`)
 }
 
-t.test('the archive: where it is, what it says of itself', async t => {
+t.test('describes the archive: its path, size and number of files', async t => {
   const cwd = t.testdir(site)
   const seen: Array<[bytes: number, total: number]> = []
   const archive = await pack(
@@ -264,7 +264,7 @@ t.test('the archive: where it is, what it says of itself', async t => {
   t.notOk(existsSync(dirname(archive.path)))
 })
 
-t.test('written into the packed directory, it does not pack itself', { skip: noUnzip }, async t => {
+t.test('an archive in the packed directory does not contain itself', { skip: noUnzip }, async t => {
   const cwd = t.testdir({ a: 'x' })
   const archivePath = join(cwd, 'out', 'site.zip')
   for (let round = 0; round < 2; round++) {
@@ -286,13 +286,13 @@ t.test('written into the packed directory, it does not pack itself', { skip: noU
   )
 })
 
-t.test('a glob that matches nothing beside others that do is warned about', async t => {
+t.test('warns about a glob that matches nothing beside matching ones', async t => {
   const archive = await pack(options(t.testdir(site), { outputDir: 'dist', files: ['index.html', '*.php'] }))
   t.strictSame(archive.warnings, ['"*.php" in files matches nothing'])
   await archive.discard()
 })
 
-t.test('aborted, or failing half-way: nothing is left behind', async t => {
+t.test('an abort or an error leaves no file behind', async t => {
   const cwd = t.testdir({ in: {}, out: {} })
   for (let i = 0; i < 40; i++) writeFileSync(join(cwd, 'in', `f${i}`), Buffer.alloc(200_000, i))
   const archivePath = join(cwd, 'out', 'x.zip')
@@ -306,7 +306,7 @@ t.test('aborted, or failing half-way: nothing is left behind', async t => {
   t.strictSame(readdirSync(join(cwd, 'out')), [])
 })
 
-t.test('a full disk is refused by name', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
+t.test('names a full disk', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
   const cwd = t.testdir({ in: { a: 'x' }, out: {} })
   symlinkSync('/dev/full', join(cwd, 'out/x.zip.part'))
   const archivePath = join(cwd, 'out/x.zip')
@@ -317,7 +317,7 @@ t.test('a full disk is refused by name', { skip: !existsSync('/dev/full') && 'th
   t.strictSame(readdirSync(join(cwd, 'out')), [])
 })
 
-t.test('executable bits survive', { skip: noUnzip || isWindows }, async t => {
+t.test('keeps executable bits', { skip: noUnzip || isWindows }, async t => {
   const cwd = t.testdir({ 'run.sh': '', 'plain.txt': '' })
   await chmod(join(cwd, 'run.sh'), 0o755)
   const archive = await pack(options(cwd))
@@ -327,7 +327,7 @@ t.test('executable bits survive', { skip: noUnzip || isWindows }, async t => {
   await archive.discard()
 })
 
-t.test('archives that killed commands left go after a day; those of others, and newer ones, stay', async t => {
+t.test('archives of killed commands are removed after a day; newer ones and those of other users stay', async t => {
   const temporary = t.testdir({
     'svc-pack-old': { 'archive.zip': '' },
     'svc-pack-new': {},

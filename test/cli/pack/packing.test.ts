@@ -32,7 +32,7 @@ function stage(t: Test, ignore: string[] = []) {
 
 const signal = new AbortController().signal
 
-t.test('what the configuration names is packed, and the line at the end counts it', async t => {
+t.test('packs the configured files and counts them in the last line', async t => {
   const { context, config, cwd, said } = stage(t, ['*.md'])
   const path = join(cwd, 'out.zip')
   const archive = await packProject(context, config, { path, signal })
@@ -42,7 +42,7 @@ t.test('what the configuration names is packed, and the line at the end counts i
   t.match(said.at(-1), /^end: .*\b2 files\b/)
 })
 
-t.test('a temporary archive is the caller’s to discard', async t => {
+t.test('the caller removes a temporary archive', async t => {
   const { context, config } = stage(t)
   const archive = await packProject(context, config, { signal })
   t.ok(existsSync(archive.path))
@@ -50,7 +50,7 @@ t.test('a temporary archive is the caller’s to discard', async t => {
   t.notOk(existsSync(archive.path))
 })
 
-t.test('an error or an interrupt clears the bar, and an interrupt prints a note', async t => {
+t.test('an error or an interrupt clears the progress bar, and an interrupt prints a note', async t => {
   const failing = stage(t)
   const limits = { maxUploadBytes: 1, maxExtractedBytes: 1 }
   await t.rejects(packProject(failing.context, failing.config, { limits, signal }), { name: 'Refusal' })

@@ -63,7 +63,7 @@ t.test('reports a refusal before anything is packed', async t => {
   t.same(await server.deployments(shop.id), [])
 })
 
-t.test('a server that does not know the question is pushed to all the same', async t => {
+t.test('pushes to an older server without the check', async t => {
   const asked: string[] = []
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url?.split('?')[0]}`)
@@ -87,7 +87,7 @@ t.test('a server that does not know the question is pushed to all the same', asy
   t.same(asked, ['GET /api/deploy/check', 'POST /api/deploy/upload', 'GET /api/logs/dep_1'])
 })
 
-t.test('a push over the wrong protocol, or past a proxy that refuses it, says cause and cure', async t => {
+t.test('explains a wrong protocol and a refusing proxy', async t => {
   const plain = createServer((_, response) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
   ).listen(0, '127.0.0.1')

@@ -10,7 +10,7 @@ const read = provenanceReader('refuse')
 const taken = (claim: unknown) => read(JSON.parse(JSON.stringify(claim)), 'provenance')
 const sha = 'f'.repeat(40)
 
-t.test('without git, what the CI system says', async t => {
+t.test('without git, the values of the CI system are used', async t => {
   const env = {
     PATH: t.testdir({}),
     GITHUB_ACTIONS: 'true',
@@ -33,7 +33,7 @@ t.test('without git, what the CI system says', async t => {
   })
 })
 
-t.test('hostile values are sent so that the server takes them, and no secret among them', async t => {
+t.test('hostile values are cleaned for the server, and no secret is sent', async t => {
   const evil = 'https://bot:hunter2@git.test/shop?token=hunter2'
   const cases: Array<Record<string, string>> = [
     {
@@ -66,7 +66,7 @@ t.test('hostile values are sent so that the server takes them, and no secret amo
   }
 })
 
-t.test('git wins, except for the tag; its remote loses its credentials', { skip }, async t => {
+t.test('git takes precedence except for the tag, and credentials are removed from its remote', { skip }, async t => {
   const directory = t.testdir({})
   const env = { PATH: process.env['PATH'], HOME: directory, GIT_CEILING_DIRECTORIES: join(directory, '..') }
   const git = (...words: string[]): string =>

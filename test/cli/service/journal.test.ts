@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { printsToJournal } from '../../../lib/cli/service/journal.js'
 
-t.test('the journal is where JOURNAL_STREAM says that the output goes', async t => {
+t.test('recognizes the journal by JOURNAL_STREAM', async t => {
   const file = openSync(join(t.testdir(), 'journal'), 'w')
   t.teardown(() => closeSync(file))
   const { dev, ino } = fstatSync(file)

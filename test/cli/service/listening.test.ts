@@ -5,7 +5,7 @@ import { listeningOf, listeningOptions, type ListeningWords } from '../../../lib
 const words = (line: string) =>
   parseArgs(line.split(' ').filter(Boolean), listeningOptions, {}).options as ListeningWords
 
-t.test('where a server listens', async t => {
+t.test('reads where a server listens', async t => {
   const cases: Array<[line: string, expected: object]> = [
     ['', {}],
     ['--host :: -p 0', { host: '::', port: 0 }],
@@ -17,7 +17,7 @@ t.test('where a server listens', async t => {
   for (const [line, expected] of cases) t.same(listeningOf(words(line), '/srv'), expected, line)
 })
 
-t.test('what contradicts itself', async t => {
+t.test('refuses contradicting options', async t => {
   const cases: Array<[line: string, field: string, sentence: RegExp]> = [
     ['--tls-cert a', '--tls-key', /^--tls-key is missing: --tls-cert and --tls-key must be given together$/],
     ['--tls-key a', '--tls-cert', /^--tls-cert is missing/],

@@ -90,7 +90,7 @@ t.test('warns if systemd-notify cannot be run, and continues', async t => {
   t.equal(await server.ended, 0)
 })
 
-t.test('where nobody asked to be told, no program is started', async t => {
+t.test('starts no program if systemd did not ask for notification', async t => {
   const cwd = t.testdir({})
   const marker = join(cwd, 'called')
   writeFileSync(join(cwd, 'systemd-notify'), `#!/bin/sh\n: > "${marker}"\n`)
@@ -102,7 +102,7 @@ t.test('where nobody asked to be told, no program is started', async t => {
   t.notOk(existsSync(marker))
 })
 
-t.test('the ready file holds the address while the server is ready; an old one goes first', async t => {
+t.test('the ready file contains the URL while the server is ready; an old file is removed first', async t => {
   const cwd = t.testdir({ run: { ready: 'of a killed server\n' } })
   const file = join(cwd, 'run/ready')
   const server = startServer(t, cwd, ['--ready-file', 'run/ready'], {})
@@ -114,7 +114,7 @@ t.test('the ready file holds the address while the server is ready; an old one g
   t.notOk(existsSync(file))
 })
 
-t.test('a ready file that cannot be written is refused before anything is started', async t => {
+t.test('refuses a ready file that cannot be written before the server starts', async t => {
   const cwd = t.testdir({})
   const { code, stdout, stderr } = await svc(['serve', '--port', '0', '--ready-file', 'nowhere/ready'], { cwd })
   t.match({ code, stdout }, { code: 1, stdout: '' })

@@ -17,7 +17,7 @@ function hostWith(directory: string, script: string | null): Host & EventEmitter
   return Object.assign(new EventEmitter(), { env, stdin: { isTTY: false } }) as unknown as Host & EventEmitter
 }
 
-t.test('svc runs with the runtime of that name, and answers its exit code', async t => {
+t.test('svc runs with the named runtime and returns its exit code', async t => {
   const directory = t.testdir({})
   const host = hostWith(directory, 'echo "$@" >"$HERE/words"; exit 7')
   t.equal(await runWith('bun', ['serve', '--port', '0'], host), 7)
@@ -25,7 +25,7 @@ t.test('svc runs with the runtime of that name, and answers its exit code', asyn
   t.same(host.eventNames(), [], 'nobody listens for signals any more')
 })
 
-t.test('signals are handed on', async t => {
+t.test('forwards signals', async t => {
   const directory = t.testdir({})
   const host = hostWith(directory, 'trap "exit 9" TERM; : >"$HERE/ready"; while :; do sleep 0.05; done')
   const code = runWith('bun', [], host)
@@ -40,7 +40,7 @@ t.test('signals are handed on', async t => {
   t.equal(await code, 9)
 })
 
-t.test('a runtime that is not there is refused', async t => {
+t.test('refuses a missing runtime', async t => {
   const host = hostWith(t.testdir({}), null)
   host.env = { PATH: t.testdirName }
   await t.rejects(runWith('bun', [], host), { code: 'no_bun' })

@@ -27,7 +27,7 @@ t.test(
   }
 )
 
-t.test('"stop" goes with --pm2 only', async t => {
+t.test('"stop" is only accepted with --pm2', async t => {
   t.match(await svc(['serve', 'stop'], { cwd: t.testdir({}) }), { code: 2, stderr: /Unexpected argument "stop"/ })
   t.match(await svc(['serve', '--pm2', 'start'], { cwd: t.testdir({}) }), {
     code: 2,
@@ -75,14 +75,14 @@ const entryOf = (status: string, restarts: number) => ({
   pm2_env: { status, restart_time: restarts }
 })
 
-t.test('serve --pm2 waits for what this start says, and no earlier one', async t => {
+t.test('serve --pm2 waits for the output of this start, not of an earlier one', async t => {
   const { logs, asked, run } = standInPm2(t, () => 'echo "svc listens on http://new/" >> "$logs/out.log"')
   writeFileSync(join(logs, 'out.log'), 'svc listens on http://old/\n')
   t.match(await run(), { code: 0, stdout: /^svc listens on http:\/\/new\/, under pm2/ })
   t.strictSame(asked(), ['jlist', 'start'], 'there was none to be deleted')
 })
 
-t.test('serve --pm2 gives up a server that pm2 gives up, or restarts for ever', async t => {
+t.test('serve --pm2 gives up if pm2 gives up or restarts the server again and again', async t => {
   for (const entries of [[], [entryOf('errored', 0)], [entryOf('online', 2)]]) {
     const { run } = standInPm2(t, ({ list }) => `${list(...entries)}; echo 'it broke' >> "$logs/error.log"`)
     t.match(
@@ -93,7 +93,7 @@ t.test('serve --pm2 gives up a server that pm2 gives up, or restarts for ever', 
   }
 })
 
-t.test('serve --pm2 waits on for a server that was restarted once; then it is stopped', async t => {
+t.test('serve --pm2 continues to wait after one restart', async t => {
   const late = (cwd: string): string =>
     `(while [ "$(grep -c jlist '${cwd}/asked')" -lt 2 ]; do sleep 0.05; done; echo "svc listens on http://late/" >> "$logs/out.log") > /dev/null 2>&1 &`
   const { asked, run } = standInPm2(t, ({ cwd, list }) => `${list(entryOf('online', 1))}; ${late(cwd)}`)
@@ -103,14 +103,14 @@ t.test('serve --pm2 waits on for a server that was restarted once; then it is st
   t.match(await run('stop'), { code: 0, stderr: /not running under pm2/ })
 })
 
-t.test('serve --pm2 says what a pm2 that fails has said', async t => {
+t.test('serve --pm2 quotes the error of pm2', async t => {
   const { run } = standInPm2(t, () => 'echo "no daemon"; exit 3')
   t.match(await run(), { code: 1, stderr: /"pm2 start .*" failed \(3\): no daemon/ })
 })
 
 const pm2 = await realPm2(t)
 
-t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' }, async t => {
+t.test('serve --pm2 with a real PM2', { skip: pm2 === null && 'npm could not install pm2' }, async t => {
   if (pm2 === null) return
   const cwd = t.testdir({ 'app.cjs': 'setInterval(() => {}, 1000)' })
   const run = (...words: string[]) => svc(words, { cwd, env: pm2.env })
@@ -121,7 +121,7 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
     return listing.outcome === 'listed' ? listing.processes.filter(({ name }) => name === 'svc-server') : listing
   }
 
-  t.test('serve --pm2 starts the server, and says where it is', async t => {
+  t.test('starts the server and prints its URL', async t => {
     const { code, stdout, stderr } = await run('serve', '--pm2', '--port', '0', '--base', 'x')
     t.equal(code, 0, stderr)
     const url = /listens on (http:\S+),/.exec(stdout)?.[1] as string
@@ -142,7 +142,7 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
     t.match(await server(), [{ status: 'online', execMode: 'fork_mode' }])
   })
 
-  t.test('again: the old instance is deleted first', async t => {
+  t.test('a second start deletes the old instance first', async t => {
     const [before] = (await server()) as Array<{ pid: number }>
     t.match(await run('serve', '--pm2', '--port', '0'), { code: 0 })
     const after = (await server()) as Array<{ pid: number }>
@@ -150,7 +150,7 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
     t.not(after[0]?.pid, before?.pid)
   })
 
-  t.test('an ADMIN_TOKEN of the environment counts, and pm2 does not know it', async t => {
+  t.test('ADMIN_TOKEN of the environment applies, and PM2 does not see it', async t => {
     const token = 'of-the-environment-0123456789'
     const { code, stdout } = await svc(['serve', '--pm2', '--port', '0'], {
       cwd,
@@ -167,7 +167,7 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
     t.notMatch(readFileSync(join(cwd, '.svc/config.json'), 'utf8'), token, 'nor does svc keep it longer')
   })
 
-  t.test('a cluster is seen as one application', async t => {
+  t.test('a cluster appears as one application', async t => {
     pm2.run('start', join(cwd, 'app.cjs'), '--name', 'shop', '-i', '2')
     const isOnline = async () => {
       const { processes = [] } = (await list().list()) as { processes?: Array<{ name: string; status: string }> }
@@ -192,13 +192,13 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
     t.match(await list().binding('shop'), { status: 'stopped', uptimeMs: 0, pid: null })
   })
 
-  t.test('--pm2 stop removes it, and again is fine', async t => {
+  t.test('--pm2 stop removes the server, and a second stop succeeds', async t => {
     t.match(await run('serve', '--pm2', 'stop'), { code: 0, stdout: /Stopped svc-server/ })
     t.same(await server(), [])
     t.match(await run('serve', '--pm2', 'stop'), { code: 0, stderr: /not running under pm2/ })
   })
 
-  t.test('a server that cannot start says why', async t => {
+  t.test('a server that cannot start reports the reason', async t => {
     writeFileSync(join(cwd, '.svc/svc.db'), 'no database')
     const { code, stderr } = await run('serve', '--pm2', '--port', '0')
     t.equal(code, 1)

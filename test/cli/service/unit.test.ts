@@ -24,7 +24,7 @@ function settingsOf(unit: string): Record<string, string[]> {
   return settings
 }
 
-t.test('what the usual unit says', async t => {
+t.test('renders the default unit', async t => {
   t.match(settingsOf(renderUnit(usual)), {
     Type: ['notify'],
     NotifyAccess: ['all'],
@@ -113,7 +113,7 @@ for (const [what, change, expected] of cases) {
 
 const noSystemd = spawnSync('systemd-analyze', ['--version']).status !== 0 && 'systemd-analyze is not on this machine'
 
-t.test('systemd finds nothing wrong with any of them, odd names included', { skip: noSystemd }, async t => {
+t.test('systemd accepts all units, including those with unusual names', { skip: noSystemd }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-unit-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   // Read wrongly, this would be no program that is there, or no absolute path.
@@ -141,7 +141,7 @@ t.test('systemd finds nothing wrong with any of them, odd names included', { ski
   t.not(verify(strange.replaceAll('%%', '%')).said, '', 'it would have said so')
 })
 
-t.test('the service is exposed little, by the measure of systemd', { skip: noSystemd }, async t => {
+t.test('systemd-analyze rates the exposure of the service as low', { skip: noSystemd }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-unit-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   const file = join(directory, 'svc.service')

@@ -20,7 +20,7 @@ function stage(env: Record<string, string>, isRaw = true) {
   return { printed, log, hostile }
 }
 
-t.test('GitHub, Gitea and Forgejo: commands are off within the section', async t => {
+t.test('on GitHub, Gitea and Forgejo, workflow commands are disabled within the section', async t => {
   for (const name of ['GITHUB_ACTIONS', 'GITEA_ACTIONS', 'FORGEJO_ACTIONS']) {
     const { printed, hostile, log } = stage({ [name]: 'true' })
     const [group, stop = '', ...rest] = printed
@@ -36,7 +36,7 @@ t.test('GitHub, Gitea and Forgejo: commands are off within the section', async t
   }
 })
 
-t.test('GitLab: a section, and no line that ends it', async t => {
+t.test('on GitLab, the output is a section that no line can end', async t => {
   const { printed } = stage({ GITLAB_CI: 'true' })
   t.equal(printed[0], '\u001b[0Ksection_start:1700000000:svc_deployment\r\u001b[0KOutput')
   t.equal(printed.at(-1), '\u001b[0Ksection_end:1700000000:svc_deployment\r\u001b[0K')
@@ -48,12 +48,12 @@ t.test('GitLab: a section, and no line that ends it', async t => {
   )
 })
 
-t.test('Azure Pipelines and TeamCity: no line is a command', async t => {
+t.test('on Azure Pipelines and TeamCity, no line is a command', async t => {
   for (const line of stage({ TF_BUILD: 'True' }).printed) t.notMatch(line, /##(vso)?\[/)
   for (const line of stage({ TEAMCITY_VERSION: '2025' }).printed) t.notMatch(line, /##teamcity\[/)
 })
 
-t.test('elsewhere nothing is added or changed', async t => {
+t.test('elsewhere, the output is unchanged', async t => {
   for (const env of [{}, { GITHUB_ACTIONS: 'false' }, { CI: 'true' }]) {
     const { printed, hostile } = stage(env as Record<string, string>)
     t.strictSame(printed, hostile)

@@ -25,7 +25,7 @@ const row = {
 } as ListedDeployment
 const ci = { system: 'Drone', run: '42', url: null, actor: 'ada' }
 
-t.test('words of where a deployment comes from', async t => {
+t.test('describes the origin of a deployment', async t => {
   t.equal(originWords(null), '')
   const { provenance: _, ...older } = row
   t.equal(originWords((older as ListedDeployment).provenance), '', 'an older server leaves it out')

@@ -26,7 +26,7 @@ t.test('prints results to stdout and messages to stderr', async t => {
   t.same(read(), ['{\n  "a": [\n    1\n  ]\n}\nbytes', null])
 })
 
-t.test('a table fits the terminal, and is whole elsewhere', async t => {
+t.test('a table fits the terminal and is not cut elsewhere', async t => {
   const rows = ['x'.repeat(30)]
   const columns = [{ header: 'A', cell: (row: string) => row, shrinkTo: 5 }]
   const terminal = streams(20)
@@ -37,7 +37,7 @@ t.test('a table fits the terminal, and is whole elsewhere', async t => {
   t.equal(file.read()[0], `A\n${'x'.repeat(30)}\n`)
 })
 
-t.test('progress is a bar on a terminal, and two lines elsewhere', async t => {
+t.test('progress is a bar on a terminal and two lines elsewhere', async t => {
   const terminal = streams(80)
   const bar = terminal.output.progress('Packing')
   bar.update(512, 1024)
@@ -52,7 +52,7 @@ t.test('progress is a bar on a terminal, and two lines elsewhere', async t => {
   t.equal(file.read()[1], 'Packing…\nPacked\n')
 })
 
-t.test('as a log, every line is an object with a time and a level, whatever is in it', async t => {
+t.test('in log format, every line is an object with a time and a level', async t => {
   const { output, read } = streams(80)
   output.logAsJson()
   output.print('result')

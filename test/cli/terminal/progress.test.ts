@@ -16,7 +16,7 @@ function stage(isTTY: boolean, columns?: number) {
   return { start: (label: string) => startProgress(stream as unknown as NodeJS.WriteStream, paint, label), said }
 }
 
-t.test('without a terminal there are two lines', async t => {
+t.test('without a terminal, progress prints two lines', async t => {
   const { start, said } = stage(false)
   const progress = start('Packing')
   progress.update(1, 2)

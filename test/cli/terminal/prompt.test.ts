@@ -21,7 +21,7 @@ function hostOf(typed: string | Buffer, { stdin = true, stderr = true } = {}) {
   }
 }
 
-t.test('somebody can be asked only where the question is seen and the answer typed', async t => {
+t.test('questions are asked only if input and error output are terminals', async t => {
   for (const [stdin, stderr] of [
     [true, true],
     [true, false],
@@ -39,7 +39,7 @@ t.test('somebody can be asked only where the question is seen and the answer typ
   }
 })
 
-t.test('an empty answer is the fallback, which the question shows', async t => {
+t.test('an empty answer selects the default that the question shows', async t => {
   const { host, said } = hostOf('\n')
   t.equal(await ask(host, 'Name', 'shop'), 'shop')
   t.match(said(), 'Name [shop]: ')
@@ -48,7 +48,7 @@ t.test('an empty answer is the fallback, which the question shows', async t => {
   t.match(saidThere(), 'Name: ')
 })
 
-t.test('yes is yes, and anything else that is not no is asked again', async t => {
+t.test('accepts yes and no, and repeats the question for other answers', async t => {
   for (const [typed, expected] of [
     ['y\n', true],
     ['YES\n', true],
@@ -65,7 +65,7 @@ t.test('yes is yes, and anything else that is not no is asked again', async t =>
   t.equal(said().split('Go on [y/N]: ').length - 1 >= 2, true)
 })
 
-t.test('one of several, by number or name', async t => {
+t.test('selects one of several by number or name', async t => {
   t.equal(await choose(hostOf('2\n').host, 'Which', ['a', 'b']), 'b')
   t.equal(await choose(hostOf('a\n').host, 'Which', ['a', 'b']), 'a')
   const { host, input, said } = hostOf('3\n')
@@ -75,7 +75,7 @@ t.test('one of several, by number or name', async t => {
   t.match(said(), 'Enter a number from 1 to 2, or a name.')
 })
 
-t.test('a secret is read without echo, and what was pasted after it stays', async t => {
+t.test('a secret is read without echo, and pasted text after it is kept', async t => {
   const { host, input, said } = hostOf('geheim\x01X\x7f\x7ft ü\r\nnext')
   t.equal(await askSecret(host, 'Token'), 'geheit ü')
   t.equal(said(), 'Token: \n')
@@ -92,7 +92,7 @@ t.test('a secret is read without echo, and what was pasted after it stays', asyn
   t.equal(await answer, 'in parts')
 })
 
-t.test('the value "-" is what standard input holds', async t => {
+t.test('the value "-" reads standard input', async t => {
   t.equal(await readSecret(hostOf('').host, '--token', 'value'), 'value')
   const read = (text: string): Promise<string> => {
     const { host, input } = hostOf(text, { stdin: false })

@@ -35,7 +35,7 @@ const result: RunResult = {
   } as Deployment
 }
 
-t.test('a success', async t => {
+t.test('summarizes a successful deployment', async t => {
   t.equal(
     summaryOf(result),
     [
@@ -58,7 +58,7 @@ t.test('a success', async t => {
   )
 })
 
-t.test('an early failure says what is known', async t => {
+t.test('the summary of an early failure contains what is known', async t => {
   const failed = failedResult(new Refusal('forbidden', 'other_project', 'No'), {
     ...nothingKnown(),
     projectId: 'proj_a',
@@ -68,7 +68,7 @@ t.test('an early failure says what is known', async t => {
   t.match(summaryOf(failed), /✘ Deployment to proj&#95;a: failed\n[^]*\| Commit \| 0123456[^]*\| Error \| No \|/)
 })
 
-t.test('nothing in it is Markdown or HTML', async t => {
+t.test('the summary escapes Markdown and HTML in values', async t => {
   const hostile =
     '</td><script>x</script> | a\n# b [l](javascript:1) `c` *d* _e_ https://evil.test @team &amp; \u202e \\'
   const text = summaryOf({
@@ -92,7 +92,7 @@ t.test('nothing in it is Markdown or HTML', async t => {
   t.notMatch(summaryOf({ ...result, url: 'javascript:alert(1)' }), /\]\(/)
 })
 
-t.test('it is appended where GITHUB_STEP_SUMMARY says; a failure is a warning', async t => {
+t.test('the summary is appended to GITHUB_STEP_SUMMARY, and a failure is a warning', async t => {
   const directory = t.testdir({})
   const warned: string[] = []
   const output = { warn: (line: string) => void warned.push(line) } as unknown as Parameters<

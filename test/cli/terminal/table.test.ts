@@ -32,7 +32,7 @@ t.test('renderTable cuts the widest column that may be cut', async t => {
   ])
 })
 
-t.test('renderTable is as narrow as it may be where even that does not fit', async t => {
+t.test('renderTable is as narrow as possible if the terminal is too narrow', async t => {
   t.strictSame(
     renderTable(rows, columns, 5).map(line => line.length),
     [16, 29, 28].map((_, at) => renderTable(rows, columns, 1)[at]?.length)

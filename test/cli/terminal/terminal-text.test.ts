@@ -64,7 +64,7 @@ t.test('plainText is one line without colours', async t => {
   t.equal(plainText('a\x1b[2Jb\r\n\x1b[1;31mc\x1b[0m\td\u202e'), 'ab c d\\u202e')
 })
 
-t.test('whatever comes, cut anywhere, only text and colours are left', async t => {
+t.test('removes everything but text and colours, wherever the input is cut', async t => {
   const pieces = [
     '\x1b',
     '\x1b[',
@@ -183,7 +183,7 @@ async function startServer(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('nothing that a server says reaches a terminal as it is', { skip: noTerminal }, async t => {
+t.test('control sequences of a server never reach a terminal', { skip: noTerminal }, async t => {
   const url = await startServer(t)
   const env = { SVC_SERVER_URL: url, SVC_TOKEN: 'token' }
   const cwd = t.testdir({
@@ -214,7 +214,7 @@ t.test('nothing that a server says reaches a terminal as it is', { skip: noTermi
   )
 })
 
-t.test('elsewhere a result is data, and an error is clean', async t => {
+t.test('without a terminal, results are unchanged and errors are cleaned', async t => {
   const url = await startServer(t)
   const options = { cwd: t.testdir({}), env: { SVC_SERVER_URL: url, SVC_TOKEN: 'token' } }
   t.equal((await svc(['logs', 'dep_1'], options)).stdout, `${evil}\nend\n`)
