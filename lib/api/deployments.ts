@@ -3,8 +3,9 @@ import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { line, nullable, oneOf, queryText, readFields } from './fields.js'
+import { optionalBody } from './optional-body.js'
 import type { Records } from './records.js'
-import type { ApiRequest, Handler } from './route.js'
+import type { Handler } from './route.js'
 import { param } from './route.js'
 import { runReply } from './run-reply.js'
 
@@ -65,11 +66,4 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
       return json(await deployer.changes(id, records.find(request, against).id))
     }
   } satisfies Record<string, Handler>
-}
-
-/** Returns the JSON body, or an empty object if the request has no body: a rollback does not need one. */
-async function optionalBody(request: ApiRequest): Promise<unknown> {
-  const { headers } = request
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  return hasBody ? request.json() : {}
 }

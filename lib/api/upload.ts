@@ -19,7 +19,7 @@ const maxVariables = 1000
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
-  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'checkClientScripts'>
+  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'checkClientScripts' | 'checkLocks'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
@@ -47,7 +47,9 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf 
       // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
       onField(name, value) {
         checkField(name, value, { caller: request.actor, findProject })
-        if (name === 'projectId') claim.of(value)
+        if (name !== 'projectId') return
+        claim.of(value)
+        deployer.checkLocks(value)
       }
     })
     const deploy = await orDiscard(received, () => {

@@ -8,6 +8,7 @@ import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
 import { sharedChanges } from './files.js'
+import { refuseLocked } from './locks.js'
 import { runPipeline, type PipelineResult } from './pipeline.js'
 import { endOf, eventOf, isExtracted, moveRecord, sendNotice, staysSentence, type Outcome } from './record.js'
 import { endBackground } from './scripts/background.js'
@@ -52,6 +53,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
       live.signal.throwIfAborted()
       const project = findProject(store, row.projectId)
       if (project === undefined) throw notFound('Project', row.projectId)
+      refuseLocked(store, project, clock.now())
       const rights = await findRights(project)
       const scripts = scriptsOf(planned, project)
       const variables = hasScripts(scripts) ? await needs.variables.open(project.id) : []

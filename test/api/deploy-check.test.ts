@@ -14,6 +14,7 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
     t.strictSame(body, {
       success: true,
       project: { id: shop.id, name: 'shop', env: 'production' },
+      deploymentsAhead: 0,
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024
     })

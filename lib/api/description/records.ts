@@ -180,6 +180,7 @@ export const tokenHolder = record<TokenHolder>({
 export const uploadPermit = record<UploadPermit>({
   success,
   project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
+  deploymentsAhead: optional(described('Number of queued and running deployments of the project', integer(0))),
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
   maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes)
 })
