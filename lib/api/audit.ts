@@ -1,6 +1,6 @@
 import { json } from '../http/core/route.js'
 import type { AuditEntry } from '../model/audit.js'
-import { queryLimit, queryText } from './fields.js'
+import { queryLimit, queryText } from './query.js'
 import type { Handler } from './route.js'
 
 /** Filters of the audit log. `before` is the id of an entry: only older ones are returned. */

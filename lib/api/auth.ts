@@ -6,7 +6,7 @@ import { Refusal } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
 import type { AuditEvent } from '../model/audit.js'
 import type { ListedSession, SignedIn } from '../model/session.js'
-import { flag, line, oneOf, optional, readFields } from './fields.js'
+import { flag, line, oneOf, optional, readFields } from '../base/fields.js'
 import { param } from './route.js'
 import type { ApiRequest, Handler } from './route.js'
 

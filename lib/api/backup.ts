@@ -1,6 +1,6 @@
 import type { Backups } from '../backup/backup.js'
 import { summaryOf } from '../backup/format.js'
-import { queryPath } from './fields.js'
+import { queryPath } from './query.js'
 import type { Handler } from './route.js'
 import { throughStream, writeTo } from './write-to.js'
 

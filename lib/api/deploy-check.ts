@@ -4,7 +4,7 @@ import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import type { UploadPermit } from '../model/upload-permit.js'
 import type { Quota } from '../machine/quota.js'
-import { queryText } from './fields.js'
+import { queryText } from './query.js'
 import { checkUploadProject } from './upload.js'
 import type { ApiRequest, Handler } from './route.js'
 

@@ -8,7 +8,7 @@ import type { Project } from '../model/project.js'
 import type { Targets } from '../projects/targets.js'
 import { readPreview } from '../install/browse.js'
 import type { Inspect } from '../install/browse.js'
-import { queryPath } from './fields.js'
+import { queryPath } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 

@@ -2,7 +2,7 @@ import { invalid } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
 import { inclusions } from '../model/place.js'
 import type { Places } from '../machine/places.js'
-import { queryChoice, queryPath } from './fields.js'
+import { queryChoice, queryPath } from './query.js'
 import type { Handler } from './route.js'
 
 /** Handlers that list directories of the server, so that a user can choose a path. */

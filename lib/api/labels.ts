@@ -4,7 +4,7 @@ import type { Actor } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { LabelFields } from '../projects/labels.js'
-import { integer, name, oneOf, optional, readFields } from './fields.js'
+import { integer, name, oneOf, optional, readFields } from '../base/fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 

@@ -18,39 +18,21 @@ import {
   maxNameLength,
   maxPathLength,
   name,
+  object,
   oneOf,
   optional,
-  queryChoice,
-  queryLimit,
-  queryOffset,
   readFields,
-  reads,
-  switchText
-} from './fields.js'
-import type { JsonSchema } from './description/schema.js'
+  reads
+} from '../base/fields.js'
+import { queryChoice, queryLimit, queryOffset, switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
 const filePath = line({ min: 1, max: maxPathLength })
 const label = optional(line({ max: maxNameLength, trim: true }))
 const kind = optional(oneOf(logKinds))
-const itemSchema: JsonSchema = {
-  type: 'object',
-  properties: { filePath: filePath.schema, label: label.schema, kind: kind.schema },
-  required: ['filePath']
-}
-
-const item = reads(itemSchema, { filePath: '/var/log/shop.log', label: 'Shop', kind: 'plain' }, (value, field) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalid(field, `"${field}" must be an object with "filePath"`)
-  }
-  const given = value as Record<string, unknown>
-  return {
-    filePath: filePath(given['filePath'], `${field}.filePath`),
-    label: label(given['label'], `${field}.label`),
-    kind: kind(given['kind'], `${field}.kind`)
-  }
-})
+const example = { filePath: '/var/log/shop.log', label: 'Shop', kind: 'plain' }
+const item = object({ filePath, label, kind }, { example })
 
 /** Fields of `POST /api/projects/:id/log-sources` (§8). */
 export const newFields = { items: list(item, { min: 1, max: 50 }) }

@@ -6,7 +6,7 @@ import type { Project } from '../model/project.js'
 import type { Broken } from '../machine/broken.js'
 import type { Health } from '../machine/health.js'
 import type { Stats } from '../machine/stats.js'
-import { queryLimit } from './fields.js'
+import { queryLimit } from './query.js'
 import type { Handler } from './route.js'
 
 /** Dependencies of the handlers of the overview. */

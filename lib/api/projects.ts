@@ -27,11 +27,11 @@ import {
   nullable,
   oneOf,
   optional,
-  queryText,
   readFields,
   reads
-} from './fields.js'
-import type { Read } from './fields.js'
+} from '../base/fields.js'
+import { queryText } from './query.js'
+import type { Read } from '../base/fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 

@@ -2,7 +2,8 @@ import { invalid } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
 import { searchTypes } from '../search/search.js'
 import type { Search } from '../search/search.js'
-import { oneOf, queryLimit } from './fields.js'
+import { oneOf } from '../base/fields.js'
+import { queryLimit } from './query.js'
 import type { Handler } from './route.js'
 
 const maxQueryLength = 200

@@ -9,7 +9,7 @@ import { isAllowedHost } from '../http/core/host.js'
 import { expectedTags } from '../http/core/conditional.js'
 import { json } from '../http/core/route.js'
 import type { Reply } from '../http/core/route.js'
-import { readFields } from './fields.js'
+import { readFields } from '../base/fields.js'
 import type { ApiRequest, Handler } from './route.js'
 
 /** Dependencies of the handlers of settings. */

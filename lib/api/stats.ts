@@ -1,7 +1,7 @@
 import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import type { Stats } from '../machine/stats.js'
-import { queryLimit, queryText } from './fields.js'
+import { queryLimit, queryText } from './query.js'
 import type { Handler } from './route.js'
 
 const maxDays = 366

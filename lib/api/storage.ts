@@ -1,6 +1,6 @@
 import { json } from '../http/core/route.js'
 import type { Storage } from '../machine/storage.js'
-import { flag, integer, line, optional, readFields } from './fields.js'
+import { flag, integer, line, optional, readFields } from '../base/fields.js'
 import type { Handler } from './route.js'
 
 const maxKeep = 10_000

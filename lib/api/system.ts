@@ -1,7 +1,7 @@
 import { json } from '../http/core/route.js'
 import type { History } from '../machine/history.js'
 import type { Resources } from '../machine/resources.js'
-import { queryLimit } from './fields.js'
+import { queryLimit } from './query.js'
 import type { Handler } from './route.js'
 
 /** Handlers of the resource usage of the machine and the server (§4.11). */

@@ -2,7 +2,8 @@ import { invalid } from '../base/refusal.js'
 import { networkOf } from '../http/core/client-address.js'
 import { json, publicBody } from '../http/core/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
-import { line, oneOf, queryLimit, readFields, reads, type Read } from './fields.js'
+import { line, oneOf, readFields, reads, type Read } from '../base/fields.js'
+import { queryLimit } from './query.js'
 import type { Handler } from './route.js'
 
 /** Dependencies of the handlers of the telemetry collector. */

@@ -10,7 +10,7 @@ import { readMessage } from '../terminal/message.js'
 import type { TerminalClient } from '../terminal/session.js'
 import type { Opening, Terminals } from '../terminal/sessions.js'
 import type { Handler } from './route.js'
-import { queryText } from './fields.js'
+import { queryText } from './query.js'
 
 interface Needs {
   terminals: Pick<Terminals, 'available' | 'check' | 'connect'>

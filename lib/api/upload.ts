@@ -6,8 +6,9 @@ import type { Received } from '../deploy/intake.js'
 import type { Claim, Quota } from '../machine/quota.js'
 import { maxMessageLength } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
-import { maxProvenanceBytes, readProvenance, type Provenance } from '../model/provenance.js'
-import { line, maxScriptLength, multiline, switchText } from './fields.js'
+import { maxProvenanceBytes, provenanceReader, type Provenance } from '../model/provenance.js'
+import { line, maxScriptLength, multiline } from '../base/fields.js'
+import { switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
 import { runReply } from './run-reply.js'
 import { readUploadForm } from './upload-form.js'
@@ -155,6 +156,8 @@ function readVariables(value: string | undefined): Record<string, string> {
   return Object.fromEntries(entries) as Record<string, string>
 }
 
+const readProvenance = provenanceReader('refuse')
+
 /** Reads `provenance`: a JSON object of the client's claims (model/provenance.ts). Returns null if absent or blank. */
 function readClaim(value: string | undefined): Provenance | null {
   if (value === undefined || value.trim() === '') return null
@@ -162,13 +165,7 @@ function readClaim(value: string | undefined): Provenance | null {
   if (bytes > maxProvenanceBytes) {
     throw invalid('provenance', `"provenance" is too long: ${bytes} bytes, at most ${maxProvenanceBytes}`)
   }
-  return readProvenance(parseJson(value, 'provenance'), {
-    unprintable: 'refuse',
-    wrong(field, reason) {
-      const name = field === '' ? 'provenance' : `provenance.${field}`
-      return invalid(name, `"${name}" ${reason}`)
-    }
-  })
+  return readProvenance(parseJson(value, 'provenance'), 'provenance')
 }
 
 function parseJson(value: string, field: string): unknown {

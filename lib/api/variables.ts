@@ -10,9 +10,9 @@ import {
   variableValueFault
 } from '../model/variable.js'
 import type { GivenVariable, Variable } from '../model/variable.js'
-import type { JsonSchema } from './description/schema.js'
-import { flag, list, multiline, nullable, optional, readFields, reads } from './fields.js'
-import type { Read } from './fields.js'
+import type { JsonSchema } from '../base/json-schema.js'
+import { flag, list, multiline, nullable, optional, readFields, reads } from '../base/fields.js'
+import type { Read } from '../base/fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 

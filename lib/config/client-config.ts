@@ -5,7 +5,20 @@
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Refusal } from '../base/refusal.js'
+import {
+  checked,
+  flag,
+  list,
+  maxPathLength,
+  maxScriptLength,
+  multiline,
+  optional,
+  readFields,
+  reads,
+  record
+} from '../base/fields.js'
+import type { Read } from '../base/fields.js'
+import { Refusal, invalid } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import { parseJsonObject, type JsonObject } from './json.js'
 import { replaceFile } from '../base/replace-file.js'
@@ -120,46 +133,30 @@ export async function writeClientConfig(directory: string, env: string | null, c
   return path
 }
 
-/**
- * Returns the fault of a value, or "" if it is valid. A fault may begin with `[2]` or `.KEY`, the place in the value.
- */
-type Check = (value: unknown) => string
+const filledText = multiline({ min: 1, max: maxPathLength, trim: true })
+const texts = optional(list(filledText, { max: 10_000 }))
+const script = optional(multiline({ max: maxScriptLength }))
+const value = reads({ type: 'string' }, 'text', (given, field) => {
+  if (typeof given === 'string') return given
+  throw invalid(field, `"${field}" must be a string: write it in quotes`)
+})
 
-const text: Check = value => (typeof value === 'string' ? '' : ' must be a string')
-const filledText: Check = value =>
-  typeof value === 'string' && value.trim() !== '' ? '' : ' must be a non-empty string'
-const flag: Check = value => (typeof value === 'boolean' ? '' : ' must be true or false')
-const texts: Check = value => {
-  if (!Array.isArray(value)) return ' must be a list of strings'
-  const at = value.findIndex(item => filledText(item) !== '')
-  return at === -1 ? '' : `[${at}]${filledText(value[at])}`
-}
-const textMap: Check = value => {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return ' must be an object of strings'
-  const wrong = Object.entries(value).find(([name, item]) => !/^[A-Za-z_]\w*$/.test(name) || typeof item !== 'string')
-  if (wrong === undefined) return ''
-  const [name, item] = wrong
-  return typeof item === 'string'
-    ? `.${name} is not a valid variable name`
-    : `.${name} must be a string: write it in quotes`
-}
-const url: Check = value => {
-  const isUrl = typeof value === 'string' && parseServerUrl(value) !== null
-  return isUrl ? '' : ' must be an address like "https://deploy.example.com"'
-}
-
-const checks: Record<keyof ClientConfig, Check> = {
-  projectId: filledText,
-  outputDir: filledText,
+const shape = {
+  projectId: optional(filledText),
+  outputDir: optional(filledText),
   files: texts,
   ignore: texts,
-  ignoreBuiltin: flag,
-  serverUrl: url,
-  env: textMap,
-  preDeploy: text,
-  postDeploy: text,
-  postDeployAsync: flag
-}
+  ignoreBuiltin: optional(flag),
+  serverUrl: optional(
+    checked(filledText, given =>
+      parseServerUrl(given) === null ? 'expected an address like "https://deploy.example.com"' : null
+    )
+  ),
+  env: optional(record(value, name => (/^[A-Za-z_]\w*$/.test(name) ? null : 'is not a valid variable name'))),
+  preDeploy: script,
+  postDeploy: script,
+  postDeployAsync: optional(flag)
+} satisfies Record<keyof ClientConfig, Read<unknown>>
 
 const secretKeys = /^(?:token|deploy_?token|project_?token|admin_?token|svc_(?:deploy_)?token)$/i
 
@@ -170,24 +167,26 @@ const secretAdvice =
 function checkClientConfig(path: string, env: string | null, object: JsonObject): ProjectFile {
   const refuse = (code: string, key: string, sentence: string): Refusal =>
     new Refusal('invalid', code, `${path}: ${sentence}`, { field: key })
-  const warnings: string[] = []
-  for (const [key, value] of Object.entries(object)) {
-    if (secretKeys.test(key)) throw refuse('token_in_config', key, `"${key}" must not be here: ${secretAdvice}`)
-    const check = Object.hasOwn(checks, key) ? checks[key as keyof ClientConfig] : undefined
-    const complaint = check?.(value) ?? ''
-    if (complaint !== '') throw refuse('invalid_config', key, key + complaint)
-    const isUnknown = check === undefined && key !== '$schema'
-    if (isUnknown) warnings.push(`${path}: unknown key "${key}"${didYouMean(key)}`)
+  const keys = Object.keys(object)
+  const secret = keys.find(key => secretKeys.test(key))
+  if (secret !== undefined) throw refuse('token_in_config', secret, `"${secret}" must not be here: ${secretAdvice}`)
+  try {
+    readFields(object, shape)
+  } catch (error) {
+    throw error instanceof Refusal ? refuse('invalid_config', error.field ?? '', error.message) : error
   }
   if (object['projectId'] === undefined) {
     throw refuse('invalid_config', 'projectId', 'projectId is missing. Run "svc list" to find the id')
   }
+  const warnings = keys
+    .filter(key => key !== '$schema' && !Object.hasOwn(shape, key))
+    .map(key => `${path}: unknown key "${key}"${didYouMean(key)}`)
   return { path, env, config: object as unknown as ClientConfig, warnings }
 }
 
 function didYouMean(key: string): string {
   const plain = (name: string): string => name.toLowerCase().replace(/[^a-z]|s$/g, '')
-  const meant = Object.keys(checks).find(known => plain(known) === plain(key))
+  const meant = Object.keys(shape).find(known => plain(known) === plain(key))
   return meant === undefined ? '' : `. Did you mean "${meant}"?`
 }
 

@@ -1,4 +1,5 @@
-import { oneLine, unprintableIn } from '../base/one-line.js'
+import { checked, escapedLine, flag, line, mapped, nullable, object, oneOf, withDefault } from '../base/fields.js'
+import type { Read } from '../base/fields.js'
 import { withoutCredentials } from './repository.js'
 
 /** Maximum size of the `provenance` field of an upload, in bytes of JSON. */
@@ -55,96 +56,40 @@ export const provenanceLengths = {
   actor: 200
 } as const
 
-/** How a provenance is read. */
-export interface ProvenanceReading {
-  /** Returns the error for a field: `commit`, `ci.url`, or "" for the whole value. `reason` continues a sentence. */
-  wrong(field: string, reason: string): Error
-  /** Whether control characters are escaped, as in packages, or refused, as in requests. */
-  unprintable: 'escape' | 'refuse'
-}
-
 /**
- * Reads a claimed provenance: null stays null, missing keys become null, unknown keys are ignored, and credentials are
- * removed from addresses. Throws the error that `wrong` returns for a value of a wrong type or form.
+ * Returns the reader of a claimed provenance: null stays null, missing keys become null, unknown keys are ignored, and
+ * credentials are removed from addresses. Control characters are escaped, as in packages, or refused, as in requests.
  */
-export function readProvenance(given: unknown, reading: ProvenanceReading): Provenance | null {
-  if (given === null || given === undefined) return null
-  const claim = readerOf(given, '', reading)
-  const { branch, tag, author, subject, repository, by } = provenanceLengths
-  return {
-    source: claim.source(),
-    commit: claim.commit(),
-    branch: claim.text('branch', branch),
-    tag: claim.text('tag', tag),
-    author: claim.text('author', author),
-    subject: claim.text('subject', subject),
-    dirty: claim.flag('dirty'),
-    repository: withoutCredentials(claim.text('repository', repository) ?? ''),
-    ci: readRun(claim.value('ci'), reading),
-    by: claim.text('by', by)
-  }
-}
-
-function readRun(given: unknown, reading: ProvenanceReading): CiRun | null {
-  if (given === null || given === undefined) return null
-  const claim = readerOf(given, 'ci', reading)
-  const { system, run, url, actor } = provenanceLengths
-  const name = claim.text('system', system)
-  if (name === null) throw reading.wrong('ci.system', 'is missing: the name of the system is needed')
-  return {
-    system: name,
-    run: claim.text('run', run),
-    url: claim.address('url', url),
-    actor: claim.text('actor', actor)
-  }
-}
-
-function readerOf(given: unknown, parent: string, { wrong, unprintable }: ProvenanceReading) {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw wrong(parent, 'must be an object')
-  const fields = given as Record<string, unknown>
-  const value = (name: string): unknown => (Object.hasOwn(fields, name) ? fields[name] : undefined)
-  const at = (name: string): string => (parent === '' ? name : `${parent}.${name}`)
-
-  /** Returns a text field; empty text becomes null. */
-  function text(name: string, max: number): string | null {
-    const found = value(name)
-    if (found === undefined || found === null || found === '') return null
-    if (typeof found !== 'string') throw wrong(at(name), 'must be a string or null')
-    const character = unprintableIn(found)
-    if (character !== null && unprintable === 'refuse') {
-      throw wrong(at(name), `must be one line of visible characters: it contains ${character}`)
-    }
-    if (found.length > max) throw wrong(at(name), `is too long: ${found.length} characters, at most ${max}`)
-    return character === null ? found : oneLine(found)
-  }
-
-  return {
-    value,
-    text,
-    source(): Provenance['source'] {
-      const found = value('source') ?? 'cli'
-      if (found !== 'cli' && found !== 'panel') throw wrong(at('source'), 'must be "cli" or "panel"')
-      return found
-    },
-    commit(): string | null {
-      const found = text('commit', 64)?.toLowerCase() ?? null
-      if (found !== null && !isCommitId(found)) throw wrong(at('commit'), 'must be 40 or 64 hexadecimal digits')
-      return found
-    },
-    flag(name: string): boolean | null {
-      const found = value(name) ?? null
-      if (found !== null && typeof found !== 'boolean') throw wrong(at(name), 'must be true, false or null')
-      return found
-    },
-    /** Returns an address that is safe as a link in a browser. */
-    address(name: string, max: number): string | null {
-      const found = text(name, max)
-      if (found === null) return null
-      const address = webAddress(found)
-      if (address === null) throw wrong(at(name), 'must be an address with http:// or https://')
-      return address
-    }
-  }
+export function provenanceReader(unprintable: 'escape' | 'refuse'): Read<Provenance | null> {
+  const lineOf = unprintable === 'escape' ? escapedLine : line
+  const text = (max: number): Read<string | null> => mapped(nullable(lineOf({ max })), given => given || null)
+  const max = provenanceLengths
+  const run = object({
+    system: lineOf({ min: 1, max: max.system }),
+    run: text(max.run),
+    url: checked(
+      mapped(text(max.url), given => given && (webAddress(given) ?? '')),
+      given => (given === '' ? 'expected an address with http:// or https://' : null)
+    ),
+    actor: text(max.actor)
+  })
+  return nullable(
+    object({
+      source: withDefault(oneOf(['cli', 'panel']), 'cli'),
+      commit: checked(
+        mapped(text(64), given => given?.toLowerCase() ?? null),
+        given => (given === null || isCommitId(given) ? null : 'expected 40 or 64 hexadecimal digits')
+      ),
+      branch: text(max.branch),
+      tag: text(max.tag),
+      author: text(max.author),
+      subject: text(max.subject),
+      dirty: nullable(flag),
+      repository: mapped(text(max.repository), given => withoutCredentials(given ?? '')),
+      ci: nullable(run),
+      by: text(max.by)
+    })
+  )
 }
 
 /** Returns whether the text is the full id of a commit, in lower case. */

@@ -1,9 +1,29 @@
 import { isAbsolute } from 'node:path'
+import {
+  checked,
+  escapedLine,
+  flag,
+  instant,
+  integer,
+  line,
+  list,
+  mapped,
+  multiline,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  reads,
+  record,
+  withDefault
+} from '../base/fields.js'
+import type { Read } from '../base/fields.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import { stepNames } from '../model/deployment.js'
-import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
+import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import { logKinds } from '../model/log-source.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
 import {
@@ -18,12 +38,9 @@ import { signingSecretFault } from '../model/signing-secret.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
-import { readProvenance } from '../model/provenance.js'
-import type { Provenance } from '../model/provenance.js'
+import { provenanceReader } from '../model/provenance.js'
 import { tokenFault } from '../model/token.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../model/variable.js'
-import { idPattern, idWanted, readerOf } from './fields.js'
-import type { FieldReader } from './fields.js'
 import { packageFiles } from './package.js'
 import type { LogSourceRecord, PackedVariable } from './package.js'
 import type { Package } from './read-package.js'
@@ -48,16 +65,45 @@ export interface PackageRecords {
   deployments: GivenDeployment[]
 }
 
-const id = { pattern: idPattern, wanted: idWanted }
-const filled = { pattern: /\S/, wanted: 'a non-empty string' }
-const name = { ...filled, oneLine: 'escape' } as const
-const label = { fallback: '', oneLine: 'escape' } as const
-const path = { ...filled, oneLine: 'refuse' } as const
-/** Empty means that the project gets a new token. */
-const token = { fallback: '', faultOf: (given: string) => (given === '' ? null : tokenFault(given)) }
-const variable = { faultOf: faultOfVariable }
-const absolute = { ...path, faultOf: (given: string) => (isAbsolute(given) ? null : 'an absolute path is needed') }
-const stepStatuses = ['running', 'success', 'failed', 'skipped'] as const
+/** Maximum number of characters of a text. */
+const max = 1024 * 1024
+/** Maximum number of items of a list in a record. */
+const maxItems = 10_000
+
+/**
+ * Ids become part of file names and addresses, so they are short words, also in packages of other programs.
+ */
+const id = checked(line(), given =>
+  /^[A-Za-z0-9][\w-]{0,99}$/.test(given) ? null : 'expected an id of letters, digits, "_" and "-"'
+)
+const text = withDefault(multiline({ max }), '')
+const name = checked(escapedLine({ max }), filledFault)
+const label = withDefault(escapedLine({ max }), '')
+const nullableLabel = nullable(escapedLine({ max }))
+const strict = nullable(line({ max }))
+const path = checked(line({ max }), filledFault)
+const env = mapped(label, given => given || defaultEnv)
+const switchedOff = withDefault(flag, false)
+const whole = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+const sortOrder = withDefault(whole, 0)
+const times = { createdAt: nullable(instant), updatedAt: nullable(instant) }
+
+function items<T>(read: Read<T>): Read<T[]> {
+  return withDefault(list(read, { max: maxItems }), [])
+}
+
+function distinct(read: Read<string>): Read<string[]> {
+  return mapped(items(read), given => [...new Set(given)])
+}
+
+function filledFault(given: string): string | null {
+  return given.trim() === '' ? 'expected a non-empty string' : null
+}
+
+const settings = record(
+  reads({}, null, value => value),
+  () => null
+)
 
 /**
  * Maximum number of records in a list: ten times those of a large server. They are planned and written without a pause.
@@ -70,24 +116,19 @@ const maxDeployments = 100_000
  * invalid record, naming file, index and field, and a duplicate id.
  */
 export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: string): Promise<PackageRecords> {
-  const all = async <T>(file: string, read: (record: FieldReader) => T, limit = maxRecords): Promise<T[]> => {
+  const all = async <T>(file: string, read: RecordReader<T>, limit = maxRecords): Promise<T[]> => {
     const found: T[] = []
-    await given.list(file, limit, (item, index) => void found.push(read(readerOf(item, `${file}[${index}]`))))
+    await given.list(file, limit, (item, index) => void found.push(read(item, { place: `${file}[${index}]`, now })))
     return found
   }
-  const labelOf = (record: FieldReader): Label => readLabel(record, now)
   const records: PackageRecords = {
-    settings: readSettings((await given.json(packageFiles.settings)) ?? {}),
-    categories: await all(packageFiles.categories, labelOf),
-    tags: await all(packageFiles.tags, labelOf),
-    projects: await all(packageFiles.projects, record => readProject(record, now)),
-    logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
-    variables: await all(packageFiles.variables, record => readVariable(record, now), maxRecords * 10),
-    notificationTargets: await all(
-      packageFiles.notificationTargets,
-      record => readTarget(record, now),
-      maxNotificationTargets
-    ),
+    settings: settings((await given.json(packageFiles.settings)) ?? {}, packageFiles.settings),
+    categories: await all(packageFiles.categories, readLabel),
+    tags: await all(packageFiles.tags, readLabel),
+    projects: await all(packageFiles.projects, readProject),
+    logSources: await all(packageFiles.logSources, readLogSource),
+    variables: await all(packageFiles.variables, readVariable, maxRecords * 10),
+    notificationTargets: await all(packageFiles.notificationTargets, readTarget, maxNotificationTargets),
     deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
@@ -124,188 +165,182 @@ function checkVariables(variables: readonly PackedVariable[]): void {
   }
 }
 
-function readSettings(value: unknown): Record<string, unknown> {
-  const file = packageFiles.settings
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalid(file, `${file} cannot be imported: an object is needed`)
-  }
-  return value as Record<string, unknown>
+/** Reads one record. `place` names it in refusals: `projects.json[3]`. */
+type RecordReader<T> = (item: unknown, from: Origin) => T
+interface Origin {
+  place: string
+  now: string
 }
 
-function readLabel(record: FieldReader, now: string): Label {
-  const createdAt = record.time('createdAt', now)
-  return {
-    id: record.text('id', id),
-    name: record.text('name', name),
-    color: record.choice('color', labelColors, labelColors[0]),
-    sortOrder: record.integer('sortOrder', 0),
-    projectCount: 0,
-    createdAt,
-    updatedAt: record.time('updatedAt', createdAt)
-  }
+function timesOf(given: { createdAt: string | null; updatedAt: string | null }, now: string) {
+  const createdAt = given.createdAt ?? now
+  return { createdAt, updatedAt: given.updatedAt ?? createdAt }
 }
 
-function readProject(record: FieldReader, now: string): Project {
-  const createdAt = record.time('createdAt', now)
-  return {
-    id: record.text('id', id),
-    name: record.text('name', name),
-    description: record.text('description', { fallback: '' }),
-    deployPath: record.text('deployPath', path),
-    token: record.text('token', token),
-    preDeployScript: record.text('preDeployScript', { fallback: '' }),
-    postDeployScript: record.text('postDeployScript', { fallback: '' }),
-    postDeployAsync: record.flag('postDeployAsync', false),
-    allowClientScripts: record.nullableFlag('allowClientScripts'),
-    allowedEnv: allowedEnvOf(record),
-    runAs: record.nullableText('runAs', { oneLine: 'refuse' }),
-    umask: record.nullableText('umask', { oneLine: 'refuse' }),
-    scriptTimeoutSeconds: record.nullableInteger('scriptTimeoutSeconds', { min: 1, max: maxScriptTimeoutSeconds }),
-    scriptShell: record.nullableText('scriptShell', { faultOf: scriptShellFault }),
-    scriptDirectory: record.nullableText('scriptDirectory', { faultOf: scriptDirectoryFault }),
-    maxDiskMb: record.nullableInteger('maxDiskMb', { min: 1, max: maxDiskMbLimit }),
-    policy: {},
-    env: record.text('env', label) || defaultEnv,
-    categoryId: record.nullableText('categoryId', { oneLine: 'refuse' }),
-    pm2AppName: record.nullableText('pm2AppName', { oneLine: 'refuse' }) || null,
-    pinned: record.flag('pinned', false),
-    tagIds: [...new Set(record.texts('tagIds', { oneLine: 'refuse' }))],
-    status: 'idle',
-    lastDeployAt: null,
-    createdAt,
-    updatedAt: record.time('updatedAt', createdAt)
-  }
+const labelRecord = object({
+  id,
+  name,
+  color: withDefault(oneOf(labelColors), labelColors[0]),
+  sortOrder,
+  ...times
+})
+
+function readLabel(item: unknown, { place, now }: Origin): Label {
+  const given = labelRecord(item, place)
+  return { ...given, projectCount: 0, ...timesOf(given, now) }
 }
 
-function allowedEnvOf(record: FieldReader): string[] {
-  const entries = [...new Set(record.texts('allowedEnv', variable))]
-  if (entries.length <= maxAllowedEnv) return entries
-  throw record.refusal('allowedEnv', `a list of at most ${maxAllowedEnv} items is needed`)
+const projectRecord = object({
+  id,
+  name,
+  description: text,
+  deployPath: path,
+  // An empty token means that the project gets a new one.
+  token: checked(text, given => (given === '' ? null : tokenFault(given))),
+  preDeployScript: text,
+  postDeployScript: text,
+  postDeployAsync: switchedOff,
+  allowClientScripts: nullable(flag),
+  allowedEnv: checked(distinct(checked(multiline({ max }), entryFault)), given =>
+    given.length > maxAllowedEnv ? `expected at most ${maxAllowedEnv} items` : null
+  ),
+  runAs: strict,
+  umask: strict,
+  scriptTimeoutSeconds: nullable(integer(1, maxScriptTimeoutSeconds)),
+  scriptShell: nullable(checked(multiline({ max }), scriptShellFault)),
+  scriptDirectory: nullable(checked(multiline({ max }), scriptDirectoryFault)),
+  maxDiskMb: nullable(integer(1, maxDiskMbLimit)),
+  env,
+  categoryId: strict,
+  pm2AppName: mapped(strict, given => given || null),
+  pinned: switchedOff,
+  tagIds: distinct(line({ max })),
+  ...times
+})
+
+function readProject(item: unknown, { place, now }: Origin): Project {
+  const given = projectRecord(item, place)
+  return { ...given, policy: {}, status: 'idle', lastDeployAt: null, ...timesOf(given, now) }
 }
 
-function faultOfVariable(entry: string): string | null {
-  const fault = allowedEnvFault(entry)
-  return fault === null ? null : `"${entry}" ${fault}`
+function entryFault(entry: string): string | null {
+  return withSubject(`"${entry}"`, allowedEnvFault(entry))
 }
 
-function readLogSource(record: FieldReader, now: string): LogSourceRecord {
-  const createdAt = record.time('createdAt', now)
-  const filePath = record.text('filePath', absolute)
-  return {
-    id: record.text('id', id),
-    projectId: record.text('projectId', id),
-    label: record.text('label', { ...label, fallback: filePath }),
-    filePath,
-    kind: record.choice('kind', ['plain', 'json', 'ansi'], 'plain'),
-    sortOrder: record.integer('sortOrder', 0),
-    createdAt,
-    updatedAt: record.time('updatedAt', createdAt)
-  }
+const logSourceRecord = object({
+  id,
+  projectId: id,
+  label: nullableLabel,
+  filePath: checked(path, given => (isAbsolute(given) ? null : 'expected an absolute path')),
+  kind: withDefault(oneOf(logKinds), 'plain'),
+  sortOrder,
+  ...times
+})
+
+function readLogSource(item: unknown, { place, now }: Origin): LogSourceRecord {
+  const given = logSourceRecord(item, place)
+  return { ...given, label: given.label ?? oneLine(given.filePath), ...timesOf(given, now) }
 }
 
-function readVariable(record: FieldReader, now: string): PackedVariable {
-  const secret = record.flag('secret', false)
-  const value = { faultOf: (given: string) => withSubject('the value', variableValueFault(given, false)) }
-  return {
-    projectId: record.text('projectId', id),
-    name: record.text('name', {
-      faultOf: given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given))
-    }),
-    value: secret ? null : record.text('value', value),
-    secret,
-    updatedAt: record.time('updatedAt', now)
-  }
+const variableRecord = object({
+  projectId: id,
+  name: checked(multiline({ max }), given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given))),
+  secret: switchedOff,
+  updatedAt: nullable(instant)
+})
+const plainVariable = object({
+  value: checked(multiline({ max }), given => withSubject('the value', variableValueFault(given, false)))
+})
+
+function readVariable(item: unknown, { place, now }: Origin): PackedVariable {
+  const given = variableRecord(item, place)
+  const value = given.secret ? null : plainVariable(item, place).value
+  return { ...given, value, updatedAt: given.updatedAt ?? now }
 }
 
 function withSubject(subject: string, fault: string | null): string | null {
   return fault === null ? null : `${subject} ${fault}`
 }
 
-function readTarget(record: FieldReader, now: string): NotificationTarget {
-  const createdAt = record.time('createdAt', now)
-  const events = record.texts('events')
-  return {
-    id: record.text('id', {
-      ...id,
-      faultOf: given => (given === settingsTargetId ? 'this id is reserved for the settings' : null)
-    }),
-    name: record.text('name', name),
-    kind: record.choice('kind', notificationKinds),
-    url: record.text('url', { oneLine: 'refuse', faultOf: addressFault }),
-    secret: record.text('secret', { fallback: '', oneLine: 'refuse', faultOf: signingSecretFault }),
-    events: eventKeys.filter(event => events.includes(event)),
-    projectIds: [...new Set(record.texts('projectIds', { oneLine: 'refuse' }))],
-    enabled: record.flag('enabled', true),
-    createdAt,
-    updatedAt: record.time('updatedAt', createdAt)
-  }
+const targetRecord = object({
+  id: checked(id, given => (given === settingsTargetId ? 'this id is reserved for the settings' : null)),
+  name,
+  kind: oneOf(notificationKinds),
+  url: checked(line({ max }), addressFault),
+  secret: checked(withDefault(line({ max }), ''), signingSecretFault),
+  events: mapped(items(multiline({ max })), given => eventKeys.filter(event => given.includes(event))),
+  projectIds: distinct(line({ max })),
+  enabled: withDefault(flag, true),
+  ...times
+})
+
+function readTarget(item: unknown, { place, now }: Origin): NotificationTarget {
+  const given = targetRecord(item, place)
+  return { ...given, ...timesOf(given, now) }
 }
 
 function addressFault(given: string): string | null {
   return /^https?:\/\//i.test(given) && maskedAddress(given) !== ''
     ? null
-    : 'an address with http:// or https:// is needed'
+    : 'expected an address with http:// or https://'
 }
 
-function readDeployment(record: FieldReader): GivenDeployment {
-  const startTime = record.time('startTime')
-  const row: DeploymentRow = {
-    id: record.text('id', id),
-    projectId: record.text('projectId', id),
-    projectName: record.text('projectName', label),
-    status: record.choice('status', ['success', 'failed']),
-    triggerSource: record.choice('triggerSource', ['cli', 'rollback'], 'cli'),
-    startTime,
-    endTime: record.nullableTime('endTime'),
-    duration: record.nullableText('duration', label),
-    rollbackOf: record.nullableText('rollbackOf', { oneLine: 'refuse' }),
-    message: record.nullableText('message', label),
-    env: record.text('env', label) || defaultEnv,
-    hasArtifact: record.flag('hasArtifact', false),
-    archiveBytes: record.nullableInteger('archiveBytes'),
-    archiveSha256: record.nullableText('archiveSha256', label),
-    fileCount: record.nullableInteger('fileCount'),
-    errorMessage: record.nullableText('errorMessage', label),
-    actorIp: record.nullableText('actorIp', label),
-    claimedIp: record.nullableText('claimedIp', label),
-    // The state of a target on another machine says nothing about the target here.
-    placed: null,
-    provenance: readClaim(record),
-    treeSha256: null,
-    heldFor: null,
-    holdUntil: null,
-    revertedAt: null,
-    revertReason: null,
-    checks: [],
-    steps: record.list('steps', readStep),
-    scripts: record.list('scripts', readScript)
-  }
-  return { row, output: record.text('output', { fallback: '' }) }
+const step: Read<DeploymentStep> = mapped(
+  object({
+    name: oneOf(stepNames),
+    status: oneOf(['running', 'success', 'failed', 'skipped']),
+    startedAt: instant,
+    endedAt: nullable(instant),
+    exitCode: optional(nullable(whole))
+  }),
+  ({ exitCode, ...given }) => (exitCode === undefined ? given : { ...given, exitCode })
+)
+
+const script = object({
+  step: oneOf(['preDeploy', 'postDeploy']),
+  source: oneOf(['platform', 'client']),
+  script: multiline({ max }),
+  async: switchedOff
+})
+
+const deploymentRecord = object({
+  id,
+  projectId: id,
+  projectName: label,
+  status: oneOf(['success', 'failed']),
+  triggerSource: withDefault(oneOf(['cli', 'rollback']), 'cli'),
+  startTime: instant,
+  endTime: nullable(instant),
+  duration: nullableLabel,
+  rollbackOf: strict,
+  message: nullableLabel,
+  env,
+  hasArtifact: switchedOff,
+  archiveBytes: nullable(whole),
+  archiveSha256: nullableLabel,
+  fileCount: nullable(whole),
+  errorMessage: nullableLabel,
+  actorIp: nullableLabel,
+  claimedIp: nullableLabel,
+  provenance: provenanceReader('escape'),
+  steps: items(step),
+  scripts: items(script),
+  output: text
+})
+
+/** The state of a target on another machine says nothing about the target here. */
+const untouched = {
+  placed: null,
+  treeSha256: null,
+  heldFor: null,
+  holdUntil: null,
+  revertedAt: null,
+  revertReason: null,
+  checks: []
 }
 
-function readClaim(record: FieldReader): Provenance | null {
-  return readProvenance(record.value('provenance'), {
-    unprintable: 'escape',
-    wrong: (field, reason) => record.refusal(field === '' ? 'provenance' : `provenance.${field}`, `it ${reason}`)
-  })
-}
-
-function readStep(record: FieldReader): DeploymentStep {
-  const step: DeploymentStep = {
-    name: record.choice('name', stepNames),
-    status: record.choice('status', stepStatuses),
-    startedAt: record.time('startedAt'),
-    endedAt: record.nullableTime('endedAt')
-  }
-  const exitCode = record.nullableInteger('exitCode')
-  return exitCode === null && !record.has('exitCode') ? step : { ...step, exitCode }
-}
-
-function readScript(record: FieldReader): RanScript {
-  return {
-    step: record.choice('step', ['preDeploy', 'postDeploy']),
-    source: record.choice('source', ['platform', 'client']),
-    script: record.text('script'),
-    async: record.flag('async', false)
-  }
+function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
+  const { output, ...given } = deploymentRecord(item, place)
+  const row: DeploymentRow = { ...given, ...untouched }
+  return { row, output }
 }

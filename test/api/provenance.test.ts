@@ -90,9 +90,9 @@ t.test('provenance is sent, stored, filtered and linked', async t => {
   await t.test('refuses an invalid value with the name of its field, and keeps no file', async t => {
     const cases: Array<[string, string, RegExp]> = [
       ['{', 'provenance', /not valid JSON/],
-      ['"main"', 'provenance', /"provenance" must be an object/],
-      ['[]', 'provenance', /must be an object/],
-      ['{"branch": 5}', 'provenance.branch', /"provenance.branch" must be a string or null/],
+      ['"main"', 'provenance', /"provenance" is "main": expected an object/],
+      ['[]', 'provenance', /expected an object/],
+      ['{"branch": 5}', 'provenance.branch', /"provenance.branch" is a number: expected a string/],
       ['{"commit": "main"}', 'provenance.commit', /hexadecimal/],
       ['{"subject": "a\\nb"}', 'provenance.subject', /U\+000A/],
       ['{"ci": {"system": "x", "url": "javascript:1"}}', 'provenance.ci.url', /http/],

@@ -1,10 +1,10 @@
 import t from 'tap'
 import { commitUrl } from '../../lib/model/commit-link.js'
-import { readProvenance } from '../../lib/model/provenance.js'
+import { provenanceReader } from '../../lib/model/provenance.js'
 
 const commit = '0123456789abcdef0123456789abcdef01234567'
-const claim = (fields: object) =>
-  readProvenance(fields, { unprintable: 'refuse', wrong: (field, reason) => new Error(`${field} ${reason}`) })
+const read = provenanceReader('refuse')
+const claim = (fields: object) => read(fields, 'provenance')
 
 t.test('returns the page of a commit', async t => {
   const pattern = 'https://git.example.org/{repository}/commit/{commit}?at={commit}'

@@ -1,15 +1,8 @@
 import t from 'tap'
-import {
-  isCommitId,
-  readProvenance,
-  shortCommit,
-  webAddress,
-  type ProvenanceReading
-} from '../../lib/model/provenance.js'
+import { isCommitId, provenanceReader, shortCommit, webAddress } from '../../lib/model/provenance.js'
 
-const wrong = (field: string, reason: string): Error => new Error(`${field}: ${reason}`)
-const refuse: ProvenanceReading = { unprintable: 'refuse', wrong }
-const escape: ProvenanceReading = { unprintable: 'escape', wrong }
+const refuse = provenanceReader('refuse')
+const escape = provenanceReader('escape')
 const nothing = {
   source: 'cli',
   commit: null,
@@ -25,10 +18,10 @@ const nothing = {
 const commit = 'A'.repeat(40)
 
 t.test('reads a claim with missing keys as null and ignores unknown keys', async t => {
-  t.equal(readProvenance(null, refuse), null)
-  t.equal(readProvenance(undefined, refuse), null)
-  t.strictSame(readProvenance({}, refuse), nothing)
-  t.strictSame(readProvenance({ branch: '', ci: null, token: 'x', __proto__: { tag: 'inherited' } }, refuse), nothing)
+  t.equal(refuse(null, 'x'), null)
+  t.equal(refuse(undefined, 'x'), null)
+  t.strictSame(refuse({}, 'x'), nothing)
+  t.strictSame(refuse({ branch: '', ci: null, token: 'x', __proto__: { tag: 'inherited' } }, 'x'), nothing)
   const full = {
     source: 'panel',
     commit,
@@ -41,54 +34,51 @@ t.test('reads a claim with missing keys as null and ignores unknown keys', async
     repository: 'https://u:p@git.test/a/b',
     ci: { system: 'Drone', run: '42', url: 'https://u:p@ci.test/42?x=1', actor: 'ada', more: 1 }
   }
-  t.strictSame(readProvenance(full, refuse), {
+  t.strictSame(refuse(full, 'x'), {
     ...full,
     commit: 'a'.repeat(40),
     repository: 'https://git.test/a/b',
     ci: { system: 'Drone', run: '42', url: 'https://ci.test/42?x=1', actor: 'ada' }
   })
-  t.match(
-    readProvenance({ repository: '/home/ada' }, refuse),
-    { repository: null },
-    'a path of another machine is dropped'
-  )
+  t.match(refuse({ repository: '/home/ada' }, 'x'), { repository: null }, 'a path of another machine is dropped')
 })
 
 t.test('names the field of a wrong value', async t => {
-  const cases: Array<[given: unknown, error: RegExp]> = [
-    ['text', /^: must be an object$/],
-    [[], /^: must be an object$/],
-    [1, /^: must be an object$/],
-    [{ source: 'api' }, /^source: must be "cli" or "panel"$/],
-    [{ commit: 'abc' }, /^commit: must be 40 or 64/],
-    [{ commit: 'g'.repeat(40) }, /^commit: /],
-    [{ commit: 1 }, /^commit: must be a string or null$/],
-    [{ branch: {} }, /^branch: must be a string/],
-    [{ branch: 'x'.repeat(301) }, /^branch: is too long: 301 characters, at most 300$/],
-    [{ subject: 'a\nb' }, /^subject: must be one line of visible characters: it contains U\+000A$/],
-    [{ author: 'a\u202eb' }, /^author: .*U\+202E/],
-    [{ dirty: 'yes' }, /^dirty: must be true, false or null$/],
-    [{ repository: 5 }, /^repository: /],
-    [{ repository: 'https://a/\u001b[2J' }, /^repository: .*U\+001B/],
-    [{ ci: 'Drone' }, /^ci: must be an object$/],
-    [{ ci: {} }, /^ci\.system: is missing/],
-    [{ ci: { system: 'x', run: 42 } }, /^ci\.run: must be a string/],
-    [{ ci: { system: 'x', url: 'javascript:alert(1)' } }, /^ci\.url: must be an address with http/],
-    [{ ci: { system: 'x', url: 'data:text/html,x' } }, /^ci\.url: /],
-    [{ ci: { system: 'x', url: '//ci.test' } }, /^ci\.url: /],
-    [{ ci: { system: 'x', actor: '\u0000' } }, /^ci\.actor: /],
-    [{ by: true }, /^by: /]
+  const cases: Array<[given: unknown, field: string, message: RegExp]> = [
+    ['text', 'x', /expected an object$/],
+    [[], 'x', /expected an object$/],
+    [1, 'x', /expected an object$/],
+    [{ source: 'api' }, 'x.source', /expected one of cli, panel$/],
+    [{ commit: 'abc' }, 'x.commit', /expected 40 or 64/],
+    [{ commit: 'g'.repeat(40) }, 'x.commit', /expected 40 or 64/],
+    [{ commit: 1 }, 'x.commit', /expected a string$/],
+    [{ branch: {} }, 'x.branch', /expected a string$/],
+    [{ branch: 'x'.repeat(301) }, 'x.branch', /too long: 301 characters, at most 300$/],
+    [{ subject: 'a\nb' }, 'x.subject', /must be one line of visible characters: it contains U\+000A$/],
+    [{ author: 'a\u202eb' }, 'x.author', /U\+202E/],
+    [{ dirty: 'yes' }, 'x.dirty', /expected true or false$/],
+    [{ repository: 5 }, 'x.repository', /expected a string$/],
+    [{ repository: 'https://a/\u001b[2J' }, 'x.repository', /U\+001B/],
+    [{ ci: 'Drone' }, 'x.ci', /expected an object$/],
+    [{ ci: {} }, 'x.ci.system', /is missing/],
+    [{ ci: { system: '' } }, 'x.ci.system', /is empty/],
+    [{ ci: { system: 'x', run: 42 } }, 'x.ci.run', /expected a string$/],
+    [{ ci: { system: 'x', url: 'javascript:alert(1)' } }, 'x.ci.url', /expected an address with http/],
+    [{ ci: { system: 'x', url: 'data:text/html,x' } }, 'x.ci.url', /expected an address with http/],
+    [{ ci: { system: 'x', url: '//ci.test' } }, 'x.ci.url', /expected an address with http/],
+    [{ ci: { system: 'x', actor: '\u0000' } }, 'x.ci.actor', /NUL/],
+    [{ by: true }, 'x.by', /expected a string$/]
   ]
-  for (const [given, message] of cases)
-    t.throws(() => readProvenance(given, refuse), { message }, JSON.stringify(given))
+  for (const [given, field, message] of cases)
+    t.throws(() => refuse(given, 'x'), { code: 'invalid_field', field, message }, JSON.stringify(given))
 })
 
 t.test('escapes a name in a package that would forge a line', async t => {
-  t.match(readProvenance({ subject: 'a\nb\u202e', ci: { system: 'x\u001b' } }, escape), {
+  t.match(escape({ subject: 'a\nb\u202e', ci: { system: 'x\u001b' } }, 'x'), {
     subject: 'a\\nb\\u202e',
     ci: { system: 'x\\u001b' }
   })
-  t.throws(() => readProvenance({ ci: { system: 'x', url: 'javascript:1' } }, escape), /ci\.url/)
+  t.throws(() => escape({ ci: { system: 'x', url: 'javascript:1' } }, 'x'), /ci\.url/)
 })
 
 t.test('recognises commit ids and web addresses', async t => {

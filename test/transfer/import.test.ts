@@ -329,8 +329,8 @@ t.test('imports the provenance of a deployment and refuses an invalid one', asyn
     'deployments.json': [{ ...deployment, provenance }]
   })
   const wrong: Array<[unknown, RegExp]> = [
-    ['main', /deployments\.json\[0\]\.provenance cannot be imported: it must be an object/],
-    [{ commit: 'main' }, /\.provenance\.commit cannot be imported: it must be 40 or 64/],
+    ['main', /"deployments\.json\[0\]\.provenance" is "main": expected an object/],
+    [{ commit: 'main' }, /\.provenance\.commit" is not valid: expected 40 or 64/],
     [{ ci: { system: 'x', url: 'javascript:1' } }, /\.provenance\.ci\.url/]
   ]
   for (const [provenance, message] of wrong) await t.rejects(take(given(provenance)), { message })

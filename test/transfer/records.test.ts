@@ -36,6 +36,27 @@ t.test('refuses a broken record, naming file, index and field', async t => {
   }
 })
 
+t.test('keeps the values of a package within its rules', async t => {
+  const at = '2025-01-01T00:00:00Z'
+  const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: at }
+  const step = { name: 'extract', status: 'success', startedAt: at }
+  const { projects, logSources, variables, deployments } = await read({
+    'projects.json': [{ ...project, name: 'a\nb', createdAt: at, env: '', pm2AppName: '', tagIds: ['x', 'x'] }],
+    'log-sources.json': [{ id: 'log_a', projectId: 'proj_a', filePath: '/var/log/a.log' }],
+    'variables.json': [{ projectId: 'proj_a', name: 'KEY', secret: true, value: 7 }],
+    'deployments.json': [{ ...deployment, steps: [step, { ...step, exitCode: null }, { ...step, exitCode: 3 }] }]
+  })
+  t.match(projects, [
+    { name: 'a\\nb', createdAt: at, updatedAt: at, env: 'production', pm2AppName: null, tagIds: ['x'] }
+  ])
+  t.match(logSources, [{ label: '/var/log/a.log', kind: 'plain', sortOrder: 0, createdAt: now }])
+  t.strictSame(variables, [{ projectId: 'proj_a', name: 'KEY', secret: true, value: null, updatedAt: now }])
+  t.strictSame(
+    deployments[0]?.row.steps.map(one => ('exitCode' in one ? one.exitCode : 'absent')),
+    ['absent', null, 3]
+  )
+})
+
 t.test('refuses a duplicate id', async t => {
   await t.rejects(read({ 'projects.json': [project, project] }), { name: 'Refusal', message: /proj_a/ })
 })

@@ -1,12 +1,12 @@
 /* Builds the OpenAPI 3.1 document of the API from the table of routes and the operations in `operations/`. */
 import type { Auth } from '../../auth/bearer.js'
 import { statusOf } from '../../http/core/reply.js'
-import type { Shape } from '../fields.js'
+import type { Shape } from '../../base/fields.js'
 import type { ApiRoute } from '../route.js'
 import { errorCodes } from './errors.js'
 import type { Answer, FormPart, Operation } from './operation.js'
 import { operations } from './operations.js'
-import type { JsonSchema } from './schema.js'
+import type { JsonSchema } from '../../base/json-schema.js'
 
 /** A JSON object of the document. The OpenAPI specification defines its form. */
 export type Json = Record<string, unknown>

@@ -1,5 +1,6 @@
-import type { Shape } from '../fields.js'
-import { dictionary, schema, type JsonSchema, type Schema } from './schema.js'
+import type { Shape } from '../../base/fields.js'
+import type { JsonSchema } from '../../base/json-schema.js'
+import { dictionary, schema, type Schema } from './schema.js'
 
 /** A parameter of the query or a header. */
 export interface Parameter {

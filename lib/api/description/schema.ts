@@ -3,30 +3,7 @@
  * type of the values that it describes. A record's schema compiles only if it lists every field of the type, with its
  * type.
  */
-
-/** The keywords of JSON Schema that the description uses. */
-export interface JsonSchema {
-  type?: string | string[]
-  const?: unknown
-  enum?: readonly unknown[]
-  description?: string
-  format?: string
-  pattern?: string
-  minLength?: number
-  maxLength?: number
-  minimum?: number
-  maximum?: number
-  minItems?: number
-  maxItems?: number
-  items?: JsonSchema
-  properties?: Record<string, JsonSchema>
-  required?: string[]
-  additionalProperties?: JsonSchema | false
-  anyOf?: JsonSchema[]
-  not?: JsonSchema
-  $ref?: string
-  contentMediaType?: string
-}
+import type { JsonSchema } from '../../base/json-schema.js'
 
 /** A schema of values of type `T`. The type is invariant: a nullable field needs a nullable schema. */
 export interface Schema<T> {

@@ -2,15 +2,12 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { collectProvenance } from '../../../lib/cli/pack/provenance.js'
-import { maxProvenanceBytes, readProvenance } from '../../../lib/model/provenance.js'
+import { maxProvenanceBytes, provenanceReader } from '../../../lib/model/provenance.js'
 import { findProgram } from '../../support/programs.js'
 
 const skip = findProgram('git') === null && 'git is not on this machine'
-const taken = (claim: unknown) =>
-  readProvenance(JSON.parse(JSON.stringify(claim)), {
-    unprintable: 'refuse',
-    wrong: (field, reason) => new Error(`${field} ${reason}`)
-  })
+const read = provenanceReader('refuse')
+const taken = (claim: unknown) => read(JSON.parse(JSON.stringify(claim)), 'provenance')
 const sha = 'f'.repeat(40)
 
 t.test('without git, what the CI system says', async t => {

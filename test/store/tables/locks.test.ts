@@ -40,7 +40,7 @@ t.test('lists locks in force, first that of the server', async t => {
   t.same(listLocks(store, early), [])
 })
 
-t.test('a project and the server have at most one lock of a kind, and a deleted project has none', async t => {
+t.test('a project and the server have at most one lock of a kind, and a deleted project keeps no lock', async t => {
   const store = await aStore(t)
   await store.write(tx => insertProject(tx, aProject({ id: 'proj_a' })))
   for (const place of ['proj_a', null]) {

@@ -2,17 +2,22 @@
 export const configSays = {
   // What a key must be; used after the key's name.
   mustBeText: ' must be a string',
-  mustBeFilledText: ' must be a non-empty string',
   mustBeQuoted: ' must be a string: write it in quotes',
-  mustBeTexts: ' must be a list of strings',
   mustBeTextMap: ' must be an object of strings',
   mustBeSwitch: ' must be true or false',
-  mustBeAddress: ' must be an address like',
+  addressExpected: ' is not valid: expected an address like',
   noVariableName: ' is not a valid variable name',
   projectIdMissing: 'svc.config.json: projectId is missing. Run "svc list" to find the id',
   tokenInConfig: 'the file is shared and must not contain a deploy token',
   unknownKey: (key: string): string => `unknown key "${key}"`,
   didYouMean: (key: string): string => `. Did you mean "${key}"?`,
+
+  // What base/fields.ts says about a key.
+  isEmpty: ' is empty',
+  textExpected: ': expected a string',
+  listExpected: ': expected a list',
+  objectExpected: ': expected an object',
+  switchExpected: ': expected true or false',
 
   // Broken JSON.
   unreadable: (file: string): string => `${file}": `,

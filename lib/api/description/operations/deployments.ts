@@ -1,6 +1,6 @@
 import { maxProvenanceBytes } from '../../../model/provenance.js'
 import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
-import { maxScriptLength } from '../../fields.js'
+import { maxScriptLength } from '../../../base/fields.js'
 import { markFields, rollbackFields } from '../../deployments.js'
 import {
   answer,

@@ -1,7 +1,7 @@
-import { countOf } from '../base/count.js'
-import { hasControlCharacter, unprintableIn } from '../base/one-line.js'
-import { Refusal, invalid } from '../base/refusal.js'
-import type { JsonSchema } from './description/schema.js'
+import { countOf } from './count.js'
+import type { JsonSchema } from './json-schema.js'
+import { oneLine, unprintableIn } from './one-line.js'
+import { Refusal, invalid } from './refusal.js'
 
 /**
  * Reads a field: returns the typed value, or refuses with 400 `invalid_field` and a message that names the field.
@@ -27,19 +27,89 @@ export type Shape = Record<string, Read<unknown>>
 export type Fields<S extends Shape> = { [K in keyof S]: ReturnType<S[K]> }
 
 /**
- * Reads the fields of a JSON object and ignores all others. Refuses: 400 `invalid_body` if `body` is not an object, 400
- * `invalid_field` for the first invalid field.
+ * Reads the fields of a request's body and ignores all others. Refuses: 400 `invalid_body` if `body` is not an object,
+ * 400 `invalid_field` for the first invalid field.
  */
 export function readFields<S extends Shape>(body: unknown, shape: S): Fields<S> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    const sentence = `The body is ${nameOf(body)}: expected a JSON object`
-    throw new Refusal('invalid', 'invalid_body', sentence)
+  if (!isObject(body)) {
+    throw new Refusal('invalid', 'invalid_body', `The body is ${nameOf(body)}: expected a JSON object`)
   }
-  const given = body as Record<string, unknown>
+  return fieldsOf(body, shape, name => name)
+}
+
+/** Options of an object. */
+export interface ObjectOptions {
+  /** Whether to refuse unknown fields. By default, they are ignored. */
+  strict?: boolean
+  /** The example in the API description. Default: the examples of the fields. */
+  example?: unknown
+}
+
+/** Reads an object with the fields of a shape. An error names the field with its path, for example `gate.after[0]`. */
+export function object<S extends Shape>(shape: S, { strict = false, example }: ObjectOptions = {}): Read<Fields<S>> {
+  const readers = Object.entries(shape)
+  const required = readers.filter(([, { isOptional }]) => isOptional !== true).map(([name]) => name)
+  const schema: JsonSchema = {
+    type: 'object',
+    properties: Object.fromEntries(readers.map(([name, read]) => [name, read.schema])),
+    ...(required.length > 0 && { required }),
+    ...(strict && { additionalProperties: false })
+  }
+  const examples = Object.fromEntries(readers.map(([name, read]) => [name, read.example]))
+  return reads(schema, example ?? examples, (value, field) => {
+    if (!isObject(value)) throw wrongType(field, 'expected an object', value)
+    const unknown = strict ? Object.keys(value).find(name => !Object.hasOwn(shape, name)) : undefined
+    if (unknown !== undefined) {
+      const place = `${field}.${shown(unknown)}`
+      throw invalid(place, `"${place}" is unknown: expected ${Object.keys(shape).join(', ')}`)
+    }
+    return fieldsOf(value, shape, name => `${field}.${name}`)
+  })
+}
+
+function fieldsOf<S extends Shape>(given: Record<string, unknown>, shape: S, at: (name: string) => string): Fields<S> {
   const entries = Object.entries(shape).map(([name, read]) => {
-    return [name, read(Object.hasOwn(given, name) ? given[name] : undefined, name)] as const
+    return [name, read(Object.hasOwn(given, name) ? given[name] : undefined, at(name))] as const
   })
   return Object.fromEntries(entries) as Fields<S>
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Reads an object whose keys are not known in advance. `faultOf` returns what is wrong with a key, or null. */
+export function record<T>(read: Read<T>, faultOf: (key: string) => string | null): Read<Record<string, T>> {
+  const schema: JsonSchema = { type: 'object', additionalProperties: read.schema }
+  return reads(schema, {}, (value, field) => {
+    if (!isObject(value)) throw wrongType(field, 'expected an object', value)
+    const entries = Object.entries(value).map(([key, item]) => {
+      const place = `${field}.${shown(key)}`
+      const fault = faultOf(key)
+      if (fault !== null) throw invalid(place, `"${place}" ${fault}`)
+      return [key, read(item, place)] as const
+    })
+    return Object.fromEntries(entries)
+  })
+}
+
+/** Reads a value and changes it. */
+export function mapped<T, U>(read: Read<T>, change: (value: T, field: string) => U): Read<U> {
+  const { schema, example, isOptional = false } = read
+  return Object.assign((value: unknown, field: string) => change(read(value, field), field), {
+    schema,
+    example,
+    ...(isOptional && { isOptional })
+  })
+}
+
+/** Reads a value and checks it. `faultOf` returns why a value is refused, as the end of a sentence, or null. */
+export function checked<T>(read: Read<T>, faultOf: (value: T) => string | null): Read<T> {
+  return mapped(read, (given, field) => {
+    const fault = faultOf(given)
+    if (fault !== null) throw invalid(field, `"${field}" is not valid: ${fault}`)
+    return given
+  })
 }
 
 /**
@@ -58,6 +128,11 @@ export function nullable<T>(read: Read<T>): Read<T | null> {
     example: read.example,
     isOptional: true
   })
+}
+
+/** Makes a field optional: an absent field and null both become `fallback`. */
+export function withDefault<T>(read: Read<T>, fallback: T): Read<T> {
+  return mapped(nullable(read), given => given ?? fallback)
 }
 
 /** Limits of a text. */
@@ -94,6 +169,11 @@ export function line(limits: TextLimits = {}): Read<string> {
   })
 }
 
+/** Reads a string and escapes what a line must not contain. Use it for names in the files of other programs. */
+export function escapedLine(limits: TextLimits = {}): Read<string> {
+  return mapped(multiline(limits), oneLine)
+}
+
 /** Reads a string of any number of lines, such as a description or a script. It must not contain NUL. */
 export function multiline({ min = 0, max = maxTextLength, trim = false }: TextLimits = {}): Read<string> {
   const schema: JsonSchema = { type: 'string', ...(min > 0 && { minLength: min }), maxLength: max }
@@ -110,6 +190,11 @@ export function multiline({ min = 0, max = maxTextLength, trim = false }: TextLi
 
 /** Reads a display name: trimmed, not empty, at most 200 characters. */
 export const name: Read<string> = line({ min: 1, max: maxNameLength, trim: true })
+
+/** Reads a point in time (ISO 8601) and returns it as it is written. */
+export const instant: Read<string> = checked(line({ max: 100 }), given =>
+  /^\d{4}-\d\d-\d\dT/.test(given) && !Number.isNaN(Date.parse(given)) ? null : 'expected a time (ISO 8601)'
+)
 
 /** Reads a boolean. */
 export const flag: Read<boolean> = reads({ type: 'boolean' }, true, (value, field) => {
@@ -129,7 +214,7 @@ export function integer(min: number, max: number): Read<number> {
 }
 
 /** Reads one of `values`. */
-export function oneOf<T extends string>(values: readonly T[]): Read<T> {
+export function oneOf<const T extends string>(values: readonly T[]): Read<T> {
   return reads({ type: 'string', enum: values }, values[0], (value, field) => {
     const known = values.find(one => one === value)
     if (known === undefined) throw wrongType(field, `expected one of ${values.join(', ')}`, value)
@@ -148,62 +233,6 @@ export function list<T>(read: Read<T>, { min = 0, max }: { min?: number; max: nu
   })
 }
 
-/**
- * Reads a whole number from 1 in the query. Returns `max` for larger numbers, and `fallback` if the parameter is absent
- * or empty.
- */
-export function queryLimit(
-  query: URLSearchParams,
-  field: string,
-  { fallback, max }: { fallback: number; max: number }
-): number {
-  const given = query.get(field)
-  if (given === null || given === '') return fallback
-  if (!/^\d{1,9}$/.test(given) || Number(given) < 1) {
-    throw invalid(field, `"${field}" is "${given}": expected a whole number from 1 to ${max}`)
-  }
-  return Math.min(Number(given), max)
-}
-
-/** Reads a byte offset in the query. Returns undefined if the parameter is absent or empty. */
-export function queryOffset(query: URLSearchParams, field: string): number | undefined {
-  const given = query.get(field)
-  if (given === null || given === '') return undefined
-  if (/^\d{1,15}$/.test(given)) return Number(given)
-  throw invalid(field, `"${field}" is "${given}": expected a byte offset, a whole number from 0`)
-}
-
-/** Reads one of `values` in the query. Returns undefined if the parameter is absent or empty. */
-export function queryChoice<T extends string>(
-  query: URLSearchParams,
-  field: string,
-  values: readonly T[]
-): T | undefined {
-  const given = query.get(field)
-  return given === null || given === '' ? undefined : oneOf(values)(given, field)
-}
-
-/** Reads a text in the query. Returns undefined if the parameter is absent or empty. */
-export function queryText(query: URLSearchParams, field: string): string | undefined {
-  return query.get(field) || undefined
-}
-
-/** Reads a path without control characters in the query. Returns undefined if the parameter is absent or empty. */
-export function queryPath(query: URLSearchParams, field: string): string | undefined {
-  const given = queryText(query, field)
-  if (given !== undefined && hasControlCharacter(given))
-    throw invalid(field, `"${field}" must not contain control characters`)
-  return given
-}
-
-/** Reads `true`, `1`, `false` or `0` in a query or a form. Returns undefined if the value is absent or empty. */
-export function switchText(given: string | null | undefined, field: string): boolean | undefined {
-  if (given === null || given === undefined || given === '') return undefined
-  if (given === 'true' || given === '1') return true
-  if (given === 'false' || given === '0') return false
-  throw invalid(field, `"${field}" is "${given}": expected true, false, 1 or 0`)
-}
-
 function tooShort(field: string, length: number, min: number): Refusal {
   if (min === 1) return invalid(field, `"${field}" is empty`)
   return invalid(field, `"${field}" is too short: ${length} characters, at least ${min}`)
@@ -211,8 +240,12 @@ function tooShort(field: string, length: number, min: number): Refusal {
 
 function wrongType(field: string, wanted: string, value: unknown): Refusal {
   if (value === undefined) return invalid(field, `"${field}" is missing: ${wanted}`)
-  const given = typeof value === 'string' ? `"${value.slice(0, 80)}"` : nameOf(value)
+  const given = typeof value === 'string' ? `"${shown(value)}"` : nameOf(value)
   return invalid(field, `"${field}" is ${given}: ${wanted}`)
+}
+
+function shown(text: string): string {
+  return oneLine(text.slice(0, 80))
 }
 
 function nameOf(value: unknown): string {
