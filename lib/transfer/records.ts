@@ -35,6 +35,7 @@ import {
 } from '../model/notification-target.js'
 import type { NotificationTarget } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
+import { storedPolicy } from '../model/policy-keys.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
@@ -210,6 +211,7 @@ const projectRecord = object({
   scriptShell: nullable(checked(multiline({ max }), scriptShellFault)),
   scriptDirectory: nullable(checked(multiline({ max }), scriptDirectoryFault)),
   maxDiskMb: nullable(integer(1, maxDiskMbLimit)),
+  policy: storedPolicy,
   env,
   categoryId: strict,
   pm2AppName: mapped(strict, given => given || null),
@@ -220,7 +222,7 @@ const projectRecord = object({
 
 function readProject(item: unknown, { place, now }: Origin): Project {
   const given = projectRecord(item, place)
-  return { ...given, policy: {}, status: 'idle', lastDeployAt: null, ...timesOf(given, now) }
+  return { ...given, status: 'idle', lastDeployAt: null, ...timesOf(given, now) }
 }
 
 function entryFault(entry: string): string | null {
