@@ -48,6 +48,9 @@ export interface VariablesChange {
   secret?: boolean
 }
 
+/** Fields of a project to set. In `policy`, null restores the default of a key. */
+export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
+
 /** A lock to place. */
 export interface LockFields {
   reason: string
@@ -84,8 +87,8 @@ export interface Api {
   }): Promise<UploadPermit | null>
   projects(options?: { signal?: AbortSignal }): Promise<Project[]>
   project(id: string): Promise<Project>
-  createProject(fields: Partial<Project>): Promise<Project>
-  updateProject(id: string, fields: Partial<Project>): Promise<Project>
+  createProject(fields: ProjectChange): Promise<Project>
+  updateProject(id: string, fields: ProjectChange): Promise<Project>
   removeProject(id: string): Promise<void>
   /** Replaces the deploy token and returns the new one. The old one becomes invalid. */
   replaceToken(id: string): Promise<string>
