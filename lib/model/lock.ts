@@ -26,17 +26,6 @@ export interface ListedLock extends Lock {
   projectName: string | null
 }
 
-const minuteSeconds = 60
-const daySeconds = 24 * 60 * minuteSeconds
-/** Seconds until a lock expires if its owner chose no time. */
-export const defaultLockSeconds = daySeconds
-/** Minimum number of seconds until a lock expires. */
-export const minLockSeconds = minuteSeconds
-/** Maximum number of seconds until a lock expires. */
-export const maxLockSeconds = 30 * daySeconds
-/** Maximum number of characters of a reason. */
-export const maxLockReasonLength = 200
-
 /** Returns the sentence that says who has locked what, why and until when. */
 export function lockSentence({ owner, reason, expiresAt }: Lock, projectName: string | null): string {
   const what = projectName === null ? 'The server' : `Project ${projectName}`

@@ -43,12 +43,3 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'terminal.open', words: 'Terminal opened' },
   { action: 'terminal.close', words: 'Terminal closed' }
 ]
-
-/** Labels of the actors. `name` is the name of a project, if the actor has one. English; passed to t(). */
-export const actorWords: Readonly<Record<string, string>> = {
-  admin: 'Admin',
-  'global-deploy': 'Global deploy token',
-  local: 'Operator on the machine',
-  anonymous: 'Unknown actor',
-  system: 'svc itself'
-}

@@ -211,5 +211,38 @@ export const words: Words = {
   'All its deployments, output and archives are permanently deleted. The files in {path} stay.':
     '其所有部署记录、输出和压缩包将永久丢失。{path} 中的文件会保留。',
   'Type “{name}” to confirm': '输入“{name}”以确认',
-  'The name does not match. Type “{name}”.': '名称不符：请输入“{name}”。'
+  'The name does not match. Type “{name}”.': '名称不符：请输入“{name}”。',
+
+  // Locks.
+  'This project is locked': '此项目已锁定',
+  'The whole server is locked': '整个服务器已锁定',
+  until: '直到',
+  'Locked by: {owner}': '锁定者：{owner}',
+  'Deploy token of the project': '项目的部署令牌',
+  Admin: '管理员',
+  'Global deploy token': '全局部署令牌',
+  'Operator on the machine': '本机操作者',
+  'Unknown actor': '未知来源',
+  'svc itself': 'svc 自身',
+  'Unlock…': '解锁…',
+  'Take over…': '接管…',
+  Unlock: '解锁',
+  'Take over': '接管',
+  'Remove this lock?': '要解除此锁定吗？',
+  'Take this lock over?': '要接管此锁定吗？',
+  'Deployments are accepted again. The reason of the lock was:': '将重新接受部署。锁定的原因是：',
+  'Why do you remove the lock of somebody else?': '为什么要解除他人的锁定？',
+  'The audit log keeps your reason.': '审计日志会保留您的理由。',
+  'Lock…': '锁定…',
+  Lock: '锁定',
+  'Lock this project?': '要锁定此项目吗？',
+  'Pushes and rollbacks are refused until the lock expires or is removed. A running deployment continues.':
+    '在锁定到期或解除之前，推送和回滚都会被拒绝。正在运行的部署会继续。',
+  'Everyone whose deployment is refused reads it.': '部署被拒绝的人都会看到它。',
+  'Expires after': '有效期',
+  '1 hour': '1 小时',
+  '4 hours': '4 小时',
+  '1 day': '1 天',
+  '1 week': '1 周',
+  '30 days': '30 天'
 }
