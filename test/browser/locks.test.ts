@@ -56,7 +56,7 @@ t.test('a lock of a deploy token is taken over with a reason, and the overview l
   await photograph(page, 'take-over-phone-zh')
   await page.getByRole('textbox').fill('urgent fix')
   await page.getByRole('button', { name: '接管', exact: true }).click()
-  await page.getByText('release train').waitFor({ state: 'detached' })
+  await page.locator('svc-locks .why', { hasText: 'release train' }).waitFor({ state: 'detached' })
   t.match((await stage.client.get('/api/locks')).body, [{ projectId: null }])
   const [entry] = (await stage.client.get('/api/audit')).body.items
   t.match(entry, { action: 'project.unlock', detail: /urgent fix$/ })

@@ -1,3 +1,4 @@
+import { Refused } from '../../server/client.js'
 import { errorWords, fieldOf } from '../../words/errors.js'
 
 /** A request of a form or a dialog: whether it is in progress, and why the last attempt failed. */
@@ -20,6 +21,11 @@ export class Submission {
   /** The error in words if the server refused this field. */
   problemOf(field: string): string | undefined {
     return fieldOf(this.refusal) === field ? errorWords(this.refusal) : undefined
+  }
+
+  /** The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`. */
+  problemAt(path: string): string | undefined {
+    return this.refusal instanceof Refused && this.refusal.field === path ? errorWords(this.refusal) : undefined
   }
 
   /** The error in words, unless it is shown with one of these fields. */
