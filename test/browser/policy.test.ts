@@ -20,7 +20,7 @@ t.test('a policy is edited, refused at the field that is wrong, and saved', { sk
   await form.getByLabel('Seconds until a deployment must be confirmed').fill('90')
   await form.getByRole('button', { name: 'Save policy' }).click()
   await form.locator('.check-row .error').waitFor()
-  t.match(await form.locator('.check-row .error').innerText(), /must be a URL/)
+  t.match(await form.locator('.check-row .error').innerText(), /^“Address” is not valid: it must be a URL/)
   t.same(await survey(page), [])
   await form.scrollIntoViewIfNeeded()
   await photograph(page, 'error-desktop', { isWhole: true })

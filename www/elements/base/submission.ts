@@ -23,9 +23,14 @@ export class Submission {
     return fieldOf(this.refusal) === field ? errorWords(this.refusal) : undefined
   }
 
-  /** The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`. */
-  problemAt(path: string): string | undefined {
-    return this.refusal instanceof Refused && this.refusal.field === path ? errorWords(this.refusal) : undefined
+  /**
+   * The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`. The words
+   * contain the label of the field in place of its path.
+   */
+  problemAt(path: string, label: string): string | undefined {
+    const { refusal } = this
+    const isThere = refusal instanceof Refused && refusal.field === path
+    return isThere ? errorWords(refusal, { [fieldOf(refusal) ?? '']: label }) : undefined
   }
 
   /** The error in words, unless it is shown with one of these fields. */

@@ -96,7 +96,7 @@ export class SvcProjectPolicy extends SvcElement {
             value: draft.confirmSeconds,
             type: 'number',
             placeholder: t('No confirmation'),
-            error: this.#submission.problemAt('policy.confirm.seconds'),
+            error: this.#submission.problemAt('policy.confirm.seconds', 'Seconds until a deployment must be confirmed'),
             hint: t('Without a confirmation in this time, the earlier files are put back. From 10 seconds to one day.'),
             onInput: value => this.#change({ confirmSeconds: value })
           })}
@@ -122,7 +122,7 @@ export class SvcProjectPolicy extends SvcElement {
             value: draft[name],
             type: 'number',
             placeholder: numberWords[name].fallback,
-            error: this.#submission.problemAt(`policy.gate.${name}`),
+            error: this.#submission.problemAt(`policy.gate.${name}`, numberWords[name].words),
             onInput: value => this.#change({ [name]: value })
           })
         )}
@@ -152,7 +152,7 @@ export class SvcProjectPolicy extends SvcElement {
                 isMono: true,
                 placeholder,
                 ...(rows !== undefined && { rows }),
-                error: this.#submission.problemAt(`${at}.${name}`),
+                error: this.#submission.problemAt(`${at}.${name}`, words),
                 onInput: value => this.#changeCheck(index, { [name]: value })
               })
             )}
@@ -205,7 +205,7 @@ export class SvcProjectPolicy extends SvcElement {
         checkFields[kind].map(({ name }) => `policy.gate.after[${index}].${name}`)
       )
     ]
-    return places.some(place => this.#submission.problemAt(place) !== undefined) ? null : this.#submission.problem
+    return places.some(place => this.#submission.problemAt(place, '') !== undefined) ? null : this.#submission.problem
   }
 
   #unsaved(isUnsaved: boolean): void {
