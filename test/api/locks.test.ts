@@ -1,5 +1,7 @@
 import t from 'tap'
 import { adminToken, startServer } from '../support/server.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 import { zipOf } from '../support/zip.js'
 
 t.test('a locked project refuses uploads before the file, and Retry-After says how long', async t => {
@@ -12,7 +14,7 @@ t.test('a locked project refuses uploads before the file, and Retry-After says h
   const bytes = await zipOf({ 'a.txt': '1' })
   const refused = {
     status: 409,
-    body: { code: 'locked', error: /^Project shop is locked by admin until .*: "audit"/ },
+    body: { code: 'locked', error: matching(deploySays.lockedBy('Project shop', 'admin')) },
     headers: { 'retry-after': /^3(600|5\d\d)$/ }
   }
   const asShop = stage.as(shop.token)

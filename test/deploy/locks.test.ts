@@ -5,6 +5,8 @@ import { createLocks } from '../../lib/deploy/locks.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { setClock } from '../support/clock.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 
 const token = { name: 'project:proj_a', ip: null }
 
@@ -39,7 +41,7 @@ t.test('a lock refuses uploads and rollbacks until it expires', async t => {
   const { stage, locks, clock, project, place } = await locksStage(t)
   const first = await stage.deploy(project, { 'a.txt': '1' })
   await locks.lock({ ...place, reason: 'audit', seconds: 3600, renew: false, actor: admin })
-  const refusal = { kind: 'conflict', code: 'locked', message: /^Project Shop is locked by admin until .* "audit"$/ }
+  const refusal = { kind: 'conflict', code: 'locked', message: matching(deploySays.lockedBy('Project Shop', 'admin')) }
   await t.rejects(stage.push(project, { 'a.txt': '2' }), refusal)
   await t.rejects(stage.deployer.rollback(first.id, { actor: admin }), refusal)
   t.throws(() => stage.deployer.checkLocks(project.id), refusal)
@@ -62,7 +64,10 @@ t.test('a deployment that was queued before the lock fails when its turn comes',
   t.equal(stage.deployer.countAhead(project.id), 2)
   await locks.lock({ ...place, reason: 'audit', seconds: 3600, renew: false, actor: admin })
   await stage.deployer.cancel(running.deployId, admin)
-  t.match(await queued.finished, { status: 'failed', errorMessage: /locked by admin .* "audit"/ })
+  t.match(await queued.finished, {
+    status: 'failed',
+    errorMessage: matching(deploySays.lockedBy('Project Shop', 'admin'))
+  })
   t.notOk(existsSync(join(project.deployPath, 'b.txt')), 'and changes nothing')
 })
 
@@ -70,7 +75,10 @@ t.test('a lock of the server refuses deployments of every project', async t => {
   const { stage, locks, project } = await locksStage(t)
   const server = { projectId: null, kind: 'lock' } as const
   await locks.lock({ ...server, reason: 'move', seconds: 60, renew: false, actor: admin })
-  await t.rejects(stage.push(project, { 'a.txt': '1' }), { code: 'locked', message: /^The server is locked by admin/ })
+  await t.rejects(stage.push(project, { 'a.txt': '1' }), {
+    code: 'locked',
+    message: matching(deploySays.lockedBy('The server', 'admin'))
+  })
   t.match(locks.list(project.id), [{ projectId: null, projectName: null }])
 })
 

@@ -2,6 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startServeProcess } from '../../support/serve-process.js'
+import { deploySays } from '../../support/sentences/deploy.js'
+import { matching } from '../../support/sentences/matching.js'
 import { svc } from '../../support/svc.js'
 
 t.test('a locked project refuses a push, and svc push --wait waits for the end of the lock', async t => {
@@ -19,8 +21,11 @@ t.test('a locked project refuses a push, and svc push --wait waits for the end o
   t.match(await svc(['lock', 'shop', '--reason', 'a', '--for', 'long'], admin), { code: 2, stderr: /--for/ })
 
   const placed = await svc(['lock', 'shop', '--reason', 'audit', '--for', '2h'], admin)
-  t.match(placed, { code: 0, stdout: /^Project shop is locked by admin until .* UTC: "audit"\n$/ })
-  t.match(await svc(['lock', 'shop', '--reason', 'b'], admin), { code: 1, stderr: /is locked by admin/ })
+  t.match(placed, { code: 0, stdout: matching(deploySays.lockedBy('Project shop', 'admin')) })
+  t.match(await svc(['lock', 'shop', '--reason', 'b'], admin), {
+    code: 1,
+    stderr: matching(deploySays.lockedBy('Project shop', 'admin'))
+  })
   const renewed = await svc(['lock', 'shop', '--reason', 'longer', '--renew', '--json'], admin)
   t.match(JSON.parse(renewed.stdout), { projectId: shop.id, reason: 'longer', owner: 'admin' })
 
