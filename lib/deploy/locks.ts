@@ -116,7 +116,7 @@ function locked(lock: Lock, projectName: string | null, nowMs: number): Refusal 
 
 function otherOwner({ owner, reason }: Lock, mayTakeOver: boolean): Refusal {
   const advice = mayTakeOver
-    ? 'Give "takeOver" with a reason to remove it'
+    ? 'To remove it, say why in "takeOver" (svc unlock --take-over)'
     : 'Only its owner and the admin can remove it'
   return new Refusal('forbidden', 'other_owner', `The lock belongs to ${owner} ("${reason}"). ${advice}`)
 }
