@@ -2,7 +2,7 @@ import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
-import type { UploadPermit } from '../model/upload-permit.js'
+import { uploadFeatures, type UploadPermit } from '../model/upload-permit.js'
 import type { Quota } from '../machine/quota.js'
 import { queryText } from './query.js'
 import { checkUploadProject } from './upload.js'
@@ -42,7 +42,8 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
         project: { id: project.id, name: project.name, env: project.env },
         deploymentsAhead: deployer.countAhead(projectId),
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
-        maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte
+        maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
+        features: [...uploadFeatures]
       }
       return json(permit)
     }

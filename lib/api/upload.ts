@@ -5,6 +5,7 @@ import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
 import type { Claim, Quota } from '../machine/quota.js'
 import { maxMessageLength } from '../model/deployment.js'
+import { confirmSecondsFault } from '../model/gate.js'
 import type { Project } from '../model/project.js'
 import { maxProvenanceBytes, provenanceReader, type Provenance } from '../model/provenance.js'
 import { line, maxScriptLength, multiline } from '../base/fields.js'
@@ -20,7 +21,10 @@ const maxVariables = 1000
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
-  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'checkClientScripts' | 'checkLocks'>
+  deployer: Pick<
+    Deployer,
+    'receive' | 'deploy' | 'follow' | 'unrecorded' | 'confirmUntil' | 'checkClientScripts' | 'checkLocks'
+  >
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
@@ -116,6 +120,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     env: readers.env(fields.get('env')),
     message: fields.get('message') || null,
     provenance: readers.provenance(fields.get('provenance')),
+    confirmSeconds: readers.confirmSeconds(fields.get('confirmSeconds')),
     actor
   }
 }
@@ -130,7 +135,8 @@ const readers = {
   message: (value: string) => message(value, 'message'),
   postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
   env: readVariables,
-  provenance: readClaim
+  provenance: readClaim,
+  confirmSeconds: readConfirmSeconds
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
@@ -166,6 +172,15 @@ function readClaim(value: string | undefined): Provenance | null {
     throw invalid('provenance', `"provenance" is too long: ${bytes} bytes, at most ${maxProvenanceBytes}`)
   }
   return readProvenance(parseJson(value, 'provenance'), 'provenance')
+}
+
+/** Reads `confirmSeconds`. Returns null if it is absent or blank. */
+function readConfirmSeconds(value: string | undefined): number | null {
+  if (value === undefined || value.trim() === '') return null
+  const seconds = /^\d{1,10}$/.test(value.trim()) ? Number(value) : NaN
+  const fault = confirmSecondsFault(seconds)
+  if (fault !== null) throw invalid('confirmSeconds', `"confirmSeconds" is invalid: ${fault}`)
+  return seconds
 }
 
 function parseJson(value: string, field: string): unknown {

@@ -39,6 +39,8 @@ export interface DeployRequest extends ClientScripts {
   message?: string | null | undefined
   /** The origin of the files as claimed by the client. Its form is checked. */
   provenance?: Provenance | null | undefined
+  /** The time in which the deployment must be confirmed; undefined: as the policy of the project says. */
+  confirmSeconds?: number | null | undefined
   actor: Actor
 }
 
@@ -85,6 +87,7 @@ interface Draft {
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
   provenance: Provenance | null
+  confirmSeconds: number | null
   offered: OfferedScripts
   env: Record<string, string>
   discardUpload(): Promise<void>
@@ -106,6 +109,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         archive: received,
         rollbackOf: null,
         provenance: request.provenance ?? null,
+        confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
         discardUpload: received.discard
@@ -134,6 +138,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       archive,
       rollbackOf: sourceId,
       provenance,
+      confirmSeconds: null,
       offered,
       env: {}
     }
@@ -253,7 +258,7 @@ function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft):
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance }: Draft,
+  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -282,6 +287,7 @@ function rowOf(
     treeSha256: null,
     heldFor: null,
     holdUntil: null,
+    confirmSeconds,
     revertedAt: null,
     revertReason: null,
     checks: [],

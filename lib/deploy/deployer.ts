@@ -12,6 +12,7 @@ import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
 import { createAdmission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
+import { createConfirmation, type Confirmation } from './confirmation.js'
 import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from '../install/unpack/executors.js'
@@ -21,11 +22,13 @@ import { createIntake, type Received, type ReceiveOptions, type UploadFigures } 
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import { refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
+import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
+import { createResume } from './resume.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
@@ -34,7 +37,7 @@ import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
-export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> {
+export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>, Confirmation {
   /**
    * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
    * abort throws its reason. Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
@@ -103,7 +106,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
   recover(): Promise<void>
   /**
    * Refuses new deployments (503) and fails the queued ones. Waits for the running ones, or stops them if `wait` is
-   * false. It can be called again with `wait: false` while the first call waits.
+   * false. The next start continues those that wait for their checks or their confirmation. It can be called again with `wait: false` while the first call waits.
    */
   stop(options: { wait: boolean }): Promise<void>
 }
@@ -126,10 +129,13 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const executors = createExecutors()
   const ends = createEnds(needs)
   const targets = createTargetLocks()
-  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune })
+  const open = createOpenDeployments({ ...needs, files })
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open })
   const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, open, refuseWhenStopping })
+  const resume = createResume({ ...needs, files, live, queue, runner })
+  const confirmation = createConfirmation({ ...needs, live, ends })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -169,6 +175,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const neverRan = new StopRequest('stop', 'The server was stopped before the deployment started')
     const dropped = queue.takeBackAll().map(entry => entry.drop(neverRan))
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
+    // The next start continues deployments that wait for their checks or their confirmation.
+    for (const run of live.all()) run.suspend()
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
     await leaveTails(
@@ -192,6 +200,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     countAhead: queue.count,
     ...admission,
     ...correction,
+    ...confirmation,
     follow(deployId, { from = 0, signal }) {
       requireRow(deployId)
       return followOutput(live, { deployId, path: files.output(deployId), from, signal })
@@ -232,7 +241,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
-    recover: () => recover({ ...needs, files, executors, ends }),
+    recover: () => recover({ ...needs, files, executors, ends, open, resume }),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

@@ -3,7 +3,7 @@
  * sorted by path. The file is complete or absent, even after a power cut: it is written under another name, synced, and
  * renamed; then the name is synced. A manifest of an earlier version may be torn, because it was not synced.
  */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/lines.js'
 import { Refusal } from '../base/refusal.js'
@@ -87,14 +87,21 @@ export function openedManifest(disk: Disk, fd: number): ManifestFile {
 }
 
 /**
- * Settles the manifest of an interrupted extraction: renames it if the extraction is complete, removes it if the
- * extraction was undone.
+ * Settles the manifest of an interrupted extraction: renames it if everything was in place, removes it if the
+ * extraction was undone before that.
  */
 export function settleManifest(disk: Disk, journalPath: string, recovery: Recovery): void {
   const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
   const isUnnamed = disk.lstatSync(unnamedManifest(path), { throwIfNoEntry: false }) !== undefined
-  if (recovery === 'complete' && isUnnamed) nameManifest(disk, path)
+  const wasPlaced = recovery === 'complete' || recovery === 'held' || recovery === 'reverted'
+  if (wasPlaced && isUnnamed) nameManifest(disk, path)
   if (recovery === 'put back' || recovery === 'untouched') manifestAt(disk, path).remove()
+}
+
+/** Returns the path of the manifest that belongs to a journal, or null. It may not have its final name yet. */
+export function manifestOf(journalPath: string): string | null {
+  const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
+  return [path, unnamedManifest(path)].find(existsSync) ?? null
 }
 
 /** The items of an extraction and the records about them. */
@@ -193,6 +200,17 @@ export async function summarizeManifest(path: string): Promise<Manifest & { byte
   }
   const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
   return { fileCount, changedCount: changed.length, changes, bytes }
+}
+
+/** Returns the files of a manifest by their paths. `text` is its contents. */
+export function parseManifest(text: string): Map<string, Pick<Line, 'size' | 'sha256'>> {
+  const files = new Map<string, Pick<Line, 'size' | 'sha256'>>()
+  for (const line of text.split('\n')) {
+    if (line === '') continue
+    const { path, ...file } = parseLine(line)
+    files.set(path, file)
+  }
+  return files
 }
 
 function parseLine(line: string): Line {

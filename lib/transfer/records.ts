@@ -336,6 +336,7 @@ const untouched = {
   treeSha256: null,
   heldFor: null,
   holdUntil: null,
+  confirmSeconds: null,
   revertedAt: null,
   revertReason: null,
   checks: []

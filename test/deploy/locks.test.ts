@@ -7,6 +7,7 @@ import { setClock } from '../support/clock.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
+import { until } from '../support/until.js'
 
 const token = { name: 'project:proj_a', ip: null }
 
@@ -106,4 +107,15 @@ t.test('only its owner renews a lock, and taking one over requires a reason', as
   await t.rejects(locks.lock({ ...place, projectId: 'proj_x', reason: 'a', seconds: 60, renew: false, actor: admin }), {
     code: 'not_found'
   })
+})
+
+t.test('a deployment whose files are in place continues after a restart although the project is locked', async t => {
+  const { stage, locks, project, place } = await locksStage(t)
+  const { deployId } = await stage.push(project, { 'a.txt': '1' }, { confirmSeconds: 60 })
+  await until(() => stage.row(deployId).heldFor === 'confirm' && stage.deployer.confirmUntil(deployId) !== null)
+  await locks.lock({ ...place, reason: 'audit', seconds: 3600, renew: false, actor: admin })
+  await stage.deployer.stop({ wait: true })
+  const restarted = await stage.restart()
+  await until(() => restarted.deployer.confirmUntil(deployId) !== null)
+  t.match(await restarted.deployer.confirm(deployId, admin), { status: 'success' })
 })

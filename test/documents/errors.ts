@@ -95,6 +95,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_found: 'Check the address and the id.',
   not_readable: rightPath,
   other_owner: 'Ask the owner, or use the admin token with `takeOver`.',
+  not_waiting: 'Nothing: the deployment is settled. Roll back to restore earlier files.',
   other_project: 'Use the deploy token of this project.',
   out_of_descriptors: 'Raise the limit of open files (`LimitNOFILE` in systemd).',
   outside_target: 'Choose a path in the target of the project.',
@@ -114,6 +115,7 @@ export const cures: Readonly<Record<string, string>> = {
   terminal_disabled: 'Set `terminal_enabled` to true, and start the server without `--no-terminal`.',
   terminal_unavailable: 'Install node-pty on the server: [troubleshooting.md](troubleshooting.md).',
   too_large: 'Send less, or raise the setting that the message names.',
+  too_late: 'Look at the result of the deployment.',
   too_many_directories: 'Pack fewer directories.',
   too_many_entries: 'Pack fewer files.',
   too_many_failures: later,
@@ -307,8 +309,18 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The restored files are not yet in place',
     'Do what the message says, then start the server.'
   ),
+  revert_failed: row(
+    'deployment',
+    'The earlier files of a deployment could not be put back',
+    'Mount the disk of the target; the next start or deployment tries again.'
+  ),
   search_failed: row('command', 'The server ended the search', 'Do what the message says.'),
   server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
+  still_busy: row(
+    'command',
+    'Other deployments of the project did not finish in the time of --wait',
+    'Push again later, or wait longer.'
+  ),
   special_file_in_the_way: row(
     'deployment',
     'The target has a special file where the archive has a file',
@@ -326,6 +338,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   stream_broken: row('command', 'The connection to the server was closed', tryAgain),
   target_changed: row('deployment', 'Another program changed the target during the deployment', 'Deploy again.'),
+  target_held: row(
+    'deployment',
+    'Another deployment into the same directory waits for its checks or its confirmation',
+    'Confirm or revert that deployment first.'
+  ),
   target_is_a_file: row('deployment', 'The target is a file', 'Remove the file, or change the target.'),
   target_moved: row('deployment', 'The target leads to another directory than before', 'Deploy again.'),
   target_not_guarded: row(

@@ -1,5 +1,6 @@
 import type { Operations } from './operation.js'
 import { accessOperations } from './operations/access.js'
+import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
 import { lockOperations } from './operations/locks.js'
 import { logOperations } from './operations/logs.js'
@@ -13,6 +14,7 @@ export const operations: Operations = {
   ...projectOperations,
   ...deploymentOperations,
   ...lockOperations,
+  ...confirmOperations,
   ...logOperations,
   ...serverOperations,
   ...transferOperations

@@ -52,7 +52,7 @@ import {
   type ImportResult,
   type PartResult
 } from '../../model/transfer.js'
-import type { UploadPermit } from '../../model/upload-permit.js'
+import { uploadFeatures, type UploadPermit } from '../../model/upload-permit.js'
 import type { Variable } from '../../model/variable.js'
 import { searchTypes, type SearchItem, type SearchResult } from '../../search/search.js'
 import type { Durations } from '../../machine/stats.js'
@@ -182,7 +182,8 @@ export const uploadPermit = record<UploadPermit>({
   project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
   deploymentsAhead: optional(described('Number of queued and running deployments of the project', integer(0))),
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
-  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes)
+  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
+  features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures)))
 })
 
 /** The scripts of an earlier deployment. */
@@ -299,6 +300,10 @@ export const deployment = named(
     holdUntil: described(
       'When the earlier files are put back unless the deployment is settled before',
       nullableInstant
+    ),
+    confirmSeconds: described(
+      'The time in which the deployment must be confirmed. Null if it need not be',
+      nullable(integer(90), null)
     ),
     revertedAt: described('When the earlier files were put back', nullableInstant),
     revertReason: described('Why the earlier files were put back', nullable(oneOf(revertReasons), null)),

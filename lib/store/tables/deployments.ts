@@ -58,6 +58,7 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   treeSha256: nullable(text),
   heldFor: nullable(choice(holdReasons)),
   holdUntil: nullable(text),
+  confirmSeconds: nullable(number),
   revertedAt: nullable(text),
   revertReason: nullable(choice(revertReasons)),
   checks: jsonList('checks', isCheck),
@@ -234,6 +235,17 @@ export function placeDeployment(tx: Transaction, id: string, { again = false } =
   const next = `SELECT coalesce(max(other.placed), 0) + 1 FROM deployments AS other
     WHERE other.projectId = deployments.projectId AND other.placed IS NOT NULL`
   tx.run(`UPDATE deployments SET placed = (${next}) WHERE id = ?${again ? '' : ' AND placed IS NULL'}`, id)
+}
+
+/** Records that the files of a deployment are not in its project's target any more. */
+export function unplaceDeployment(tx: Transaction, id: string): void {
+  tx.run('UPDATE deployments SET placed = NULL WHERE id = ?', id)
+}
+
+/** Returns the ids of the deployments whose earlier files could not be put back yet. */
+export function pendingReverts(db: Reader): string[] {
+  const sql = 'SELECT id FROM deployments WHERE revertReason IS NOT NULL AND revertedAt IS NULL ORDER BY position'
+  return db.all(sql).map(readId)
 }
 
 /** Returns a project's newest successful deployment whose archive is still kept. */

@@ -5,6 +5,7 @@ import type { UploadPermit } from '../../../lib/model/upload-permit.js'
 
 const permit = (deploymentsAhead?: number): UploadPermit => ({
   success: true,
+  features: [],
   project: { id: 'proj_a', name: 'shop', env: 'production' },
   ...(deploymentsAhead !== undefined && { deploymentsAhead }),
   maxUploadBytes: 1,

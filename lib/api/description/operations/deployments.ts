@@ -1,4 +1,5 @@
 import { maxProvenanceBytes } from '../../../model/provenance.js'
+import { confirmLimits } from '../../../model/gate.js'
 import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../../base/fields.js'
 import { markFields, rollbackFields } from '../../deployments.js'
@@ -77,6 +78,11 @@ const parts: FormPart[] = [
     schema: { type: 'string' }
   },
   { name: 'message', description: 'A note on the deployment', schema: { type: 'string', maxLength: maxMessageLength } },
+  {
+    name: 'confirmSeconds',
+    description: 'The time in which the deployment must be confirmed; otherwise the earlier files are put back',
+    schema: { type: 'integer', minimum: confirmLimits.min, maximum: confirmLimits.max }
+  },
   {
     name: 'provenance',
     description: `Origin of the archive: a JSON object as in the schema Provenance, at most ${maxProvenanceBytes} bytes`,
