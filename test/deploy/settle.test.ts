@@ -1,6 +1,6 @@
 import { rename } from 'node:fs/promises'
 import t from 'tap'
-import { liveDeployment } from '../../lib/store/tables/deployments.js'
+import { liveDeployment, pendingReverts } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { contentsOf, gateOf, leftIn, statusServer } from '../support/held.js'
 import { until } from '../support/until.js'
@@ -31,6 +31,7 @@ t.test('a revert that fails is reported, and the next start tries again', async 
   await rename(project.deployPath, `${project.deployPath}-away`)
   const row = await stage.deployer.revert(run.deployId, admin)
   t.match(row, { status: 'failed', revertReason: 'operator', revertedAt: null, placed: 2 })
+  t.strictSame(pendingReverts(stage.store), [row.id])
   t.match(row.errorMessage, /^Reverted by admin; the earlier files are not back yet: .* does not exist/)
   t.match(stage.audits.at(-2), { action: 'deployment.revert_failed', target: run.deployId, ok: false })
   await rename(`${project.deployPath}-away`, project.deployPath)
