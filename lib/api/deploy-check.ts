@@ -12,7 +12,7 @@ const bytesPerMegabyte = 1024 * 1024
 
 /** Dependencies of the upload check. */
 export interface DeployCheckNeeds {
-  deployer: Pick<Deployer, 'checkClientScripts'>
+  deployer: Pick<Deployer, 'checkClientScripts' | 'checkLocks' | 'countAhead'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size' | 'max_extracted_size'): number }
   quota: Pick<Quota, 'claim'>
@@ -34,11 +34,13 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
       const project = checkUploadProject(projectId, request.actor, findProject)
       const scripts = (queryText(request.query, 'scripts') ?? '').split(',').filter(Boolean)
       deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
+      deployer.checkLocks(projectId)
       const claim = await quota.claim({ bytes: 1, projectId })
       claim.release()
       const permit: UploadPermit = {
         success: true,
         project: { id: project.id, name: project.name, env: project.env },
+        deploymentsAhead: deployer.countAhead(projectId),
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
         features: [...uploadFeatures]

@@ -3,9 +3,10 @@ import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { line, nullable, oneOf, readFields } from '../base/fields.js'
+import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
 import type { Records } from './records.js'
-import type { ApiRequest, Handler } from './route.js'
+import type { Handler } from './route.js'
 import { param } from './route.js'
 import { runReply } from './run-reply.js'
 
@@ -69,11 +70,4 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
       return json(await deployer.changes(id, records.find(request, against).id))
     }
   } satisfies Record<string, Handler>
-}
-
-/** Returns the JSON body, or an empty object if the request has no body: a rollback does not need one. */
-async function optionalBody(request: ApiRequest): Promise<unknown> {
-  const { headers } = request
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  return hasBody ? request.json() : {}
 }

@@ -5,6 +5,7 @@ import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
+import { givenPolicy } from '../model/policy-keys.js'
 import { maxDiskMbLimit } from '../model/project.js'
 import {
   maxScriptTimeoutSeconds,
@@ -92,6 +93,7 @@ export const projectFields = {
   scriptShell: optional(scriptShell),
   scriptDirectory: optional(scriptDirectory),
   maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
+  policy: optional(givenPolicy),
   pinned: optional(flag)
 }
 /** Fields of a new project: `name` and `deployPath` are required. */

@@ -34,6 +34,7 @@ export type Table =
   | 'tags'
   | 'deployments'
   | 'audit'
+  | 'locks'
   | 'logSources'
   | 'settings'
   | 'sessions'

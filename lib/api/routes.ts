@@ -11,6 +11,7 @@ import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
 import { labelHandlers } from './labels.js'
+import { lockHandlers } from './locks.js'
 import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
@@ -49,6 +50,7 @@ export interface ApiNeeds {
   whoami: Parameters<typeof whoamiHandlers>[0]
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
+  locks: Parameters<typeof lockHandlers>[0]
   confirm: Parameters<typeof confirmHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
@@ -85,6 +87,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const tags = labelHandlers('tag', needs.tags)
   const { upload } = uploadHandlers(needs.upload)
   const deployments = deploymentHandlers(needs.deployments)
+  const locks = lockHandlers(needs.locks)
   const confirm = confirmHandlers(needs.confirm)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
@@ -139,9 +142,15 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/projects/:id/variables', 'admin', variables.list),
       row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),
       row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
+      row('PUT', '/api/projects/:id/lock', 'own', locks.lockProject),
+      row('DELETE', '/api/projects/:id/lock', 'own', locks.unlockProject),
       row('GET', '/api/projects/:id/files', 'admin', files.list),
       row('GET', '/api/projects/:id/file', 'admin', files.preview),
       row('GET', '/api/projects/:id/download', 'admin_download', files.download),
+
+      row('GET', '/api/locks', 'read', locks.list),
+      row('PUT', '/api/lock', 'admin', locks.lockServer),
+      row('DELETE', '/api/lock', 'admin', locks.unlockServer),
 
       depending(['categories', 'projects'], row('GET', '/api/categories', 'admin', categories.list)),
       row('POST', '/api/categories', 'admin', categories.create),

@@ -21,7 +21,10 @@ const maxVariables = 1000
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
-  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'confirmUntil' | 'checkClientScripts'>
+  deployer: Pick<
+    Deployer,
+    'receive' | 'deploy' | 'follow' | 'unrecorded' | 'confirmUntil' | 'checkClientScripts' | 'checkLocks'
+  >
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
@@ -49,7 +52,9 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf 
       // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
       onField(name, value) {
         checkField(name, value, { caller: request.actor, findProject })
-        if (name === 'projectId') claim.of(value)
+        if (name !== 'projectId') return
+        claim.of(value)
+        deployer.checkLocks(value)
       }
     })
     const deploy = await orDiscard(received, () => {

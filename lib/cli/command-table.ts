@@ -106,6 +106,24 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/projects-delete.js')
   },
   {
+    name: 'lock',
+    group: 'projects',
+    summary: 'refuse deployments of a project for some time',
+    load: () => import('./commands/lock.js')
+  },
+  {
+    name: 'unlock',
+    group: 'projects',
+    summary: 'remove the lock of a project',
+    load: () => import('./commands/unlock.js')
+  },
+  {
+    name: 'locks',
+    group: 'projects',
+    summary: 'list the locks in force',
+    load: () => import('./commands/locks.js')
+  },
+  {
     name: 'env list',
     group: 'projects',
     summary: 'list the script variables of a project',

@@ -1,6 +1,7 @@
 import { unprintableIn } from '../base/one-line.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { usage } from './args.js'
+import { durationOf } from './terminal/units.js'
 
 /** Options that several commands share. */
 export const sharedOptions = {
@@ -40,6 +41,13 @@ export function checkMessage(message = ''): void {
     throw usage('--message', `--message is too long: at most ${maxMessageLength} characters`)
   const found = unprintableIn(message)
   if (found !== null) throw usage('--message', `--message must be one line of visible characters: it contains ${found}`)
+}
+
+/** Returns the milliseconds of an option with a duration. Refuses any other text with the kind `usage`. */
+export function durationOption(flag: string, text: string): number {
+  const ms = durationOf(text)
+  if (ms === null) throw usage(flag, `${flag} cannot be "${text}": use a duration such as 90s, 10m, 2h or 1d`)
+  return ms
 }
 
 /** Options that select the files to pack. */

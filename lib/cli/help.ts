@@ -68,7 +68,14 @@ export function renderCommand(row: HelpRow, command: Command): string {
 
 function describe([flag, row]: [string, OptionRow]): [string, string] {
   const name = row.value ?? row.choices?.join('|') ?? 'value'
-  const value = row.type === 'switch' ? '' : row.bare === undefined ? ` <${name}>` : ` [${name}]`
+  const value =
+    row.type === 'switch'
+      ? ''
+      : row.bare === undefined
+        ? ` <${name}>`
+        : row.choices === undefined
+          ? `[=${name}]`
+          : ` [${name}]`
   const left = `${row.alias === undefined ? '' : `-${row.alias}, `}${shownFlag(flag, row)}${value}`
   const notes = [
     row.repeatable ? 'repeatable' : '',

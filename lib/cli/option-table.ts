@@ -12,7 +12,7 @@ export interface OptionRow {
   value?: string
   /** The allowed values. Absent: any value. */
   choices?: readonly string[]
-  /** Value of an option with choices if no value follows it. */
+  /** Value of an option if no value follows it. Without `choices`, a value must follow an equals sign. */
   bare?: string
   /** Default value. A switch that is on by default is listed as `--no-<flag>`, which turns it off. */
   default?: string | number | boolean

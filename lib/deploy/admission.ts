@@ -13,6 +13,7 @@ import type { Ends } from './ends.js'
 import { refuseFullDisk } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Intake, Received } from './intake.js'
+import { refuseLocked } from './locks.js'
 import type { Live } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
@@ -152,6 +153,7 @@ export class Admission {
     this.#needs.refuseWhenStopping()
     const project = findProject(this.#needs.store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
+    refuseLocked(this.#needs.store, project, this.#needs.clock.now())
     if (this.#needs.queue.count(projectId) < maxQueued) return project
     const sentence = `Cannot queue a deployment of ${projectId}: ${maxQueued} are in the queue. Wait, or cancel some`
     throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })

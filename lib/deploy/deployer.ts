@@ -6,6 +6,7 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
+import type { Project } from '../model/project.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
@@ -19,6 +20,7 @@ import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
 import { createIntake, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
+import { refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
@@ -44,6 +46,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
   /** Refuses (403 `client_scripts_off`) scripts if the project, or the setting, does not allow client scripts. */
   checkClientScripts(projectId: string, scripts: ClientScripts): void
+  /** Refuses (409 `locked`) deployments of a project while it, or the server, is locked. */
+  checkLocks(projectId: string): void
+  /** Returns the number of queued and running deployments of a project. */
+  countAhead(projectId: string): number
   /**
    * Keeps the archive, records the deployment as queued, and adds it to the queue. Resolves as soon as it is recorded.
    * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
@@ -150,6 +156,12 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     return row
   }
 
+  function requireProject(projectId: string): Project {
+    const project = findProject(store, projectId)
+    if (project === undefined) throw notFound('Project', projectId)
+    return project
+  }
+
   /** Describes the files that a clean-up must not touch. */
   function inUse() {
     const isLive = (id: string): boolean => live.find(id) !== undefined || pending.has(id)
@@ -189,10 +201,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       return intake.receive(bytes, options)
     },
     checkClientScripts(projectId, scripts) {
-      const project = findProject(store, projectId)
-      if (project === undefined) throw notFound('Project', projectId)
-      refuseClientScripts(project, settings.flag('allow_client_scripts'), scripts)
+      refuseClientScripts(requireProject(projectId), settings.flag('allow_client_scripts'), scripts)
     },
+    checkLocks: projectId => refuseLocked(store, requireProject(projectId), needs.clock.now()),
+    countAhead: queue.count,
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
     ...correction,

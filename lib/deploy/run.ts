@@ -11,6 +11,7 @@ import type { Ends } from './ends.js'
 import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { sharedChanges } from './files.js'
 import { bareHold, holdPlanOf, type HoldPlan } from './hold-plan.js'
+import { refuseLocked } from './locks.js'
 import { resumePipeline, runPipeline, type PipelineResult, type PipelineRun } from './pipeline.js'
 import { endOf, eventOf, isExtracted, moveRecord, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
 import { endBackground } from './scripts/background.js'
@@ -54,8 +55,9 @@ export function createRunner(needs: RunnerNeeds): Runner {
     return settled
   }
 
-  /** Starts a deployment that was queued. */
+  /** Starts a deployment that was queued. A lock does not stop one that was held: its files are in place already. */
   async function start({ row }: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
+    refuseLocked(store, { id: row.projectId, name: row.projectName }, clock.now())
     await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
     row.status = 'running'
     await runPipeline(run, result)

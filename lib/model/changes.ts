@@ -2,6 +2,7 @@
 export const changeTopics = {
   projects: ['projects', 'projectTags', 'categories', 'tags'],
   deployments: ['deployments', 'projects'],
+  locks: ['locks', 'projects'],
   logSources: ['logSources', 'projects'],
   audit: ['audit'],
   settings: ['settings'],

@@ -1,42 +1,25 @@
 /*
  * The policy of a project: how its deployments treat the files in the target, and when a deployment is a success. Every
- * key has a default, which is the behaviour of the specification: nothing is deleted, a rollback overlays, nothing is
+ * key has a default, which is the behaviour of the specification: a deployment replaces files, and nothing is
  * checked afterwards. Only the keys that a project sets are stored, as JSON, so that a new key needs no new column.
  */
 
 /** What a deployment does about files that svc put there and that somebody has edited since. */
 export const driftModes = ['off', 'warn', 'refuse'] as const
-/** Whether files are removed that svc put there and that the new archive does not contain. */
-export const pruneModes = ['off', 'managed'] as const
-/** How a rollback treats files that its archive does not contain. */
-export const rollbackModes = ['overlay', 'exact'] as const
-/** What happens if not everything that a deployment replaces can be kept for an exact rollback. */
-export const exactModes = ['best', 'required'] as const
+/** What happens if the post-deploy script fails: its files stay, or the earlier files are put back. */
+export const postFailureModes = ['keep', 'revert'] as const
+/** What runs after the earlier files are back: the post-deploy script again, or nothing. */
+export const revertScripts = ['post', 'none'] as const
 
 /** The policy of a project. */
 export interface Policy {
   drift: (typeof driftModes)[number]
-  /** Whether the project's own token may override the drift guard. */
-  forceByDeployToken: boolean
-  prune: (typeof pruneModes)[number]
-  /** Whether the project's own token may ask for a prune that the policy does not order. */
-  pruneByDeployToken: boolean
-  /** Globs of paths that a prune never removes. */
-  protect: string[]
-  rollback: (typeof rollbackModes)[number]
-  exact: (typeof exactModes)[number]
   /** The checks of a deployment; null: none. */
   gate: Gate | null
   /** Whether a deployment must be confirmed; null: only if its client asks for that. */
   confirm: { seconds: number } | null
-  /** What happens if the post-deploy script fails. */
-  onPostFailure: 'keep' | 'revert'
-  /** What runs after the earlier files are back: the post-deploy script again, or nothing. */
-  revertScript: 'post' | 'none'
-  /** The file that a maintenance puts into the target. */
-  maintenanceFile: string
-  /** The contents of that file. Empty: the page of svc. */
-  maintenancePage: string
+  onPostFailure: (typeof postFailureModes)[number]
+  revertScript: (typeof revertScripts)[number]
 }
 
 /** One check after the files are in place. */
@@ -66,18 +49,10 @@ export interface Gate {
 /** The policy of a project that sets nothing: the behaviour of the specification. */
 export const defaultPolicy: Policy = {
   drift: 'warn',
-  forceByDeployToken: false,
-  prune: 'off',
-  pruneByDeployToken: false,
-  protect: [],
-  rollback: 'overlay',
-  exact: 'best',
   gate: null,
   confirm: null,
   onPostFailure: 'keep',
-  revertScript: 'post',
-  maintenanceFile: '.maintenance',
-  maintenancePage: ''
+  revertScript: 'post'
 }
 
 /** The keys of a policy that a project sets. */

@@ -9,6 +9,8 @@ export type UploadFeature = (typeof uploadFeatures)[number]
 export interface UploadPermit {
   success: true
   project: Pick<Project, 'id' | 'name' | 'env'>
+  /** Number of queued and running deployments of the project. Absent in answers of servers before 1.1. */
+  deploymentsAhead?: number
   /** Maximum size of the archive in bytes. */
   maxUploadBytes: number
   /** Maximum uncompressed size of the archive in bytes. */

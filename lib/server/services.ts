@@ -8,6 +8,7 @@ import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
+import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/listed.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../telemetry/collector.js'
@@ -274,6 +275,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
     upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
     deployments: { deployer, records, pageOf },
+    locks: { locks: createLocks({ store, clock, audit }), clock },
     confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },

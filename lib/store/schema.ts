@@ -123,17 +123,21 @@ const machineHistory = `
     facts TEXT NOT NULL
   ) WITHOUT ROWID;`
 
-/** Locks of projects. A project has at most one of each kind. */
+/**
+ * Locks of projects, and of the whole server, whose projectId is null. There is at most one of each kind. The index
+ * compares the empty text, because SQLite treats each null as a different value.
+ */
 const locks = `
   CREATE TABLE locks (
-    projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    projectId TEXT REFERENCES projects (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,
     owner TEXT NOT NULL,
     reason TEXT NOT NULL,
     createdAt TEXT NOT NULL,
-    expiresAt TEXT NOT NULL,
-    PRIMARY KEY (projectId, kind)
-  ) WITHOUT ROWID;`
+    expiresAt TEXT NOT NULL
+  );
+  CREATE UNIQUE INDEX locksByPlace ON locks (ifnull(projectId, ''), kind);
+  CREATE INDEX locksByProject ON locks (projectId);`
 
 const migrations: Migration[] = [
   {
@@ -307,7 +311,7 @@ const migrations: Migration[] = [
       ${machineHistory}`
   },
   {
-    what: 'trees of deployments; checks and reverts of deployments; policies and locks of projects',
+    what: 'trees of deployments; checks and reverts of deployments; policies of projects; locks',
     sql: `
       ALTER TABLE deployments ADD COLUMN treeSha256 TEXT;
       ALTER TABLE deployments ADD COLUMN heldFor TEXT;

@@ -146,8 +146,8 @@ const expectations: Record<
   }
 }
 
-/** The token of another project may request the list, but sees no record in it. */
-const listOfOwn = 'GET /api/logs'
+/** The token of another project may request these lists, but sees nothing of this project in them. */
+const listsOfOwn = ['GET /api/logs', 'GET /api/locks']
 
 /** A way to the server: peer address, headers, and whether the address that the server sees is in `allowed_ips`. */
 interface Way {
@@ -284,11 +284,11 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     credential: Credential,
     way: Way
   ): Promise<number> {
-    const isOfDeployment = ['read', 'download', 'own'].includes(row.auth)
+    const isOfOwn = ['read', 'download', 'own'].includes(row.auth)
+    const ownId = row.path.startsWith('/api/projects/') ? shop.id : deployId
     const { headers = {}, ticket } = await given[credential]()
     const path =
-      row.path.replace(/:\w+/g, isOfDeployment ? deployId : 'unknown_id') +
-      (ticket === undefined ? '' : `?ticket=${ticket}`)
+      row.path.replace(/:\w+/g, isOfOwn ? ownId : 'unknown_id') + (ticket === undefined ? '' : `?ticket=${ticket}`)
     // Everything in the request is wrong, except for an upload, whose form names the project.
     const isUpload = row.auth === 'upload'
     const body = isUpload ? form.body : Buffer.from('{')
@@ -328,7 +328,7 @@ t.test('each route accepts exactly its credentials, from the client addresses th
           let expected = answers[credential]
           if (credential === 'sessionOnly' && row.method !== 'GET' && expected === 'in' && row.auth !== 'public')
             expected = 403
-          if (credential === 'other' && `${row.method} ${row.path}` === listOfOwn) expected = 'in'
+          if (credential === 'other' && listsOfOwn.includes(`${row.method} ${row.path}`)) expected = 'in'
           const needsAllowed = from === 'allowed' || (Array.isArray(from) && from.includes(credential))
           const isFromElsewhere = needsAllowed && !way.isAllowed && credential !== 'local'
           // An upload checks the address before it reads the form that names the project.

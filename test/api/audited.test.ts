@@ -116,6 +116,22 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       },
       entries: [{ action: 'project.regenerate_token' }]
     },
+    {
+      what: 'lock of the project',
+      act: () => client.put(`/api/projects/${ids['shop']}/lock`, { reason: 'audit' }),
+      entries: [{ action: 'project.lock', detail: /: audit$/ }]
+    },
+    {
+      what: 'end of the lock',
+      act: () => client.delete(`/api/projects/${ids['shop']}/lock`),
+      entries: [{ action: 'project.unlock' }]
+    },
+    {
+      what: 'lock of the server',
+      act: () => client.put('/api/lock', { reason: 'move' }),
+      entries: [{ action: 'server.lock', projectId: null }]
+    },
+    { what: 'its end', act: () => client.delete('/api/lock'), entries: [{ action: 'server.unlock' }] },
     { what: 'tag deleted', act: () => client.delete(`/api/tags/${ids['tag']}`), entries: [{ action: 'tag.delete' }] },
     {
       what: 'upload',

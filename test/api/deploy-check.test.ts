@@ -14,8 +14,10 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
     t.strictSame(body, {
       success: true,
       project: { id: shop.id, name: 'shop', env: 'production' },
+      deploymentsAhead: 0,
       maxUploadBytes: 7 * 1024 * 1024,
-      maxExtractedBytes: 11 * 1024 * 1024
+      maxExtractedBytes: 11 * 1024 * 1024,
+      features: ['confirm']
     })
   }
   t.match(await check('a-wrong-token', `projectId=${shop.id}`), { status: 401 })

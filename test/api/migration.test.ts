@@ -56,6 +56,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/changes': 'of the process',
   '/api/settings/status': 'uptime; its counts are compared',
   '/api/audit': 'who did what on this server',
+  '/api/locks': 'who has locked what on this server',
   '/api/storage': 'of the disk; of archives only the newest is carried',
   '/api/public/telemetry/overview': 'reports that were sent to this server',
   '/api/system/resources': 'of the machine',
@@ -195,6 +196,7 @@ async function furnish(stage: Stage) {
   const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
   const idle = await stage.createProject('idle', {
     maxDiskMb: 300,
+    policy: { drift: 'refuse', confirm: { seconds: 90 } },
     scriptShell: 'bash',
     scriptDirectory: 'apps/web',
     scriptTimeoutSeconds: 90,

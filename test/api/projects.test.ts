@@ -112,6 +112,14 @@ t.test('projects', async t => {
     const unbound = await client.put(address, { pm2AppName: '', allowClientScripts: null, maxDiskMb: null })
     t.match(unbound.body.project, { pm2AppName: null, maxDiskMb: null, allowClientScripts: null, name: 'Blog' })
     t.equal((await client.put(address, {})).status, 200)
+    const strict = await client.put(address, { policy: { drift: 'refuse', confirm: { seconds: 60 } } })
+    t.same(strict.body.project.policy, { drift: 'refuse', confirm: { seconds: 60 } })
+    const softer = await client.put(address, { policy: { drift: null, onPostFailure: 'revert' } })
+    t.same(softer.body.project.policy, { confirm: { seconds: 60 }, onPostFailure: 'revert' }, 'the other keys stay')
+    t.same((await client.get(address)).body.policy, softer.body.project.policy)
+    t.match(await client.put(address, { policy: { windows: [] } }), { status: 400, body: { field: 'policy.windows' } })
+    await client.put(address, { policy: { confirm: null, onPostFailure: null } })
+
     for (const maxDiskMb of [0, -1, 1.5, '10', 1e12]) {
       t.match(
         await client.put(address, { maxDiskMb }),

@@ -31,9 +31,14 @@ GET /api/projects/:id/recent-scripts admin
 GET /api/projects/:id/variables admin
 PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
+PUT /api/projects/:id/lock own
+DELETE /api/projects/:id/lock own
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
 GET /api/projects/:id/download admin_download
+GET /api/locks read
+PUT /api/lock admin
+DELETE /api/lock admin
 GET /api/categories admin
 POST /api/categories admin
 PUT /api/categories/:id admin

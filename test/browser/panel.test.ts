@@ -106,7 +106,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click()
   await page.getByLabel('Pre-deploy script').fill('printf "\\033[33mchecking\\033[0m\\n"')
   await page.getByRole('textbox', { name: 'Post-deploy script' }).fill('echo restarting; exit 3')
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('Saved', { exact: true }).waitFor()
   await photograph(page, 'settings-desktop')
   t.not(await regenerateToken(page), 'the same', 'the token is another one')

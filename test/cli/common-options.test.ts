@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkMessage, sharedOptions } from '../../lib/cli/common-options.js'
+import { checkMessage, durationOption, sharedOptions } from '../../lib/cli/common-options.js'
 import { maxMessageLength } from '../../lib/model/deployment.js'
 
 t.test('refuses a message that the server would refuse', async t => {
@@ -14,4 +14,9 @@ t.test('refuses a message that the server would refuse', async t => {
 t.test('short forms of shared options differ', async t => {
   const letters = Object.values(sharedOptions).flatMap(option => ('alias' in option ? [option.alias] : []))
   t.equal(new Set(letters).size, letters.length)
+})
+
+t.test('an option with a duration refuses any other text', async t => {
+  t.equal(durationOption('--for', '2h'), 7_200_000)
+  t.throws(() => durationOption('--for', 'long'), { code: 'usage', message: /--for cannot be "long"/ })
 })

@@ -69,6 +69,7 @@ export const cures: Readonly<Record<string, string>> = {
   link_leaves_target: withoutLink,
   link_loop: withoutLink,
   links_too_long: withoutLink,
+  locked: 'Wait (`svc push --wait`), or remove the lock: `svc locks`, `svc unlock`.',
   locked_out: later,
   method_not_allowed: 'Use a method of the header `Allow`.',
   misdirected_host: 'Use the address of `SVC_PUBLIC_URL`, or add the name to `allowed_hosts`.',
@@ -93,6 +94,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_finished: 'Wait for the end of the deployment, or cancel it.',
   not_found: 'Check the address and the id.',
   not_readable: rightPath,
+  other_owner: 'Ask the owner, or use the admin token with `takeOver`.',
   not_waiting: 'Nothing: the deployment is settled. Roll back to restore earlier files.',
   other_project: 'Use the deploy token of this project.',
   out_of_descriptors: 'Raise the limit of open files (`LimitNOFILE` in systemd).',
@@ -307,8 +309,18 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The restored files are not yet in place',
     'Do what the message says, then start the server.'
   ),
+  revert_failed: row(
+    'deployment',
+    'The earlier files of a deployment could not be put back',
+    'Mount the disk of the target; the next start or deployment tries again.'
+  ),
   search_failed: row('command', 'The server ended the search', 'Do what the message says.'),
   server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
+  still_busy: row(
+    'command',
+    'Other deployments of the project did not finish in the time of --wait',
+    'Push again later, or wait longer.'
+  ),
   special_file_in_the_way: row(
     'deployment',
     'The target has a special file where the archive has a file',

@@ -7,9 +7,10 @@ t.test('Absent keys of a policy have their default', async t => {
 })
 
 t.test('A change replaces the given keys, and null restores a default', async t => {
-  const before = { drift: 'refuse', protect: ['a'] } as const
-  t.same(changePolicy({ ...before, protect: ['a'] }, { prune: 'managed' }), { ...before, prune: 'managed' })
-  t.same(changePolicy({ ...before, protect: ['a'] }, { drift: null }), { protect: ['a'] })
+  const before = { drift: 'refuse', confirm: { seconds: 90 } } as const
+  t.same(changePolicy(before, { onPostFailure: 'revert' }), { ...before, onPostFailure: 'revert' })
+  t.same(changePolicy(before, { confirm: { seconds: 30 } }), { ...before, confirm: { seconds: 30 } })
+  t.same(changePolicy(before, { drift: null }), { confirm: { seconds: 90 } })
   t.same(changePolicy({ drift: 'refuse' }, { drift: 'warn' }), {}, 'a default is not stored')
   t.same(changePolicy({ drift: 'refuse' }, { drift: undefined }), { drift: 'refuse' }, 'an absent key stays')
 })

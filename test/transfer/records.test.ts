@@ -24,11 +24,18 @@ t.test('uses defaults for missing fields of a project and ignores unknown fields
   t.notOk('unheardOf' in (projects[0] as object))
 })
 
+t.test('reads the policy of a project, which older packages do not have', async t => {
+  const policies = async (policy?: unknown) => (await read({ 'projects.json': [{ ...project, policy }] })).projects
+  t.match(await policies(), [{ policy: {} }])
+  t.match(await policies({ drift: 'refuse', onPostFailure: 'keep' }), [{ policy: { drift: 'refuse' } }])
+})
+
 t.test('refuses a broken record, naming file, index and field', async t => {
   for (const [file, records, field] of [
     ['projects.json', [project, { ...project, id: 'proj_b', deployPath: 7 }], 'projects.json[1].deployPath'],
     ['projects.json', [{ ...project, id: '../up' }], 'projects.json[0].id'],
     ['projects.json', [{ ...project, name: 7 }], 'projects.json[0].name'],
+    ['projects.json', [{ ...project, policy: { drift: 7 } }], 'projects.json[0].policy.drift'],
     ['categories.json', ['no record'], 'categories.json[0]']
   ] as const) {
     const failure = await read({ [file]: records }).catch((error: unknown) => error)

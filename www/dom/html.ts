@@ -295,6 +295,7 @@ export type IconName =
   | 'settings'
   | 'more'
   | 'pin'
+  | 'lock'
   | 'edit'
   | 'delete'
   | 'folder'

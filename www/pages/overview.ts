@@ -2,6 +2,10 @@ import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../
 import { css } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import type { ListedLock } from '../../lib/model/lock.js'
+import { createLockCalls } from '../server/lock-calls.js'
+import type { LockCalls } from '../server/lock-calls.js'
+import { inForce } from '../elements/projects/lock-words.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
@@ -67,6 +71,8 @@ export class OverviewPage extends Page {
   `
 
   #overview!: Resource<Overview>
+  #lockCalls!: LockCalls
+  #locks!: Resource<readonly ListedLock[]>
   #days: RecentDays | null = null
   #daysAtMs = -Infinity
   #machine: Awaited<ReturnType<typeof late.machine>> | undefined
@@ -77,12 +83,15 @@ export class OverviewPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('Overview'), [{ words: t('Overview') }])
+    this.#lockCalls = createLockCalls(this.context.client)
     this.#overview = this.resource(signal => this.#load(signal))
+    this.#locks = this.resource(signal => this.#loadLocks(signal))
     this.#observer = new IntersectionObserver(entries => {
       for (const { target, isIntersecting } of entries) if (isIntersecting) void this.#loadLate(target)
     })
     this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
     this.follow(['projects', 'deployments'], () => void this.#overview.load())
+    this.follow(['locks'], () => void this.#locks.refresh())
     // Health and the machine change without a write of the server.
     this.repeat(refreshMs, () => {
       this.#waiting.clear()
@@ -122,6 +131,13 @@ export class OverviewPage extends Page {
     return overview
   }
 
+  async #loadLocks(signal: AbortSignal): Promise<readonly ListedLock[]> {
+    const locks = await this.#lockCalls.list(null, signal)
+    // Usually nothing is locked.
+    if (locks.length > 0) this.context.define((await import('../elements/projects/svc-locks.js')).elements)
+    return locks
+  }
+
   async #loadLate(space: Element): Promise<void> {
     this.#observer.unobserve(space)
     try {
@@ -154,7 +170,8 @@ export class OverviewPage extends Page {
     const stale = this.context.connection.state === 'lost' ? null : staleLine(this.#overview)
     const top = html`
       <section class="answer">${isLost ? lostAnswer() : answer(overview)}${stale}</section>
-      ${broken.total === 0 ? null : brokenSection(broken, isLost)}`
+      ${broken.total === 0 ? null : brokenSection(broken, isLost)}
+      ${this.#lockSection()}`
     if (status.deploymentCount === 0) {
       return html`
         ${top}
@@ -186,6 +203,18 @@ export class OverviewPage extends Page {
       <div class="space trends" data-late="${this.#hasTrends ? null : 'trends'}">
         ${!this.#hasTrends ? null : html`<svc-trends .days="${this.#days}"></svc-trends>`}
       </div>`
+  }
+
+  /** Shows the locks in force. */
+  #lockSection(): Template | null {
+    const locks = inForce(this.#locks.value ?? [], Date.now())
+    if (locks.length === 0) return null
+    return html`
+      <section class="section">
+        <h2>${t('Locked')}</h2>
+        <svc-locks .items="${locks}" .calls="${this.#lockCalls}"
+          @lockschange="${() => void this.#locks.refresh()}"></svc-locks>
+      </section>`
   }
 }
 

@@ -1,5 +1,8 @@
 import type { Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/overview.js'
+import type { ListedLock } from '../../lib/model/lock.js'
+import { createLockCalls } from '../server/lock-calls.js'
+import type { LockCalls } from '../server/lock-calls.js'
 import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls } from '../server/project-calls.js'
@@ -10,6 +13,9 @@ import type { Template } from '../dom/html.js'
 import { fileAddress } from '../elements/projects/file-address.js'
 import { isUnknown, missingProject } from '../elements/base/missing.js'
 import { labelList } from '../elements/base/label-list.js'
+import { inForce } from '../elements/projects/lock-words.js'
+import { SvcLock } from '../elements/projects/svc-lock.js'
+import { SvcLocks } from '../elements/projects/svc-locks.js'
 import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -32,6 +38,9 @@ import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
 
+/** Interval at which expired locks disappear from the page. */
+const expiryCheckMs = 10_000
+
 /** The signed-in user: the administrator. */
 const signedIn = 'admin'
 
@@ -53,7 +62,7 @@ export class ProjectPage extends Page {
       .facts { display: flex; flex-wrap: wrap; gap: 4px 16px; color: var(--muted); align-items: center; }
       .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; min-width: 0; max-width: 100%; }
       .facts .labels:not(:has(svc-label)) { display: none; }
-      .page-head > button { margin-top: 2px; }
+      .page-head > .actions { margin-top: 2px; }
       @media (min-width: 720px) { .page-head { flex-wrap: nowrap; } }
       .deploy > summary { display: flex; align-items: center; gap: 8px; min-height: 48px; padding: 0 16px; border-radius: inherit; cursor: pointer; list-style: none; }
       .deploy > summary::-webkit-details-marker { display: none; }
@@ -67,6 +76,8 @@ export class ProjectPage extends Page {
 
   #calls!: ProjectCalls
   #places!: PlaceCalls
+  #lockCalls!: LockCalls
+  #locks!: Resource<readonly ListedLock[]>
   #project!: Resource<Project>
   #labels!: Resource<Labels>
   #overview!: Resource<ProjectOverview>
@@ -84,6 +95,13 @@ export class ProjectPage extends Page {
     this.#project = this.resource(signal => calls.project(id, signal))
     this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#overview = this.resource(signal => calls.projectOverview(id, signal))
+    this.#lockCalls = createLockCalls(client)
+    this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
+    this.follow(['locks'], () => void this.#locks.refresh())
+    // Locks expire without a write of the server.
+    this.every(expiryCheckMs, () => {
+      if (this.#locks.value?.length) this.update()
+    })
     this.follow(['projects', 'deployments'], () => this.#reload())
     this.listen(this.context.connection, 'change', () => this.update())
     this.moved()
@@ -121,6 +139,7 @@ export class ProjectPage extends Page {
     this.#name(project, address)
     const status = this.#isLost ? 'unknown' : this.#status(project)
     const { categories = [], tags = [] } = this.#labels.value ?? {}
+    const locks = inForce(this.#locks.value ?? [], Date.now())
     const labels = new Map([...categories, ...tags].map(label => [label.id, label]))
     return html`
       <div class="page-head">
@@ -135,12 +154,31 @@ export class ProjectPage extends Page {
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
         ${
-          this.#tab !== 'deployments' || this.#isOpen
+          this.#tab !== 'deployments'
             ? null
             : html`
-          <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`
+          <div class="actions" @lockschange="${() => void this.#locks.refresh()}">
+            ${
+              this.#locks.value === undefined || locks.some(({ projectId }) => projectId !== null)
+                ? null
+                : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-lock>`
+            }
+            ${
+              this.#isOpen
+                ? null
+                : html`
+              <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`
+            }
+          </div>`
         }
       </div>
+      ${
+        locks.length === 0
+          ? null
+          : html`
+          <svc-locks single="" .items="${locks}" .calls="${this.#lockCalls}"
+            @lockschange="${() => void this.#locks.refresh()}"></svc-locks>`
+      }
       ${
         project.pm2AppName === null
           ? null
@@ -300,6 +338,8 @@ export const elements = {
   'svc-deployments': SvcDeployments,
   'svc-dialog': SvcDialog,
   'svc-label': SvcLabel,
+  'svc-lock': SvcLock,
+  'svc-locks': SvcLocks,
   'svc-log': SvcLog,
   ...SvcLog.parts,
   'svc-pack': SvcPack,

@@ -1,6 +1,7 @@
 import type { BulkAction, BulkOutcome } from '../../lib/model/bulk.js'
 import type { FileContent, FileEntry } from '../../lib/model/file-entry.js'
 import type { Label } from '../../lib/model/label.js'
+import type { GivenPolicy } from '../../lib/model/policy.js'
 import type { Pm2App, Pm2Binding } from '../../lib/model/pm2.js'
 import type { Project, RecentScripts } from '../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../lib/model/variable.js'
@@ -36,7 +37,7 @@ export type ProjectFields = Partial<
     | 'scriptShell'
     | 'scriptDirectory'
   >
->
+> & { policy?: GivenPolicy }
 
 /** A change of some variables of a project. The others stay. */
 export interface VariablesChange {

@@ -74,6 +74,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   link_leaves_target: { kind: 'invalid', means: 'A symbolic link in the archive leads outside the target' },
   link_loop: { kind: 'invalid', means: 'Symbolic links in the archive form a loop' },
   links_too_long: { kind: 'invalid', means: 'The destinations of symbolic links in the archive are too long' },
+  locked: { kind: 'conflict', means: 'The project, or the whole server, is locked' },
   locked_out: {
     kind: 'too_many',
     means: 'Too many failed logins from this address. Retry-After contains the seconds to wait'
@@ -104,6 +105,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
+  other_owner: { kind: 'forbidden', means: 'The lock belongs to somebody else' },
   not_waiting: {
     kind: 'conflict',
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'

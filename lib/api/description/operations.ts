@@ -2,6 +2,7 @@ import type { Operations } from './operation.js'
 import { accessOperations } from './operations/access.js'
 import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
+import { lockOperations } from './operations/locks.js'
 import { logOperations } from './operations/logs.js'
 import { projectOperations } from './operations/projects.js'
 import { serverOperations } from './operations/server.js'
@@ -12,6 +13,7 @@ export const operations: Operations = {
   ...accessOperations,
   ...projectOperations,
   ...deploymentOperations,
+  ...lockOperations,
   ...confirmOperations,
   ...logOperations,
   ...serverOperations,

@@ -1,5 +1,6 @@
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
+import type { ListedLock } from '../../model/lock.js'
 import type { Project } from '../../model/project.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
@@ -49,6 +50,17 @@ export interface VariablesChange {
   secret?: boolean
 }
 
+/** Fields of a project to set. In `policy`, null restores the default of a key. */
+export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
+
+/** A lock to place. */
+export interface LockFields {
+  reason: string
+  seconds?: number
+  /** Replaces the reason and the end of the caller's own lock. */
+  renew?: boolean
+}
+
 /** The filter for a list of deployments. */
 export interface DeploymentQuery {
   projectId?: string | undefined
@@ -77,12 +89,18 @@ export interface Api {
   }): Promise<UploadPermit | null>
   projects(options?: { signal?: AbortSignal }): Promise<Project[]>
   project(id: string): Promise<Project>
-  createProject(fields: Partial<Project>): Promise<Project>
-  updateProject(id: string, fields: Partial<Project>): Promise<Project>
+  createProject(fields: ProjectChange): Promise<Project>
+  updateProject(id: string, fields: ProjectChange): Promise<Project>
   removeProject(id: string): Promise<void>
   /** Replaces the deploy token and returns the new one. The old one becomes invalid. */
   replaceToken(id: string): Promise<string>
   /** Returns the script variables of a project, sorted by name. */
+  /** Returns the locks in force; with `projectId`, those that refuse deployments of that project. */
+  locks(projectId?: string): Promise<ListedLock[]>
+  /** Locks a project, or the whole server if `projectId` is null. */
+  lock(projectId: string | null, fields: LockFields): Promise<ListedLock>
+  /** Removes a lock and returns it. `takeOver` is the reason to remove the lock of another owner. */
+  unlock(projectId: string | null, takeOver: string | undefined): Promise<ListedLock>
   variables(projectId: string): Promise<Variable[]>
   /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
   changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
@@ -113,6 +131,7 @@ export function createApi(client: Client): Api {
   const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
   const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
   const variablesPath = (id: string) => `${projectPath(id)}/variables`
+  const lockPath = (id: string | null) => (id === null ? '/api/lock' : `${projectPath(id)}/lock`)
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
@@ -140,6 +159,11 @@ export function createApi(client: Client): Api {
     removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
     replaceToken: async id =>
       (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
+    locks: projectId => client.json({ path: '/api/locks', query: { projectId } }),
+    lock: async (id, json) =>
+      (await client.json<{ lock: ListedLock }>({ method: 'PUT', path: lockPath(id), json })).lock,
+    unlock: async (id, takeOver) =>
+      (await client.json<{ lock: ListedLock }>({ method: 'DELETE', path: lockPath(id), json: { takeOver } })).lock,
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,

@@ -3,6 +3,7 @@ import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
 import { describeProject, projectFields, projectOptions } from '../project-options.js'
+import { policyField, policyOption } from '../policy-option.js'
 import { openAdmin } from '../client/session.js'
 
 /** The command `svc projects create`. */
@@ -13,6 +14,7 @@ export const command = defineCommand({
   options: {
     path: { type: 'text', value: 'dir', help: 'target directory on the server, absolute (required)' },
     ...projectOptions,
+    ...policyOption,
     ...adminOptions,
     json: projectJson
   },
@@ -30,7 +32,8 @@ export const command = defineCommand({
     const project = await api.createProject({
       name: operands.name,
       deployPath: options.path,
-      ...projectFields(options)
+      ...projectFields(options),
+      ...policyField(options.policy)
     })
     if (options.json) context.output.json({ ...project, token: maskToken(project.token) })
     else context.output.print(`Created ${describeProject(project)}`)

@@ -3,6 +3,7 @@ import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
 import { describeProject, findProject, projectFields, projectOptions } from '../project-options.js'
+import { policyField, policyOption } from '../policy-option.js'
 import { openAdmin } from '../client/session.js'
 
 /** The command `svc projects set`. */
@@ -14,20 +15,23 @@ export const command = defineCommand({
     name: { type: 'text', value: 'text', help: 'new name' },
     path: { type: 'text', value: 'dir', help: 'new target directory on the server; existing files are not moved' },
     ...projectOptions,
+    ...policyOption,
     ...adminOptions,
     json: projectJson
   },
   details: adminDetails,
   examples: [
     ['projects set shop --post "systemctl restart shop"', 'set the script to run after each deployment'],
-    ['projects set shop --post ""', 'remove the script']
+    ['projects set shop --post ""', 'remove the script'],
+    ['projects set shop --policy drift=refuse --policy \'confirm={"seconds":90}\'', 'change two keys of the policy']
   ],
   async run({ options, operands }, context) {
     const { name, path } = options
     const fields = {
       ...(name !== undefined && { name }),
       ...(path !== undefined && { deployPath: path }),
-      ...projectFields(options)
+      ...projectFields(options),
+      ...policyField(options.policy)
     }
     if (Object.keys(fields).length === 0)
       throw usage('--name', 'Nothing to change: give at least one setting, for example --name or --post')

@@ -16,13 +16,14 @@ import { packProject } from '../pack/packing.js'
 import { followLine, type GivenOptions } from '../hints.js'
 import { checkBeforePacking } from '../pack/preflight.js'
 import { Interrupted } from '../terminal/prompt.js'
+import { waitUntilFree } from '../pack/waiting.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
 import { appendSummary } from '../terminal/step-summary.js'
 import { checkFromHere, type Waiting } from '../check-from-here.js'
 import { confirmOptions, readConfirmOptions, requireConfirmFeature, type ConfirmRequest } from '../confirm-options.js'
-import { checkMessage, packOptions, sharedOptions } from '../common-options.js'
+import { checkMessage, durationOption, packOptions, sharedOptions } from '../common-options.js'
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
 import { reportRun, watchRun } from '../watch.js'
@@ -57,6 +58,12 @@ export const command = defineCommand({
       default: true,
       help: 'do not send git commit, branch and CI run'
     },
+    wait: {
+      type: 'text',
+      bare: '10m',
+      value: 'time',
+      help: 'wait for a lock or other deployments before anything is sent; without a value: 10m'
+    },
     json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
   },
   details:
@@ -86,6 +93,7 @@ export const command = defineCommand({
     return await reportingFailure(context, { known, json }, async () => {
       const postDeployAsync = options['post-deploy-async']
       checkMessage(message)
+      const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
       const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
       const { config } = await loadConfiguration(context, {
         flags: {
@@ -114,7 +122,8 @@ export const command = defineCommand({
       const given = { env: options.env, server: options.server, project: options.project, token: options.token }
       const report = reportPush(context)
       const watched = await withInterrupts(context.host, async signal => {
-        const run = await packAndUpload({ api, projectId, config, confirm, given, origin, known, signal }, context)
+        const request = { api, projectId, config, confirm, given, origin, known, waitMs, signal }
+        const run = await packAndUpload(request, context)
         log.open('Deployment output')
         const { note } = context.output
         const onConfirm = (waiting: Waiting): void => {
@@ -214,16 +223,22 @@ interface Upload {
   origin: Promise<Provenance | null>
   /** Facts about the deployment, filled in as they become known. */
   known: Known
+  /** Maximum time to wait for a lock or other deployments; null does not wait. */
+  waitMs: number | null
   signal: AbortSignal
 }
 
 /** Packs and uploads. Deletes the archive before it returns or throws. */
 async function packAndUpload(request: Upload, context: Context): Promise<Run> {
-  const { api, origin, known, signal } = request
-  const limits = await checkBeforePacking(request).catch(async (error: unknown) => {
-    known.provenance = await origin
-    throw error
-  })
+  const { api, origin, known, waitMs, signal } = request
+  const check = () => checkBeforePacking(request)
+  const { note } = context.output
+  const limits = await (waitMs === null ? check() : waitUntilFree({ check, limitMs: waitMs, signal, note })).catch(
+    async (error: unknown) => {
+      known.provenance = await origin
+      throw error
+    }
+  )
   requireConfirmFeature(request.confirm, limits)
   const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
   try {

@@ -1,6 +1,5 @@
 import { usage } from '../args.js'
-
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+import { durationOf } from '../terminal/units.js'
 
 /**
  * Parses `--since` to milliseconds since the epoch. Accepts a duration before now (`90s`, `10m`, `2h`, `1d`, `1w`), a
@@ -8,8 +7,8 @@ const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_0
  * anything else with the kind `usage`.
  */
 export function instantOf(text: string, nowMs: number): number {
-  const ago = /^(\d{1,7}(?:\.\d{1,3})?)([smhdw])$/.exec(text)
-  if (ago !== null) return nowMs - Number(ago[1]) * (units[ago[2] as string] as number)
+  const ago = durationOf(text)
+  if (ago !== null) return nowMs - ago
   const ms = parse(text, nowMs)
   if (!Number.isNaN(ms)) return ms
   throw usage(

@@ -8,6 +8,14 @@ export function humanDuration(ms: number): string {
   return minutes < 60 ? `${minutes}m ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
 }
 
+const unitsMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+/** Parses a duration such as `90s`, `10m`, `2h`, `1d` or `1w` to milliseconds. Returns null for any other text. */
+export function durationOf(text: string): number | null {
+  const [, number, unit] = /^(\d{1,7}(?:\.\d{1,3})?)([smhdw])$/.exec(text) ?? []
+  return unit === undefined ? null : Number(number) * (unitsMs[unit] as number)
+}
+
 const steps: [limitSeconds: number, unitSeconds: number, letter: string][] = [
   [60, 1, 's'],
   [60 * 60, 60, 'm'],

@@ -40,6 +40,11 @@ t.test('a project is created, shown, changed and deleted', async t => {
   t.match(shown.stdout, /^token +\*\*\*\*/m)
 
   t.match(await run(['projects', 'set', 'shop']), { code: 2, stderr: /Nothing to change/ })
+  const strict = await run(['projects', 'set', 'shop', '--policy', 'drift=refuse', '--json'])
+  t.same(JSON.parse(strict.stdout).policy, { drift: 'refuse' })
+  t.match(await run(['projects', 'show', 'shop']), { stdout: /^policy +\{"drift":"refuse"\}$/m })
+  t.match(await run(['projects', 'set', 'shop', '--policy', 'colour=red']), { code: 1, stderr: /policy\.colour/ })
+  t.match(await run(['projects', 'set', 'shop', '--policy', 'drift=']), { code: 0 })
   const words = [
     'projects',
     'set',

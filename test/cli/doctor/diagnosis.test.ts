@@ -3,6 +3,7 @@ import {
   checkRuntime,
   detailFindings,
   nameFindings,
+  revertFindings,
   secretFindings,
   terminalFinding
 } from '../../../lib/cli/doctor/diagnosis.js'
@@ -48,6 +49,14 @@ t.test('a terminal that cannot work is a warning; one that is turned off is not'
   t.match(terminalFinding(off), { result: 'pass', detail: off.reason, advice: null })
   const missing = { available: false, reason: 'The terminal needs node-pty', code: 'terminal_unavailable' }
   t.match(terminalFinding(missing), { result: 'warning', detail: missing.reason, advice: /everything else works/ })
+})
+
+t.test('a revert that is pending is a failure', async t => {
+  t.same(revertFindings(well), [])
+  t.same(revertFindings({ ...well, revertsPending: [] }), [])
+  t.match(revertFindings({ ...well, revertsPending: ['dep_a', 'dep_b'] }), [
+    { result: 'failure', detail: /dep_a, dep_b/, advice: /svc logs dep_a/ }
+  ])
 })
 
 t.test('warns if a server with a host name does not check host names', async t => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { humanDuration, relativeTime } from '../../../lib/cli/terminal/units.js'
+import { durationOf, humanDuration, relativeTime } from '../../../lib/cli/terminal/units.js'
 
 for (const [ms, expected] of [
   [0, '0.0s'],
@@ -25,4 +25,17 @@ for (const [at, expected] of [
   ['2027-01-03T12:00:00.000Z', '2027-01-03']
 ] as const) {
   t.test(`relativeTime: ${at} is "${expected}"`, async t => t.equal(relativeTime(at, now), expected))
+}
+
+for (const [text, expected] of [
+  ['90s', 90_000],
+  ['10m', 600_000],
+  ['1.5h', 5_400_000],
+  ['1w', 604_800_000],
+  ['10', null],
+  ['10 m', null],
+  ['-1m', null],
+  ['1mo', null]
+] as const) {
+  t.test(`durationOf: "${text}" is ${expected}`, async t => t.equal(durationOf(text), expected))
 }

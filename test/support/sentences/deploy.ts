@@ -10,6 +10,7 @@ export const deploySays = {
   stoppedWhileRunning: 'The server was stopped while the deployment was running',
   restartedWhileQueued: 'The server was restarted before the deployment started',
   restartedWhileRunning: 'The server was restarted before the result of the deployment was recorded',
+  lockedBy: (what: string, owner: string): string => `${what} is locked by ${owner} until `,
   deploymentFailed: (why: string): string => `The deployment failed: ${why}`,
   targetFailed: (why = ''): string => `Preparing the target directory failed: ${why}`,
   extractionFailed: (why = ''): string => `Extracting the archive failed: ${why}`,

@@ -29,6 +29,7 @@ function versions(n: number, changed: Partial<ChangeVersions> = {}): ChangeVersi
   return {
     projects: text,
     deployments: text,
+    locks: text,
     logSources: text,
     audit: text,
     settings: text,

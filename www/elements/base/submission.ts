@@ -1,3 +1,4 @@
+import { Refused } from '../../server/client.js'
 import { errorWords, fieldOf } from '../../words/errors.js'
 
 /** A request of a form or a dialog: whether it is in progress, and why the last attempt failed. */
@@ -20,6 +21,16 @@ export class Submission {
   /** The error in words if the server refused this field. */
   problemOf(field: string): string | undefined {
     return fieldOf(this.refusal) === field ? errorWords(this.refusal) : undefined
+  }
+
+  /**
+   * The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`. The words
+   * contain the label of the field in place of its path.
+   */
+  problemAt(path: string, label: string): string | undefined {
+    const { refusal } = this
+    const isThere = refusal instanceof Refused && refusal.field === path
+    return isThere ? errorWords(refusal, { [fieldOf(refusal) ?? '']: label }) : undefined
   }
 
   /** The error in words, unless it is shown with one of these fields. */

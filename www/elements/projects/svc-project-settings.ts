@@ -12,12 +12,13 @@ import { SvcPlaces } from '../base/svc-places.js'
 import { SvcProjectDelete } from './svc-project-delete.js'
 import { SvcProjectForm } from './svc-project-form.js'
 import type { UnsavedEvent } from './svc-project-form.js'
+import { SvcProjectPolicy } from './svc-project-policy.js'
 import { SvcProjectToken } from './svc-project-token.js'
 import { SvcTagChoice } from './svc-tag-choice.js'
 import { SvcVariables } from './svc-variables.js'
 
 /**
- * The settings of a project: its form, its variables, its token, its deletion. Leaving with unsaved changes asks first.
+ * The settings of a project: its form, its policy, its variables, its token, its deletion. Leaving with unsaved changes asks first.
  * Properties: `project`, `context`, `calls`, `places`, `labels`. Events: `projectchange`, `projectdeleted`, `notice`.
  */
 export class SvcProjectSettings extends SvcElement {
@@ -36,6 +37,8 @@ export class SvcProjectSettings extends SvcElement {
   project!: Project
   labels: Labels = { categories: [], tags: [] }
   #leave: (() => void) | null = null
+  /** The forms with unsaved changes. */
+  readonly #unsaved = new Set<EventTarget | null>()
 
   protected override connected(): void {
     this.signal.addEventListener('abort', () => this.context.guard(null))
@@ -45,11 +48,13 @@ export class SvcProjectSettings extends SvcElement {
     const project = this.project
     return html`
       <svc-project-form .project="${project}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
-        @unsaved="${(event: Event) => this.#guard((event as UnsavedEvent).isUnsaved)}"></svc-project-form>
+        @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-form>
+      <svc-project-policy .project="${project}" .calls="${this.calls}"
+        @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-policy>
       <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
       <svc-project-delete .project="${project}" .calls="${this.context.calls}"
-        @projectdeleted="${() => this.#guard(false)}"></svc-project-delete>
+        @projectdeleted="${() => this.context.guard(null)}"></svc-project-delete>
       <svc-dialog heading="${t('Leave without saving?')}"
         .content="${this.#leave === null ? null : this.#question(this.#leave)}"
         @dialogclose="${() => this.#stay()}"></svc-dialog>`
@@ -66,8 +71,10 @@ export class SvcProjectSettings extends SvcElement {
       </div>`
   }
 
-  #guard(isUnsaved: boolean): void {
-    this.context.guard(isUnsaved ? leave => this.#ask(leave) : null)
+  #guard({ target, isUnsaved }: UnsavedEvent): void {
+    if (isUnsaved) this.#unsaved.add(target)
+    else this.#unsaved.delete(target)
+    this.context.guard(this.#unsaved.size > 0 ? leave => this.#ask(leave) : null)
   }
 
   #ask(leave: () => void): void {
@@ -85,6 +92,7 @@ export class SvcProjectSettings extends SvcElement {
 export const elements = {
   'svc-project-settings': SvcProjectSettings,
   'svc-project-form': SvcProjectForm,
+  'svc-project-policy': SvcProjectPolicy,
   'svc-conflict': SvcConflict,
   'svc-variables': SvcVariables,
   'svc-project-token': SvcProjectToken,

@@ -13,6 +13,10 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'project.delete', words: 'Project deleted' },
   { action: 'project.variables', words: 'Variables changed' },
   { action: 'project.regenerate_token', words: 'Deploy token regenerated' },
+  { action: 'project.lock', words: 'Project locked' },
+  { action: 'project.unlock', words: 'Project unlocked' },
+  { action: 'server.lock', words: 'Server locked' },
+  { action: 'server.unlock', words: 'Server unlocked' },
   { action: 'deployment.upload', words: 'Archive pushed' },
   { action: 'deployment.rollback', words: 'Rollback started' },
   { action: 'deployment.cancel', words: 'Deployment cancelled' },
@@ -42,12 +46,3 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'terminal.open', words: 'Terminal opened' },
   { action: 'terminal.close', words: 'Terminal closed' }
 ]
-
-/** Labels of the actors. `name` is the name of a project, if the actor has one. English; passed to t(). */
-export const actorWords: Readonly<Record<string, string>> = {
-  admin: 'Admin',
-  'global-deploy': 'Global deploy token',
-  local: 'Operator on the machine',
-  anonymous: 'Unknown actor',
-  system: 'svc itself'
-}

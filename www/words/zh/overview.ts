@@ -59,5 +59,27 @@ export const words: Words = {
     '在代码仓库的顶层目录中运行，并把 dist 换成构建输出的目录。部署到达时，此页会自动更新。',
   'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
   Done: '完成',
-  'The copied text contains the deploy token of the project.': '复制的内容包含该项目的部署令牌。'
+  'The copied text contains the deploy token of the project.': '复制的内容包含该项目的部署令牌。',
+
+  // Locks.
+  Locked: '已锁定',
+  'This project is locked': '此项目已锁定',
+  'The whole server is locked': '整个服务器已锁定',
+  until: '直到',
+  'Locked by: {owner}': '锁定者：{owner}',
+  'Deploy token of the project': '项目的部署令牌',
+  Admin: '管理员',
+  'Global deploy token': '全局部署令牌',
+  'Operator on the machine': '本机操作者',
+  'Unknown actor': '未知来源',
+  'svc itself': 'svc 自身',
+  'Unlock…': '解锁…',
+  'Take over…': '接管…',
+  Unlock: '解锁',
+  'Take over': '接管',
+  'Remove this lock?': '要解除此锁定吗？',
+  'Take this lock over?': '要接管此锁定吗？',
+  'Deployments are accepted again. The reason of the lock was:': '将重新接受部署。锁定的原因是：',
+  'Why do you remove the lock of somebody else?': '为什么要解除他人的锁定？',
+  'The audit log keeps your reason.': '审计日志会保留您的理由。'
 }

@@ -109,7 +109,15 @@ export const deploymentOperations: Operations = {
       'The response begins when the deployment is recorded. If the client disconnects after that, the deployment continues.',
     form: parts,
     answers: run,
-    errors: [...uploadErrors, 'invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'queue_full']
+    errors: [
+      ...uploadErrors,
+      'invalid_field',
+      'not_found',
+      'other_project',
+      'client_scripts_off',
+      'locked',
+      'queue_full'
+    ]
   },
   'GET /api/deploy/check': {
     summary: 'Check whether an upload would be accepted',
@@ -125,6 +133,7 @@ export const deploymentOperations: Operations = {
       'other_project',
       'client_scripts_off',
       'deploy_token_needed',
+      'locked',
       'home_full',
       'project_quota',
       'disk_full',
@@ -151,7 +160,7 @@ export const deploymentOperations: Operations = {
         }) as never
       }
     },
-    errors: ['not_found', 'no_archive', 'not_finished', 'queue_full', 'disk_full', 'shutting_down']
+    errors: ['not_found', 'no_archive', 'not_finished', 'locked', 'queue_full', 'disk_full', 'shutting_down']
   },
   'POST /api/deployments/:id/cancel': {
     summary: 'Cancel a queued or running deployment',

@@ -35,6 +35,7 @@ export const uploadPermit = record<UploadPermit>({
   project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
   maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
+  deploymentsAhead: optional(described('Number of queued and running deployments of the project', integer(0))),
   features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures)))
 })
 

@@ -1,0 +1,85 @@
+import { invalid } from '../base/refusal.js'
+import type { Clock } from '../base/clock.js'
+import type { Locks } from '../deploy/locks.js'
+import { json } from '../http/core/route.js'
+import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../shared/lock-limits.js'
+import { flag, integer, line, optional, readFields } from '../base/fields.js'
+import { optionalBody } from './optional-body.js'
+import { queryText } from './query.js'
+import { checkOwn } from './records.js'
+import type { ApiRequest, Handler } from './route.js'
+import { param } from './route.js'
+
+const reason = line({ min: 1, max: maxLockReasonLength, trim: true })
+
+/** Fields of `PUT /api/projects/:id/lock` and `PUT /api/lock`. */
+export const lockFields = {
+  reason,
+  seconds: optional(integer(minLockSeconds, maxLockSeconds)),
+  expiresAt: optional(line({ max: 40 })),
+  renew: optional(flag)
+}
+/** Fields of `DELETE /api/projects/:id/lock` and `DELETE /api/lock`. */
+export const unlockFields = { takeOver: optional(reason) }
+
+/** Dependencies of the handlers of locks. */
+export interface LocksNeeds {
+  locks: Locks
+  clock: Clock
+}
+
+/** Handlers of locks. A deploy token reads, places and removes only those of its own project. */
+export function lockHandlers({ locks, clock }: LocksNeeds) {
+  async function lock(request: ApiRequest, projectId: string | null) {
+    const { reason, renew = false, ...until } = readFields(await request.json(), lockFields)
+    const seconds = secondsOf(until, clock.now())
+    const { actor } = request
+    return json({ success: true, lock: await locks.lock({ projectId, kind: 'lock', reason, seconds, renew, actor }) })
+  }
+
+  async function unlock(request: ApiRequest, projectId: string | null) {
+    const { takeOver = null } = readFields(await optionalBody(request), unlockFields)
+    const { actor } = request
+    const mayTakeOver = actor.role !== 'project'
+    const lock = await locks.unlock({ projectId, kind: 'lock', actor, mayTakeOver, takeOver })
+    return json({ success: true, message: 'The lock was removed', lock })
+  }
+
+  return {
+    list({ actor, query }) {
+      const asked = queryText(query, 'projectId')
+      return json(locks.list(actor.role === 'project' ? (actor.projectId ?? undefined) : asked))
+    },
+
+    lockProject: request => lock(request, ownProject(request)),
+    unlockProject: request => unlock(request, ownProject(request)),
+    lockServer: request => lock(request, null),
+    unlockServer: request => unlock(request, null)
+  } satisfies Record<string, Handler>
+}
+
+function ownProject(request: ApiRequest): string {
+  const id = param(request, 'id')
+  checkOwn(request, id)
+  return id
+}
+
+/** Returns the seconds until the lock expires, from `seconds` or `expiresAt`. */
+function secondsOf(
+  { seconds, expiresAt }: { seconds: number | undefined; expiresAt: string | undefined },
+  nowMs: number
+): number {
+  if (expiresAt === undefined) return seconds ?? defaultLockSeconds
+  if (seconds !== undefined) throw invalid('expiresAt', 'Give "seconds" or "expiresAt", not both')
+  const atMs = isInstant.test(expiresAt) ? Date.parse(expiresAt) : Number.NaN
+  if (Number.isNaN(atMs)) {
+    throw invalid('expiresAt', `"expiresAt" is "${expiresAt}": expected an instant such as 2026-01-31T18:00:00Z`)
+  }
+  const given = Math.ceil((atMs - nowMs) / 1000)
+  if (given >= minLockSeconds && given <= maxLockSeconds) return given
+  const range = `between ${minLockSeconds} seconds and ${maxLockSeconds / (24 * 60 * 60)} days from now`
+  throw invalid('expiresAt', `"expiresAt" is "${expiresAt}": must be ${range}`)
+}
+
+/** A date with time and time zone. Without a zone the server's own zone would apply, which the caller does not know. */
+const isInstant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/

@@ -1,0 +1,75 @@
+/*
+ * The keys of a policy that requests and packages may set, each with the reader of its values. A key that is not in this
+ * table is refused by its name, so a key has no row before something follows it.
+ */
+import { integer, nullable, object, oneOf, optional, reads, type Read } from '../base/fields.js'
+import { invalid } from '../base/refusal.js'
+import { confirmLimits, defaultGate, gateFault } from './gate.js'
+import {
+  changePolicy,
+  driftModes,
+  postFailureModes,
+  revertScripts,
+  type Gate,
+  type GivenPolicy,
+  type Policy,
+  type PolicyChanges
+} from './policy.js'
+
+/** A key of a policy. */
+interface Key<T> {
+  read: Read<NonNullable<T>>
+  /** A description of the key. */
+  what: string
+}
+
+const gate: Read<Gate> = reads({ $ref: '#/components/schemas/Gate' }, null, (value, field) => {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  const given: unknown = isObject ? { ...defaultGate, ...value } : value
+  const fault = gateFault(given)
+  if (fault !== null) throw invalidGate(field, fault)
+  return given as Gate
+})
+
+function invalidGate(field: string, fault: { field: string; reason: string }): Error {
+  const place = fault.field === '' ? field : `${field}.${fault.field.replace(/\.(\d+)/g, '[$1]')}`
+  return invalid(place, `"${place}" is not valid: ${fault.reason}`)
+}
+
+/** The keys, in the order of forms and documents. */
+export const policyKeys = {
+  drift: {
+    read: oneOf(driftModes),
+    what: 'What a deployment does about files that were edited in the target. Default: `warn`'
+  },
+  gate: { read: gate, what: 'The checks after the files are in place. Default: none' },
+  confirm: {
+    read: object(
+      { seconds: integer(confirmLimits.min, confirmLimits.max) },
+      { strict: true, example: { seconds: 90 } }
+    ),
+    what: 'A deployment must be confirmed within this time, or the earlier files are put back. Default: never'
+  },
+  onPostFailure: {
+    read: oneOf(postFailureModes),
+    what: 'Whether a failed post-deploy script puts the earlier files back. Default: `keep`'
+  },
+  revertScript: {
+    read: oneOf(revertScripts),
+    what: 'What runs after the earlier files are back. Default: `post`, the post-deploy script'
+  }
+} satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
+
+const readers = Object.fromEntries(
+  Object.entries(policyKeys).map(([name, { read }]) => [name, optional(nullable<unknown>(read))])
+)
+
+/** Reads the keys of a policy that a request sets. Null restores the default of a key. Unknown keys are refused. */
+export const givenPolicy: Read<GivenPolicy> = object(readers, { strict: true, example: { drift: 'refuse' } })
+
+/** Reads the keys of a policy that a package sets. An absent policy sets none. */
+export const storedPolicy: Read<PolicyChanges> = Object.assign(
+  (value: unknown, field: string) =>
+    value === undefined || value === null ? {} : changePolicy({}, givenPolicy(value, field)),
+  { schema: givenPolicy.schema, example: {}, isOptional: true }
+)

@@ -1,0 +1,11 @@
+import t from 'tap'
+import { startServer } from '../support/server.js'
+
+t.test('a request without a body is accepted where none is needed, and a broken body is not', async t => {
+  const { client, createProject } = await startServer(t)
+  const { id } = await createProject('shop')
+  await client.put(`/api/projects/${id}/lock`, { reason: 'audit' })
+  const headers = { 'content-type': 'application/json' }
+  t.match(await client.send('DELETE', `/api/projects/${id}/lock`, { headers, body: '{' }), { status: 400 })
+  t.match(await client.send('DELETE', `/api/projects/${id}/lock`), { status: 200 })
+})

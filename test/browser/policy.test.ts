@@ -1,0 +1,56 @@
+import t from 'tap'
+import { startServer } from '../support/server.js'
+import { startChromium } from './chromium.js'
+import { onPhone, openSignedIn, photographer, stillDesktop } from './stage.js'
+import { survey } from './survey.js'
+
+/* The form of a policy in a real browser. */
+
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('policy')
+
+t.test('a policy is edited, refused at the field that is wrong, and saved', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  const { page, watch } = await openSignedIn(browser, stage.url, `projects/${project.id}/settings`, stillDesktop)
+  const form = page.locator('svc-project-policy')
+  await form.getByLabel('Files that were edited in the target').selectOption('refuse')
+  await form.getByRole('button', { name: 'Add check' }).click()
+  await form.getByLabel('Address').fill('no address')
+  await form.getByLabel('Seconds until a deployment must be confirmed').fill('90')
+  await form.getByRole('button', { name: 'Save policy' }).click()
+  await form.locator('.check-row .error').waitFor()
+  t.match(await form.locator('.check-row .error').innerText(), /^“Address” is not valid: it must be a URL/)
+  t.same(await survey(page), [])
+  await form.scrollIntoViewIfNeeded()
+  await photograph(page, 'error-desktop', { isWhole: true })
+
+  await form.getByLabel('Address').fill('http://127.0.0.1:3000/up')
+  await form.getByRole('button', { name: 'Add check' }).click()
+  await form.getByLabel('Kind').nth(1).selectOption('tcp')
+  await form.getByLabel('Host and port').fill('127.0.0.1:5432')
+  await form.getByRole('button', { name: 'Add check' }).click()
+  await form.getByRole('button', { name: 'Remove check 3' }).click()
+  await form.getByRole('button', { name: 'Save policy' }).click()
+  await page.getByText('Saved', { exact: true }).waitFor()
+  const { policy } = (await stage.client.get(`/api/projects/${project.id}`)).body
+  t.match(policy, {
+    drift: 'refuse',
+    confirm: { seconds: 90 },
+    gate: { after: [{ http: 'http://127.0.0.1:3000/up' }, { tcp: '127.0.0.1:5432' }], deadline: 30 }
+  })
+  // The refused attempt is an error in the console of the browser.
+  t.same(
+    watch.complaints.filter(complaint => !complaint.includes('400')),
+    []
+  )
+
+  const phone = await openSignedIn(browser, stage.url, `projects/${project.id}/settings`, {
+    ...onPhone,
+    locale: 'zh-CN'
+  })
+  await phone.page.locator('svc-project-policy').getByText('部署后的检查').waitFor()
+  t.same(await survey(phone.page), [])
+  await photograph(phone.page, 'phone-zh', { isWhole: true })
+  t.same(phone.watch.complaints, [])
+})

@@ -1,0 +1,49 @@
+import t from 'tap'
+import { givenPolicy, storedPolicy } from '../../../../lib/model/policy-keys.js'
+import { draftOf, newCheck, policyOfDraft } from '../../../../www/elements/projects/policy-form.js'
+
+const full = {
+  drift: 'refuse',
+  gate: {
+    after: [
+      { http: 'http://127.0.0.1:3000/up', status: '200', header: { host: 'shop' } },
+      { tcp: '127.0.0.1:5432' },
+      { command: 'node check.js', timeout: 20 },
+      { pm2: 'online' },
+      { log: 'lsrc_a', none: 'panic', for: 30 }
+    ],
+    interval: 0.5,
+    timeout: 5,
+    deadline: 60,
+    successes: 3,
+    stableFor: 10,
+    onFailure: 'keep'
+  },
+  confirm: { seconds: 90 },
+  onPostFailure: 'revert',
+  revertScript: 'none'
+}
+
+t.test('a policy that is loaded into the form and saved is the same policy', async t => {
+  for (const policy of [full, {}, { drift: 'off' }]) {
+    const stored = storedPolicy(policy, 'policy')
+    const sent = JSON.parse(JSON.stringify(policyOfDraft(draftOf(stored))))
+    t.same(storedPolicy(sent, 'policy'), stored)
+  }
+})
+
+t.test('empty texts restore defaults, and a changed kind drops the fields of the other kind', async t => {
+  const empty = draftOf({})
+  t.same(policyOfDraft(empty), { drift: null, gate: null, confirm: null, onPostFailure: null, revertScript: null })
+  const checks = draftOf(storedPolicy(full, 'policy')).checks.slice(0, 1)
+  const changed = policyOfDraft({
+    ...empty,
+    checks: checks.map(check => ({ ...check, kind: 'tcp', tcp: 'localhost:80' }))
+  })
+  t.same(changed.gate?.after, [{ tcp: 'localhost:80' }])
+})
+
+t.test('the server refuses an incomplete check at its field', async t => {
+  const sent = JSON.parse(JSON.stringify(policyOfDraft({ ...draftOf({}), checks: [newCheck()] })))
+  t.throws(() => givenPolicy(sent, 'policy'), { code: 'invalid_field', field: 'policy.gate.after[0].http' })
+})

@@ -1,0 +1,234 @@
+import type { Project } from '../../../lib/model/project.js'
+import type { ProjectCalls } from '../../server/project-calls.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon, keyed } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
+import { errorLine, field } from '../base/field.js'
+import { NoticeEvent } from '../base/svc-notices.js'
+import { Submission } from '../base/submission.js'
+import { checkFields, checkKindWords, choices, numberWords, type Choice } from './policy-words.js'
+import {
+  checkKinds,
+  draftOf,
+  gateNumbers,
+  newCheck,
+  policyOfDraft,
+  type CheckDraft,
+  type CheckKind,
+  type PolicyDraft
+} from './policy-form.js'
+import { ProjectChangeEvent, UnsavedEvent } from './svc-project-form.js'
+
+/** Maximum number of checks, as on the server. */
+const maxChecks = 10
+
+/**
+ * The form of a project's policy: edited files, checks, confirmation. Properties: `project`, `calls`. Events:
+ * `projectchange`, `unsaved`, `notice`.
+ */
+export class SvcProjectPolicy extends SvcElement {
+  static override sheet = css`
+    svc-project-policy {
+      display: block;
+
+      form { display: grid; gap: 20px; grid-template-columns: minmax(0, 1fr); }
+      header { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 8px 16px; }
+      .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(220px, 100%), 1fr)); gap: 20px; align-items: start; }
+      fieldset { display: grid; gap: 16px; min-width: 0; margin: 0; padding: 16px; border: 1px solid var(--line); border-radius: 8px; }
+      .check-row { display: grid; grid-template-columns: minmax(0, 160px) minmax(0, 1fr) auto; gap: 12px; align-items: start; }
+      .check-row .fields { display: grid; gap: 12px; }
+      .check-row > button { min-width: 36px; margin-top: 26px; padding: 4px; }
+      .save { display: flex; flex-wrap: wrap; align-items: center; gap: 16px; }
+      @media (max-width: 719px) {
+        .check-row { grid-template-columns: minmax(0, 1fr) auto; }
+        .check-row .fields { grid-column: 1 / 3; }
+        .check-row > button { grid-area: 1 / 2; }
+      }
+    }
+  `
+
+  calls!: ProjectCalls
+  #project!: Project
+  #draft!: PolicyDraft
+  #isUnsaved = false
+  readonly #submission = new Submission(() => this.update())
+
+  get project(): Project {
+    return this.#project
+  }
+
+  /** While there are unsaved changes, the form keeps its texts. */
+  set project(project: Project) {
+    this.#project = project
+    if (!this.#isUnsaved) this.#draft = draftOf(project.policy)
+    this.update()
+  }
+
+  protected override connected(): void {
+    this.listen(window, 'beforeunload', event => {
+      if (this.#isUnsaved) event.preventDefault()
+    })
+  }
+
+  protected override view(): Template {
+    const draft = this.#draft
+    const { isBusy } = this.#submission
+    return html`
+      <form @submit="${(event: Event) => void this.#save(event)}">
+        <header><h2>${t('Policy')}</h2></header>
+        <div class="pair">
+          ${this.#choice('drift', t('Files that were edited in the target'), choices.drift)}
+          ${this.#choice('onPostFailure', t('If the post-deploy script fails'), choices.onPostFailure)}
+        </div>
+        <header>
+          <h3>${t('Checks after a deployment')}</h3>
+          <button type="button" disabled="${draft.checks.length >= maxChecks}" @click="${() => this.#addCheck()}">${icon('plus')}${t('Add check')}</button>
+        </header>
+        ${draft.checks.length === 0 ? html`<p class="muted small">${t('Without checks, a deployment succeeds when its files are in place and its scripts have ended.')}</p>` : null}
+        ${draft.checks.map((check, index) => keyed(String(index), this.#check(check, index)))}
+        ${draft.checks.length === 0 ? null : this.#gate()}
+        <div class="pair">
+          ${field({
+            form: 'policy',
+            name: 'confirm',
+            label: t('Seconds until a deployment must be confirmed'),
+            value: draft.confirmSeconds,
+            type: 'number',
+            placeholder: t('No confirmation'),
+            error: this.#submission.problemAt('policy.confirm.seconds', 'Seconds until a deployment must be confirmed'),
+            hint: t('Without a confirmation in this time, the earlier files are put back. From 10 seconds to one day.'),
+            onInput: value => this.#change({ confirmSeconds: value })
+          })}
+          ${this.#choice('revertScript', t('After the earlier files are back, run'), choices.revertScript)}
+        </div>
+        ${errorLine(this.#unplacedProblem())}
+        <div class="save">
+          <button class="primary" disabled="${isBusy || !this.#isUnsaved}">${t('Save policy')}</button>
+          ${this.#isUnsaved ? html`<span class="muted small">${t('Unsaved changes.')}</span>` : null}
+        </div>
+      </form>`
+  }
+
+  #gate(): Template {
+    const draft = this.#draft
+    return html`
+      <div class="pair">
+        ${gateNumbers.map(name =>
+          field({
+            form: 'policy',
+            name,
+            label: t(numberWords[name].words),
+            value: draft[name],
+            type: 'number',
+            placeholder: numberWords[name].fallback,
+            error: this.#submission.problemAt(`policy.gate.${name}`, numberWords[name].words),
+            onInput: value => this.#change({ [name]: value })
+          })
+        )}
+        ${this.#choice('onFailure', t('If a check fails'), choices.onFailure)}
+      </div>`
+  }
+
+  #check(check: CheckDraft, index: number): Template {
+    const at = `policy.gate.after[${index}]`
+    const id = `policy-check-${index}`
+    return html`
+      <fieldset aria-label="${t('Check {number}', { number: index + 1 })}">
+        <div class="check-row">
+          <div class="field">
+            <label for="${id}">${t('Kind')}</label>
+            <select id="${id}" @change="${(event: Event) => this.#changeCheck(index, { kind: valueOf(event) as CheckKind })}">
+              ${checkKinds.map(kind => html`<option value="${kind}" .selected="${kind === check.kind}">${t(checkKindWords[kind].words)}</option>`)}
+            </select>
+          </div>
+          <div class="fields">
+            ${checkFields[check.kind].map(({ name, words, placeholder, rows }) =>
+              field({
+                form: `policy-${index}`,
+                name,
+                label: t(words),
+                value: check[name],
+                isMono: true,
+                placeholder,
+                ...(rows !== undefined && { rows }),
+                error: this.#submission.problemAt(`${at}.${name}`, words),
+                onInput: value => this.#changeCheck(index, { [name]: value })
+              })
+            )}
+            ${check.kind === 'pm2' ? html`<p class="muted small">${t('The PM2 application of the project must be online and must not restart.')}</p>` : null}
+          </div>
+          <button type="button" class="quiet" aria-label="${t('Remove check {number}', { number: index + 1 })}" @click="${() => this.#removeCheck(index)}">${icon('delete')}</button>
+        </div>
+      </fieldset>`
+  }
+
+  #choice(
+    name: 'drift' | 'onPostFailure' | 'revertScript' | 'onFailure',
+    label: string,
+    rows: readonly Choice[]
+  ): Template {
+    const id = `policy-${name}`
+    return html`
+      <div class="field">
+        <label for="${id}">${label}</label>
+        <select id="${id}" @change="${(event: Event) => this.#change({ [name]: valueOf(event) })}">
+          ${rows.map(({ value, words }) => html`<option value="${value}" .selected="${value === this.#draft[name]}">${t(words)}</option>`)}
+        </select>
+      </div>`
+  }
+
+  #change(patch: Partial<PolicyDraft>): void {
+    this.#draft = { ...this.#draft, ...patch }
+    this.#unsaved(true)
+  }
+
+  #changeCheck(index: number, patch: Partial<CheckDraft>): void {
+    this.#change({ checks: this.#draft.checks.map((check, at) => (at === index ? { ...check, ...patch } : check)) })
+  }
+
+  #addCheck(): void {
+    this.#change({ checks: [...this.#draft.checks, newCheck()] })
+  }
+
+  #removeCheck(index: number): void {
+    this.#submission.refuse(null)
+    this.#change({ checks: this.#draft.checks.filter((_, at) => at !== index) })
+  }
+
+  /** Returns the error unless a field of the form shows it. */
+  #unplacedProblem(): string | null {
+    const places = [
+      'policy.confirm.seconds',
+      ...gateNumbers.map(name => `policy.gate.${name}`),
+      ...this.#draft.checks.flatMap(({ kind }, index) =>
+        checkFields[kind].map(({ name }) => `policy.gate.after[${index}].${name}`)
+      )
+    ]
+    return places.some(place => this.#submission.problemAt(place, '') !== undefined) ? null : this.#submission.problem
+  }
+
+  #unsaved(isUnsaved: boolean): void {
+    if (isUnsaved !== this.#isUnsaved) {
+      this.#isUnsaved = isUnsaved
+      this.dispatchEvent(new UnsavedEvent(isUnsaved))
+    }
+    this.update()
+  }
+
+  async #save(event: Event): Promise<void> {
+    event.preventDefault()
+    const policy = policyOfDraft(this.#draft)
+    await this.#submission.run(async () => {
+      const project = await this.calls.update(this.#project.id, { policy }, null)
+      this.#unsaved(false)
+      this.project = project
+      this.dispatchEvent(new ProjectChangeEvent(project))
+      this.dispatchEvent(new NoticeEvent(t('Saved')))
+    })
+  }
+}
+
+function valueOf(event: Event): string {
+  return (event.currentTarget as HTMLSelectElement).value
+}
