@@ -21,8 +21,8 @@ import type { Read } from '../base/fields.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
-import { stepNames } from '../model/deployment.js'
-import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import { revertReasons, stepNames } from '../model/deployment.js'
+import type { CheckResult, DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { logKinds } from '../model/log-source.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
@@ -305,6 +305,14 @@ const script = object({
   async: switchedOff
 })
 
+const check: Read<CheckResult> = object({
+  check: multiline({ max }),
+  ok: flag,
+  attempts: whole,
+  message: multiline({ max }),
+  endedAt: instant
+})
+
 const deploymentRecord = object({
   id,
   projectId: id,
@@ -325,22 +333,18 @@ const deploymentRecord = object({
   actorIp: nullableLabel,
   claimedIp: nullableLabel,
   provenance: provenanceReader('escape'),
+  treeSha256: nullableLabel,
+  confirmSeconds: nullable(whole),
+  revertedAt: nullable(instant),
+  revertReason: nullable(oneOf(revertReasons)),
+  checks: items(check),
   steps: items(step),
   scripts: items(script),
   output: text
 })
 
 /** The state of a target on another machine says nothing about the target here. */
-const untouched = {
-  placed: null,
-  treeSha256: null,
-  heldFor: null,
-  holdUntil: null,
-  confirmSeconds: null,
-  revertedAt: null,
-  revertReason: null,
-  checks: []
-}
+const untouched = { placed: null, heldFor: null, holdUntil: null }
 
 function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
   const { output, ...given } = deploymentRecord(item, place)

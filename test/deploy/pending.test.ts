@@ -29,7 +29,9 @@ const ownFiles = (...ids: string[]): string[] =>
 async function copied(t: Test, { directory }: DeployStage): Promise<string> {
   const copy = join(tmpdir(), `svc-copied-${randomIds.token()}`)
   t.teardown(() => rm(copy, { recursive: true, force: true }))
-  await cp(directory, copy, { recursive: true, preserveTimestamps: true, filter: path => !path.includes('/targets') })
+  // Trees are written in the background, and are made again when they are missing.
+  const filter = (path: string): boolean => !/\/(targets|trees)/.test(path)
+  await cp(directory, copy, { recursive: true, preserveTimestamps: true, filter })
   return copy
 }
 
