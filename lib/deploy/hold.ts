@@ -122,8 +122,11 @@ export function createHold(needs: HoldNeeds): Hold {
       } finally {
         live.window = null
       }
-      const length = plan.confirmSeconds === null ? '' : ` within ${plan.confirmSeconds} s`
-      throw new StepFailure(`Nobody confirmed the deployment${length}`)
+      throw new StepFailure(
+        plan.confirmSeconds === null
+          ? 'Nobody confirmed the deployment in time'
+          : `Nobody confirmed the deployment within ${plan.confirmSeconds} s`
+      )
     },
     async settle() {
       phase = 'settle'

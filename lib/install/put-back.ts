@@ -32,7 +32,7 @@ export interface PutBackNeeds {
   root: HeldDirectory
   /** The path of the staging directory in calls (held.ts). */
   staging: string
-  /** Keeps files that were edited since; absent if everything that svc put there may be removed. */
+  /** Keeps files that were edited since everything was in place; absent if the moves may be incomplete. */
   displacing?: Displacing | undefined
 }
 
@@ -46,6 +46,7 @@ export function putBack({ disk, root, staging, displacing }: PutBackNeeds, lines
         disk,
         staging,
         aside,
+        isPlaced: displacing !== undefined,
         keepEdited: (path, place, how) => displacing?.keep(path, place, how) ?? false,
         within(path, use) {
           const place = placeOf(() => folders.place(path))
@@ -87,12 +88,17 @@ interface UndoNeeds {
   staging: string
   /** The names in the directory `aside`. */
   aside: ReadonlySet<string>
+  /** Whether every line was done, so that no replaced file is still in staging. */
+  isPlaced: boolean
   keepEdited: Displacing['keep']
   /** Calls `use` with the path of an entry of the target in calls, if its folder exists. */
   within(path: string, use: (place: string) => void): void
 }
 
-function undoIn({ disk, staging, aside, keepEdited, within }: UndoNeeds, lines: readonly JournalLine[]): void {
+function undoIn(
+  { disk, staging, aside, isPlaced, keepEdited, within }: UndoNeeds,
+  lines: readonly JournalLine[]
+): void {
   const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
   let tree: JournalLine[] = []
   for (let i = lines.length - 1; i >= 0; i--) {
@@ -113,7 +119,7 @@ function undoIn({ disk, staging, aside, keepEdited, within }: UndoNeeds, lines: 
       if (!aside.has(String(line.aside))) continue
       const old = `${staging}/aside/${line.aside}`
       within(line.path, place => {
-        const isReplaced = find(staged) === undefined
+        const isReplaced = isPlaced || find(staged) === undefined
         if (!isReplaced && find(place) !== undefined) return
         if (isReplaced) {
           keepEdited(line.path, place, 'link')

@@ -166,6 +166,11 @@ export const words: Words = {
   'New token': '新令牌',
   Colour: '颜色',
 
+  'server:{what}; the earlier files are back, {id} is live': '{what}；先前的文件已恢复，当前部署为 {id}',
+  'server:{what}; the earlier files are back': '{what}；先前的文件已恢复',
+  'server:Reverted by {name}': '由 {name} 恢复',
+  'server:Nobody confirmed the deployment within {seconds} s': '{seconds} 秒内无人确认该部署',
+  'server:Nobody confirmed the deployment in time': '无人及时确认该部署',
   'server:The server answered {count} without saying why.': '服务器返回了 {count}，但没有说明原因。',
   'server:"{field}" is empty': '“{field}”不能为空',
   'server:"{field}" is too long: {count} characters, at most {countMost}':
