@@ -14,8 +14,9 @@
  */
 import { createHash } from 'node:crypto'
 import { fileSeconds } from '../../base/file-time.js'
+import { sha256 } from '../../base/sha256.js'
 import { writeFully, type Disk } from '../disk.js'
-import { createDigester, sha256 } from '../digest.js'
+import { createDigester } from '../digest.js'
 import { changedMeanwhile, type Folders } from '../folders.js'
 import type { Item, Plan } from '../plan.js'
 import type { Records } from '../record.js'
