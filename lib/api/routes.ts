@@ -11,6 +11,7 @@ import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
 import { labelHandlers } from './labels.js'
 import { logHandlers } from './logs.js'
+import { planHandlers } from './plan.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
@@ -47,6 +48,7 @@ export interface ApiNeeds {
   upload: Parameters<typeof uploadHandlers>[0]
   whoami: Parameters<typeof whoamiHandlers>[0]
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
+  plan: Parameters<typeof planHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
@@ -150,6 +152,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('DELETE', '/api/tags/:id', 'admin', tags.remove),
 
       row('GET', '/api/deploy/check', 'upload_check', deployCheckHandlers(needs.deployCheck).check),
+      taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
       row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),

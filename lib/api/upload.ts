@@ -16,6 +16,8 @@ const bytesPerMegabyte = 1024 * 1024
 /** Maximum size of a form without its file: boundaries, headers and the other fields. */
 const formOverheadBytes = 1024 * 1024
 const maxVariables = 1000
+/** Maximum length of the id of a plan. */
+export const maxPlanIdLength = 100
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
@@ -113,12 +115,14 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     env: readers.env(fields.get('env')),
     message: fields.get('message') || null,
     provenance: readers.provenance(fields.get('provenance')),
+    planId: fields.get('planId') || undefined,
     actor
   }
 }
 
 const script = multiline({ max: maxScriptLength })
 const message = line({ max: maxMessageLength })
+const planId = line({ max: maxPlanIdLength })
 
 /** Readers of the fields other than `projectId`. Unknown fields are ignored. */
 const readers = {
@@ -127,7 +131,8 @@ const readers = {
   message: (value: string) => message(value, 'message'),
   postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
   env: readVariables,
-  provenance: readClaim
+  provenance: readClaim,
+  planId: (value: string) => planId(value, 'planId')
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */

@@ -16,7 +16,9 @@ import type { Intake, Received } from './intake.js'
 import type { Live } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
+import type { KeptPlan } from './kept-plans.js'
 import type { Note, Pending } from './pending.js'
+import type { Plans } from './plan.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import type { Runner } from './run.js'
@@ -38,6 +40,8 @@ export interface DeployRequest extends ClientScripts {
   message?: string | null | undefined
   /** The origin of the files as claimed by the client. Its form is checked. */
   provenance?: Provenance | null | undefined
+  /** The plan that the deployment is held to; absent: none. */
+  planId?: string | undefined
   actor: Actor
 }
 
@@ -62,6 +66,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   pending: Pending
   queue: Queue
   ends: Pick<Ends, 'current'>
+  plans: Pick<Plans, 'expect'>
   runner: Runner
   /** Throws if the server is stopping. */
   refuseWhenStopping(): void
@@ -86,6 +91,8 @@ interface Draft {
   provenance: Provenance | null
   offered: OfferedScripts
   env: Record<string, string>
+  /** The plan that the deployment is held to; null: none. */
+  plan: KeptPlan | null
   discardUpload(): Promise<void>
 }
 
@@ -107,6 +114,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         provenance: request.provenance ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
+        plan: request.planId === undefined ? null : needs.plans.expect(request.planId, project.id),
         discardUpload: received.discard
       })
     } catch (error) {
@@ -134,7 +142,8 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       rollbackOf: sourceId,
       provenance,
       offered,
-      env: {}
+      env: {},
+      plan: null
     }
     try {
       return await admit(files.archive(sourceId), ids.id('dep_'), { ...draft, discardUpload: async () => {} })
@@ -189,9 +198,9 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, now())
         insertDeployment(tx, row)
-        const { offered, env, discardUpload } = draft
+        const { offered, env, plan, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, discardUpload }
+        return { row, live: run, offered, env, plan, discardUpload }
       })
       return { planned, note }
     } catch (error) {

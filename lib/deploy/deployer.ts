@@ -20,6 +20,7 @@ import { createIntake, type Received, type ReceiveOptions, type UploadFigures } 
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
 import { createPending, type Note } from './pending.js'
+import { createPlans, type Plans } from './plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
@@ -45,6 +46,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
    * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
    */
   deploy(received: Received, request: DeployRequest): Promise<Run>
+  /** Says what a deployment of a tree would do. Writes nothing. */
+  plan: Plans['plan']
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
@@ -120,8 +123,9 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const executors = createExecutors()
   const ends = createEnds(needs)
   const targets = createTargetLocks()
+  const plans = createPlans({ ...needs, executors, live, refuseWhenStopping })
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune })
-  const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
+  const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, plans, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
   const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, refuseWhenStopping })
   let isStopping = false
@@ -179,6 +183,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       refuseClientScripts(project, settings.flag('allow_client_scripts'), scripts)
     },
     ...admission,
+    plan: plans.plan,
     ...correction,
     follow(deployId, { from = 0, signal }) {
       requireRow(deployId)

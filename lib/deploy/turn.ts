@@ -10,6 +10,7 @@ import { umaskOf, type Rights } from '../proc/identity.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Executors } from '../install/unpack/executors.js'
 import { sharedChanges, type DeployFiles } from './files.js'
+import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
@@ -30,6 +31,8 @@ export interface Planned {
   offered: OfferedScripts
   /** The variables that the client sent for scripts. */
   env: Readonly<Record<string, string>>
+  /** The plan that the deployment is held to; null: none. */
+  plan: KeptPlan | null
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
 }
@@ -77,6 +80,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     scripts,
     stage: stageOf(needs, planned, turn),
     async makeTarget() {
+      if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
       await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
       await holdTarget(needs, planned, target)
     },
@@ -92,6 +96,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         deployId: row.id,
         home: needs.home,
         limits,
+        expected: planned.plan?.expected,
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)

@@ -43,6 +43,7 @@ POST /api/tags admin
 PUT /api/tags/:id admin
 DELETE /api/tags/:id admin
 GET /api/deploy/check upload_check
+POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
 POST /api/deployments/:id/cancel own

@@ -65,6 +65,7 @@ export const cures: Readonly<Record<string, string>> = {
   invalid_path: 'Encode the path: percent-encoded UTF-8, no "." and "..".',
   invalid_request: 'Fix the client: its request does not follow RFC 9112.',
   invalid_setting: 'Correct the value as the message says.',
+  invalid_tree: 'Fix the client: the message names the line.',
   invisible_character_in_name: otherName,
   link_leaves_target: withoutLink,
   link_loop: withoutLink,
@@ -99,6 +100,8 @@ export const cures: Readonly<Record<string, string>> = {
   overlapping_entries: wholeArchive,
   path_leaves_target: 'Pack the files without ".." in their paths.',
   path_taken: 'Choose another target, or delete the other project.',
+  plan_busy: 'Wait a moment and plan again.',
+  plan_unknown: 'Plan again, and deploy with the new plan.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
   queue_full: 'Wait, or cancel queued deployments.',
   rate_limited: later,
@@ -122,6 +125,7 @@ export const cures: Readonly<Record<string, string>> = {
   too_many_tickets: later,
   torn_manifest: 'Deploy again: this writes a new list of files.',
   transaction_too_large: 'Split the change into smaller ones.',
+  tree_too_large: 'Leave files out with `ignore`, or deploy fewer files.',
   truncated: 'Repeat the upload: it was cut off.',
   truncated_zip: wholeArchive,
   unauthorized: 'Send `Authorization: Bearer <token>` with a valid token, or log in again.',
@@ -289,6 +293,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A directory of the target is on another file system',
     'Use a target on one file system.'
   ),
+  plan_outdated: row('deployment', 'The target has changed since the plan', 'Plan again, and look at what changed.'),
   pm2_failed: row('server start', 'pm2 reported an error', 'Read the output of pm2 in the message.'),
   project_needed: row('command', 'The token is the global deploy token', 'Name the project with `--project`.'),
   proxy_auth: row('command', 'The proxy requires a login', 'Put user name and password into the address of the proxy.'),
@@ -342,6 +347,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A symbolic link of another user leads to the target',
     'Use the path that the link leads to.'
   ),
+  tree_changed: row('deployment', 'The files differ from those of the plan', 'Plan again.'),
   token_elsewhere: row('command', 'The token belongs to another server', 'Run `svc login` for this server.'),
   token_in_config: row(
     'command',

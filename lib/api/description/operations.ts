@@ -2,6 +2,7 @@ import type { Operations } from './operation.js'
 import { accessOperations } from './operations/access.js'
 import { deploymentOperations } from './operations/deployments.js'
 import { logOperations } from './operations/logs.js'
+import { planOperations } from './operations/plans.js'
 import { projectOperations } from './operations/projects.js'
 import { serverOperations } from './operations/server.js'
 import { transferOperations } from './operations/transfer.js'
@@ -11,6 +12,7 @@ export const operations: Operations = {
   ...accessOperations,
   ...projectOperations,
   ...deploymentOperations,
+  ...planOperations,
   ...logOperations,
   ...serverOperations,
   ...transferOperations

@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { firstDescriptor } from '../../proc/helper.js'
 import { serveHelper } from '../../proc/helper-process.js'
+import { compareTarget, type CompareJob } from '../compare.js'
 import { disk } from '../disk.js'
 import { ensureTarget, type TargetRules } from '../guard.js'
 import { openedJournal } from '../journal-file.js'
@@ -14,6 +15,7 @@ import { runExtraction, type ExtractionJob } from './extraction.js'
 export type HelperJob =
   | { kind: 'extract'; extraction: ExtractionJob }
   | { kind: 'recover'; deployId: string }
+  | { kind: 'compare'; compare: CompareJob }
   /** Creates the target like ensureTarget. */
   | { kind: 'make'; target: string; rules: TargetRules }
   /** Writes the list of changes for a script to a new file. */
@@ -25,6 +27,8 @@ serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
       return { kind: 'recovered', recovery: recover(disk, openedJournal(disk, firstDescriptor, job.deployId)) }
     case 'make':
       return ensureTarget(job.target, job.rules)
+    case 'compare':
+      return { kind: 'compared', compared: await compareTarget(job.compare, { disk }) }
     case 'list':
       return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
     case 'extract': {

@@ -15,6 +15,7 @@ import { createWorkerPool } from '../../base/worker-pool.js'
 import { ThreadDied, type WorkerThread } from '../../base/worker-thread.js'
 import { deployIdOf } from '../journal-file.js'
 import type { Recovery } from '../undo.js'
+import type { Compared, CompareJob } from '../compare.js'
 import type { ExtractionPaths } from './extraction-files.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
 
@@ -23,6 +24,8 @@ export type Job =
   | ({ kind: 'extract'; extraction: ExtractionJob } & ExtractionPaths)
   /** Puts back the target of an interrupted extraction. */
   | { kind: 'recover'; journalPath: string }
+  /** Compares a tree with the target. */
+  | { kind: 'compare'; compare: CompareJob }
 
 /** A job as it is sent to a thread. */
 export interface Task {
@@ -32,7 +35,10 @@ export interface Task {
 }
 
 /** The answer of a thread. */
-export type Answer = { kind: 'extracted'; extracted: Extracted } | { kind: 'recovered'; recovery: Recovery }
+export type Answer =
+  | { kind: 'extracted'; extracted: Extracted }
+  | { kind: 'recovered'; recovery: Recovery }
+  | { kind: 'compared'; compared: Compared }
 
 /** The result of a job: an answer, an error, the death of its thread, or a thread that does not end. */
 export type Outcome = Answer | { kind: 'failed'; error: unknown } | { kind: 'died' } | { kind: 'stuck' }
@@ -139,7 +145,7 @@ export function createExtractThreads({
     run: (job, signal) =>
       // A cancel, or the next deployment, waits for a recovery, so recoveries are first in the queue.
       pool.use(async thread => runIn(thread, job, signal), { signal, isFirst: job.kind === 'recover' }),
-    isStuck: deployId => [...stuck].some(job => deployIdOf(job.journalPath) === deployId),
+    isStuck: deployId => [...stuck].some(job => job.kind !== 'compare' && deployIdOf(job.journalPath) === deployId),
     close: () => pool.close()
   }
 }

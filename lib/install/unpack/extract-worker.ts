@@ -1,5 +1,6 @@
 /* A thread that does one job after the other. extract-threads.ts starts it. It keeps no state between jobs. */
 import { serveThread } from '../../base/worker-thread.js'
+import { compareTarget } from '../compare.js'
 import { disk } from '../disk.js'
 import { journalAt } from '../journal-file.js'
 import { settleManifest } from '../manifest.js'
@@ -17,8 +18,9 @@ async function work({ job, stop }: Task): Promise<Answer> {
     return { kind: 'recovered', recovery: recover(disk, journalAt(disk, job.journalPath), { settle }) }
   }
   const check = (): void => {
-    if (Atomics.load(stop, 0) !== 0) throw new Error('The extraction was aborted')
+    if (Atomics.load(stop, 0) !== 0) throw new Error('The work was aborted')
   }
+  if (job.kind === 'compare') return { kind: 'compared', compared: await compareTarget(job.compare, { disk, check }) }
   const files = { ...filesAt(disk, job), beginSecond: second.of(job.archivePath) }
   return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk, check }) }
 }

@@ -12,6 +12,7 @@ import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
 import { codeOf, messageOf, reasonOf } from '../../base/system-error.js'
 import type { Rights } from '../../proc/identity.js'
+import type { Expected } from '../expected.js'
 import { summarizeManifest } from '../manifest.js'
 import { stagingName } from '../staging.js'
 import { describeJournal, listJournals, type Recovery } from '../undo.js'
@@ -56,6 +57,8 @@ export interface ExtractOptions {
   deployId: string
   home: ExtractionHome
   limits: ArchiveLimits
+  /** The plan that the extraction is held to; absent: none. */
+  expected?: Expected | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
   signal: AbortSignal
@@ -87,6 +90,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     deployId,
     home,
     limits,
+    expected,
     isDurable = true,
     signal
   } = options
@@ -99,6 +103,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     umask: umask ?? process.umask(),
     masksModes: umask !== null,
     limits,
+    expected,
     isDurable
   }
   const journalPath = join(home.deployments, `${deployId}.undo`)

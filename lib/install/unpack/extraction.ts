@@ -13,6 +13,7 @@ import { commit } from '../commit.js'
 import { discardFiles } from '../discard.js'
 import { syncDirectory, type Disk } from '../disk.js'
 import { createTargetSync, type SyncFileSystem } from '../durable.js'
+import { refuseOutdated, type Expected } from '../expected.js'
 import { holdFolders, type Folders } from '../folders.js'
 import { canHoldDirectories, type HeldDirectory } from '../held.js'
 import { writeManifest, type Manifest, type ManifestFile } from '../manifest.js'
@@ -40,6 +41,8 @@ export interface ExtractionJob {
    * have another umask.
    */
   masksModes: boolean
+  /** The plan that the extraction is held to; undefined: none. */
+  expected?: Expected | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
 }
@@ -130,6 +133,7 @@ async function extractInto(
       items.length
     )
     await stageEntries(archive, { stage, check, second })
+    if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, records })
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
     extracted = { ...writeManifest(files.manifest, { disk, items, records }), bytes: archive.totalBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })

@@ -1,6 +1,7 @@
 import { maxProvenanceBytes } from '../../../model/provenance.js'
 import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../fields.js'
+import { maxPlanIdLength } from '../../upload.js'
 import { markFields, rollbackFields } from '../../deployments.js'
 import {
   answer,
@@ -81,6 +82,11 @@ const parts: FormPart[] = [
     name: 'provenance',
     description: `Origin of the archive: a JSON object as in the schema Provenance, at most ${maxProvenanceBytes} bytes`,
     schema: { type: 'string' }
+  },
+  {
+    name: 'planId',
+    description: 'The plan that the deployment is held to: it fails with `plan_outdated` if the target has changed since',
+    schema: { type: 'string', maxLength: maxPlanIdLength }
   }
 ]
 
@@ -102,7 +108,7 @@ export const deploymentOperations: Operations = {
       'The response begins when the deployment is recorded. If the client disconnects after that, the deployment continues.',
     form: parts,
     answers: run,
-    errors: [...uploadErrors, 'invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'queue_full']
+    errors: [...uploadErrors, 'invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'queue_full', 'plan_unknown']
   },
   'GET /api/deploy/check': {
     summary: 'Check whether an upload would be accepted',
