@@ -100,6 +100,7 @@ export function createPlans(needs: PlanNeeds): Plans {
     const { maxExtractedBytes } = extractionLimits(settings)
     return {
       success: true,
+      project: { id: project.id, name: project.name, env: project.env },
       planId,
       expiresAt,
       partial: expected === null,

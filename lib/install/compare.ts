@@ -127,7 +127,7 @@ async function compareIn(
 ): Promise<Findings> {
   const lists = createLists(job.listed)
   const expected = buildExpected(items.length)
-  if (root === null) return compareMissing(items, { job, lists })
+  if (root === null) return compareMissing(items, { job, disk, lists })
 
   const deadlineMs = elapsedMs() + job.limitMs
   const folders = holdFolders(disk, root)
@@ -214,7 +214,7 @@ async function compareIn(
 /** Everything is added to a target that does not exist yet. */
 function compareMissing(
   items: readonly WantedItem[],
-  { job, lists }: { job: CompareJob; lists: Lists }
+  { job, disk, lists }: { job: CompareJob; disk: Disk; lists: Lists }
 ): Findings {
   const expected = buildExpected(items.length)
   for (const item of items) {
@@ -222,11 +222,12 @@ function compareMissing(
     expected.add(item, null)
   }
   const bytes = sizeOf(items)
+  const { checks, diskNeeded, diskFree } = checkMissingTarget(disk, job.target, bytes)
   return {
     counts: lists.counts,
     paths: lists.paths,
-    bytes: { changed: bytes, extracted: bytes, diskNeeded: bytes, diskFree: null },
-    checks: checkMissingTarget(job.target),
+    bytes: { changed: bytes, extracted: bytes, diskNeeded, diskFree },
+    checks,
     expected: expected.end(job.nowMs)
   }
 }

@@ -1,6 +1,7 @@
 /* Checks of a target before a deployment: rights, other owners, free space. They write nothing. */
-import { accessSync, constants } from 'node:fs'
-import { reasonOf } from '../base/system-error.js'
+import { accessSync, constants, type StatsFs } from 'node:fs'
+import { dirname } from 'node:path'
+import { hasCode, reasonOf } from '../base/system-error.js'
 import type { PlanBytes, PlanCheck } from '../model/plan.js'
 import { formatBytes } from '../shared/size.js'
 import type { Disk } from './disk.js'
@@ -40,8 +41,8 @@ export function checkTarget(intended: Intended): TargetChecks {
   let bytes = 0
   for (const size of sizes) bytes += Math.ceil(size / blockBytes) * blockBytes
   const diskNeeded = Math.ceil(bytes * spareShare)
-  // Some file systems count no blocks, or no inodes.
-  const diskFree = space.blocks === 0 ? null : space.bavail * blockBytes
+  const diskFree = freeBytes(space)
+  // Some file systems count no inodes.
   const inodesFree = space.files === 0 ? null : space.ffree
   const checks = [
     writable(intended),
@@ -55,13 +56,29 @@ export function checkTarget(intended: Intended): TargetChecks {
 }
 
 /** Checks a target that does not exist yet. */
-export function checkMissingTarget(target: string): PlanCheck[] {
+export function checkMissingTarget(disk: Disk, target: string, bytes: number): TargetChecks {
   const why = whyNotMade(target)
-  return [
+  const writable =
     why === null
       ? passed('target_writable')
       : failed('target_writable', 'target_not_writable', `The target cannot be created: ${why}`)
-  ]
+  const diskNeeded = Math.ceil(bytes * spareShare)
+  const diskFree = freeAbove(disk, target)
+  return { checks: [writable, spaceCheck(diskNeeded, diskFree)], diskNeeded, diskFree }
+}
+
+/** Returns the free space of the file system that the target would be on; null if it is unknown. */
+function freeAbove(disk: Disk, target: string): number | null {
+  try {
+    return freeBytes(disk.statfsSync(target))
+  } catch (error) {
+    return hasCode(error, 'ENOENT') && dirname(target) !== target ? freeAbove(disk, dirname(target)) : null
+  }
+}
+
+/** Some file systems count no blocks. */
+function freeBytes({ blocks, bavail, bsize }: StatsFs): number | null {
+  return blocks === 0 ? null : bavail * bsize
 }
 
 function spaceCheck(needed: number, free: number | null): PlanCheck {
@@ -102,7 +119,10 @@ function owners({ foreign }: Intended): PlanCheck {
 const sticky = 0o1000
 
 /** Returns whether a directory lets only the owner of an entry, and its own owner, replace the entry. */
-export function protectsOwner({ disk, root, folders }: Pick<Intended, 'disk' | 'root' | 'folders'>, path: string): boolean {
+export function protectsOwner(
+  { disk, root, folders }: Pick<Intended, 'disk' | 'root' | 'folders'>,
+  path: string
+): boolean {
   const user = process.geteuid?.()
   if (user === undefined || user === 0) return false
   const stats = path === '' ? statHeld(disk, root) : disk.lstatSync(`${folders.at(path)}/.`)

@@ -3,6 +3,7 @@
  * Nothing is changed by a plan. An upload that names its id is held to it (install/expected.ts).
  */
 import type { DeploymentStatus, RanScript } from './deployment.js'
+import type { Project } from './project.js'
 
 /** The kinds of paths of a plan. */
 export const planKinds = ['added', 'changed', 'timeOnly', 'unchanged', 'kept', 'drifted', 'conflicts'] as const
@@ -105,6 +106,7 @@ export type Baseline = 'owned' | 'building' | 'none'
 /** The answer to a request for a plan. */
 export interface PlanAnswer {
   success: true
+  project: Pick<Project, 'id' | 'name' | 'env'>
   /** Names the plan in an upload. Null if the comparison is incomplete. */
   planId: string | null
   /** Time until which the server keeps the plan. */

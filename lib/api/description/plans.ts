@@ -77,6 +77,11 @@ export const planAnswer = named(
   'Plan',
   record<PlanAnswer>({
     success: constant(true),
+    project: record<PlanAnswer['project']>({
+      id: text('proj_1a2b3c4d5e6f7a8b'),
+      name: text('shop'),
+      env: text('production')
+    }),
     planId: described(
       'Names the plan in an upload. Null if the comparison is incomplete',
       nullable(text('plan_abcdefghijklmnop'))
