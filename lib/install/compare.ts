@@ -38,7 +38,7 @@ export interface CompareJob {
   rules: TargetRules
   /** The body of the request (archive/tree-wire.ts). */
   tree: Uint8Array
-  /** The project's own umask, which removes bits from the modes of the tree; null if it has none. */
+  /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
   umask: number | null
   /** Maximum number of paths listed of each kind. */
   listed: number

@@ -293,6 +293,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A directory of the target is on another file system',
     'Use a target on one file system.'
   ),
+  plan_incomplete: row('command', 'The server could not compare the whole target', 'Look at the checks of the plan.'),
   plan_outdated: row('deployment', 'The target has changed since the plan', 'Plan again, and look at what changed.'),
   pm2_failed: row('server start', 'pm2 reported an error', 'Read the output of pm2 in the message.'),
   project_needed: row('command', 'The token is the global deploy token', 'Name the project with `--project`.'),
