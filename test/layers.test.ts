@@ -15,7 +15,7 @@ const layers = [
   ['shared'],
   ['base'],
   ['model'],
-  ['http', 'archive', 'store', 'proc', 'config'],
+  ['http', 'archive', 'store', 'proc', 'config', 'probe'],
   ['install', 'audit'],
   [
     'projects',

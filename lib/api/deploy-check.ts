@@ -2,7 +2,7 @@ import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
-import type { UploadPermit } from '../model/upload-permit.js'
+import { uploadFeatures, type UploadPermit } from '../model/upload-permit.js'
 import type { Quota } from '../machine/quota.js'
 import { queryText } from './fields.js'
 import { checkUploadProject } from './upload.js'
@@ -40,7 +40,8 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
         success: true,
         project: { id: project.id, name: project.name, env: project.env },
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
-        maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte
+        maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
+        features: [...uploadFeatures]
       }
       return json(permit)
     }

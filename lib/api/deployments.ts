@@ -16,7 +16,10 @@ export const rollbackFields = { message: nullable(line({ max: maxMessageLength }
 
 /** Dependencies of the handlers of deployments. */
 export interface DeploymentsNeeds {
-  deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'manifest' | 'changes'>
+  deployer: Pick<
+    Deployer,
+    'rollback' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'confirmUntil' | 'manifest' | 'changes'
+  >
   records: Pick<Records, 'find' | 'complete'>
   /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
   pageOf(id: string): string | null

@@ -30,7 +30,7 @@ export interface LogQuery {
 /** Dependencies of the handlers of deployment records. */
 export interface LogsNeeds {
   records: Records
-  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'outputStream' | 'outputWindow'>
+  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'confirmUntil' | 'outputStream' | 'outputWindow'>
   deployments: {
     list(query: LogQuery & { limit: number; before?: string | undefined }): DeploymentRow[]
     count(query: LogQuery): number
@@ -102,7 +102,13 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
 
   function streamOf(deployId: string, from: number): Reply {
     return eventStream(async (events, signal) => {
-      for await (const block of deployer.follow(deployId, { from, signal })) await events.send(eventsOf(block))
+      let told: string | null = null
+      for await (const block of deployer.follow(deployId, { from, signal })) {
+        await events.send(eventsOf(block))
+        const until = deployer.confirmUntil(deployId)
+        if (until !== null && until !== told) await events.send({ event: 'confirm', data: { deployId, until } })
+        told = until
+      }
       const { status, duration, endTime } = records.row(deployId)
       const unrecorded = deployer.unrecorded(deployId)
       if (unrecorded !== null) await events.send({ event: 'log', data: { data: `→ ${unrecorded}`, at: endTime } })

@@ -4,6 +4,7 @@ import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
 import { changesHandlers, changeTables } from './changes.js'
+import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
 import { fileHandlers } from './files.js'
@@ -50,6 +51,7 @@ export interface ApiNeeds {
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
   plan: Parameters<typeof planHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
+  confirm: Parameters<typeof confirmHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
   notificationTargets: Parameters<typeof notificationTargetHandlers>[0]
@@ -85,6 +87,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const tags = labelHandlers('tag', needs.tags)
   const { upload } = uploadHandlers(needs.upload)
   const deployments = deploymentHandlers(needs.deployments)
+  const confirm = confirmHandlers(needs.confirm)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
   const notificationTargets = notificationTargetHandlers(needs.notificationTargets)
@@ -156,6 +159,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
       row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
+      row('POST', '/api/deployments/:id/confirm', 'own', confirm.confirm),
+      row('POST', '/api/deployments/:id/revert', 'own', confirm.revert),
       row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
       row('GET', '/api/deployments/:id/files', 'read', deployments.files),
       row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),

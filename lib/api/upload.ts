@@ -5,6 +5,7 @@ import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
 import type { Claim, Quota } from '../machine/quota.js'
 import { maxMessageLength } from '../model/deployment.js'
+import { confirmSecondsFault } from '../model/gate.js'
 import type { Project } from '../model/project.js'
 import { maxProvenanceBytes, readProvenance, type Provenance } from '../model/provenance.js'
 import { line, maxScriptLength, multiline, switchText } from './fields.js'
@@ -21,7 +22,7 @@ export const maxPlanIdLength = 100
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
-  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'checkClientScripts'>
+  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'confirmUntil' | 'checkClientScripts'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
@@ -116,6 +117,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     message: fields.get('message') || null,
     provenance: readers.provenance(fields.get('provenance')),
     planId: fields.get('planId') || undefined,
+    confirmSeconds: readers.confirmSeconds(fields.get('confirmSeconds')),
     actor
   }
 }
@@ -132,7 +134,8 @@ const readers = {
   postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
   env: readVariables,
   provenance: readClaim,
-  planId: (value: string) => planId(value, 'planId')
+  planId: (value: string) => planId(value, 'planId'),
+  confirmSeconds: readConfirmSeconds
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
@@ -172,6 +175,15 @@ function readClaim(value: string | undefined): Provenance | null {
       return invalid(name, `"${name}" ${reason}`)
     }
   })
+}
+
+/** Reads `confirmSeconds`. Returns null if it is absent or blank. */
+function readConfirmSeconds(value: string | undefined): number | null {
+  if (value === undefined || value.trim() === '') return null
+  const seconds = /^\d{1,10}$/.test(value.trim()) ? Number(value) : NaN
+  const fault = confirmSecondsFault(seconds)
+  if (fault !== null) throw invalid('confirmSeconds', `"confirmSeconds" is invalid: ${fault}`)
+  return seconds
 }
 
 function parseJson(value: string, field: string): unknown {

@@ -50,6 +50,18 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/cancel.js')
   },
   {
+    name: 'confirm',
+    group: 'deploying',
+    summary: 'confirm a deployment that waits for it',
+    load: () => import('./commands/confirm.js')
+  },
+  {
+    name: 'revert',
+    group: 'deploying',
+    summary: 'put back the files before a deployment that is not settled',
+    load: () => import('./commands/revert.js')
+  },
+  {
     name: 'open',
     group: 'deploying',
     summary: 'open the panel page of a deployment or project',

@@ -2,6 +2,7 @@ import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
 import type { Api, Run, RunEvent } from './client/api.js'
 import { isBroken } from './client/streams.js'
+import type { Waiting } from './check-from-here.js'
 import type { Context } from './command.js'
 import { followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
@@ -21,6 +22,8 @@ export interface WatchOptions {
   /** Options that the user gave, for hints. */
   given?: GivenOptions
   print(line: string): void
+  /** Called when the deployment waits to be confirmed. */
+  onConfirm?(waiting: Waiting): void
   /** Aborted by Ctrl-C: stops watching, while the deployment continues. */
   signal: AbortSignal
 }
@@ -58,7 +61,8 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
       if (event.event === 'log') {
         printed++
         print(event.text)
-      } else
+      } else if (event.event === 'confirm') options.onConfirm?.(event)
+      else
         return {
           outcome: 'ended',
           status: event.status,

@@ -42,6 +42,8 @@ export interface DeployRequest extends ClientScripts {
   provenance?: Provenance | null | undefined
   /** The plan that the deployment is held to; absent: none. */
   planId?: string | undefined
+  /** The time in which the deployment must be confirmed; undefined: as the policy of the project says. */
+  confirmSeconds?: number | null | undefined
   actor: Actor
 }
 
@@ -89,6 +91,7 @@ interface Draft {
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
   provenance: Provenance | null
+  confirmSeconds: number | null
   offered: OfferedScripts
   env: Record<string, string>
   /** The plan that the deployment is held to; null: none. */
@@ -112,6 +115,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         archive: received,
         rollbackOf: null,
         provenance: request.provenance ?? null,
+        confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
         plan: request.planId === undefined ? null : needs.plans.expect(request.planId, project.id),
@@ -141,6 +145,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       archive,
       rollbackOf: sourceId,
       provenance,
+      confirmSeconds: null,
       offered,
       env: {},
       plan: null
@@ -260,7 +265,7 @@ function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft):
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance }: Draft,
+  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -289,6 +294,7 @@ function rowOf(
     treeSha256: null,
     heldFor: null,
     holdUntil: null,
+    confirmSeconds,
     revertedAt: null,
     revertReason: null,
     checks: [],

@@ -11,6 +11,7 @@ import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
 import { createAdmission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
+import { createConfirmation, type Confirmation } from './confirmation.js'
 import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from '../install/unpack/executors.js'
@@ -19,21 +20,24 @@ import { createFiles, type FoundFile } from './files.js'
 import { createIntake, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
+import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
 import { createPlans, type Plans } from './plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
+import { createResume } from './resume.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
+import { createTrees, type Trees } from './trees.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
-export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> {
+export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>, Confirmation {
   /**
    * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
    * abort throws its reason. Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
@@ -80,6 +84,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
    * Rejects only if `work` does. Files that cannot be removed are logged, and the next start tries again.
    */
   removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
+  /** Returns the files that svc put into the target of a project. See `Trees.read`. */
+  ownedTree: Trees['read']
+  /** Removes the list of these files, after the project was removed. */
+  removeTree(projectId: string): Promise<void>
   /** Registers deployments whose files and records an import is about to create. */
   note(deployIds: readonly string[]): Promise<Note>
   /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
@@ -100,7 +108,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
   recover(): Promise<void>
   /**
    * Refuses new deployments (503) and fails the queued ones. Waits for the running ones, or stops them if `wait` is
-   * false. It can be called again with `wait: false` while the first call waits.
+   * false. The next start continues those that wait for their checks or their confirmation. It can be called again with `wait: false` while the first call waits.
    */
   stop(options: { wait: boolean }): Promise<void>
 }
@@ -115,6 +123,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const { store, settings, quota } = needs
   const files = createFiles(needs.home)
   const live = createLive()
+  const trees = createTrees({ ...needs, files })
   const queue = createQueue()
   const intake = createIntake({ ...needs, files })
   const pending = createPending({ ...needs, files })
@@ -123,11 +132,25 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const executors = createExecutors()
   const ends = createEnds(needs)
   const targets = createTargetLocks()
-  const plans = createPlans({ ...needs, executors, live, refuseWhenStopping })
-  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune })
-  const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, plans, runner, refuseWhenStopping })
+  const open = createOpenDeployments({ ...needs, files })
+  const plans = createPlans({ ...needs, executors, live, trees, refuseWhenStopping })
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
+  const admission = createAdmission({
+    ...needs,
+    files,
+    intake,
+    live,
+    pending,
+    queue,
+    ends,
+    plans,
+    runner,
+    refuseWhenStopping
+  })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, open, refuseWhenStopping })
+  const resume = createResume({ ...needs, files, live, queue, runner })
+  const confirmation = createConfirmation({ ...needs, live, ends })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -161,6 +184,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const neverRan = new StopRequest('stop', 'The server was stopped before the deployment started')
     const dropped = queue.takeBackAll().map(entry => entry.drop(neverRan))
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
+    // The next start continues deployments that wait for their checks or their confirmation.
+    for (const run of live.all()) run.suspend()
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
     await leaveTails(
@@ -169,6 +194,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       wait ? tailGraceMs : 0
     )
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
+    await trees.settled()
     await executors.close()
   }
 
@@ -185,6 +211,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     ...admission,
     plan: plans.plan,
     ...correction,
+    ...confirmation,
     follow(deployId, { from = 0, signal }) {
       requireRow(deployId)
       return followOutput(live, { deployId, path: files.output(deployId), from, signal })
@@ -211,6 +238,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       await note.removeFiles(removed)
       quota.recountLater()
     },
+    ownedTree: trees.read,
+    removeTree: trees.remove,
     note: pending.note,
     async manifest(deployId) {
       const list: ManifestFile[] = []
@@ -225,7 +254,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
-    recover: () => recover({ ...needs, files, executors, ends }),
+    recover: () => recover({ ...needs, files, executors, ends, open, resume }),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

@@ -5,9 +5,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
-import type { DeploymentRow } from '../model/deployment.js'
+import { isRevertPending, type DeploymentRow } from '../model/deployment.js'
 import { findProject } from '../store/tables/projects.js'
 import { endJournal } from '../install/unpack/extract.js'
+import { removeJournal } from '../install/unpack/recover-job.js'
 import type { DeployNeeds } from './needs.js'
 import type { Output } from './output/output.js'
 import { moveRecord, type Outcome } from './record.js'
@@ -59,7 +60,8 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
     ended(row)
     const target = findProject(store, row.projectId)?.deployPath
     // If the journal cannot be removed, the next start finds that the record is already complete.
-    if (row.placed !== null && target !== undefined)
+    if (row.revertedAt !== null) await removeJournal(home, row.id).catch(() => {})
+    else if (row.placed !== null && target !== undefined && !isRevertPending(row))
       await endJournal(home, { deployId: row.id, target }).catch(() => {})
     return row
   }

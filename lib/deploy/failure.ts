@@ -1,7 +1,7 @@
 import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
 import { hasCode, isDenied, isDiskFull, messageOf, reasonOf } from '../base/system-error.js'
-import type { StepName } from '../model/deployment.js'
+import type { RevertReason, StepName } from '../model/deployment.js'
 
 /** The reason for stopping a run. Its signal aborts with this error. */
 export class StopRequest extends Error {
@@ -12,6 +12,28 @@ export class StopRequest extends Error {
     super(sentence)
     this.name = 'StopRequest'
     this.by = by
+  }
+}
+
+/**
+ * The server stops while a deployment waits for its checks or its confirmation. The deployment stays as it is, and the
+ * next start continues it.
+ */
+export class Suspension extends Error {
+  constructor() {
+    super('The server is stopping')
+    this.name = 'Suspension'
+  }
+}
+
+/** A held deployment that a start cannot continue: its earlier files are put back. */
+export class Interrupted extends Error {
+  constructor(
+    readonly reason: RevertReason,
+    sentence: string
+  ) {
+    super(sentence)
+    this.name = 'Interrupted'
   }
 }
 

@@ -5,6 +5,7 @@ import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/depl
 import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
 import type { Store } from '../store/database.js'
+import type { CheckSources } from './checks.js'
 import type { DeployHome } from './files.js'
 
 /** The settings that deployments depend on. They are read again each time. */
@@ -45,6 +46,8 @@ export interface DeployNeeds {
   quota: KeptBytes
   /** A project's variables. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
+  /** What the checks of deployments ask the rest of the server for. */
+  checks: CheckSources
   audit(event: AuditEvent): void
   /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void

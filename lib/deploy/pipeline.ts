@@ -2,6 +2,8 @@ import { countOf } from '../base/count.js'
 import { closing } from '../base/closing.js'
 import { formatBytes } from '../shared/size.js'
 import type { DeploymentStep } from '../model/deployment.js'
+import { Suspension, type Interrupted } from './failure.js'
+import type { Hold } from './hold.js'
 import { leaveRunning } from './scripts/background.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import { runScript, startScript, type ScriptStage, type Tail } from './scripts/script-run.js'
@@ -15,6 +17,8 @@ export interface PipelineRun {
   stage: ScriptStage
   makeTarget(): Promise<unknown>
   extract(): Promise<Extracted>
+  /** How the deployment is held after its files are in place; null: it is not. */
+  hold: Hold | null
   /** Writes the list of changes for the post-deploy script. Returns its path. */
   writeChanges(changes: Uint8Array[]): Promise<string>
   discardUpload(): Promise<void>
@@ -26,17 +30,84 @@ export interface PipelineResult {
   tail: Tail | null
 }
 
-/** Runs the six steps of one deployment in the order of the specification (§3). */
+/**
+ * Runs the six steps of one deployment in the order of the specification (§3). A deployment that is held has its checks
+ * and its confirmation after the post-deploy script.
+ */
 export async function runPipeline(run: PipelineRun, result: PipelineResult): Promise<void> {
   const { steps, stage, scripts } = run
   // Step 1, 'store', is done before the record exists: see intake.ts.
-  await closing(async defer => {
-    defer(() => steps.run('cleanup', () => discardUpload(run)))
+  await cleaningUp(run, async () => {
     await steps.run('target', () => makeTarget(run))
     await steps.run('preDeploy', step => runScript(stage, scripts.preDeploy, step))
-    await steps.run('extract', () => extract(run))
-    await steps.run('postDeploy', step => runPostDeploy(run, result, step))
-    if (result.tail !== null) leaveRunning(steps.all())
+    run.hold?.begin('post')
+    await orGoBack(run, async () => {
+      await steps.run('extract', () => extract(run))
+      await steps.run('postDeploy', step => runPostDeploy(run, result, step))
+      if (result.tail !== null) leaveRunning(steps.all())
+      await confirmHold(run, { fromConfirm: false })
+    })
+  })
+}
+
+/** Where a start continues a held deployment: at its checks or its confirmation, or by putting the files back. */
+export type ResumePoint = { at: 'check' | 'confirm' } | { at: 'revert'; error: Interrupted }
+
+/** Continues a deployment that was held when the server stopped. */
+export async function resumePipeline(run: PipelineRun, point: ResumePoint): Promise<void> {
+  await cleaningUp(run, () =>
+    orGoBack(run, async () => {
+      if (point.at === 'revert') throw point.error
+      await confirmHold(run, { fromConfirm: point.at === 'confirm' })
+    })
+  )
+}
+
+/** Runs the checks and waits for the confirmation, as the plan says. */
+async function confirmHold({ hold, steps }: PipelineRun, { fromConfirm }: { fromConfirm: boolean }): Promise<void> {
+  if (hold === null) return
+  if (hold.plan.gate !== null && !fromConfirm) {
+    hold.begin('check')
+    await steps.run('check', () => hold.check())
+  }
+  if (hold.plan.confirmSeconds !== null) {
+    if (!fromConfirm) hold.begin('confirm')
+    await steps.run('confirm', () => hold.confirm())
+  }
+}
+
+/** Settles a held deployment, or puts the earlier files back if `work` fails. */
+async function orGoBack({ hold, steps }: PipelineRun, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+    await hold?.settle()
+  } catch (error) {
+    if (hold === null || !hold.isPlaced() || error instanceof Suspension) throw error
+    const reason = hold.reasonFor(error)
+    if (reason === null) {
+      await hold.settle()
+      throw error
+    }
+    hold.willRevert(reason)
+    const failure = await steps
+      .run('revert', step => hold.revert(step))
+      .then(
+        () => null,
+        (failure: unknown) => failure
+      )
+    throw hold.withResult(error, failure)
+  }
+}
+
+/** Removes the temporary zip at the end, unless the next start continues the deployment. */
+async function cleaningUp(run: PipelineRun, work: () => Promise<void>): Promise<void> {
+  let isSuspended = false
+  await closing(async defer => {
+    defer(() => (isSuspended ? run.discardUpload() : run.steps.run('cleanup', () => discardUpload(run))))
+    await work().catch(error => {
+      isSuspended = error instanceof Suspension
+      throw error
+    })
   })
 }
 

@@ -23,6 +23,7 @@ import { findProject } from '../store/tables/projects.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live } from './output/live.js'
 import { createKeptPlans, type KeptPlan } from './kept-plans.js'
+import type { Trees } from './trees.js'
 import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
 
 /** A request for a plan. */
@@ -60,6 +61,7 @@ export interface Plans {
 export interface PlanNeeds extends DeployNeeds {
   executors: Executors
   live: Live
+  trees: Pick<Trees, 'read'>
   refuseWhenStopping(): void
 }
 
@@ -70,7 +72,7 @@ const maxClockMs = 5 * 60_000
 
 /** Creates the plans of a server. */
 export function createPlans(needs: PlanNeeds): Plans {
-  const { store, clock, ids, settings, executors, live } = needs
+  const { store, clock, ids, settings, executors, live, trees } = needs
   const kept = createKeptPlans(() => elapsedOf(clock))
   const comparing = new Set<string>()
 
@@ -89,7 +91,8 @@ export function createPlans(needs: PlanNeeds): Plans {
 
   async function answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
     const liveBefore = liveDeployment(store, project.id) ?? null
-    const compared = await compare(project, request)
+    const owned = await trees.read(project.id)
+    const compared = await compare(project, request, owned.baseline === 'owned' ? await owned.contents() : null)
     const { treeSha256, counts, paths, bytes, expected } = compared
     const planId = expected === null ? null : ids.id('plan_')
     let expiresAt: string | null = null
@@ -105,7 +108,7 @@ export function createPlans(needs: PlanNeeds): Plans {
       expiresAt,
       partial: expected === null,
       treeSha256,
-      baseline: 'none',
+      baseline: owned.baseline,
       live: liveBefore === null ? null : describeLive(liveBefore),
       counts,
       bytes,
@@ -117,12 +120,16 @@ export function createPlans(needs: PlanNeeds): Plans {
     }
   }
 
-  async function compare(project: Project, { tree, listed, signal }: PlanRequest): Promise<Compared> {
+  async function compare(
+    project: Project,
+    { tree, listed, signal }: Pick<PlanRequest, 'tree' | 'listed' | 'signal'>,
+    owned: Uint8Array | null
+  ): Promise<Compared> {
     const target = project.deployPath
     const rules = { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }
     const rights = await findRights(project)
     const umask = umaskOf(project)
-    const job = { target, rules, tree, umask, listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
+    const job = { target, rules, tree, owned, umask, listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return outcome.compared
     signal.throwIfAborted()

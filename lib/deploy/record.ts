@@ -2,7 +2,7 @@ import { formatSeconds } from '../base/duration.js'
 import type { DeploymentRow, DeploymentStatus, DeploymentStep } from '../model/deployment.js'
 import type { EventKey, FinalStatus, NotificationTrigger } from '../model/deployment.js'
 import type { Transaction } from '../store/database.js'
-import { findDeployment, placeDeployment, updateDeployment } from '../store/tables/deployments.js'
+import { findDeployment, placeDeployment, unplaceDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { DeployNeeds } from './needs.js'
 import { assertTransition, type Cause } from './status.js'
@@ -15,6 +15,9 @@ export interface Outcome {
   errorMessage: string | null
 }
 
+/** The fields of a finished deployment that is not held any more. */
+export const notHeld = { heldFor: null, holdUntil: null } as const
+
 /** Output line of a deployment that failed after its files were in place. */
 export const staysSentence = 'the files of this deployment stay in place; roll back to restore earlier files'
 
@@ -24,8 +27,8 @@ export function isExtracted(steps: readonly DeploymentStep[]): boolean {
 }
 
 /**
- * Updates the record of a deployment. Assigns `placed` when the steps first say that its files are in place. Returns
- * the updated record, or undefined if it no longer exists.
+ * Updates the record of a deployment. Assigns `placed` when the steps first say that its files are in place, and removes
+ * it when they were put back. Returns the updated record, or undefined if it no longer exists.
  */
 export function recordProgress(
   tx: Transaction,
@@ -35,7 +38,9 @@ export function recordProgress(
   // Only placeDeployment assigns the number. The patch may contain an older one.
   const { placed, ...known } = patch
   if (!updateDeployment(tx, deployId, known)) return undefined
-  if (isExtracted(patch.steps ?? [])) placeDeployment(tx, deployId)
+  const row = findDeployment(tx, deployId)
+  if (row !== undefined && row.revertedAt !== null) unplaceDeployment(tx, deployId)
+  else if (isExtracted(patch.steps ?? [])) placeDeployment(tx, deployId)
   return findDeployment(tx, deployId)
 }
 

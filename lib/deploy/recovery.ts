@@ -3,6 +3,7 @@ import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from '../install/unpack/extract.js'
+import { openState, type OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Ends } from './ends.js'
 import type { Executors } from '../install/unpack/executors.js'
 import { makeDirectories, sharedChanges, type DeployFiles } from './files.js'
@@ -10,11 +11,18 @@ import type { DeployNeeds } from './needs.js'
 import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
 import { openOutput } from './output/output.js'
 import { placedPatch, recordComplete } from './placement.js'
-import { endOf, eventOf, isExtracted, sendNotice, staysSentence, type Outcome } from './record.js'
+import { endOf, eventOf, isExtracted, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
 import { isFinal } from './status.js'
 import { removeStrays } from './strays.js'
 
-type RecoveryNeeds = DeployNeeds & { files: DeployFiles; executors: Executors; ends: Ends }
+type RecoveryNeeds = DeployNeeds & {
+  files: DeployFiles
+  executors: Executors
+  ends: Ends
+  open: OpenExtractions
+  /** Takes up a deployment that was held. */
+  resume(row: DeploymentRow): Promise<void>
+}
 
 const sentences = {
   queued: 'The server was restarted before the deployment started',
@@ -35,7 +43,7 @@ const notes: Record<TargetState, string> = {
 
 /**
  * Repairs what an earlier server left behind. Stops scripts that still run, restores targets in the middle of a change,
- * and fails deployments that were queued or running. Then updates the records of files in place and removes unused
+ * and fails deployments that were queued or running. Deployments that were held continue. Then updates the records of files in place and removes unused
  * files.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
@@ -47,10 +55,11 @@ export async function recover(needs: RecoveryNeeds): Promise<void> {
 }
 
 async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
-  const { store, home, log, executors } = needs
+  const { store, home, log, executors, open } = needs
   const found = new Map<string, TargetState>()
   const restored = await recoverTargets(executors, {
     home,
+    open,
     async onComplete(deployId) {
       const row = findDeployment(store, deployId)
       if (row === undefined || isFinal(row.status)) return recordComplete(needs, deployId)
@@ -79,7 +88,9 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
   })
   for (const deployId of restored) found.set(deployId, 'restored')
   for (const row of unfinishedDeployments(store)) {
-    if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
+    const isHeld = row.heldFor !== null && openState(home, row.id) !== null
+    if (isHeld) await needs.resume(row).catch(error => log(`Cannot continue deployment ${row.id}`, error))
+    else if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
   }
 }
 
@@ -89,7 +100,7 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
   const outcome: Outcome = { status: 'failed', cause: 'restart', errorMessage }
   const placed = target === 'complete' ? await placedPatch(needs, row, clock.now()) : {}
   const known = { ...row, ...placed }
-  const end = { ...known, ...endOf(row, outcome, clock.now()), steps: endSteps(known, clock.now()) }
+  const end = { ...known, ...endOf(row, outcome, clock.now()), steps: endSteps(known, clock.now()), ...notHeld }
   const note = target === null ? '' : notes[target]
   await appendLines(needs, row.id, [
     ...(isExtracted(end.steps) ? [`→ ${staysSentence}`] : []),

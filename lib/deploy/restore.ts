@@ -6,6 +6,7 @@ import { findProject } from '../store/tables/projects.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Ends } from './ends.js'
 import type { Executors } from '../install/unpack/executors.js'
+import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
@@ -37,6 +38,7 @@ export function createRestore(
     pending: Pending
     queue: Queue
     ends: Pick<Ends, 'settle'>
+    open: OpenExtractions
     refuseWhenStopping(): void
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
@@ -65,6 +67,7 @@ export function createRestore(
         real,
         isAtWork: targets.isHeld,
         onEarlierComplete,
+        open: needs.open,
         rights,
         umask: umaskOf(project),
         deployId: id,

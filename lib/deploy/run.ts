@@ -1,25 +1,32 @@
 import { rm } from 'node:fs/promises'
 import { notFound, Refusal } from '../base/refusal.js'
-import type { DeploymentRow } from '../model/deployment.js'
+import { openState } from '../install/unpack/open-extraction.js'
+import type { DeploymentRow, RevertReason } from '../model/deployment.js'
+import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { findRights } from '../proc/identity.js'
 import { liveDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
-import { sentenceOf, StepFailure, StopRequest } from './failure.js'
+import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { sharedChanges } from './files.js'
-import { runPipeline, type PipelineResult } from './pipeline.js'
-import { endOf, eventOf, isExtracted, moveRecord, sendNotice, staysSentence, type Outcome } from './record.js'
+import { bareHold, holdPlanOf, type HoldPlan } from './hold-plan.js'
+import { resumePipeline, runPipeline, type PipelineResult, type PipelineRun } from './pipeline.js'
+import { endOf, eventOf, isExtracted, moveRecord, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
 import { endBackground } from './scripts/background.js'
 import { createMasker } from './scripts/masking.js'
+import { restartReason } from './settle.js'
 import type { Tail } from './scripts/script-run.js'
 import { chooseScripts, hasScripts, permittedScripts, type ChosenScripts } from './scripts/scripts.js'
+import type { Trees } from './trees.js'
 import { pipelineOf, type Planned, type TurnNeeds } from './turn.js'
 
 /** Runs admitted deployments, or drops them before they start. */
 export interface Runner {
   /** Runs the pipeline of a deployment from the second step to the final record. Never rejects. */
   run(planned: Planned): Promise<DeploymentRow>
+  /** Continues a deployment that was held when the server stopped. Never rejects. */
+  resume(planned: Planned): Promise<DeploymentRow>
   /** Records the end of a deployment that never started. Never rejects. */
   drop(planned: Planned, request: StopRequest): Promise<DeploymentRow>
 }
@@ -27,6 +34,7 @@ export interface Runner {
 /** Dependencies of the runner. */
 export interface RunnerNeeds extends TurnNeeds {
   ends: Ends
+  trees: Pick<Trees, 'update'>
   /** Called when a deployment has finished: its project may have too many archives. */
   prune(projectId: string): Promise<unknown>
 }
@@ -35,9 +43,10 @@ export interface RunnerNeeds extends TurnNeeds {
 export function createRunner(needs: RunnerNeeds): Runner {
   const { store, clock, files, ends, targets, log } = needs
 
-  async function run(planned: Planned): Promise<DeploymentRow> {
+  async function run(planned: Planned, work: Work = start): Promise<DeploymentRow> {
     const result: PipelineResult = { tail: null }
-    const outcome = await attempt(planned, result)
+    const outcome = await attempt(planned, result, work)
+    if (outcome === null) return suspended(planned)
     const settled = settle(planned, outcome)
     const { tail } = result
     if (tail === null) await settled.then(() => tidy(planned))
@@ -45,7 +54,31 @@ export function createRunner(needs: RunnerNeeds): Runner {
     return settled
   }
 
-  async function attempt(planned: Planned, result: PipelineResult): Promise<Outcome> {
+  /** Starts a deployment that was queued. */
+  async function start({ row }: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
+    await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
+    row.status = 'running'
+    await runPipeline(run, result)
+  }
+
+  /** Continues a deployment that was held. */
+  async function goOn({ row, live, resumedFrom = row }: Planned, run: PipelineRun): Promise<void> {
+    await targets.hold(row.id, run.stage.target, { signal: live.signal })
+    const isReverting = openState(needs.home, row.id) === 'reverting'
+    const reason = isReverting ? (row.revertReason ?? 'restart') : restartReason(resumedFrom, clock.now())
+    if (reason === null) await resumePipeline(run, { at: phaseOf(resumedFrom) })
+    else await resumePipeline(run, { at: 'revert', error: interrupted(reason) })
+  }
+
+  /** Leaves a deployment as it is: the next start continues it. */
+  function suspended({ row, live }: Planned): DeploymentRow {
+    live.output.say('→ the server is stopping; the next start continues this deployment')
+    void live.output.flush().catch(() => {})
+    live.end(row)
+    return row
+  }
+
+  async function attempt(planned: Planned, result: PipelineResult, work: Work): Promise<Outcome | null> {
     const { row, live } = planned
     let masker = createMasker([])
     try {
@@ -58,12 +91,15 @@ export function createRunner(needs: RunnerNeeds): Runner {
       masker = createMasker(variables.flatMap(({ secret, value }) => (secret ? [value] : [])))
       // Earlier results are recorded first, so records stay in order.
       await ends.settle()
-      const previousId = liveDeployment(store, project.id)?.id ?? null
-      await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
-      row.status = 'running'
-      await runPipeline(pipelineOf(needs, planned, { project, rights, previousId, scripts, variables, masker }), result)
+      const liveId = liveDeployment(store, project.id)?.id ?? null
+      const previousId = liveId === row.id ? null : liveId
+      const plan = planOf(planned, project)
+      row.confirmSeconds = plan?.confirmSeconds ?? null
+      const turn = { project, rights, previousId, scripts, variables, masker, plan }
+      await work(planned, pipelineOf(needs, planned, turn), result)
       return { status: 'success', cause: 'end', errorMessage: null }
     } catch (error) {
+      if (error instanceof Suspension) return null
       // The pipeline does this itself, but the failure may have happened before the pipeline started.
       await discardUpload(planned)
       if (isBug(error)) log(`Deployment ${row.id} failed because of an internal error`, error)
@@ -72,6 +108,12 @@ export function createRunner(needs: RunnerNeeds): Runner {
     } finally {
       targets.release(row.id)
     }
+  }
+
+  /** Returns the plan of the project's policy now. A deployment that was held before stays so. */
+  function planOf({ row, resumedFrom }: Planned, project: Project): HoldPlan | null {
+    const plan = holdPlanOf(policyOf(project), row.confirmSeconds)
+    return resumedFrom === undefined ? plan : (plan ?? { ...bareHold, confirmSeconds: row.confirmSeconds })
   }
 
   /** Chooses the scripts at the start, not when the deployment was queued: scripts forbidden since then do not run. */
@@ -86,7 +128,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
   async function settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {
     const { live } = planned
     const { output } = live
-    const end = { ...planned.row, ...endOf(planned.row, outcome, clock.now()) }
+    const end = { ...planned.row, ...endOf(planned.row, outcome, clock.now()), ...notHeld }
     for (const line of lastLines(end)) output.say(line)
     await output
       .flush()
@@ -95,6 +137,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const row = await ends.record(end, outcome)
     if (output.unwritten !== null) ends.complete(output)
     await needs.prune(row.projectId).catch(error => log('Cannot remove old archives', error))
+    if (row.placed !== null) needs.trees.update(row.projectId)
     live.end(row)
     sendNotice(needs, row, {
       trigger: row.triggerSource,
@@ -138,12 +181,24 @@ export function createRunner(needs: RunnerNeeds): Runner {
     await live.output.flush().catch(() => {})
   }
 
-  return { run, drop }
+  return { run: planned => run(planned), resume: planned => run(planned, goOn), drop }
+}
+
+type Work = (planned: Planned, run: PipelineRun, result: PipelineResult) => Promise<void>
+
+/** Returns the step at which a held deployment continues. */
+function phaseOf({ steps }: DeploymentRow): 'check' | 'confirm' {
+  return steps.some(({ name }) => name === 'confirm') ? 'confirm' : 'check'
+}
+
+function interrupted(reason: RevertReason): Interrupted {
+  if (reason === 'confirm') return new Interrupted(reason, 'Nobody confirmed the deployment in time')
+  return new Interrupted(reason, 'The server was restarted before the deployment was settled')
 }
 
 function lastLines(row: DeploymentRow): string[] {
   if (row.status === 'success') return [`✓ success in ${row.duration}`]
-  const note = isExtracted(row.steps) ? [`→ ${staysSentence}`] : []
+  const note = isExtracted(row.steps) && row.revertReason === null ? [`→ ${staysSentence}`] : []
   return [...note, `✗ failed after ${row.duration}: ${row.errorMessage}`]
 }
 

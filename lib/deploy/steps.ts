@@ -2,7 +2,7 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
-import { sentenceOf, StepFailure } from './failure.js'
+import { sentenceOf, StepFailure, Suspension } from './failure.js'
 import type { Output } from './output/output.js'
 
 /** The steps of a run as they are recorded, with their start and end times. */
@@ -45,18 +45,21 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
 
   return {
     async run(name, work) {
-      if (name !== 'cleanup') signal.throwIfAborted()
+      const isClosing = name === 'cleanup' || name === 'revert'
+      if (!isClosing) signal.throwIfAborted()
       const step: DeploymentStep = { name, status: 'running', startedAt: now(), endedAt: null }
       steps.push(step)
       try {
         await carryOut(step, work)
       } catch (error) {
+        // The next start continues the step.
+        if (error instanceof Suspension) throw error
         step.status = 'failed'
-        if (signal.aborted) throw signal.reason
-        throw new StepFailure(sentenceOf(error, name), { cause: error })
-      } finally {
         step.endedAt = now()
+        if (signal.aborted && !isClosing) throw signal.reason
+        throw new StepFailure(sentenceOf(error, name), { cause: error })
       }
+      step.endedAt = now()
     },
     all: () => steps
   }

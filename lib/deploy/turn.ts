@@ -3,14 +3,19 @@
  * combines both into the input of the pipeline. pipeline.ts contains the order of the steps; run.ts writes the final
  * record.
  */
-import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import { isRevertPending, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
 import { umaskOf, type Rights } from '../proc/identity.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Executors } from '../install/unpack/executors.js'
+import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
+import { createChecks } from './checks.js'
+import { reportGate, runGate } from './gate.js'
+import { createHold, type Hold } from './hold.js'
+import type { HoldPlan } from './hold-plan.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
@@ -21,7 +26,7 @@ import type { Masker } from './scripts/masking.js'
 import { createScriptProcesses } from './scripts/script-processes.js'
 import type { ScriptStage } from './scripts/script-run.js'
 import { hasScripts, mayClientsSendScripts, type ChosenScripts, type OfferedScripts } from './scripts/scripts.js'
-import { createSteps } from './steps.js'
+import { createSteps, type Steps } from './steps.js'
 import type { TargetLocks } from './target-locks.js'
 
 /** A recorded deployment with everything that it needs to start. */
@@ -35,6 +40,8 @@ export interface Planned {
   plan: KeptPlan | null
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
+  /** The record of a deployment that was held when the server stopped, and continues. */
+  resumedFrom?: DeploymentRow
 }
 
 /** The state when a deployment starts. */
@@ -48,6 +55,8 @@ export interface Turn {
   variables: readonly OpenedVariable[]
   /** Masks secrets in outputs and error messages. */
   masker: Masker
+  /** How the deployment is held after its files are in place; null: it is not. */
+  plan: HoldPlan | null
 }
 
 /** Dependencies of a starting deployment. */
@@ -56,6 +65,7 @@ export interface TurnNeeds extends DeployNeeds {
   executors: Executors
   live: Live
   targets: TargetLocks
+  open: OpenExtractions
 }
 
 /** Builds the input of the pipeline for one deployment. */
@@ -75,9 +85,12 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     save: saveSteps(needs, planned, target)
   })
   row.steps = steps.all()
-  return {
+  const hold =
+    turn.plan === null ? null : holdOf(needs, planned, { turn, plan: turn.plan, steps, stage: () => run.stage })
+  const run: PipelineRun = {
     steps,
     scripts,
+    hold,
     stage: stageOf(needs, planned, turn),
     async makeTarget() {
       if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
@@ -99,9 +112,13 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         expected: planned.plan?.expected,
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
+        staysOpen: hold !== null,
+        open: needs.open,
         onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
       })
+      hold?.placed()
       row.fileCount = extracted.fileCount
+      row.treeSha256 = extracted.treeSha256
       output.tolerateFailures()
       return extracted
     },
@@ -112,6 +129,32 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     },
     discardUpload: planned.discardUpload
   }
+  return run
+}
+
+/** Creates the hold of a deployment. */
+function holdOf(
+  needs: TurnNeeds,
+  { row, live }: Planned,
+  given: { turn: Turn; plan: HoldPlan; steps: Steps; stage(): ScriptStage }
+): Hold {
+  const { turn, plan, steps, stage } = given
+  const { gate } = plan
+  const checks = createChecks(needs.checks, { deployId: row.id, project: turn.project, stage })
+  return createHold({
+    ...needs,
+    held: { row, live, output: live.output },
+    plan,
+    steps: steps.all,
+    script: turn.scripts.postDeploy,
+    stage,
+    async runGate(options) {
+      if (gate !== null) await runGate(gate, { ...options, clock: needs.clock, checks, say: live.output.say })
+    },
+    async reportGate(signal) {
+      if (gate !== null) await reportGate(gate, { clock: needs.clock, checks, say: live.output.say, signal })
+    }
+  })
 }
 
 /** Waits until no other deployment uses the target directory. Resolves with its real path. */
@@ -160,9 +203,12 @@ function stageOf(
 function saveSteps({ store, home, log }: TurnNeeds, { row }: Planned, target: string) {
   return async (steps: DeploymentStep[]): Promise<void> => {
     try {
-      const patch = { steps, scripts: row.scripts, fileCount: row.fileCount }
+      const { scripts, fileCount, treeSha256, heldFor, holdUntil, confirmSeconds, revertReason, checks } = row
+      const hold = { heldFor, holdUntil, confirmSeconds, revertReason, checks }
+      const patch = { steps, scripts, fileCount, treeSha256, ...hold }
       const saved = await store.write(tx => recordProgress(tx, row.id, patch))
-      if (saved !== undefined && saved.placed !== null) await endJournal(home, { deployId: row.id, target })
+      const isSettled = saved !== undefined && saved.placed !== null && saved.heldFor === null
+      if (isSettled && !isRevertPending(saved)) await endJournal(home, { deployId: row.id, target })
     } catch (error) {
       if (!isExtracted(steps)) throw error
       log(`Cannot record the steps of deployment ${row.id} yet`, error)

@@ -20,7 +20,7 @@ import type { Folder, Item, Plan } from './plan.js'
 import type { Records } from './record.js'
 import { changeTime } from './regular.js'
 import type { JournalLine, TimeLine } from './journal-line.js'
-import type { Journal } from './undo.js'
+import type { Journal } from './journal.js'
 
 /** Everything that a commit works with. */
 export interface CommitNeeds {
@@ -33,6 +33,8 @@ export interface CommitNeeds {
   records: Records
   journal: Journal
   sync: TargetSync
+  /** Whether the deployment may still be put back after everything is in place. */
+  staysOpen: boolean
   /** Throws if the commit must be abandoned. */
   check(): void
 }
@@ -52,7 +54,8 @@ export async function commit(needs: CommitNeeds): Promise<void> {
     move(needs, lines)
     await sync.moved(changedDirectories(lines))
   }
-  journal.done()
+  if (needs.staysOpen) journal.placed()
+  else journal.done()
 }
 
 function stagedFiles({ items, records }: CommitNeeds): StagedFile[] {

@@ -11,26 +11,21 @@ import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import type { DriftedFile, PlanBytes, PlanCheck, PlanConflict, PlanCounts, PlanPaths } from '../model/plan.js'
+import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths, linkMode } from '../shared/tree-text.js'
 import { createDigester } from './digest.js'
 import type { Disk } from './disk.js'
 import { buildExpected, type Expected } from './expected.js'
 import { createLists, createWrites, type Lists } from './findings.js'
-import { findEntry, isEdited, type FoundEntry, type OwnedFile } from './found-entry.js'
+import { findEntry, isEdited, type FoundEntry } from './found-entry.js'
 import { holdFolders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
 import type { HeldDirectory } from './held.js'
+import { readOwnedTree } from './owned-tree.js'
 import { surveyTarget, type Folder, type Item, type Plan } from './plan.js'
 import { checkMissingTarget, checkTarget, failed, passed } from './preflight.js'
 import { holdTarget } from './reach.js'
 import { sameTimeMs } from './regular.js'
-
-/** A file of the owned tree. */
-export interface OwnedEntry extends OwnedFile {
-  path: string
-  /** The deployment that put it in place. */
-  since: string
-}
 
 /** The parameters of a comparison, as plain data. */
 export interface CompareJob {
@@ -38,6 +33,8 @@ export interface CompareJob {
   rules: TargetRules
   /** The body of the request (archive/tree-wire.ts). */
   tree: Uint8Array
+  /** The contents of the owned tree (owned-tree.ts); null if svc does not know what it owns. */
+  owned: Uint8Array | null
   /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
   umask: number | null
   /** Maximum number of paths listed of each kind. */
@@ -58,11 +55,9 @@ export interface Compared {
   expected: Expected | null
 }
 
-/** The disk, the owned tree and the callback of a comparison. */
+/** The disk and the callback of a comparison. */
 export interface CompareTools {
   disk: Disk
-  /** In the order of `compareTreePaths`; absent if svc does not know what it owns. */
-  owned?: AsyncIterable<OwnedEntry> | undefined
   /** Called now and then. Throws if the comparison must be abandoned. */
   check?(): void
   elapsedMs?(): number
@@ -123,7 +118,7 @@ type Comparing = CompareTools & { job: CompareJob }
 async function compareIn(
   root: HeldDirectory | null,
   items: readonly WantedItem[],
-  { job, disk, owned, check = () => {}, elapsedMs = () => performance.now() }: Comparing
+  { job, disk, check = () => {}, elapsedMs = () => performance.now() }: Comparing
 ): Promise<Findings> {
   const lists = createLists(job.listed)
   const expected = buildExpected(items.length)
@@ -186,7 +181,7 @@ async function compareIn(
       return elapsedMs() > deadlineMs
     }
     let isPartial = false
-    for await (const known of owned ?? []) {
+    for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
       if ((isPartial = isLate())) break
       while (next < items.length && compareTreePaths((items[next] as Item).path, known.path) < 0) {
         if ((isPartial = isLate())) break

@@ -18,7 +18,7 @@ export interface Digester {
   /** Returns null if `path` is not a regular file. */
   file(path: string): FileDigest | null
   /** Returns null if `path` is not a symbolic link. */
-  link(path: string): Digest | null
+  link(path: string): FileDigest | null
 }
 
 /** Creates a digester for use by one thread. All its files share one buffer. */
@@ -50,7 +50,8 @@ export function createDigester(disk: Disk): Digester {
     link(path) {
       try {
         const text = Buffer.from(disk.readlinkSync(path))
-        return { size: text.length, mode: disk.lstatSync(path).mode, sha256: sha256(text) }
+        const stats = disk.lstatSync(path)
+        return { size: text.length, mode: stats.mode, sha256: sha256(text), stats }
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
         if (code === 'EINVAL' || code === 'ENOENT' || code === 'ENOTDIR') return null

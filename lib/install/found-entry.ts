@@ -3,6 +3,7 @@
  * proves that a file is the one that svc put there: the same size, modification time and inode.
  */
 import type { Stats } from 'node:fs'
+import type { OwnedEntry } from '../model/tree.js'
 import type { Digester } from './digest.js'
 import type { Disk } from './disk.js'
 
@@ -16,14 +17,7 @@ export interface FoundEntry {
 }
 
 /** A file as svc put it in place. */
-export interface OwnedFile {
-  mode: number
-  size: number
-  sha256: string
-  /** Null if it is unknown. */
-  mtimeMs: number | null
-  ino: number | null
-}
+export type OwnedFile = Omit<OwnedEntry, 'path' | 'since'>
 
 /** What `findEntry` needs. */
 export interface Finder {

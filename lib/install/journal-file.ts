@@ -10,7 +10,7 @@ import { basename, dirname } from 'node:path'
 import { syncDirectory, writeFully, type Disk } from './disk.js'
 
 /** The first line of a journal of the current version. */
-export const journalVersion = 'svc-undo 3'
+export const journalVersion = 'svc-undo 4'
 
 /**
  * Every character that could end a line, or look like the end of one, and the escape character of the encoding itself.

@@ -1,17 +1,19 @@
 /*
  * `deployments/<id>.manifest`: the files that a deployment put in place, one line of JSON for each (model/manifest.ts),
- * sorted by path. The file is complete or absent, even after a power cut: it is written under another name, synced, and
+ * sorted by the UTF-8 bytes of the path (by UTF-16 units in earlier versions). The file is complete or absent, even after a power cut: it is written under another name, synced, and
  * renamed; then the name is synced. A manifest of an earlier version may be torn, because it was not synced.
  */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/lines.js'
 import { Refusal } from '../base/refusal.js'
 import type { Changes, ManifestFile as Line } from '../model/manifest.js'
+import { createTreeDigest } from '../model/tree.js'
+import { compareTreePaths, defaultFileMode, fileType, linkMode } from '../shared/tree-text.js'
 import { syncDirectory, writeFully, type Disk } from './disk.js'
 import { deployIdOf } from './journal-file.js'
 import type { Item } from './plan.js'
-import type { Records } from './record.js'
+import type { Digest, Records } from './record.js'
 import type { Recovery } from './undo.js'
 
 /** Bytes that are collected before a write; a line has at most 20 KiB. */
@@ -87,14 +89,21 @@ export function openedManifest(disk: Disk, fd: number): ManifestFile {
 }
 
 /**
- * Settles the manifest of an interrupted extraction: renames it if the extraction is complete, removes it if the
- * extraction was undone.
+ * Settles the manifest of an interrupted extraction: renames it if everything was in place, removes it if the
+ * extraction was undone before that.
  */
 export function settleManifest(disk: Disk, journalPath: string, recovery: Recovery): void {
   const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
   const isUnnamed = disk.lstatSync(unnamedManifest(path), { throwIfNoEntry: false }) !== undefined
-  if (recovery === 'complete' && isUnnamed) nameManifest(disk, path)
+  const wasPlaced = recovery === 'complete' || recovery === 'held' || recovery === 'reverted'
+  if (wasPlaced && isUnnamed) nameManifest(disk, path)
   if (recovery === 'put back' || recovery === 'untouched') manifestAt(disk, path).remove()
+}
+
+/** Returns the path of the manifest that belongs to a journal, or null. It may not have its final name yet. */
+export function manifestOf(journalPath: string): string | null {
+  const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
+  return [path, unnamedManifest(path)].find(existsSync) ?? null
 }
 
 /** The items of an extraction and the records about them. */
@@ -102,16 +111,22 @@ export interface Staged {
   disk: Disk
   items: readonly Item[]
   records: Records
+  /** The permission bits of the items in the archive. Those of the items may have lost bits to the umask of the project. */
+  archiveModes: ReadonlyArray<number | null>
 }
 
 /** Writes the manifest of staged items. It does not contain directories. */
-export function writeManifest(to: ManifestFile, { disk, items, records }: Staged): Manifest {
+export function writeManifest(
+  to: ManifestFile,
+  { disk, items, records, archiveModes }: Staged
+): Manifest & { treeSha256: string } {
   const changes: Manifest['changes'] = []
   const utf8 = new TextEncoder()
   let changedCount = 0
   let fileCount = 0
   const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
-  order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
+  order.sort((a, b) => compareTreePaths((items[a] as Item).path, (items[b] as Item).path))
+  const tree = createTreeDigest()
   to.fill(fd => {
     // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.
     const batch = Buffer.allocUnsafeSlow(batchBytes)
@@ -124,7 +139,10 @@ export function writeManifest(to: ManifestFile, { disk, items, records }: Staged
       batchLength = 0
     }
     for (const index of order) {
-      const file = describe(items[index] as Item, index, records)
+      const item = items[index] as Item
+      const file = describe(item, index, records)
+      const mode = item.kind === 'symlink' ? linkMode : modeInTree(archiveModes[index] ?? null)
+      tree.add({ path: file.path, mode, size: file.size, sha256: file.sha256 })
       const line = `${JSON.stringify(file)}\n`
       fileCount++
       if (isChanged(file)) {
@@ -136,7 +154,11 @@ export function writeManifest(to: ManifestFile, { disk, items, records }: Staged
     }
     flush()
   })
-  return { fileCount, changedCount, changes }
+  return { fileCount, changedCount, changes, treeSha256: tree.end() }
+}
+
+function modeInTree(mode: number | null): number {
+  return mode === null ? defaultFileMode : fileType | mode
 }
 
 function describe(item: Item, index: number, records: Records): Line {
@@ -146,21 +168,20 @@ function describe(item: Item, index: number, records: Records): Line {
     size: item.size,
     mode: records.mode(index),
     sha256: records.sha256(index).toString('hex'),
-    before:
-      before === null
-        ? null
-        : { size: before.size, mode: before.mode, sha256: Buffer.from(before.sha256).toString('hex') }
+    mtimeMs: records.mtimeMs(index),
+    ino: records.ino(index),
+    before: before === null ? null : describeBefore(before, records.timeBeforeMs(index))
   }
+}
+
+function describeBefore({ size, mode, sha256 }: Digest, mtimeMs: number): NonNullable<Line['before']> {
+  return { size, mode, sha256: Buffer.from(sha256).toString('hex'), mtimeMs }
 }
 
 const typeBits = 0o170000
 
 function isChanged({ before, mode, sha256 }: Line): boolean {
   return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /**
@@ -193,6 +214,17 @@ export async function summarizeManifest(path: string): Promise<Manifest & { byte
   }
   const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
   return { fileCount, changedCount: changed.length, changes, bytes }
+}
+
+/** Returns the files of a manifest by their paths. `text` is its contents. */
+export function parseManifest(text: string): Map<string, Pick<Line, 'size' | 'sha256'>> {
+  const files = new Map<string, Pick<Line, 'size' | 'sha256'>>()
+  for (const line of text.split('\n')) {
+    if (line === '') continue
+    const { path, ...file } = parseLine(line)
+    files.set(path, file)
+  }
+  return files
 }
 
 function parseLine(line: string): Line {

@@ -20,6 +20,7 @@
 import type { Stats } from 'node:fs'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
+import type { Displacing } from './displaced.js'
 import { holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 import type { JournalLine } from './journal-line.js'
@@ -31,10 +32,12 @@ export interface PutBackNeeds {
   root: HeldDirectory
   /** The path of the staging directory in calls (held.ts). */
   staging: string
+  /** Keeps files that were edited since; absent if everything that svc put there may be removed. */
+  displacing?: Displacing | undefined
 }
 
 /** Undoes the lines of a journal that is `ready`. */
-export function putBack({ disk, root, staging }: PutBackNeeds, lines: readonly JournalLine[]): void {
+export function putBack({ disk, root, staging, displacing }: PutBackNeeds, lines: readonly JournalLine[]): void {
   const aside = listAside(disk, staging)
   const folders = holdFolders(disk, root)
   try {
@@ -43,6 +46,7 @@ export function putBack({ disk, root, staging }: PutBackNeeds, lines: readonly J
         disk,
         staging,
         aside,
+        keepEdited: (path, place, how) => displacing?.keep(path, place, how) ?? false,
         within(path, use) {
           const place = placeOf(() => folders.place(path))
           if (place !== null) use(place)
@@ -83,11 +87,12 @@ interface UndoNeeds {
   staging: string
   /** The names in the directory `aside`. */
   aside: ReadonlySet<string>
+  keepEdited: Displacing['keep']
   /** Calls `use` with the path of an entry of the target in calls, if its folder exists. */
   within(path: string, use: (place: string) => void): void
 }
 
-function undoIn({ disk, staging, aside, within }: UndoNeeds, lines: readonly JournalLine[]): void {
+function undoIn({ disk, staging, aside, keepEdited, within }: UndoNeeds, lines: readonly JournalLine[]): void {
   const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
   let tree: JournalLine[] = []
   for (let i = lines.length - 1; i >= 0; i--) {
@@ -97,7 +102,11 @@ function undoIn({ disk, staging, aside, within }: UndoNeeds, lines: readonly Jou
       tree.push(line)
     } else if (line.kind === 'D') {
       if (find(staged) === undefined) {
-        for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
+        for (const each of [...tree, line]) {
+          within(each.path, place => {
+            if (each.kind !== 'n' || !keepEdited(each.path, place, 'move')) removeNew(disk, place, each)
+          })
+        }
       }
       tree = []
     } else if (line.kind === 'R') {
@@ -106,7 +115,10 @@ function undoIn({ disk, staging, aside, within }: UndoNeeds, lines: readonly Jou
       within(line.path, place => {
         const isReplaced = find(staged) === undefined
         if (!isReplaced && find(place) !== undefined) return
-        if (isReplaced) keep(disk, place, `${old}.new`)
+        if (isReplaced) {
+          keepEdited(line.path, place, 'link')
+          keep(disk, place, `${old}.new`)
+        }
         moveIfThere(disk, old, place)
       })
     } else if (line.kind === 'T') {
@@ -116,7 +128,8 @@ function undoIn({ disk, staging, aside, within }: UndoNeeds, lines: readonly Jou
     } else if (find(staged) === undefined) {
       within(line.path, place => {
         // svc never put a directory here.
-        if (find(place)?.isDirectory() === false) moveIfThere(disk, place, staged)
+        if (find(place)?.isDirectory() !== false) return
+        if (!keepEdited(line.path, place, 'move')) moveIfThere(disk, place, staged)
       })
     }
   }

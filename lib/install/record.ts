@@ -9,11 +9,13 @@
  *       16      8  size of the existing entry, a double
  *       24     32  SHA-256 of the new entry
  *       56     32  SHA-256 of the existing entry
- *       88      8  for outcome 3: the existing time in milliseconds, a double
+ *       88      8  modification time of the existing entry in milliseconds, a double
+ *       96      8  modification time of the new entry in milliseconds, a double
+ *      104      8  inode of the new entry, a double
  */
 import type { Existing } from './plan.js'
 
-const recordBytes = 96
+const recordBytes = 112
 const existingCodes: readonly Existing[] = ['none', 'file', 'symlink']
 
 /** The result of staging an item. */
@@ -28,6 +30,13 @@ export interface Digest {
   sha256: Uint8Array
 }
 
+/** The new entry of an item. */
+export interface Placed extends Pick<Digest, 'mode' | 'sha256'> {
+  /** Modification time in milliseconds since 1970. */
+  mtimeMs: number
+  ino: number
+}
+
 /** One record for each item, by the index of the item. */
 export interface Records {
   /** The memory of the records, to be shared with another thread. */
@@ -36,11 +45,15 @@ export interface Records {
   setExisting(index: number, existing: Existing): void
   outcome(index: number): Outcome
   /** Records the outcome. `placed` is the new entry; its mode includes the file type. */
-  settle(index: number, outcome: Outcome, placed: Pick<Digest, 'mode' | 'sha256'>): void
-  setBefore(index: number, before: Digest): void
-  /** Returns the existing time of an item whose time is the only difference, in milliseconds since 1970. */
+  settle(index: number, outcome: Outcome, placed: Placed): void
+  /** Records the existing entry and its modification time in milliseconds since 1970. */
+  setBefore(index: number, before: Digest, mtimeMs: number): void
+  /** Returns the modification time of the existing entry. */
   timeBeforeMs(index: number): number
-  setTimeBefore(index: number, mtimeMs: number): void
+  /** Returns the modification time of the new entry in milliseconds since 1970. */
+  mtimeMs(index: number): number
+  /** Returns the inode of the new entry. */
+  ino(index: number): number
   mode(index: number): number
   sha256(index: number): Buffer
   before(index: number): Digest | null
@@ -66,18 +79,22 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
       bytes[at(index) + 1] = existingCodes.indexOf(existing)
     },
     outcome: index => outcomeCodes[bytes[at(index)] as number] as Outcome,
-    settle(index, outcome, { mode, sha256 }) {
+    settle(index, outcome, { mode, sha256, mtimeMs, ino }) {
       view.setUint32(at(index) + 4, mode)
+      view.setFloat64(at(index) + 96, mtimeMs)
+      view.setFloat64(at(index) + 104, ino)
       bytes.set(sha256, at(index) + 24)
       bytes[at(index)] = outcomeCodes.indexOf(outcome)
     },
-    setBefore(index, before) {
+    setBefore(index, before, mtimeMs) {
+      view.setFloat64(at(index) + 88, mtimeMs)
       view.setUint32(at(index) + 8, before.mode)
       view.setFloat64(at(index) + 16, before.size)
       bytes.set(before.sha256, at(index) + 56)
     },
     timeBeforeMs: index => view.getFloat64(at(index) + 88),
-    setTimeBefore: (index, mtimeMs) => view.setFloat64(at(index) + 88, mtimeMs),
+    mtimeMs: index => view.getFloat64(at(index) + 96),
+    ino: index => view.getFloat64(at(index) + 104),
     mode: index => view.getUint32(at(index) + 4),
     sha256: index => bytes.subarray(at(index) + 24, at(index) + 56),
     before(index) {

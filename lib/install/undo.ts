@@ -4,7 +4,7 @@
  * Each extraction has one text file, `<deployments>/<id>.undo`. It is outside the target, so that a start finds
  * interrupted extractions without searching targets.
  *
- *   svc-undo 3                  format and version (2 does not encode paths; 1 also lacks the line `staging`)
+ *   svc-undo 4                  format and version (3 has no `placed`; 2 does not encode paths; 1 also lacks `staging`)
  *   helper <user> <pid> <start> only if a helper process works on it (journal-file.ts)
  *   target <path>               the real path of the target
  *   (the staging directory is created only after these lines are on disk)
@@ -16,6 +16,9 @@
  *   T <ms> <ms> <path>          a file whose time alone changes, from the first to the second
  *   ready <lines> <crc>         end of the list. All of it is on disk before the first rename (fdatasync)
  *                               Control characters and `%` in paths are encoded as in URLs: one path, one line
+ *   placed <ms> <crc>           everything is in place, and on disk, but may still be put back (only if the deployment is
+ *                               checked or confirmed afterwards); with the time
+ *   reverting                   a placed deployment is being put back
  *   done                        everything is in place, and on disk; only staging remains to be removed
  *   undone                      everything was put back, and is on disk; only staging remains to be removed
  *
@@ -25,6 +28,10 @@
  *                               line was done: a file that is still in staging was not moved. A file without the second
  *                               time did not get it, or was changed since. So undoing may be interrupted as well,
  *                               and be started again.
+ *   `placed`                    the caller decides: nothing is done, or the deployment is completed, or it is put back.
+ *   `reverting`                 like `ready`, except that files which were edited since are kept (displaced.ts). The
+ *                               line is on disk before the first of these moves, so a start does not mistake a half
+ *                               reverted target for a placed one. The journal stays until the record says so.
  *   `done`, `undone`            the deployment is complete, or was put back: staging is removed. The journal of a
  *                               complete deployment stays until its record says so: a start recognizes it by that.
  *
@@ -40,118 +47,21 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
+import { createDisplacing, publishDisplaced, type Displaced, type PlacedFile } from './displaced.js'
 import type { HeldDirectory } from './held.js'
-import {
-  decodePath,
-  deployIdOf,
-  helperOf,
-  journalAt,
-  journalVersion,
-  type JournalFile,
-  type JournalHelper
-} from './journal-file.js'
-import { formatLine, parseLine, type JournalLine } from './journal-line.js'
+import { readJournal, type FoundJournal } from './journal.js'
+import { deployIdOf, helperOf, journalAt, type JournalFile, type JournalHelper } from './journal-file.js'
 import { putBack } from './put-back.js'
 import { holdTarget } from './reach.js'
-import { findStaging, removeStaging, type FoundStaging, type Staging, type StagingSigns } from './staging.js'
-
-/** Versions that do not encode paths. */
-const plainVersions = new Set(['svc-undo 1', 'svc-undo 2'])
-/** Number of lines that are collected before a write. */
-const batchLines = 2_000
-
-/** The journal of an extraction in progress. */
-export interface Journal {
-  readonly file: JournalFile
-  /**
-   * Records that the staging directory was created with this mark. Reaches the disk together with the list; nothing is
-   * moved before that.
-   */
-  staged(mark: string): void
-  /** Writes and syncs the list of actions, before the first of them. */
-  ready(lines: Iterable<JournalLine>): void
-  /** Records that everything is in place: from here on nothing is undone. */
-  done(): void
-}
-
-/** Begins the journal of an extraction into a target. It is on disk when this returns. */
-export function beginJournal(file: JournalFile, target: string): Journal {
-  file.begin(target)
-  return {
-    file,
-    staged: mark => file.append([`staging ${mark}\n`], { isSynced: false }),
-    ready: lines => file.append(formatLines(lines)),
-    done: () => file.append(['done\n'])
-  }
-}
-
-function* formatLines(lines: Iterable<JournalLine>): Generator<string> {
-  let crc = sumSeed
-  let count = 0
-  let batch: string[] = []
-  const take = (): string => {
-    const text = batch.join('')
-    crc = checksum(text, crc)
-    count += batch.length
-    batch = []
-    return text
-  }
-  for (const line of lines) {
-    batch.push(formatLine(line))
-    if (batch.length >= batchLines) yield take()
-  }
-  yield take()
-  yield `ready ${count} ${crc.toString(16)}\n`
-}
-
-/**
- * The seed is not 0 as in plain versions. With 0, NULs before the list, which a power cut may leave in a line, would
- * not change the sum.
- */
-const sumSeed = 1
-
-/** A sum over the text that distinguishes a torn list from a complete one. The number of lines does most of that. */
-function checksum(text: string, seed: number): number {
-  let sum = seed
-  for (let i = 0; i < text.length; i++) sum = (Math.imul(sum, 31) + text.charCodeAt(i)) >>> 0
-  return sum
-}
-
-interface Found extends StagingSigns {
-  target: string
-  state: 'begun' | 'ready' | 'done' | 'undone'
-  lines: JournalLine[]
-}
-
-/** Returns null if not even the head is complete: then nothing was created yet. */
-function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null {
-  const { text, user } = file.read()
-  const parts = text.split('\n')
-  const version = parts.shift() ?? ''
-  const isPlain = plainVersions.has(version)
-  const pathOf = isPlain ? (path: string) => path : decodePath
-  if (parts[0]?.startsWith('helper ')) parts.shift()
-  if ((!isPlain && version !== journalVersion) || !parts[0]?.startsWith('target ') || parts.length < 2) return null
-  const target = pathOf(parts[0].slice('target '.length))
-  const mark = parts.length > 2 && parts[1]?.startsWith('staging ') ? parts[1].slice('staging '.length) : null
-  const found = { target, deployId: file.deployId, user, mark }
-  const begin = mark === null ? 1 : 2
-  const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
-  if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
-  const listed = parts.slice(begin, end)
-  const sum = checksum(listed.map(line => `${line}\n`).join(''), isPlain ? 0 : sumSeed)
-  if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
-  // The last part has no newline: it is torn, or empty.
-  const last = parts.slice(end + 1, -1)
-  const state = last.includes('undone') ? 'undone' : last.includes('done') ? 'done' : 'ready'
-  return { ...found, state, lines: listed.map(line => parseLine(line, pathOf)) }
-}
+import { findStaging, removeStaging, type FoundStaging, type Staging } from './staging.js'
 
 /** The result of recovering an interrupted extraction. */
 export type Recovery =
   | 'untouched' // nothing had been moved
   | 'put back' // everything that had been moved was put back
   | 'complete' // everything was in place
+  | 'held' // everything is in place and may still be put back; nothing was done
+  | 'reverted' // a placed deployment was put back; the journal stays until that is recorded
   | 'absent' // the target does not exist (removed, or its disk is missing), so nothing can be put back now
   | 'lost' // the staging directory is missing or not svc's, or the target is a file, so nothing can be put back
 
@@ -164,36 +74,61 @@ export interface StillHeld {
   staging: Staging | null
 }
 
+/** What a recovery does with a deployment that is placed but not settled. */
+export type PlacedDecision = 'leave' | 'revert' | 'settle'
+
 /** How an extraction is recovered. */
 export interface RecoverOptions {
   /** If absent, target and staging directory are looked up. The latter must be the one that the extraction created. */
   held?: StillHeld
+  /** What to do with a deployment that is placed but not settled; default: `revert`. */
+  placed?: PlacedDecision | undefined
+  /** Returns the files of the deployment by their paths. Files that differ from them are kept (displaced.ts). */
+  files?: (() => ReadonlyMap<string, PlacedFile>) | undefined
+  /** Called with the edited files that were kept. */
+  onDisplaced?: ((displaced: Displaced) => void) | undefined
   /** Called while the journal still exists, to do what must be done before this extraction is forgotten. */
   settle?(recovery: Recovery): void
 }
 
 /**
  * Ends the extraction of a journal: puts the target back, or leaves it complete. Removes the journal, unless something
- * remains to be done: to record that the extraction is `complete`, or to put back a target that is `absent`.
+ * remains to be done: to record that the extraction is `complete` or `reverted`, or to put back a target that is
+ * `absent`. Does nothing if a placed deployment is to be left as it is.
  */
-export function recover(disk: Disk, file: JournalFile, { held, settle }: RecoverOptions = {}): Recovery {
+export function recover(disk: Disk, file: JournalFile, options: RecoverOptions = {}): Recovery {
+  const { held, settle, placed = 'revert' } = options
   const found = readJournal(file)
   let recovery: Recovery = 'untouched'
-  if (found !== null) {
-    const needs = { disk, file, found }
+  if (found !== null && placed === 'leave' && openStateOf(found) !== null) {
+    recovery = 'held'
+  } else if (found !== null) {
+    if (found.state === 'placed' && placed !== 'leave') decide(file, found, placed)
+    const needs = { disk, file, found, options }
     if (held === undefined) recovery = recoverLater(needs)
     else if (held.staging === null) recovery = recoverFound(needs, held.root)
     else recovery = recoverIn(needs, held)
   }
   settle?.(recovery)
-  if (recovery !== 'complete' && recovery !== 'absent') file.remove()
+  if (!staying.has(recovery)) file.remove()
   return recovery
+}
+
+/** Recoveries after which the journal stays. */
+const staying: ReadonlySet<Recovery> = new Set(['complete', 'absent', 'held', 'reverted'])
+
+/** Writes the decision about a placed deployment to its journal, before anything is moved. */
+function decide(file: JournalFile, found: FoundJournal, placed: 'revert' | 'settle'): void {
+  // A newline ends a line that was torn.
+  file.append([placed === 'settle' ? '\ndone\n' : '\nreverting\n'])
+  found.state = placed === 'settle' ? 'done' : 'reverting'
 }
 
 interface RecoverNeeds {
   disk: Disk
   file: JournalFile
-  found: Found
+  found: FoundJournal
+  options: RecoverOptions
 }
 
 function recoverLater(needs: RecoverNeeds): Recovery {
@@ -226,15 +161,25 @@ function recoverFound(needs: RecoverNeeds, root: HeldDirectory): Recovery {
 }
 
 function recoverIn(
-  { disk, file, found }: RecoverNeeds,
+  { disk, file, found, options }: RecoverNeeds,
   { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null }
 ): Recovery {
-  const { deployId, state, lines } = found
-  if (state === 'ready') {
+  const { deployId, state, lines, placedAtMs } = found
+  const isPutBack = state === 'ready' || state === 'reverting'
+  if (isPutBack) {
     if (staging === null) return 'lost'
     // Without `aside`, everything was put back before, and the current files do not belong to svc.
     if (disk.lstatSync(`${staging.path}/aside`, { throwIfNoEntry: false }) !== undefined) {
-      putBack({ disk, root, staging: staging.path }, lines)
+      const needs = { disk, root, staging: staging.path }
+      const files = state === 'reverting' ? options.files?.() : undefined
+      const displacing =
+        files === undefined || placedAtMs === null ? undefined : createDisplacing({ ...needs, placedAtMs, files })
+      putBack({ ...needs, displacing }, lines)
+      const displaced = publishDisplaced(disk, { ...needs, deployId })
+      if (displaced !== null) {
+        syncDirectory(disk, root.path)
+        options.onDisplaced?.(displaced)
+      }
       disk.renameSync(`${staging.path}/aside`, `${staging.path}/undone`)
     }
     // This directory was changed last, so syncing it puts everything that was put back on disk (durable.ts).
@@ -245,7 +190,9 @@ function recoverIn(
     removeStaging(disk, { root, staging, deployId })
     syncDirectory(disk, root.path)
   }
-  return recoveries[state]
+  if (state === 'begun') return 'untouched'
+  if (state === 'done') return 'complete'
+  return placedAtMs === null ? 'put back' : 'reverted'
 }
 
 /**
@@ -261,22 +208,37 @@ function recordUndone(file: JournalFile): void {
   }
 }
 
-const recoveries = { begun: 'untouched', ready: 'put back', undone: 'put back', done: 'complete' } as const
-
 /** Lists the journals in a directory, with their deployments. */
 export function listJournals(deployments: string): Array<{ deployId: string; path: string }> {
   const names = readdirSync(deployments).filter(name => name.endsWith('.undo'))
   return names.map(name => ({ deployId: deployIdOf(name), path: join(deployments, name) }))
 }
 
+/** What a journal says about its extraction. */
+export interface DescribedJournal {
+  target: string | null
+  helper: JournalHelper | null
+  open: OpenState
+}
+
+/** `placed`: not settled. `reverting`: being put back, or put back. Null: neither. */
+export type OpenState = 'placed' | 'reverting' | null
+
+function openStateOf({ state, placedAtMs }: FoundJournal): OpenState {
+  if (placedAtMs === null || state === 'done') return null
+  return state === 'placed' ? 'placed' : 'reverting'
+}
+
 /**
- * Returns the target and the helper process of a journal. Returns null if the journal no longer exists: another
+ * Returns the target, the helper process and the state of a journal. Returns null if the journal no longer exists: another
  * deployment may just have finished.
  */
-export function describeJournal(path: string): { target: string | null; helper: JournalHelper | null } | null {
+export function describeJournal(path: string): DescribedJournal | null {
   try {
     const file = journalAt(disk, path)
-    return { target: readJournal(file)?.target ?? null, helper: helperOf(file.read().text) }
+    const found = readJournal(file)
+    const open = found === null ? null : openStateOf(found)
+    return { target: found?.target ?? null, helper: helperOf(file.read().text), open }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error

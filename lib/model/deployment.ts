@@ -55,9 +55,11 @@ export interface RanScript {
 }
 
 /** Why a deployment whose files are in place is not settled yet. */
-export const holdReasons = ['check', 'confirm'] as const
+export const holdReasons = ['post', 'check', 'confirm'] as const
 /** Why the earlier files of a deployment were put back. */
-export const revertReasons = ['check', 'confirm', 'post', 'operator', 'restart'] as const
+export const revertReasons = ['check', 'confirm', 'post', 'operator', 'restart', 'error'] as const
+/** Why the earlier files of a deployment were put back. */
+export type RevertReason = (typeof revertReasons)[number]
 
 /** The result of one check of a deployment. */
 export interface CheckResult {
@@ -140,12 +142,20 @@ export interface DeploymentRow {
   heldFor: (typeof holdReasons)[number] | null
   /** When the earlier files are put back unless the deployment is settled before. */
   holdUntil: string | null
+  /** The time in which the deployment must be confirmed; null if it need not be. */
+  confirmSeconds: number | null
   /** When the earlier files were put back. */
   revertedAt: string | null
-  revertReason: (typeof revertReasons)[number] | null
+  /** Why they were, or are to be, put back. It is recorded before that begins. */
+  revertReason: RevertReason | null
   checks: CheckResult[]
   steps: DeploymentStep[]
   scripts: RanScript[]
+}
+
+/** Whether the earlier files of a deployment are to be put back, and that has not succeeded yet. */
+export function isRevertPending(row: Pick<DeploymentRow, 'revertReason' | 'revertedAt'>): boolean {
+  return row.revertReason !== null && row.revertedAt === null
 }
 
 /** A record without its output, as lists show it. */

@@ -1,5 +1,10 @@
 import type { Project } from './project.js'
 
+/** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`. */
+export const uploadFeatures = ['confirm'] as const
+/** One of them. */
+export type UploadFeature = (typeof uploadFeatures)[number]
+
 /** The limits of an upload, as `GET /api/deploy/check` returns them. */
 export interface UploadPermit {
   success: true
@@ -8,4 +13,6 @@ export interface UploadPermit {
   maxUploadBytes: number
   /** Maximum uncompressed size of the archive in bytes. */
   maxExtractedBytes: number
+  /** What an upload may ask for besides its files. Absent on older servers. */
+  features: UploadFeature[]
 }

@@ -79,6 +79,8 @@ interface Needs {
     /** Results that are not in the database yet (deploy/ends.ts), in order. */
     kept(): ReadonlyArray<{ projectId: string; status: DeploymentStatus }>
     removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
+    /** Removes the list of the files that svc put into the target. */
+    removeTree(projectId: string): Promise<void>
   }
 }
 
@@ -165,6 +167,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
           return removed
         })
       )
+      await deployments.removeTree(id)
     },
 
     async regenerateToken(id, actor) {

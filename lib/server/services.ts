@@ -22,6 +22,7 @@ import { createSearches } from '../logs/search/search.js'
 import type { Searches } from '../logs/search/search.js'
 import { createSecrets } from '../logs/read/secrets.js'
 import { createLogSources } from '../logs/sources.js'
+import { newLogLines } from '../logs/new-lines.js'
 import { createLogViewer } from '../logs/viewer.js'
 import type { LogViewer } from '../logs/viewer.js'
 import { createFileWatcher } from '../logs/tail/watch.js'
@@ -49,7 +50,7 @@ import { createHistory, createTakeFacts } from '../machine/history.js'
 import type { History } from '../machine/history.js'
 import { createHealth } from '../machine/health.js'
 import { createPlaces } from '../machine/places.js'
-import { createPm2 } from '../pm2/pm2.js'
+import { createPm2, type Pm2 } from '../pm2/pm2.js'
 import { createQuota } from '../machine/quota.js'
 import { createResources } from '../machine/resources.js'
 import { createSearch } from '../search/search.js'
@@ -80,8 +81,12 @@ const searchedForScripts = 200
 
 /** Builds all services behind the front. Each gets the others through the small interfaces that it declares. */
 export function createServices(world: World, front: Front): Services {
-  const work = createWork(world, front)
+  // The log services need projects, and deployments need the logs only when they run.
+  const late: { logs?: Logs } = {}
+  const pm2 = createPm2({ clock: world.clock, environment: world.environment })
+  const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
   const logs = createLogs(world, front, work)
+  late.logs = logs
   const machine = createMachine(world, front, work)
   const terminals = createTerminals({
     isOffered: world.terminal,
@@ -110,7 +115,7 @@ export function createServices(world: World, front: Front): Services {
 }
 
 /** Creates projects, deployments and notifications. */
-function createWork(world: World, { audit, settings }: Front) {
+function createWork(world: World, { audit, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
   const notificationTargets = createNotificationTargets({
     store,
@@ -142,6 +147,11 @@ function createWork(world: World, { audit, settings }: Front) {
     environment,
     quota,
     variables,
+    checks: {
+      hosts: () => settings.list('gate_hosts'),
+      pm2: pm2.binding,
+      log: query => newLogLines(store, logs().viewer, query)
+    },
     audit: event => void audit.record(event),
     notify: webhook.notify,
     ended: counts.ended,
@@ -158,7 +168,7 @@ function createWork(world: World, { audit, settings }: Front) {
   })
   const deployments = createListed(store, deployer)
   const targets = createTargets()
-  return { notificationTargets, webhook, counts, quota, variables, deployer, projects, deployments, targets }
+  return { notificationTargets, webhook, counts, quota, variables, deployer, projects, deployments, targets, pm2 }
 }
 
 type Work = ReturnType<typeof createWork>
@@ -265,6 +275,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },
     upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
     deployments: { deployer, records, pageOf },
+    confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
     audit: { listAudit: query => listAudit(store, query) },
@@ -286,8 +297,8 @@ function apiOfMachine(
   { settings, startedAtMs }: Front,
   { work, logs, machine }: { work: Work; logs: Logs; machine: Machine }
 ) {
-  const { store, home, clock, environment, version, publicUrl } = world
-  const { webhook, counts, deployer, projects, deployments } = work
+  const { store, home, clock, version, publicUrl } = world
+  const { webhook, counts, deployer, projects, deployments, pm2 } = work
   const { health, history, storage, stats, status } = machine
   return {
     settings: { settings, webhook, status, publicUrl },
@@ -317,7 +328,7 @@ function apiOfMachine(
         deliveries: webhook.deliveries
       })
     },
-    pm2: { pm2: createPm2({ clock, environment }), projects },
+    pm2: { pm2, projects },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>

@@ -124,6 +124,13 @@ export const hostNames: Check = (value, key) => {
   return names.join(',')
 }
 
+/** Accepts a list of host names, IP addresses and CIDR blocks. */
+export const hosts: Check = (value, key) => {
+  const items = itemsOf(value)
+  hostNames(items.filter(item => parseCidr(item) === undefined).join(','), key)
+  return items.join(',').toLowerCase()
+}
+
 /** Accepts a list of IP addresses and CIDR blocks. */
 export const addresses: Check = (value, key) => {
   const wrong = itemsOf(value).find(item => parseCidr(item) === undefined)

@@ -16,6 +16,7 @@ import {
   deployToken,
   events,
   hostNames,
+  hosts,
   httpUrl,
   itemsOf,
   maxValueLength,
@@ -141,6 +142,14 @@ export const settingRows = [
     default: 'true',
     check: onOff,
     help: 'Whether uploads may contain their own scripts.'
+  },
+  {
+    key: 'gate_hosts',
+    type: 'list',
+    unit: null,
+    default: '',
+    check: hosts,
+    help: 'Hosts and addresses that the checks of deployments may connect to, besides this machine.'
   },
   {
     key: 'durable_targets',

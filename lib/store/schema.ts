@@ -312,6 +312,7 @@ const migrations: Migration[] = [
       ALTER TABLE deployments ADD COLUMN treeSha256 TEXT;
       ALTER TABLE deployments ADD COLUMN heldFor TEXT;
       ALTER TABLE deployments ADD COLUMN holdUntil TEXT;
+      ALTER TABLE deployments ADD COLUMN confirmSeconds INTEGER;
       ALTER TABLE deployments ADD COLUMN revertedAt TEXT;
       ALTER TABLE deployments ADD COLUMN revertReason TEXT;
       ALTER TABLE deployments ADD COLUMN checks TEXT NOT NULL DEFAULT '[]';

@@ -274,6 +274,7 @@ function readDeployment(record: FieldReader): GivenDeployment {
     treeSha256: null,
     heldFor: null,
     holdUntil: null,
+    confirmSeconds: null,
     revertedAt: null,
     revertReason: null,
     checks: [],

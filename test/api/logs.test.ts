@@ -218,6 +218,7 @@ t.test('a stream reports a result that is not recorded yet', async t => {
     deployer: {
       async *follow() {},
       unrecorded: () => 'the end is not recorded yet',
+      confirmUntil: () => null,
       outputStream: never,
       outputWindow: never
     },

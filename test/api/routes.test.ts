@@ -47,6 +47,8 @@ POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
 POST /api/deployments/:id/cancel own
+POST /api/deployments/:id/confirm own
+POST /api/deployments/:id/revert own
 PATCH /api/deployments/:id/status admin
 GET /api/deployments/:id/files read
 GET /api/deployments/:id/changes read

@@ -14,7 +14,7 @@ t.test('sends lines while they arrive, then the result', async t => {
   const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
   const reply = runReply(
     { deployId: 'dep_a', finished: Promise.resolve(row) },
-    { follow, unrecorded: () => null },
+    { follow, unrecorded: () => null, confirmUntil: () => null },
     'https://deploy.example.org/deployments/dep_a'
   )
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
@@ -48,7 +48,11 @@ t.test('an unreadable output changes neither the headers nor the result', async 
       path: '/run',
       auth: 'public',
       handle: () =>
-        runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
+        runReply(
+          { deployId: 'dep_a', finished: Promise.resolve(row) },
+          { follow, unrecorded: () => null, confirmUntil: () => null },
+          null
+        )
     }
   ])
   const answer = await fetch(`${url}/run`)
@@ -79,7 +83,11 @@ t.test('sends the headers before the first line', async t => {
       path: '/run',
       auth: 'public',
       handle: () =>
-        runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
+        runReply(
+          { deployId: 'dep_a', finished: Promise.resolve(row) },
+          { follow, unrecorded: () => null, confirmUntil: () => null },
+          null
+        )
     }
   ])
   const answer = await fetch(`${url}/run`)
@@ -91,7 +99,11 @@ t.test('sends the headers before the first line', async t => {
 t.test('reports that the result is not recorded yet, and the result', async t => {
   async function* follow(): AsyncIterable<StoredBlock> {}
   const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
-  const deployer = { follow, unrecorded: (id: string) => `the end of ${id} is not recorded yet` }
+  const deployer = {
+    follow,
+    unrecorded: (id: string) => `the end of ${id} is not recorded yet`,
+    confirmUntil: () => null
+  }
   const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, deployer, null)
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   const written: string[] = []
@@ -102,4 +114,42 @@ t.test('reports that the result is not recorded yet, and the result', async t =>
     '{"event":"status","status":"success","duration":"1.00s","deployId":"dep_a"}',
     ''
   ])
+})
+
+t.test('says once that the deployment waits to be confirmed', async t => {
+  async function* follow(): AsyncIterable<StoredBlock> {
+    for (const text of ['extracted', 'waiting', 'confirmed']) {
+      yield { bytes: Buffer.from(storedLine('2030-01-01T00:00:00.000Z', text)), offset: 0 }
+    }
+  }
+  const until = '2030-01-01T00:01:30.000Z'
+  const answers = [null, until, until]
+  const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
+  const deployer = { follow, unrecorded: () => null, confirmUntil: () => answers.shift() ?? null }
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, deployer, null)
+  if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  const written: string[] = []
+  const { signal } = new AbortController()
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)), sendHead() {} })
+  const events = written
+    .join('')
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as { event: string })
+  t.strictSame(
+    events.map(({ event }) => event),
+    ['log', 'log', 'confirm', 'log', 'status']
+  )
+  t.strictSame(events[2], { event: 'confirm', deployId: 'dep_a', until })
+})
+
+t.test('ends without a result if the next start continues the deployment', async t => {
+  const row = { id: 'dep_a', status: 'running', duration: null } as DeploymentRow
+  const deployer = { async *follow() {}, unrecorded: () => null, confirmUntil: () => null }
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, deployer, null)
+  if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  const written: string[] = []
+  const { signal } = new AbortController()
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)), sendHead() {} })
+  t.strictSame(written, [])
 })

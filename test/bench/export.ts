@@ -85,6 +85,7 @@ async function furnish(): Promise<void> {
         treeSha256: null,
         heldFor: null,
         holdUntil: null,
+        confirmSeconds: null,
         revertedAt: null,
         revertReason: null,
         checks: [],

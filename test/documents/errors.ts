@@ -94,6 +94,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_finished: 'Wait for the end of the deployment, or cancel it.',
   not_found: 'Check the address and the id.',
   not_readable: rightPath,
+  not_waiting: 'Nothing: the deployment is settled. Roll back to restore earlier files.',
   other_project: 'Use the deploy token of this project.',
   out_of_descriptors: 'Raise the limit of open files (`LimitNOFILE` in systemd).',
   outside_target: 'Choose a path in the target of the project.',
@@ -115,6 +116,7 @@ export const cures: Readonly<Record<string, string>> = {
   terminal_disabled: 'Set `terminal_enabled` to true, and start the server without `--no-terminal`.',
   terminal_unavailable: 'Install node-pty on the server: [troubleshooting.md](troubleshooting.md).',
   too_large: 'Send less, or raise the setting that the message names.',
+  too_late: 'Look at the result of the deployment.',
   too_many_directories: 'Pack fewer directories.',
   too_many_entries: 'Pack fewer files.',
   too_many_failures: later,
@@ -330,6 +332,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   stream_broken: row('command', 'The connection to the server was closed', tryAgain),
   target_changed: row('deployment', 'Another program changed the target during the deployment', 'Deploy again.'),
+  target_held: row(
+    'deployment',
+    'Another deployment into the same directory waits for its checks or its confirmation',
+    'Confirm or revert that deployment first.'
+  ),
   target_is_a_file: row('deployment', 'The target is a file', 'Remove the file, or change the target.'),
   target_moved: row('deployment', 'The target leads to another directory than before', 'Deploy again.'),
   target_not_guarded: row(

@@ -3,6 +3,7 @@ import {
   chmodSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   rmSync,
   statSync,
@@ -12,9 +13,11 @@ import {
   writeFileSync
 } from 'node:fs'
 import { createHash } from 'node:crypto'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { OwnedEntry } from '../../lib/install/compare.js'
+import type { OwnedEntry } from '../../lib/model/tree.js'
 import { disk, type Disk } from '../../lib/install/disk.js'
+import { writeOwnedTree } from '../../lib/install/owned-tree.js'
 import { compareTreePaths } from '../../lib/shared/tree-text.js'
 import { planOf } from '../support/planned.js'
 
@@ -34,8 +37,15 @@ function ownedOf(target: string, paths: string[]): OwnedEntry[] {
   })
 }
 
-async function* given(entries: OwnedEntry[]): AsyncGenerator<OwnedEntry> {
-  yield* entries
+/** The contents of an owned tree. */
+async function given(t: Test, entries: OwnedEntry[]): Promise<Buffer> {
+  async function* all(): AsyncGenerator<OwnedEntry> {
+    yield* entries
+  }
+  const path = join(mkdtempSync(join(tmpdir(), 'svc-owned-')), 'tree')
+  t.teardown(() => rmSync(join(path, '..'), { recursive: true }))
+  await writeOwnedTree(path, { deployId: since, sequence: 1, target: '/srv/shop' }, all())
+  return readFileSync(path)
 }
 
 const sameTime = (...paths: string[]): void => {
@@ -99,7 +109,7 @@ t.test('lists what svc owns, and what was edited or removed since', async t => {
   writeFileSync(join(target, 'keptEdited'), 'by hand')
   for (const name of ['gone', 'keptGone']) rmSync(join(target, name))
   chmodSync(join(target, 'chmod'), 0o600)
-  const { counts, paths } = await planOf(site, target, { tools: { owned: given(owned) } })
+  const { counts, paths } = await planOf(site, target, { job: { owned: await given(t, owned) } })
   t.strictSame(paths.kept, ['kept', 'keptEdited'])
   t.match(counts, { kept: 2, drifted: 4, added: 1 })
   const found = sha256('by hand')
@@ -121,8 +131,8 @@ t.test('reads no file that the owned tree proves to be untouched', async t => {
     read.push(path.slice(path.lastIndexOf('/') + 1))
     return disk.openSync(path, ...rest)
   }) as Disk['openSync']
-  const tools = { owned: given(withoutStats), disk: { ...disk, openSync } }
-  const { counts } = await planOf(site, target, { tools })
+  const tools = { disk: { ...disk, openSync } }
+  const { counts } = await planOf(site, target, { tools, job: { owned: await given(t, withoutStats) } })
   t.match(counts, { drifted: 0, kept: 1 })
   t.strictSame(read.filter(name => ['a', 'b', 'c', 'kept'].includes(name)).sort(), ['b', 'c'])
 })
@@ -156,8 +166,12 @@ t.test('a comparison that takes too long is incomplete, and cannot be held to', 
   t.ok(counts.added > 0 && counts.added < 20, String(counts.added))
   t.equal(expected, null)
   const owned = ownedOf(site, Object.keys(files))
-  const tools = { elapsedMs: () => now++, owned: given(owned.map(entry => ({ ...entry, path: `kept-${entry.path}` }))) }
-  t.equal((await planOf(site, target, { job: { limitMs: 3 }, tools })).expected, null)
+  const kept = await given(
+    t,
+    owned.map(entry => ({ ...entry, path: `kept-${entry.path}` }))
+  )
+  const late = { job: { limitMs: 3, owned: kept }, tools: { elapsedMs: () => now++ } }
+  t.equal((await planOf(site, target, late)).expected, null)
 })
 
 t.test('stops as soon as it is told to', async t => {

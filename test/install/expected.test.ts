@@ -47,10 +47,10 @@ t.test('a staging is held to what the plan wanted and found', async t => {
     const records = createRecords(items.length)
     for (const [at, { wanted, found }] of [...now].reverse().entries()) {
       const sha256 = (letter: string): Buffer => Buffer.from(digest(letter), 'hex')
-      records.settle(at + 1, 'staged', { mode: 0o100644, sha256: sha256(wanted) })
+      records.settle(at + 1, 'staged', { mode: 0o100644, sha256: sha256(wanted), mtimeMs: 0, ino: 1 })
       if (found === null) continue
       records.setExisting(at + 1, 'file')
-      records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) })
+      records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) }, 0)
     }
     refuseOutdated(planned(states), { disk, folders, items, records })
   }

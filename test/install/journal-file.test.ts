@@ -11,7 +11,8 @@ import {
   journalAt,
   openedJournal
 } from '../../lib/install/journal-file.js'
-import { beginJournal, describeJournal, recover } from '../../lib/install/undo.js'
+import { beginJournal } from '../../lib/install/journal.js'
+import { describeJournal, recover } from '../../lib/install/undo.js'
 
 t.test('reads the same journal by its path and as an open file', async t => {
   const directory = t.testdir({ target: {} })
@@ -34,8 +35,8 @@ t.test('reads the same journal by its path and as an open file', async t => {
   t.equal(opened.read().text.replace('helper app 7 123\n', ''), named.read().text)
   t.equal(opened.read().user, process.geteuid?.())
   t.equal(statSync(join(directory, 'dep_a.undo')).mode & 0o777, 0o600)
-  t.strictSame(describeJournal(path), { target, helper })
-  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null })
+  t.strictSame(describeJournal(path), { target, helper, open: null })
+  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null, open: null })
   t.equal(describeJournal(join(directory, 'gone.undo')), null)
 
   // Their staging directories do not exist.

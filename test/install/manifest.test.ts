@@ -21,7 +21,8 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
   const items = [item('b'), item('a b/\u2028"ü"'), item('a b', 'directory'), item('same'), item('mode'), item('kind')]
   const records = createRecords(items.length)
   const digest = sha256(Buffer.from('new'))
-  items.forEach((_, index) => records.settle(index, 'staged', { mode: 0o100644, sha256: digest }))
+  const placed = { mode: 0o100644, sha256: digest, mtimeMs: 1700000000000.5, ino: 17 }
+  items.forEach((_, index) => records.settle(index, 'staged', placed))
   for (const [index, mode, contents] of [
     [0, 0o100644, 'old'],
     [3, 0o100644, 'new'],
@@ -29,9 +30,11 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
     [5, 0o120777, 'new']
   ] as const) {
     records.setExisting(index, 'file')
-    records.setBefore(index, { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) })
+    records.setBefore(index, { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) }, 1600000000000)
   }
-  const { fileCount, changedCount, changes } = writeManifest(manifestAt(disk, path), { disk, items, records })
+  const archiveModes = items.map(({ path }) => (path === 'mode' ? 0o755 : null))
+  const staged = { disk, items, records, archiveModes }
+  const { fileCount, changedCount, changes, treeSha256 } = writeManifest(manifestAt(disk, path), staged)
   t.equal(fileCount, 5)
   t.equal(changedCount, 3)
   t.equal(Buffer.concat(changes).toString(), 'a b/\u2028"ü"\nb\nkind\n')
@@ -45,9 +48,16 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
     size: 3,
     mode: 0o100644,
     sha256: digest.toString('hex'),
+    mtimeMs: 1700000000000.5,
+    ino: 17,
     before: null
   })
-  t.strictSame(files[1]?.before, { size: 5e9, mode: 0o100644, sha256: sha256(Buffer.from('old')).toString('hex') })
+  const old = sha256(Buffer.from('old')).toString('hex')
+  t.strictSame(files[1]?.before, { size: 5e9, mode: 0o100644, sha256: old, mtimeMs: 1600000000000 })
+  const modeOf = (path: string): string => (path === 'mode' ? '100755' : '100644')
+  const lines = files.map(file => `${modeOf(file.path)} 3 ${digest.toString('hex')} ${file.path}\n`)
+  const text = Buffer.from(`svc-tree 1\n${lines.join('')}`)
+  t.equal(treeSha256, sha256(text).toString('hex'), 'the tree has the modes of the archive')
 })
 
 t.test('compares two manifests', async t => {
@@ -110,7 +120,8 @@ t.test('syncs a manifest and its name', async t => {
         return (real[name] as (...args: unknown[]) => unknown)(...args)
       }
   })
-  writeManifest(manifestAt(recording, path), { disk: recording, items: [item('a')], records: createRecords(1) })
+  const staged = { disk: recording, items: [item('a')], records: createRecords(1), archiveModes: [null] }
+  writeManifest(manifestAt(recording, path), staged)
   t.strictSame(calls, [
     `open ${path}.tmp`,
     'writeSync',

@@ -2,6 +2,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -13,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { settleManifest } from '../../lib/install/manifest.js'
+import { manifestOf, parseManifest, settleManifest } from '../../lib/install/manifest.js'
 import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
 import { canHoldDirectories } from '../../lib/install/held.js'
 import { journalAt } from '../../lib/install/journal-file.js'
@@ -66,8 +67,13 @@ function recoverOn(disk: Disk, stage: ExtractionStage): string {
     settle: recovery => settleManifest(disk, path, recovery)
   })
   // As svc does after it has recorded the deployment.
-  if (recovery === 'complete') disk.unlinkSync(path)
+  if (recovery === 'complete' || recovery === 'reverted') disk.unlinkSync(path)
   return recovery
+}
+
+function endOpen(disk: Disk, { deployments }: ExtractionStage, placed: 'settle' | 'revert'): void {
+  const path = join(deployments, `${deployId}.undo`)
+  recover(disk, journalAt(disk, path), { placed, files: () => parseManifest(readFileSync(manifestOf(path)!, 'utf8')) })
 }
 
 interface Case {
@@ -76,6 +82,8 @@ interface Case {
   isOneFileSystem: boolean
   isDurable?: boolean
   hasProgram?: boolean
+  /** The extraction stays open, and is then settled or reverted. */
+  open?: 'settle' | 'revert'
 }
 
 const cases: Case[] = [
@@ -84,14 +92,18 @@ const cases: Case[] = [
   { name: 'many files, one file system', entries: many, isOneFileSystem: true },
   { name: 'many files, the target on another disk', entries: many, isOneFileSystem: false },
   { name: 'many files, without sync -f', entries: many, isOneFileSystem: false, hasProgram: false },
-  { name: 'contents not synced, the target on another disk', entries: many, isOneFileSystem: false, isDurable: false }
+  { name: 'contents not synced, the target on another disk', entries: many, isOneFileSystem: false, isDurable: false },
+  { name: 'settled later, one file system', entries: few, isOneFileSystem: true, open: 'settle' },
+  { name: 'settled later, the target on another disk', entries: few, isOneFileSystem: false, open: 'settle' },
+  { name: 'reverted, one file system', entries: few, isOneFileSystem: true, open: 'revert' },
+  { name: 'reverted, the target on another disk', entries: many, isOneFileSystem: false, open: 'revert' }
 ]
 const statesEach = repetitions(16, 80)
 const precision = 2 ** 20
 
 for (const [index, one] of cases.entries()) {
   t.test(`recovers from a power cut at any moment: ${one.name}`, { skip }, async t => {
-    const { entries, isOneFileSystem, isDurable = true, hasProgram = true } = one
+    const { entries, isOneFileSystem, isDurable = true, hasProgram = true, open } = one
     const directory = workPlace(t)
     const stage = extractionStage(directory, deployId)
     furnish(stage)
@@ -99,9 +111,10 @@ for (const [index, one] of cases.entries()) {
     const before = { lines: snapshot(stage.target), time: timeOf(stage) }
     const recording = recordDisk(directory, isOneFileSystem)
     const syncFileSystem = hasProgram ? recording.syncFileSystem : async () => false
-    await stage.run({ disk: recording.disk, syncFileSystem, isDurable })
-    const after = snapshot(stage.target)
-    const manifest = snapshot(stage.deployments)
+    await stage.run({ disk: recording.disk, syncFileSystem, isDurable, staysOpen: open !== undefined })
+    const after = snapshot(stage.target).filter(line => !line.startsWith('.svc'))
+    const manifest = snapshot(stage.deployments).filter(line => line.includes('.manifest'))
+    if (open !== undefined) endOpen(recording.disk, stage, open)
     if (isDurable) t.strictSame(recording.unsyncedAtDone(), [], 'all is synced before the end is')
     /** Without contents, if they are left to the kernel. */
     const shown = (lines: string[]): string => JSON.stringify(isDurable ? lines : lines.map(line => line.split(' ')[0]))
@@ -118,6 +131,8 @@ for (const [index, one] of cases.entries()) {
       seen[isAfter ? 'complete' : 'as before'] = (seen[isAfter ? 'complete' : 'as before'] ?? 0) + 1
       if (!isFine) t.strictSame(now, mustBeComplete ? after : before.lines, `${what}: ${outcome}`)
       else if (outcome === 'lost') t.fail(`${what}: it reports that nothing could be done`)
+      // The list of files of a reverted deployment stays.
+      else if (open !== undefined && isBefore && JSON.stringify(left) === JSON.stringify(manifest)) return
       else if (JSON.stringify(left) !== JSON.stringify(isAfter ? manifest : []))
         t.strictSame(left, isAfter ? manifest : [], `${what}: ${outcome}, files left`)
     }
@@ -139,7 +154,9 @@ for (const [index, one] of cases.entries()) {
       again.leave(random.below(again.count() + 1), chance)
       check(`${what}, and again`, recoverOn(quick, stage), isDone)
     }
-    t.ok((seen['complete'] ?? 0) > statesEach / 16 && (seen['as before'] ?? 0) > statesEach / 4, JSON.stringify(seen))
+    const isEnough = (what: string, share: number): boolean => (seen[what] ?? 0) > statesEach / share
+    if (open === 'revert') t.strictSame(seen, { 'as before': statesEach })
+    else t.ok(isEnough('complete', 16) && isEnough('as before', 4), JSON.stringify(seen))
   })
 }
 

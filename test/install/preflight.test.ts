@@ -37,7 +37,7 @@ t.test('each cause is found by the plan, and stops the deployment with the same 
     const tree = await treeBody(join(home, 'site'))
     const { signal } = new AbortController()
     const rules = { home }
-    const compare = { target, rules, tree, umask: null, listed: 10, limitMs: 60_000, nowMs: Date.now() }
+    const compare = { target, rules, tree, owned: null, umask: null, listed: 10, limitMs: 60_000, nowMs: Date.now() }
     const before = snapshot(target)
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare }, signal)
     const { compared } = outcome as { compared: Compared }

@@ -134,7 +134,7 @@ export function recordDisk(directory: string, isOneFileSystem: boolean): Recordi
       const copy = Buffer.from(bytes.subarray(offset, offset + written))
       contents.get(file.node.id)?.pending.push({ at: ++count, change: { position: from, bytes: copy } })
       if (/^ready \d+ \w+\n$/.test(copy.toString())) readyAt = count
-      if (copy.toString() === 'done\n') {
+      if (copy.toString().trim() === 'done') {
         isDonePending = true
         unsynced = unsyncedIn(find(live, 'target') as Node, contents)
       }

@@ -14,7 +14,8 @@ import {
 import { join } from 'node:path'
 import { disk, type Disk } from '../../lib/install/disk.js'
 import { journalAt } from '../../lib/install/journal-file.js'
-import { beginJournal, describeJournal, listJournals, recover as recoverFile } from '../../lib/install/undo.js'
+import { beginJournal } from '../../lib/install/journal.js'
+import { describeJournal, listJournals, recover as recoverFile } from '../../lib/install/undo.js'
 import { snapshot } from '../support/tree.js'
 
 const recover = (path: string) => recoverFile(disk, journalAt(disk, path))
@@ -54,7 +55,7 @@ function interrupted(directory: string, name = 'target'): { target: string; jour
 
 t.test('undoes only the actions that were done', async t => {
   const { target, journal } = interrupted(t.testdir())
-  t.strictSame(describeJournal(journal), { target, helper: null })
+  t.strictSame(describeJournal(journal), { target, helper: null, open: null })
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
 })
@@ -271,7 +272,7 @@ t.test('does not follow links in the place of directories when a target is put b
 t.test('puts back a target whose path contains forged journal lines', async t => {
   for (const name of ['a\nstaging x', 'a\nready 0 0\ndone\n', 'a\r\n b', '100%0A', ' a ']) {
     const { target, journal } = interrupted(t.testdir(), name)
-    t.strictSame(describeJournal(journal), { target, helper: null })
+    t.strictSame(describeJournal(journal), { target, helper: null, open: null })
     t.equal(recover(journal), 'put back', JSON.stringify(name))
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
   }
@@ -289,10 +290,17 @@ t.test('reads unencoded paths in a journal of an earlier version', async t => {
       journal,
       `svc-undo ${version}\ntarget ${target}\n${lines.join('\n')}\nready ${lines.length} ${sum.toString(16)}\n`
     )
-    t.strictSame(describeJournal(journal), { target, helper: null })
+    t.strictSame(describeJournal(journal), { target, helper: null, open: null })
     t.equal(recover(journal), 'put back', `version ${version}`)
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
   }
+})
+
+t.test('reads a journal of version 3', async t => {
+  const { target, journal } = interrupted(t.testdir(), 'with a %')
+  writeFileSync(journal, readFileSync(journal, 'utf8').replace(/^svc-undo \d+/, 'svc-undo 3'))
+  t.equal(recover(journal), 'put back')
+  t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
 })
 
 t.test('keeps entries that are created while staging is removed, even if that is interrupted', async t => {

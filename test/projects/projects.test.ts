@@ -22,6 +22,7 @@ t.test('projects', async t => {
   mkdirSync(home)
   const running = new Set<string>()
   const removed: string[][] = []
+  const removedTrees: string[] = []
   const kept: Array<{ projectId: string; status: 'success' | 'failed' }> = []
   const projects = createProjects({
     ...stage,
@@ -29,7 +30,8 @@ t.test('projects', async t => {
     deployments: {
       hasRunning: id => running.has(id),
       kept: () => kept,
-      removeWith: async (_, work) => void removed.push(await work())
+      removeWith: async (_, work) => void removed.push(await work()),
+      removeTree: async id => void removedTrees.push(id)
     }
   })
   const at = (name: string) => join(directory, 'sites', name)
@@ -119,13 +121,15 @@ t.test('projects', async t => {
       deployments: {
         hasRunning: () => false,
         kept: () => [],
-        removeWith: async (_, work) => void removed.push(await work())
+        removeWith: async (_, work) => void removed.push(await work()),
+        removeTree: async id => void removedTrees.push(id)
       }
     })
     await t.rejects(failing.remove(id, actor), { message: 'interrupted' })
     t.same(newestFirst(), before)
     t.same(projects.get(id), project)
     t.equal(removed.length, from, 'no file was removed')
+    t.notOk(removedTrees.includes(id), 'nor its tree')
 
     const written = transactionsIn(directory)
     await projects.remove(id, actor)

@@ -76,6 +76,7 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     treeSha256: null,
     heldFor: null,
     holdUntil: null,
+    confirmSeconds: null,
     revertedAt: null,
     revertReason: null,
     checks: [],

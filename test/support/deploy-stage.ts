@@ -38,6 +38,7 @@ export interface DeployStage extends DeployNeeds {
     max_output_size: number
     allow_client_scripts: boolean
     durable_targets: boolean
+    gate_hosts: string[]
   }
   addProject(patch?: Partial<Project>): Promise<Project>
   change(project: Project, patch: Partial<Project>): Promise<void>
@@ -75,7 +76,8 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     max_extracted_size: 64,
     max_output_size: 1024,
     allow_client_scripts: true,
-    durable_targets: true
+    durable_targets: true,
+    gate_hosts: [] as string[]
   }
   const needs: DeployNeeds = {
     store,
@@ -91,6 +93,11 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     },
     quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
     variables: { open: async () => variables },
+    checks: {
+      hosts: () => values.gate_hosts,
+      pm2: async () => ({ bound: false, message: 'The project is not linked to a PM2 application' }),
+      log: async () => ({ lines: [], endOffset: 0, hasMore: false })
+    },
     audit: event => void audits.push(event),
     notify: notice => void notices.push(notice),
     endRetriesMs: [1, 1],

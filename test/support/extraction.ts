@@ -20,6 +20,7 @@ export interface ExtractionStage {
     maxEntries?: number
     maxExtractedBytes?: number
     isDurable?: boolean
+    staysOpen?: boolean
     syncFileSystem?: SyncFileSystem
     check?: () => void
   }): Promise<ExtractedPaths>
@@ -66,6 +67,7 @@ export function extractionStage(
       maxEntries = 200_000,
       maxExtractedBytes = 1e9,
       isDurable = true,
+      staysOpen = false,
       syncFileSystem,
       check = () => {}
     } = {}) =>
@@ -76,7 +78,8 @@ export function extractionStage(
           umask: process.umask(),
           masksModes: false,
           limits: { maxEntries, maxExtractedBytes },
-          isDurable
+          isDurable,
+          staysOpen
         },
         filesAt(disk, pathsOf(directory, deployId)),
         { disk, check, syncFileSystem }

@@ -1,12 +1,19 @@
-/* A process that extracts, and kills itself at the n-th call to the disk; or, for `threads`, waits to be killed. */
+/*
+ * A process that extracts, and kills itself at the n-th call to the disk; or, for `threads`, waits to be killed. With a
+ * fifth argument the extraction stays open, and is then left, settled or reverted.
+ */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { extractArchive } from '../../lib/install/unpack/extract.js'
 import { createExecutors } from '../../lib/install/unpack/executors.js'
 import { filesAt } from '../../lib/install/unpack/extraction-files.js'
 import { runExtraction } from '../../lib/install/unpack/extraction.js'
 import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
+import { journalAt } from '../../lib/install/journal-file.js'
+import { parseManifest } from '../../lib/install/manifest.js'
+import { recover, type PlacedDecision } from '../../lib/install/undo.js'
 
-const [archivePath, target, deployments, n] = process.argv.slice(2) as [string, string, string, string]
+const [archivePath, target, deployments, n, open] = process.argv.slice(2) as [string, string, string, string, string?]
 let calls = 0
 
 const disk = new Proxy(realDisk, {
@@ -33,7 +40,15 @@ if (n === 'threads') {
     signal
   })
 } else {
-  const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits, isDurable: true }
+  const staysOpen = open !== undefined
+  const umask = process.umask()
+  const job = { target, deployId: 'dep_killed', umask, masksModes: false, limits, isDurable: true, staysOpen }
   const [journalPath, manifestPath] = [join(deployments, 'dep_killed.undo'), join(deployments, 'dep_killed.manifest')]
   await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), { disk })
+  if (open !== undefined) {
+    recover(disk, journalAt(disk, journalPath), {
+      placed: open as PlacedDecision,
+      files: () => parseManifest(readFileSync(manifestPath, 'utf8'))
+    })
+  }
 }

@@ -42,6 +42,7 @@ export async function insertDeployments(
           treeSha256: null,
           heldFor: null,
           holdUntil: null,
+          confirmSeconds: null,
           revertedAt: null,
           revertReason: null,
           checks: [],

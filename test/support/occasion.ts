@@ -36,6 +36,7 @@ const deployment: DeploymentRow = {
   treeSha256: null,
   heldFor: null,
   holdUntil: null,
+  confirmSeconds: null,
   revertedAt: null,
   revertReason: null,
   checks: [],

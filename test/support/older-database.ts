@@ -15,6 +15,7 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE deployments DROP COLUMN treeSha256;
     ALTER TABLE deployments DROP COLUMN heldFor;
     ALTER TABLE deployments DROP COLUMN holdUntil;
+    ALTER TABLE deployments DROP COLUMN confirmSeconds;
     ALTER TABLE deployments DROP COLUMN revertedAt;
     ALTER TABLE deployments DROP COLUMN revertReason;
     ALTER TABLE deployments DROP COLUMN checks;

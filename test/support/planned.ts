@@ -60,7 +60,17 @@ export async function planOf(
 ): Promise<Compared> {
   const tree = await treeBody(site)
   const rules = { home: '/nowhere' }
-  const given = { target, rules, tree, umask: null, listed: 10_000, limitMs: 60_000, nowMs: Date.now(), ...job }
+  const given = {
+    target,
+    rules,
+    tree,
+    owned: null,
+    umask: null,
+    listed: 10_000,
+    limitMs: 60_000,
+    nowMs: Date.now(),
+    ...job
+  }
   return compareTarget(given, { disk, ...tools })
 }
 

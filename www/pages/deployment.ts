@@ -16,6 +16,8 @@ import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/deploymen
 import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcFailure } from '../elements/deployments/svc-failure.js'
 import type { ShowLineEvent } from '../elements/deployments/svc-failure.js'
+import { SvcHold } from '../elements/deployments/svc-hold.js'
+import type { DecidedEvent } from '../elements/deployments/svc-hold.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { originRows, outside, senderWords } from '../elements/deployments/origin.js'
@@ -52,6 +54,7 @@ export class DeploymentPage extends Page {
       .place dt { flex: none; color: var(--muted); }
       .place dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
       .head-actions { display: flex; flex-wrap: wrap; gap: 8px; }
+      svc-hold.empty { display: none; }
       .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }
       .aside { display: grid; gap: 28px; grid-template-columns: minmax(0, 1fr); }
       .aside section { display: grid; gap: 8px; grid-template-columns: minmax(0, 1fr); }
@@ -260,6 +263,8 @@ export class DeploymentPage extends Page {
             @showline="${(event: Event) => this.#showLine((event as ShowLineEvent).line)}"></svc-failure>`
           : null
       }
+      <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .calls="${this.context.calls}"
+        @decided="${(event: Event) => this.#deployment.set((event as DecidedEvent).deployment)}"></svc-hold>
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
@@ -388,6 +393,7 @@ export const elements = {
   'svc-deployment-actions': SvcDeploymentActions,
   'svc-dialog': SvcDialog,
   'svc-failure': SvcFailure,
+  'svc-hold': SvcHold,
   'svc-log': SvcLog,
   ...SvcLog.parts,
   'svc-background-failure': SvcBackgroundFailure,

@@ -113,6 +113,10 @@ export interface Calls {
   /** Starts a rollback with a reason, which may be empty. Returns its id when it is recorded. */
   rollback(id: string, reason: string): Promise<string>
   cancel(id: string): Promise<void>
+  /** Confirms a deployment that waits for it. */
+  confirm(id: string): Promise<Deployment>
+  /** Puts the files before a held deployment back. */
+  revert(id: string): Promise<Deployment>
   mark(id: string, status: FinalStatus): Promise<Deployment>
 }
 
@@ -201,6 +205,12 @@ export function createCalls(client: Client): Calls {
     },
     async cancel(id) {
       await ask('POST', `api/deployments/${segment(id)}/cancel`)
+    },
+    async confirm(id) {
+      return (await ask<{ deployment: Deployment }>('POST', `api/deployments/${segment(id)}/confirm`)).deployment
+    },
+    async revert(id) {
+      return (await ask<{ deployment: Deployment }>('POST', `api/deployments/${segment(id)}/revert`)).deployment
     },
     async mark(id, status) {
       const path = `api/deployments/${segment(id)}/status`

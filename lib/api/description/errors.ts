@@ -105,6 +105,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
+  not_waiting: {
+    kind: 'conflict',
+    means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
+  },
   other_project: { kind: 'forbidden', means: 'The deploy token belongs to another project' },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
@@ -129,6 +133,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The terminal needs node-pty, which is not installed or cannot be loaded'
   },
   too_large: { kind: 'too_large', means: 'The body is too large' },
+  too_late: { kind: 'conflict', means: 'The deployment has been confirmed or reverted already' },
   too_many_directories: { kind: 'invalid', means: 'The archive has too many directories' },
   too_many_entries: { kind: 'too_large', means: 'The archive has too many entries' },
   too_many_failures: {

@@ -1,5 +1,6 @@
 import type { Operations } from './operation.js'
 import { accessOperations } from './operations/access.js'
+import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
 import { logOperations } from './operations/logs.js'
 import { planOperations } from './operations/plans.js'
@@ -13,6 +14,7 @@ export const operations: Operations = {
   ...projectOperations,
   ...deploymentOperations,
   ...planOperations,
+  ...confirmOperations,
   ...logOperations,
   ...serverOperations,
   ...transferOperations

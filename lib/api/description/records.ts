@@ -52,7 +52,7 @@ import {
   type ImportResult,
   type PartResult
 } from '../../model/transfer.js'
-import type { UploadPermit } from '../../model/upload-permit.js'
+import { uploadFeatures, type UploadPermit } from '../../model/upload-permit.js'
 import type { Variable } from '../../model/variable.js'
 import { searchTypes, type SearchItem, type SearchResult } from '../../search/search.js'
 import type { Durations } from '../../machine/stats.js'
@@ -181,7 +181,8 @@ export const uploadPermit = record<UploadPermit>({
   success,
   project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }),
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
-  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes)
+  maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
+  features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures)))
 })
 
 /** The scripts of an earlier deployment. */
@@ -299,6 +300,10 @@ export const deployment = named(
       'When the earlier files are put back unless the deployment is settled before',
       nullableInstant
     ),
+    confirmSeconds: described(
+      'The time in which the deployment must be confirmed. Null if it need not be',
+      nullable(integer(90), null)
+    ),
     revertedAt: described('When the earlier files were put back', nullableInstant),
     revertReason: described('Why the earlier files were put back', nullable(oneOf(revertReasons), null)),
     checks: described('The results of the checks after the files were in place', list(checkResult)),
@@ -322,7 +327,17 @@ export const manifestFile = record<ManifestFile>({
   size: bytes,
   mode: described('File type and permission bits, as in `stat`', integer(0o100644)),
   sha256: described('SHA-256 checksum of the content. For a symbolic link, of its destination', sha256),
-  before: nullable(record<NonNullable<ManifestFile['before']>>({ size: bytes, mode: integer(0o100644), sha256 }), null)
+  mtimeMs: optional(described('Time of the last modification in milliseconds since 1970', number(1763942400000))),
+  ino: optional(described('Number of its inode', integer(131073))),
+  before: nullable(
+    record<NonNullable<ManifestFile['before']>>({
+      size: bytes,
+      mode: integer(0o100644),
+      sha256,
+      mtimeMs: optional(number(1763856000000))
+    }),
+    null
+  )
 })
 /** The differences between the files of two deployments. */
 export const changes = record<Changes>({

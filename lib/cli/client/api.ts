@@ -16,6 +16,8 @@ const ndjson = 'application/x-ndjson'
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
+  /** The deployment waits to be confirmed, until that time. */
+  | { event: 'confirm'; deployId: string; until: string }
   | { event: 'log'; text: string; at: string | null }
   | { event: 'status'; status: FinalStatus; duration: string; deployId: string | null }
 
@@ -100,6 +102,10 @@ export interface Api {
   upload(request: UploadRequest): Promise<Run>
   rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
   cancel(id: string): Promise<unknown>
+  /** Confirms a deployment that waits for it. */
+  confirm(id: string): Promise<unknown>
+  /** Puts the files before a held deployment back. */
+  revert(id: string): Promise<{ success: boolean; deployment: Deployment }>
 }
 
 /** Builds the API on a client. */
@@ -171,7 +177,9 @@ export function createApi(client: Client): Api {
       const path = `${deploymentPath(id)}/rollback`
       return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
     },
-    cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` })
+    cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
+    confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
+    revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` })
   }
 }
 
@@ -208,6 +216,7 @@ function isPage(page: unknown): page is string {
 async function* readRun(answer: Answer): AsyncGenerator<RunEvent> {
   for await (const value of readNdjson(answer)) {
     if (value['event'] === 'log') yield { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
+    else if (value['event'] === 'confirm') yield confirmOf(value)
     else if (value['event'] === 'status') {
       yield statusOf(value)
       return
@@ -231,6 +240,7 @@ async function* follow(client: Client, path: string, options: FollowOptions): As
 
 function runEventOf({ event, data }: ServerEvent): RunEvent | null {
   if (event === 'log') return lineOf(data)
+  if (event === 'confirm') return confirmOf(parseObject(data))
   if (event !== 'status') return null
   const status = statusOf(parseObject(data))
   return isFinal(status.status) ? status : null
@@ -239,6 +249,10 @@ function runEventOf({ event, data }: ServerEvent): RunEvent | null {
 function lineOf(data: string): RunEvent {
   const value = parseObject(data)
   return { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
+}
+
+function confirmOf({ deployId, until }: Record<string, unknown>): RunEvent {
+  return { event: 'confirm', deployId: String(deployId), until: String(until) }
 }
 
 function statusOf(value: Record<string, unknown>): Extract<RunEvent, { event: 'status' }> {

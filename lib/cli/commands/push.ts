@@ -25,6 +25,8 @@ import { collectProvenance } from '../pack/provenance.js'
 import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
 import { appendSummary } from '../terminal/step-summary.js'
+import { checkFromHere, type Waiting } from '../check-from-here.js'
+import { confirmOptions, readConfirmOptions, requireConfirmFeature, type ConfirmRequest } from '../confirm-options.js'
 import { checkMessage, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
@@ -52,6 +54,7 @@ export const command = defineCommand({
       help: 'whether to run the --post script in the background; without a value: true'
     },
     'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
+    ...confirmOptions,
     provenance: {
       type: 'switch',
       default: true,
@@ -67,13 +70,19 @@ export const command = defineCommand({
     'Ctrl-C during the upload cancels it and leaves nothing behind. After the server has answered, Ctrl-C only\n' +
     'stops watching: the deployment continues.\n\n' +
     'If the project does not allow client scripts, its scripts receive only those variables of --set-env and of\n' +
-    'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.',
+    'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.\n\n' +
+    'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
+    '--check-from-here to confirm automatically when the site can be reached from this machine.',
   examples: [
     ['push', 'deploy the build that svc.config.json describes'],
     ['push --env production -m "New prices"', 'deploy one of several environments, with a message'],
     [
       'push --out dist --post "systemctl --user restart shop" --set-env NODE_ENV=production',
       'deploy another directory, and run a script with a variable'
+    ],
+    [
+      'push --confirm 90s --check-from-here https://shop.example.org/',
+      'go back unless the site answers this machine within 90 seconds'
     ]
   ],
   async run({ options }, context) {
@@ -82,6 +91,7 @@ export const command = defineCommand({
     return await reportingFailure(context, { known, json }, async () => {
       const postDeployAsync = options['post-deploy-async']
       checkMessage(message)
+      const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
       const { config } = await loadConfiguration(context, {
         flags: {
           token: options.token,
@@ -112,10 +122,15 @@ export const command = defineCommand({
       const report = reportPush(context)
       const watched = await withInterrupts(context.host, async signal => {
         if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
-        const upload = { api, projectId, config, given, origin, known, planId: plan?.planId, signal }
+        const upload = { api, projectId, config, confirm, given, origin, known, planId: plan?.planId, signal }
         const run = await packAndUpload(upload, context)
         log.open('Deployment output')
-        return await watchRun(run, context, { api, projectId, given, print: log.line, signal }).finally(log.close)
+        const { note } = context.output
+        const onConfirm = (waiting: Waiting): void => {
+          if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
+        }
+        const watching = { api, projectId, given, print: log.line, onConfirm, signal }
+        return await watchRun(run, context, watching).finally(log.close)
       }).finally(() => report.abort())
       return () =>
         reportRun(watched, context, {
@@ -207,7 +222,11 @@ function variables(pairs: readonly string[]): Record<string, string> {
 }
 
 /** Returns the form fields of §4.6, and `message`. Omits values that are not configured, so that the server decides. */
-function formFields(config: EffectiveConfig, { message, provenance }: Known): Record<string, string | undefined> {
+function formFields(
+  config: EffectiveConfig,
+  { message, provenance }: Known,
+  { seconds }: ConfirmRequest
+): Record<string, string | undefined> {
   const { preDeploy, postDeploy, postDeployAsync, env } = config
   const values = Object.fromEntries(Object.entries(env).map(([name, { value }]) => [name, value]))
   return {
@@ -216,6 +235,7 @@ function formFields(config: EffectiveConfig, { message, provenance }: Known): Re
     postDeployAsync: postDeployAsync.source === 'default' ? undefined : String(postDeployAsync.value),
     env: Object.keys(values).length === 0 ? undefined : JSON.stringify(values),
     message: message || undefined,
+    confirmSeconds: seconds === null ? undefined : String(seconds),
     provenance: provenance === null ? undefined : JSON.stringify(provenance)
   }
 }
@@ -226,6 +246,7 @@ interface Upload {
   api: Api
   projectId: string
   config: EffectiveConfig
+  confirm: ConfirmRequest
   given: GivenOptions
   /** Provenance of the files, collected while they are packed. Never rejects. */
   origin: Promise<Provenance | null>
@@ -241,6 +262,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
     known.provenance = await origin
     throw error
   })
+  requireConfirmFeature(request.confirm, limits)
   const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
   try {
     known.provenance = await origin
@@ -256,7 +278,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
 
 async function upload(
   archive: PackedArchive,
-  { api, projectId, config, given, known, planId, signal }: Upload,
+  { api, projectId, config, confirm, given, known, planId, signal }: Upload,
   { output }: Context
 ): Promise<Run> {
   const startedAtMs = Date.now()
@@ -267,7 +289,7 @@ async function upload(
     bar.update(bytes, archive.bytes)
   }
   try {
-    const fields = { planId, ...formFields(config, known) }
+    const fields = { planId, ...formFields(config, known, confirm) }
     const run = await api.upload({ projectId, archive, fields, onProgress, signal })
     bar.end(`Uploaded ${formatBytes(archive.bytes)} in ${humanDuration(Date.now() - startedAtMs)}`)
     return run

@@ -1,5 +1,6 @@
 import { createSlices, type Slices } from '../../base/slices.js'
 import type { DeploymentRow } from '../../model/deployment.js'
+import type { ConfirmWindow } from '../confirm-window.js'
 import type { StopRequest } from '../failure.js'
 import type { Output } from './output.js'
 import { createSharedReads, type SharedReads } from './shared-reads.js'
@@ -13,6 +14,16 @@ export interface LiveRun {
   readonly signal: AbortSignal
   /** Stops the deployment. Only the first request has an effect. */
   stop(request: StopRequest): void
+  /** Lets a deployment that waits for its checks or its confirmation continue at the next start. */
+  suspend(): void
+  /** Aborted by `suspend`. */
+  readonly suspending: AbortSignal
+  /** Aborted when the server stops and does not wait for the deployment. */
+  readonly forced: AbortSignal
+  /** Whether the files are in place and the earlier ones can still be put back. */
+  isHeld: boolean
+  /** The time in which the deployment waits to be confirmed; null if it does not. */
+  window: ConfirmWindow | null
   /** Wakes the followers, because the output has grown. */
   wake(): void
   /** Number of wakes so far. */
@@ -74,6 +85,8 @@ function createRun(
 ): LiveRun {
   const stopping = new AbortController()
   const leaving = new AbortController()
+  const suspending = new AbortController()
+  const forced = new AbortController()
   const waiting = new Set<() => void>()
   let isReleasing = false
   let released = 0
@@ -109,7 +122,15 @@ function createRun(
     finished,
     tail: null,
     signal: stopping.signal,
-    stop: request => stopping.abort(request),
+    stop(request) {
+      stopping.abort(request)
+      if (request.by === 'stop') forced.abort(request)
+    },
+    suspend: () => suspending.abort(),
+    suspending: suspending.signal,
+    forced: forced.signal,
+    isHeld: false,
+    window: null,
     leaving: leaving.signal,
     leave: () => leaving.abort(),
     wake,

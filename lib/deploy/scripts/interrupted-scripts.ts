@@ -48,11 +48,13 @@ function unrecorded({ store }: InterruptedNeeds, recorded: readonly ScriptProces
   return unfinishedDeployments(store).flatMap(({ id, steps }) =>
     steps
       .filter(step => step.status === 'running' && isScript(step) && !isRecorded(id, step.name))
-      .map(step => ({ deployId: id, step: step.name as RanScript['step'], process: null }))
+      .map(step => ({ deployId: id, step: step.name === 'preDeploy' ? 'preDeploy' : 'postDeploy', process: null }))
   )
 }
 
-const isScript = ({ name }: DeploymentStep): boolean => name === 'preDeploy' || name === 'postDeploy'
+const isScript = ({ name }: DeploymentStep): boolean =>
+  name === 'preDeploy' || name === 'postDeploy' || name === 'revert'
+const isRevert = ({ name }: DeploymentStep): boolean => name === 'revert'
 
 async function endScript(needs: InterruptedNeeds, script: Script): Promise<void> {
   const row = findDeployment(needs.store, script.deployId)
@@ -66,7 +68,9 @@ async function endScript(needs: InterruptedNeeds, script: Script): Promise<void>
 
 /** Whether the record contains no end of the script. */
 function isInterrupted({ steps }: DeploymentRow, script: Script): boolean {
-  const step = steps.find(({ name }) => name === script.step)
+  // The post-deploy script runs again in the step `revert`.
+  const isAgain = script.step === 'postDeploy' && steps.some(isRevert)
+  const step = steps.find(({ name }) => name === (isAgain ? 'revert' : script.step))
   return step === undefined || step.status === 'running'
 }
 

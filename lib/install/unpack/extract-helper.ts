@@ -1,12 +1,15 @@
 /* A helper process that does one job on the target of a project with its own user. extract-helpers.ts starts it. */
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { firstDescriptor } from '../../proc/helper.js'
 import { serveHelper } from '../../proc/helper-process.js'
 import { compareTarget, type CompareJob } from '../compare.js'
 import { disk } from '../disk.js'
+import type { Displaced } from '../displaced.js'
 import { ensureTarget, type TargetRules } from '../guard.js'
 import { openedJournal } from '../journal-file.js'
-import { recover } from '../undo.js'
+import { parseManifest } from '../manifest.js'
+import { recover, type PlacedDecision } from '../undo.js'
 import type { Answer } from './extract-threads.js'
 import { openedFiles } from './extraction-files.js'
 import { runExtraction, type ExtractionJob } from './extraction.js'
@@ -14,8 +17,9 @@ import { runExtraction, type ExtractionJob } from './extraction.js'
 /** A job of a helper process. */
 export type HelperJob =
   | { kind: 'extract'; extraction: ExtractionJob }
-  | { kind: 'recover'; deployId: string }
   | { kind: 'compare'; compare: CompareJob }
+  /** Recovers a journal. The second descriptor is the manifest. */
+  | { kind: 'recover'; deployId: string; placed: PlacedDecision }
   /** Creates the target like ensureTarget. */
   | { kind: 'make'; target: string; rules: TargetRules }
   /** Writes the list of changes for a script to a new file. */
@@ -23,8 +27,15 @@ export type HelperJob =
 
 serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
   switch (job.kind) {
-    case 'recover':
-      return { kind: 'recovered', recovery: recover(disk, openedJournal(disk, firstDescriptor, job.deployId)) }
+    case 'recover': {
+      let displaced: Displaced | null = null
+      const recovery = recover(disk, openedJournal(disk, firstDescriptor, job.deployId), {
+        placed: job.placed,
+        files: () => parseManifest(readFileSync(firstDescriptor + 1, 'utf8')),
+        onDisplaced: found => (displaced = found)
+      })
+      return { kind: 'recovered', recovery, displaced }
+    }
     case 'make':
       return ensureTarget(job.target, job.rules)
     case 'compare':

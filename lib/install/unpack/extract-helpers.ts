@@ -15,7 +15,7 @@ import { knownProcess } from '../../proc/processes.js'
 import { disk, syncDirectory } from '../disk.js'
 import type { TargetRules } from '../guard.js'
 import { deployIdOf, formatHelper } from '../journal-file.js'
-import { nameManifest, settleManifest, unnamedManifest } from '../manifest.js'
+import { manifestOf, nameManifest, settleManifest, unnamedManifest } from '../manifest.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
 
@@ -46,7 +46,7 @@ export function createExtractHelpers(): ExtractHelpers {
   async function attempt(job: Job, rights: Rights, signal: AbortSignal): Promise<Outcome> {
     try {
       if (job.kind === 'compare') return await runHelper<HelperJob, Answer>({ module, rights, job, signal })
-      return await (job.kind === 'extract' ? extract(job, rights, signal) : recoverAs(job.journalPath, rights, signal))
+      return await (job.kind === 'extract' ? extract(job, rights, signal) : recoverAs(job, rights, signal))
     } catch (error) {
       if (error instanceof HelperStuck) {
         if (job.kind !== 'compare') noteStuck(deployIdOf(job.journalPath), error.gone)
@@ -114,16 +114,23 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
   }
 }
 
-async function recoverAs(journalPath: string, rights: Rights, signal: AbortSignal): Promise<Answer> {
+async function recoverAs(
+  { journalPath, placed }: Extract<Job, { kind: 'recover' }>,
+  rights: Rights,
+  signal: AbortSignal
+): Promise<Answer> {
   const journal = openSync(journalPath, 'a+')
+  const manifest = openSync(manifestOf(journalPath) ?? '/dev/null', 'r')
   try {
-    const job: HelperJob = { kind: 'recover', deployId: deployIdOf(journalPath) }
-    const answer = await runHelper<HelperJob, Answer>({ module, rights, job, descriptors: [journal], signal })
+    const job: HelperJob = { kind: 'recover', deployId: deployIdOf(journalPath), placed }
+    const descriptors = [journal, manifest]
+    const answer = await runHelper<HelperJob, Answer>({ module, rights, job, descriptors, signal })
     if (answer.kind === 'recovered') settleManifest(disk, journalPath, answer.recovery)
     return answer
   } finally {
     endJournal(journal, journalPath)
     closeSync(journal)
+    closeSync(manifest)
   }
 }
 

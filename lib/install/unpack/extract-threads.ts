@@ -14,16 +14,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createWorkerPool } from '../../base/worker-pool.js'
 import { ThreadDied, type WorkerThread } from '../../base/worker-thread.js'
 import { deployIdOf } from '../journal-file.js'
-import type { Recovery } from '../undo.js'
 import type { Compared, CompareJob } from '../compare.js'
+import type { Displaced } from '../displaced.js'
+import type { PlacedDecision, Recovery } from '../undo.js'
 import type { ExtractionPaths } from './extraction-files.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
 
 /** A job on a target. It consists of plain data, so that another process can do it as well. */
 export type Job =
   | ({ kind: 'extract'; extraction: ExtractionJob } & ExtractionPaths)
-  /** Puts back the target of an interrupted extraction. */
-  | { kind: 'recover'; journalPath: string }
+  /** Puts back the target of an interrupted extraction, or ends a deployment that is placed but not settled. */
+  | { kind: 'recover'; journalPath: string; placed: PlacedDecision }
   /** Compares a tree with the target. */
   | { kind: 'compare'; compare: CompareJob }
 
@@ -37,7 +38,7 @@ export interface Task {
 /** The answer of a thread. */
 export type Answer =
   | { kind: 'extracted'; extracted: Extracted }
-  | { kind: 'recovered'; recovery: Recovery }
+  | { kind: 'recovered'; recovery: Recovery; displaced: Displaced | null }
   | { kind: 'compared'; compared: Compared }
 
 /** The result of a job: an answer, an error, the death of its thread, or a thread that does not end. */

@@ -1,10 +1,12 @@
 /* A thread that does one job after the other. extract-threads.ts starts it. It keeps no state between jobs. */
+import { readFileSync } from 'node:fs'
 import { serveThread } from '../../base/worker-thread.js'
 import { compareTarget } from '../compare.js'
 import { disk } from '../disk.js'
 import { journalAt } from '../journal-file.js'
-import { settleManifest } from '../manifest.js'
-import { recover, type Recovery } from '../undo.js'
+import type { Displaced } from '../displaced.js'
+import { manifestOf, parseManifest, settleManifest } from '../manifest.js'
+import { recover } from '../undo.js'
 import type { Answer, Task } from './extract-threads.js'
 import { filesAt } from './extraction-files.js'
 import { runExtraction } from './extraction.js'
@@ -14,8 +16,15 @@ const second = createSecondThread()
 
 async function work({ job, stop }: Task): Promise<Answer> {
   if (job.kind === 'recover') {
-    const settle = (recovery: Recovery): void => settleManifest(disk, job.journalPath, recovery)
-    return { kind: 'recovered', recovery: recover(disk, journalAt(disk, job.journalPath), { settle }) }
+    const { journalPath, placed } = job
+    let displaced: Displaced | null = null
+    const recovery = recover(disk, journalAt(disk, journalPath), {
+      placed,
+      files: () => parseManifest(readFileSync(manifestOf(journalPath) ?? '/dev/null', 'utf8')),
+      onDisplaced: found => (displaced = found),
+      settle: found => settleManifest(disk, journalPath, found)
+    })
+    return { kind: 'recovered', recovery, displaced }
   }
   const check = (): void => {
     if (Atomics.load(stop, 0) !== 0) throw new Error('The work was aborted')

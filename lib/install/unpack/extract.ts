@@ -5,7 +5,7 @@
  * without an answer, it has another thread put the target back.
  */
 import { existsSync } from 'node:fs'
-import { lstat, realpath, rm } from 'node:fs/promises'
+import { lstat, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../../archive/read.js'
 import { isInside } from '../../base/paths.js'
@@ -15,19 +15,11 @@ import type { Rights } from '../../proc/identity.js'
 import type { Expected } from '../expected.js'
 import { summarizeManifest } from '../manifest.js'
 import { stagingName } from '../staging.js'
-import { describeJournal, listJournals, type Recovery } from '../undo.js'
+import { describeJournal, listJournals } from '../undo.js'
 import type { Executors } from './executors.js'
-import type { Executor } from './extract-threads.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
-
-/** The part of the data directory that extraction needs. */
-export interface ExtractionHome {
-  /**
-   * Absolute path of a directory. It contains `<id>.undo` until the result of an extraction is recorded, and
-   * `<id>.manifest` from then on.
-   */
-  deployments: string
-}
+import { alwaysRevert, heldBy, type OpenExtractions } from './open-extraction.js'
+import { journalPathOf, notPutBack, putBack, removeJournal, type ExtractionHome } from './recover-job.js'
 
 /**
  * Records that the files of a deployment are in place. Called for a deployment whose process or thread has ended, and
@@ -62,8 +54,12 @@ export interface ExtractOptions {
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
   signal: AbortSignal
+  /** Whether the deployment may still be put back afterwards, until `settleExtraction`; default: false. */
+  staysOpen?: boolean
   /** Records an earlier extraction into the same target as complete; absent: nothing is recorded. */
   onEarlierComplete?: RecordComplete
+  /** What to do with an earlier one that is placed but not settled; absent: it is reverted, and nothing is recorded. */
+  open?: OpenExtractions
 }
 
 const maxEntries = 200_000 // decisions §4
@@ -92,6 +88,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     isDurable = true,
+    staysOpen = false,
     signal
   } = options
   signal.throwIfAborted()
@@ -104,17 +101,19 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     masksModes: umask !== null,
     limits,
     expected,
-    isDurable
+    isDurable,
+    staysOpen
   }
-  const journalPath = join(home.deployments, `${deployId}.undo`)
+  const journalPath = journalPathOf(home, deployId)
   const manifestPath = join(home.deployments, `${deployId}.manifest`)
   const executor = executors.as(rights)
   const outcome = await executor.run({ kind: 'extract', extraction, archivePath, journalPath, manifestPath }, signal)
   if (outcome.kind === 'extracted') return outcome.extracted
   if (outcome.kind === 'died' && existsSync(journalPath)) {
     // A deployment that was complete before the thread ended is still complete.
-    const recovery = await putBack(executor, journalPath, putBackSignal())
-    if (recovery === 'complete') return summarizeManifest(manifestPath)
+    const { recovery } = await putBack(executor, { journalPath, placed: 'revert' }, putBackSignal())
+    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null }
+    if (recovery === 'reverted') await removeJournal(home, deployId)
   }
   if (signal.aborted) throw signal.reason
   if (outcome.kind === 'failed') throw explain(outcome.error, rights)
@@ -123,20 +122,10 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
 
 /** After this time, putting back is left to the next deployment or start. */
 const putBackMs = 30_000
-const notPutBack =
-  'The target is not put back yet: its file system does not respond. The next deployment or start tries again'
-
 function putBackSignal(): AbortSignal {
   const controller = new AbortController()
   setTimeout(() => controller.abort(new Error(notPutBack)), putBackMs).unref()
   return controller.signal
-}
-
-async function putBack(executor: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
-  const outcome = await executor.run({ kind: 'recover', journalPath }, signal)
-  if (outcome.kind === 'recovered') return outcome.recovery
-  if (outcome.kind === 'failed') throw outcome.error
-  throw new Error(notPutBack)
 }
 
 /**
@@ -144,7 +133,7 @@ async function putBack(executor: Executor, journalPath: string, signal: AbortSig
  * time.
  */
 async function finishEarlier(executors: Executors, options: ExtractOptions): Promise<void> {
-  const { home, target, signal, isAtWork, onEarlierComplete = async () => {} } = options
+  const { home, target, signal, isAtWork, onEarlierComplete = async () => {}, open = alwaysRevert } = options
   const journals = listJournals(home.deployments).filter(({ deployId }) => !isAtWork?.(deployId))
   if (journals.length === 0) return
   const real = options.real ?? (await realpath(target).catch(() => target))
@@ -161,10 +150,11 @@ async function finishEarlier(executors: Executors, options: ExtractOptions): Pro
           'does not respond. Check the file system, and deploy again when it responds'
       )
     }
-    if ((await putBack(executor, path, signal)) === 'complete') {
-      await onEarlierComplete(deployId)
-      await removeJournal(home, deployId)
-    }
+    const { recovery } = await putBack(executor, { journalPath: path, placed: open.decide(deployId) }, signal)
+    if (recovery === 'held') throw heldBy(deployId)
+    if (recovery === 'complete') await onEarlierComplete(deployId)
+    if (recovery === 'reverted') await open.onReverted(deployId)
+    if (recovery === 'complete' || recovery === 'reverted') await removeJournal(home, deployId)
     signal.throwIfAborted()
   }
 }
@@ -186,10 +176,6 @@ export async function endJournal(
 }
 
 const isGone = new Set(['ENOENT', 'ENOTDIR'])
-
-async function removeJournal({ deployments }: ExtractionHome, deployId: string): Promise<void> {
-  await rm(join(deployments, `${deployId}.undo`), { force: true })
-}
 
 /** The errors that an operator can fix, with the codes of their refusals. */
 const curable: Record<string, string> = {
@@ -224,6 +210,7 @@ export interface RecoveryOptions {
    * Called if a target can never be put back: the staging directory is missing, or is not the one of that deployment.
    */
   onLost?: (deployId: string) => void
+  open?: OpenExtractions
 }
 
 /**
@@ -233,15 +220,19 @@ export interface RecoveryOptions {
  */
 export async function recoverTargets(executors: Executors, options: RecoveryOptions): Promise<string[]> {
   const { home, onComplete = async () => {}, onProblem = () => {}, onAbsent = () => false, onLost = () => {} } = options
+  const { open = alwaysRevert } = options
   const ids: string[] = []
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
       const executor = await executors.ofJournal(describeJournal(path)?.helper ?? null)
-      const recovery = await putBack(executor, path, putBackSignal())
-      if (recovery === 'put back') ids.push(deployId)
+      const job = { journalPath: path, placed: open.decide(deployId) }
+      const { recovery } = await putBack(executor, job, putBackSignal())
+      if (recovery === 'put back' || recovery === 'reverted') ids.push(deployId)
       if (recovery === 'lost') onLost(deployId)
       if (recovery === 'complete') await onComplete(deployId)
-      if (recovery === 'complete' || (recovery === 'absent' && !onAbsent(deployId))) await removeJournal(home, deployId)
+      if (recovery === 'reverted') await open.onReverted(deployId)
+      const isRecorded = recovery === 'complete' || recovery === 'reverted'
+      if (isRecorded || (recovery === 'absent' && !onAbsent(deployId))) await removeJournal(home, deployId)
     } catch (error) {
       onProblem(deployId, error)
     }

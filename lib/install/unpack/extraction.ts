@@ -23,7 +23,8 @@ import { createRecords } from '../record.js'
 import { createStage, sealFolders, type Stage } from './stage.js'
 import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../staging.js'
 import type { JournalFile } from '../journal-file.js'
-import { beginJournal, recover, type Recovery, type StillHeld } from '../undo.js'
+import { beginJournal } from '../journal.js'
+import { recover, type Recovery, type StillHeld } from '../undo.js'
 import type { BeginSecond } from './second-stage.js'
 import { stageEntries } from './stage-entries.js'
 import { runSync } from '../sync-program.js'
@@ -45,12 +46,16 @@ export interface ExtractionJob {
   expected?: Expected | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
+  /** Whether the deployment may still be put back after everything is in place; default: false. */
+  staysOpen?: boolean
 }
 
 /** The result of an extraction. */
 export interface Extracted extends Manifest {
   /** Total size of its files in bytes. */
   bytes: number
+  /** The tree of the archive (shared/tree-text.ts); null if the extraction was interrupted and then completed. */
+  treeSha256: string | null
 }
 
 /** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
@@ -110,6 +115,7 @@ async function extractInto(
   { job, files, disk, check, syncFileSystem }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
+  const archiveModes = items.map(({ mode }) => mode)
   const umask = job.masksModes ? maskModes(items, job.umask) : job.umask
   const links = readLinks(archive)
   checkArchive(archive, links, { root, job, disk, check })
@@ -135,10 +141,12 @@ async function extractInto(
     await stageEntries(archive, { stage, check, second })
     if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, records })
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
-    extracted = { ...writeManifest(files.manifest, { disk, items, records }), bytes: archive.totalBytes }
+    const manifest = writeManifest(files.manifest, { disk, items, records, archiveModes })
+    extracted = { ...manifest, bytes: archive.totalBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
-    await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, check })
-    await tidy(disk, { root, staging, deployId: job.deployId })
+    const staysOpen = job.staysOpen ?? false
+    await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, staysOpen, check })
+    if (!staysOpen) await tidy(disk, { root, staging, deployId: job.deployId })
     return extracted
   } catch (error) {
     const held = { root, staging }
@@ -228,7 +236,10 @@ function putBack(
     const settle = (recovery: Recovery): void => {
       if (recovery !== 'complete') files.manifest.remove()
     }
-    return recover(disk, files.journal, { held, settle })
+    const recovery = recover(disk, files.journal, { held, settle })
+    // It is reported as failed, so nothing is recorded about it.
+    if (recovery === 'reverted') files.journal.remove()
+    return recovery
   } catch (error) {
     throw new Error(`Cannot put the target back: ${String(error)}. The next start tries again`, { cause })
   }

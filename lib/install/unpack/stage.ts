@@ -15,15 +15,13 @@
 import { createHash } from 'node:crypto'
 import { fileSeconds } from '../../base/file-time.js'
 import { sha256 } from '../../base/sha256.js'
+import { fileType, linkMode } from '../../shared/tree-text.js'
 import { writeFully, type Disk } from '../disk.js'
 import { createDigester } from '../digest.js'
 import { changedMeanwhile, type Folders } from '../folders.js'
 import type { Item, Plan } from '../plan.js'
-import type { Records } from '../record.js'
+import type { Placed, Records } from '../record.js'
 import { sameTimeMs } from '../regular.js'
-
-const fileType = 0o100000
-const linkType = 0o120000
 
 /** Stages items by their indexes. */
 export interface Stage {
@@ -61,24 +59,23 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
     const existing = records.existing(index)
     if (existing === 'none') return false
     const place = folders.place(item.path)
-    const file = existing === 'file' ? digester.file(place) : null
-    const before = file ?? (existing === 'symlink' ? digester.link(place) : null)
+    const before = existing === 'file' ? digester.file(place) : digester.link(place)
     if (before === null) throw changedMeanwhile(item.path, 'was changed')
-    records.setBefore(index, before)
+    const { stats } = before
+    records.setBefore(index, before, stats.mtimeMs)
+    const found = { mode: before.mode, sha256: digest, mtimeMs: stats.mtimeMs, ino: stats.ino }
     if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
       return false
     }
     if (item.kind === 'file') {
       if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
-      const stats = item.mtimeMs === null ? null : (file?.stats ?? null)
-      if (stats !== null && Math.abs(stats.mtimeMs - (item.mtimeMs as number)) >= sameTimeMs) {
+      if (item.mtimeMs !== null && Math.abs(stats.mtimeMs - item.mtimeMs) >= sameTimeMs) {
         if (stats.uid !== user || stats.nlink !== 1) return false
-        records.setTimeBefore(index, stats.mtimeMs)
-        records.settle(index, 'other_time', { mode: before.mode, sha256: digest })
+        records.settle(index, 'other_time', { ...found, mtimeMs: item.mtimeMs })
         return true
       }
     }
-    records.settle(index, 'unchanged', { mode: before.mode, sha256: digest })
+    records.settle(index, 'unchanged', found)
     return true
   }
 
@@ -86,12 +83,15 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
     return disk.openSync(`${staging}/files/${item.path}`, 'wx', item.mode ?? 0o666)
   }
 
-  function finish(fd: number, item: Item): void {
+  /** Gives a written file its mode and time, and returns what is recorded about it. */
+  function finish(fd: number, item: Item): Omit<Placed, 'sha256'> {
     if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
     if (item.mtimeMs !== null) {
       const time = fileSeconds(item.mtimeMs)
       disk.futimesSync(fd, time, time)
     }
+    const { mtimeMs, ino } = disk.fstatSync(fd)
+    return { mode: modeOf(item), mtimeMs, ino }
   }
 
   function modeOf(item: Item): number {
@@ -106,11 +106,10 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
       const fd = open(item)
       try {
         writeFully(disk, fd, contents)
-        finish(fd, item)
+        records.settle(index, 'staged', { ...finish(fd, item), sha256: digest })
       } finally {
         disk.closeSync(fd)
       }
-      records.settle(index, 'staged', { mode: modeOf(item), sha256: digest })
     },
     largeFile(index) {
       const item = items[index] as Item
@@ -122,14 +121,15 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
           writeFully(disk, fd, piece)
         },
         finish() {
+          let placed: Omit<Placed, 'sha256'>
           try {
-            finish(fd, item)
+            placed = finish(fd, item)
           } finally {
             disk.closeSync(fd)
           }
           const digest = hash.digest()
           if (needsNoStaging(index, item, digest)) disk.unlinkSync(`${staging}/files/${item.path}`)
-          else records.settle(index, 'staged', { mode: modeOf(item), sha256: digest })
+          else records.settle(index, 'staged', { ...placed, sha256: digest })
         },
         drop: () => disk.closeSync(fd)
       }
@@ -141,7 +141,8 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
       if (needsNoStaging(index, item, digest)) return
       disk.symlinkSync(to, path)
       if (item.mtimeMs !== null) disk.lutimesSync(path, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
-      records.settle(index, 'staged', { mode: linkType | 0o777, sha256: digest })
+      const { mtimeMs, ino } = disk.lstatSync(path)
+      records.settle(index, 'staged', { mode: linkMode, sha256: digest, mtimeMs, ino })
     }
   }
 }

@@ -58,6 +58,7 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   treeSha256: nullable(text),
   heldFor: nullable(choice(holdReasons)),
   holdUntil: nullable(text),
+  confirmSeconds: nullable(number),
   revertedAt: nullable(text),
   revertReason: nullable(choice(revertReasons)),
   checks: jsonList('checks', isCheck),
@@ -226,6 +227,20 @@ export function liveDeployment(db: Reader, projectId: string): DeploymentRow | u
   return db.all(sql, projectId).map(readDeployment)[0]
 }
 
+/** A deployment that changed the target of its project. */
+export interface PlacedDeployment {
+  id: string
+  placed: number
+}
+
+const readPlaced = rowReader<PlacedDeployment>('deployments', { id: text, placed: number })
+
+/** Returns the deployments that changed a project's target, in the order in which they did. */
+export function placedDeployments(db: Reader, projectId: string): PlacedDeployment[] {
+  const sql = 'SELECT id, placed FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed'
+  return db.all(sql, projectId).map(readPlaced)
+}
+
 /**
  * Records that the files of a deployment are now in its project's target: the deployment gets the next number. A
  * deployment that already has a number keeps it, unless `again` says that its files were put there again.
@@ -234,6 +249,17 @@ export function placeDeployment(tx: Transaction, id: string, { again = false } =
   const next = `SELECT coalesce(max(other.placed), 0) + 1 FROM deployments AS other
     WHERE other.projectId = deployments.projectId AND other.placed IS NOT NULL`
   tx.run(`UPDATE deployments SET placed = (${next}) WHERE id = ?${again ? '' : ' AND placed IS NULL'}`, id)
+}
+
+/** Records that the files of a deployment are not in its project's target any more. */
+export function unplaceDeployment(tx: Transaction, id: string): void {
+  tx.run('UPDATE deployments SET placed = NULL WHERE id = ?', id)
+}
+
+/** Returns the ids of the deployments whose earlier files could not be put back yet. */
+export function pendingReverts(db: Reader): string[] {
+  const sql = 'SELECT id FROM deployments WHERE revertReason IS NOT NULL AND revertedAt IS NULL ORDER BY position'
+  return db.all(sql).map(readId)
 }
 
 /** Returns a project's newest successful deployment whose archive is still kept. */

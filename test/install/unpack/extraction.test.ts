@@ -83,6 +83,7 @@ t.test('extracts files, directories and links with modes and times', async t => 
 t.test('the manifest lists the new and the replaced files', async t => {
   const stage = furnished(t.testdir())
   chmodSync(join(stage.target, 'site/index.html'), 0o640)
+  const oldTimeMs = statSync(join(stage.target, 'site/index.html')).mtimeMs
   stage.put(
     makeZip([
       { name: 'site/index.html', data: 'new', mode: 0o100644 },
@@ -96,14 +97,19 @@ t.test('the manifest lists the new and the replaced files', async t => {
     .split('\n')
     .map(line => JSON.parse(line) as ManifestFile)
   const digest = (text: string): string => createHash('sha256').update(text).digest('hex')
+  const now = (path: string) => {
+    const { mtimeMs, ino } = statSync(join(stage.target, path))
+    return { mtimeMs, ino }
+  }
   t.strictSame(lines, [
-    { path: 'a', size: 0, mode: 0o100644, sha256: digest(''), before: null },
+    { path: 'a', size: 0, mode: 0o100644, sha256: digest(''), ...now('a'), before: null },
     {
       path: 'site/index.html',
       size: 3,
       mode: 0o100644,
       sha256: digest('new'),
-      before: { size: 8, mode: 0o100640, sha256: digest('old page') }
+      ...now('site/index.html'),
+      before: { size: 8, mode: 0o100640, sha256: digest('old page'), mtimeMs: oldTimeMs }
     }
   ])
 })

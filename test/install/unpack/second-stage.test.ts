@@ -105,6 +105,10 @@ const many = Array.from(
   (_, i): EntryPlan => ({ name: `d${i % 7}/f${i}`, data: `${i} `.repeat(50), method: 8 })
 )
 
+/** Inodes differ by nature. */
+const manifestsOf = (deployments: string): string[] =>
+  snapshot(deployments).map(line => line.replace(/"ino":\d+/g, '"ino":0'))
+
 t.test('two threads produce the same result as one', async t => {
   const [one, two] = ['one', 'two'].map(name => extractionStage(join(t.testdirName, name)))
   t.testdir({ one: { target: {}, deployments: {} }, two: { target: {}, deployments: {} } })
@@ -118,7 +122,7 @@ t.test('two threads produce the same result as one', async t => {
     two?.put(zip)
     t.strictSame(await two?.runThreads({ threads }), await one?.run())
     t.strictSame(snapshot(two?.target as string), snapshot(one?.target as string))
-    t.strictSame(snapshot(two?.deployments as string), snapshot(one?.deployments as string))
+    t.strictSame(manifestsOf(two?.deployments as string), manifestsOf(one?.deployments as string))
   }
 })
 

@@ -135,13 +135,16 @@ export function maskWords(secret: string): string {
   return `••••••••${secret.slice(-4)}`
 }
 
-/** The steps of a deployment in order, with their labels. */
-export const stepWords: ReadonlyArray<{ name: StepName; words: string }> = [
+/** The steps of a deployment in order, with their labels. Optional ones occur only where they are needed. */
+export const stepWords: ReadonlyArray<{ name: StepName; words: string; isOptional?: true }> = [
   { name: 'store', words: 'Store archive' },
   { name: 'target', words: 'Prepare target' },
   { name: 'preDeploy', words: 'Pre-deploy script' },
   { name: 'extract', words: 'Extract' },
   { name: 'postDeploy', words: 'Post-deploy script' },
+  { name: 'check', words: 'Checks', isOptional: true },
+  { name: 'confirm', words: 'Confirmation', isOptional: true },
+  { name: 'revert', words: 'Put earlier files back', isOptional: true },
   { name: 'cleanup', words: 'Clean up' }
 ]
 

@@ -29,13 +29,15 @@ export function compareRows(before: DeploymentRow, now: DeploymentRow): CompareR
   })
   const took = (deployment: DeploymentRow): number | null =>
     deployment.endTime === null ? null : Date.parse(deployment.endTime) - Date.parse(deployment.startTime)
+  const isShown = ({ name, isOptional }: (typeof stepWords)[number]): boolean =>
+    isOptional !== true || [...before.steps, ...now.steps].some(step => step.name === name)
   return [
     row(t('Message'), deploymentWords),
     row(t('Archive'), ({ archiveBytes }) => (archiveBytes === null ? '' : formatBytes(archiveBytes))),
     row(t('Files'), ({ fileCount }) => (fileCount === null ? '' : numberWords(fileCount))),
     row(t('Environment'), ({ env }) => env),
     timed(t('Duration'), took(before), took(now)),
-    ...stepWords.map(({ name, words }) =>
+    ...stepWords.filter(isShown).map(({ name, words }) =>
       stepRow(
         t(words),
         before.steps.find(each => each.name === name),

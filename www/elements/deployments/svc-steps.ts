@@ -56,7 +56,8 @@ export class SvcSteps extends SvcElement {
   protected override view(): Template {
     const { steps, scripts = [] } = this.deployment
     const isInBackground = scripts.some(({ step, async }) => step === 'postDeploy' && async)
-    const rows = stepWords.map(({ name, words }) => {
+    const shownSteps = stepWords.filter(each => !each.isOptional || steps.some(({ name }) => name === each.name))
+    const rows = shownSteps.map(({ name, words }) => {
       const shown = name === 'postDeploy' && isInBackground ? 'Post-deploy script, in the background' : words
       return this.#row(
         t(shown),

@@ -26,6 +26,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'global_deploy_token', words: 'Global deploy token' },
       { key: 'allow_client_scripts', words: 'Allow scripts in a push' },
       { key: 'durable_targets', words: 'Sync files to disk' },
+      { key: 'gate_hosts', words: 'Hosts of checks' },
       { key: 'script_timeout', words: 'Script timeout' },
       { key: 'max_upload_size', words: 'Maximum archive size' },
       { key: 'max_extracted_size', words: 'Maximum uncompressed size' },

@@ -8,6 +8,18 @@ export const words: Words = {
   'Compare…': '比较…',
   Steps: '步骤',
   Details: '详情',
+  'Waiting for a confirmation. The earlier files are put back in':
+    '正在等待确认。若无人确认，先前的文件将恢复，剩余时间',
+  'The checks run. If they fail, the policy of the project decides whether the earlier files are put back.':
+    '正在检查。若检查失败，由项目的策略决定是否恢复先前的文件。',
+  'Revert now': '立即恢复',
+  Confirm: '确认',
+  Check: '检查项',
+  Answer: '结果',
+  Attempts: '次数',
+  passed: '通过',
+  'The deployment was confirmed': '部署已确认',
+  'The earlier files are back': '先前的文件已恢复',
   'Comparison with last successful deployment': '与上次成功的部署比较',
   'Script of the project': '项目自己的脚本',
   'Sent with the push': '随推送而来',

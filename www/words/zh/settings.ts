@@ -21,6 +21,9 @@ export const words: Words = {
   'Global deploy token': '全局部署令牌',
   'Allow scripts in a push': '允许推送携带脚本',
   'Sync files to disk': '断电后文件不丢失',
+  'Hosts of checks': '检查可连接的主机',
+  'Hosts and addresses that the checks of deployments may connect to, besides this machine.':
+    '部署检查可连接的主机和地址（本机除外）。',
   'Script timeout': '脚本时限',
   'Maximum archive size': '压缩包大小上限',
   'Maximum uncompressed size': '解压后大小上限',

@@ -1,4 +1,5 @@
 import { maxProvenanceBytes } from '../../../model/provenance.js'
+import { confirmLimits } from '../../../model/gate.js'
 import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../fields.js'
 import { maxPlanIdLength } from '../../upload.js'
@@ -79,13 +80,19 @@ const parts: FormPart[] = [
   },
   { name: 'message', description: 'A note on the deployment', schema: { type: 'string', maxLength: maxMessageLength } },
   {
+    name: 'confirmSeconds',
+    description: 'The time in which the deployment must be confirmed; otherwise the earlier files are put back',
+    schema: { type: 'integer', minimum: confirmLimits.min, maximum: confirmLimits.max }
+  },
+  {
     name: 'provenance',
     description: `Origin of the archive: a JSON object as in the schema Provenance, at most ${maxProvenanceBytes} bytes`,
     schema: { type: 'string' }
   },
   {
     name: 'planId',
-    description: 'The plan that the deployment is held to: it fails with `plan_outdated` if the target has changed since',
+    description:
+      'The plan that the deployment is held to: it fails with `plan_outdated` if the target has changed since',
     schema: { type: 'string', maxLength: maxPlanIdLength }
   }
 ]
@@ -108,7 +115,15 @@ export const deploymentOperations: Operations = {
       'The response begins when the deployment is recorded. If the client disconnects after that, the deployment continues.',
     form: parts,
     answers: run,
-    errors: [...uploadErrors, 'invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'queue_full', 'plan_unknown']
+    errors: [
+      ...uploadErrors,
+      'invalid_field',
+      'not_found',
+      'other_project',
+      'client_scripts_off',
+      'queue_full',
+      'plan_unknown'
+    ]
   },
   'GET /api/deploy/check': {
     summary: 'Check whether an upload would be accepted',

@@ -1,0 +1,63 @@
+import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import type { Live } from './output/live.js'
+import { openOutput } from './output/output.js'
+import type { Queue } from './queue.js'
+import { offeredBySource } from './rollback.js'
+import type { Runner } from './run.js'
+
+/** Dependencies of `createResume`. */
+export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log'> {
+  files: DeployFiles
+  live: Live
+  queue: Queue
+  runner: Pick<Runner, 'resume'>
+}
+
+/**
+ * Creates the function that takes up a deployment which was held when the server stopped. It is the first of its project
+ * in the queue. The variables that the client sent are not stored, so a script that runs again does not get them.
+ */
+export function createResume({ clock, files, live, queue, runner, log }: ResumeNeeds) {
+  return async (row: DeploymentRow): Promise<void> => {
+    const output = await openOutput({
+      path: files.output(row.id),
+      clock,
+      onWritten: () => live.find(row.id)?.wake()
+    })
+    output.tolerateFailures()
+    const run = live.begin({ deployId: row.id, projectId: row.projectId, output })
+    output.say('→ the server was restarted; the deployment continues')
+    const planned = {
+      row: { ...row, steps: row.steps.flatMap(step => endedStep(step, clock.now())) },
+      live: run,
+      offered: offeredBySource(row),
+      env: {},
+      plan: null,
+      discardUpload: async () => {},
+      resumedFrom: row
+    }
+    queue.add({
+      key: row.projectId,
+      id: row.id,
+      async run() {
+        await runner.resume(planned).catch(error => log(`Cannot continue deployment ${row.id}`, error))
+        const tail = run.tail ?? Promise.resolve()
+        void tail.finally(() => live.forget(row.id))
+      },
+      // It is the first of its queue, so it cannot be taken back.
+      drop: async () => {}
+    })
+  }
+}
+
+/** The steps that begin again. */
+const repeated: ReadonlySet<DeploymentStep['name']> = new Set(['check', 'confirm', 'revert', 'cleanup'])
+
+/** Ends a step that the stop of the server interrupted, or drops it if it begins again. */
+function endedStep(step: DeploymentStep, nowMs: number): DeploymentStep[] {
+  if (step.endedAt !== null) return [step]
+  if (repeated.has(step.name)) return []
+  return [{ ...step, status: 'failed', endedAt: new Date(nowMs).toISOString() }]
+}

@@ -1,0 +1,173 @@
+/*
+ * The owned trees of projects (install/owned-tree.ts).
+ *
+ * A tree follows from the records: it is the fold of the manifests of the deployments that have a number (`placed`), in
+ * the order of these numbers. So nothing depends on the moment at which it is written. Each deployment that changed the
+ * target updates it in the background after its record. A reader waits until the tree is up to date. A tree that is
+ * missing, torn, or from another database (a restored backup) is made again from all manifests.
+ *
+ * A project whose deployPath was changed starts with an empty tree: svc put nothing into the new directory.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readManifest } from '../install/manifest.js'
+import {
+  foldManifest,
+  readOwnedHead,
+  readOwnedTree,
+  UnusableTree,
+  writeOwnedTree,
+  type OwnedHead
+} from '../install/owned-tree.js'
+import type { ManifestFile } from '../model/manifest.js'
+import type { OwnedEntry } from '../model/tree.js'
+import { placedDeployments } from '../store/tables/deployments.js'
+import { findProject } from '../store/tables/projects.js'
+import { compareTreePaths } from '../shared/tree-text.js'
+import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+
+/** What is known about the files that svc put into a target: its tree, not yet, or that there are none. */
+export type Owned =
+  | { baseline: 'owned'; head: OwnedHead; entries(): AsyncIterable<OwnedEntry>; contents(): Promise<Uint8Array> }
+  | { baseline: 'building' | 'none' }
+
+/** The owned trees of all projects. */
+export interface Trees {
+  /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
+  update(projectId: string): void
+  /** Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). */
+  read(projectId: string, waitMs?: number): Promise<Owned>
+  /** Removes the tree of a project that no longer exists. */
+  remove(projectId: string): Promise<void>
+  /** Waits for the updates in progress. */
+  settled(): Promise<void>
+}
+
+const defaultWaitMs = 2_000
+/** Number of manifests that are folded in one pass: each is open while the tree is written. */
+const manifestsAtOnce = 16
+
+/** Creates the owned trees. */
+export function createTrees({
+  store,
+  home,
+  files,
+  log
+}: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }): Trees {
+  const directory = join(home.directory, 'trees')
+  const pathOf = (projectId: string): string => join(directory, `${projectId}.tree`)
+  const updates = new Map<string, Promise<OwnedHead | null>>()
+
+  /**
+   * Brings the tree up to date after all earlier updates of the project. Resolves with null if nothing was placed. With
+   * `checked`, a tree that is up to date is also read to its end, where a torn one is noticed.
+   */
+  function bringUpToDate(projectId: string, { checked = false } = {}): Promise<OwnedHead | null> {
+    const before = updates.get(projectId) ?? Promise.resolve(null)
+    const update = before
+      .catch(() => null)
+      .then(() => makeCurrent(projectId, { checked }))
+      .catch(error => {
+        if (error instanceof UnusableTree) return makeCurrent(projectId, { isAnew: true })
+        throw error
+      })
+    updates.set(projectId, update)
+    const forget = (): void => {
+      if (updates.get(projectId) === update) updates.delete(projectId)
+    }
+    update.then(forget, forget)
+    return update
+  }
+
+  async function makeCurrent(
+    projectId: string,
+    { isAnew = false, checked = false }: { isAnew?: boolean; checked?: boolean }
+  ): Promise<OwnedHead | null> {
+    const project = findProject(store, projectId)
+    const placed = placedDeployments(store, projectId)
+    const last = placed.at(-1)
+    if (project === undefined || last === undefined) return null
+    const path = pathOf(projectId)
+    const target = project.deployPath
+    const head = isAnew ? null : await headOf(path)
+    const isOfThisHistory = placed.some(({ id, placed: number }) => id === head?.deployId && number === head.sequence)
+    const known = head !== null && isOfThisHistory ? head : null
+    const isMoved = known !== null && known.target !== target
+    let done = known?.sequence ?? 0
+    if (known !== null && !isMoved && done === last.placed) {
+      if (checked) await readToEnd(path)
+      return known
+    }
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    let isEmpty = known === null || isMoved
+    do {
+      const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
+      let entries: AsyncIterable<OwnedEntry> = isEmpty ? noEntries() : readOwnedTree(path)
+      for (const { id } of next) entries = foldManifest(entries, manifestOf(id), id)
+      const { id: deployId, placed: sequence } = next.at(-1) ?? { id: last.id, placed: last.placed }
+      await writeOwnedTree(path, { deployId, sequence, target }, entries)
+      done = sequence
+      isEmpty = false
+    } while (done < last.placed)
+    return { deployId: last.id, sequence: last.placed, target }
+  }
+
+  /** Yields the files of a deployment in canonical order; nothing if its manifest is lost. */
+  async function* manifestOf(deployId: string): AsyncGenerator<ManifestFile> {
+    const path = files.manifest(deployId)
+    if (!existsSync(path)) return
+    const older: ManifestFile[] = []
+    for await (const file of readManifest(path)) {
+      // Manifests of earlier versions have another order and no times.
+      if (file.mtimeMs === undefined) older.push(file)
+      else yield file
+    }
+    yield* older.sort((a, b) => compareTreePaths(a.path, b.path))
+  }
+
+  return {
+    update(projectId) {
+      bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))
+    },
+    async read(projectId, waitMs = defaultWaitMs) {
+      const giveUp = new AbortController()
+      const building = sleep(waitMs, 'building' as const, { signal: giveUp.signal, ref: false })
+      try {
+        const head = await Promise.race([bringUpToDate(projectId, { checked: true }), building])
+        if (head === 'building') return { baseline: 'building' }
+        if (head === null) return { baseline: 'none' }
+        const path = pathOf(projectId)
+        return { baseline: 'owned', head, entries: () => readOwnedTree(path), contents: () => readFile(path) }
+      } finally {
+        giveUp.abort()
+        building.catch(() => {})
+      }
+    },
+    async remove(projectId) {
+      await updates.get(projectId)?.catch(() => null)
+      await rm(pathOf(projectId), { force: true })
+    },
+    async settled() {
+      await Promise.allSettled(updates.values())
+    }
+  }
+}
+
+async function headOf(path: string): Promise<OwnedHead | null> {
+  try {
+    return await readOwnedHead(path)
+  } catch (error) {
+    if (error instanceof UnusableTree) return null
+    throw error
+  }
+}
+
+async function readToEnd(path: string): Promise<void> {
+  const entries = readOwnedTree(path)
+  while (!(await entries.next()).done);
+}
+
+async function* noEntries(): AsyncGenerator<OwnedEntry> {}

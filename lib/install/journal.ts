@@ -1,0 +1,128 @@
+/*
+ * Writes and reads undo journals. undo.ts describes the format.
+ */
+import { decodePath, journalVersion, type JournalFile } from './journal-file.js'
+import { formatLine, parseLine, type JournalLine } from './journal-line.js'
+import type { StagingSigns } from './staging.js'
+
+/** Versions that do not encode paths. */
+const plainVersions = new Set(['svc-undo 1', 'svc-undo 2'])
+/** Versions that encode paths. */
+const encodedVersions = new Set(['svc-undo 3', journalVersion])
+/** Number of lines that are collected before a write. */
+const batchLines = 2_000
+
+/** The journal of an extraction in progress. */
+export interface Journal {
+  readonly file: JournalFile
+  /**
+   * Records that the staging directory was created with this mark. Reaches the disk together with the list; nothing is
+   * moved before that.
+   */
+  staged(mark: string): void
+  /** Writes and syncs the list of actions, before the first of them. */
+  ready(lines: Iterable<JournalLine>): void
+  /** Records that everything is in place, and that it may still be put back. */
+  placed(): void
+  /** Records that everything is in place: from here on nothing is undone. */
+  done(): void
+}
+
+/** Begins the journal of an extraction into a target. It is on disk when this returns. */
+export function beginJournal(file: JournalFile, target: string): Journal {
+  file.begin(target)
+  let sum = sumSeed
+  return {
+    file,
+    staged: mark => file.append([`staging ${mark}\n`], { isSynced: false }),
+    ready: lines => file.append(formatLines(lines, total => (sum = total))),
+    placed: () => file.append([`${formatPlaced(Date.now(), sum)}\n`]),
+    done: () => file.append(['done\n'])
+  }
+}
+
+function* formatLines(lines: Iterable<JournalLine>, onSum: (sum: number) => void): Generator<string> {
+  let crc = sumSeed
+  let count = 0
+  let batch: string[] = []
+  const take = (): string => {
+    const text = batch.join('')
+    crc = checksum(text, crc)
+    count += batch.length
+    batch = []
+    return text
+  }
+  for (const line of lines) {
+    batch.push(formatLine(line))
+    if (batch.length >= batchLines) yield take()
+  }
+  yield take()
+  onSum(crc)
+  yield `ready ${count} ${crc.toString(16)}\n`
+}
+
+function formatPlaced(atMs: number, sum: number): string {
+  return `placed ${atMs} ${checksum(String(atMs), sum).toString(16)}`
+}
+
+/**
+ * The seed is not 0 as in plain versions. With 0, NULs before the list, which a power cut may leave in a line, would
+ * not change the sum.
+ */
+const sumSeed = 1
+
+/** A sum over the text that distinguishes a torn list from a complete one. The number of lines does most of that. */
+function checksum(text: string, seed: number): number {
+  let sum = seed
+  for (let i = 0; i < text.length; i++) sum = (Math.imul(sum, 31) + text.charCodeAt(i)) >>> 0
+  return sum
+}
+
+/** The contents of a journal. */
+export interface FoundJournal extends StagingSigns {
+  target: string
+  state: 'begun' | 'ready' | 'placed' | 'reverting' | 'done' | 'undone'
+  /** When everything was in place, in ms since 1970; null if the journal never said so before it said `done`. */
+  placedAtMs: number | null
+  lines: JournalLine[]
+}
+
+/** Reads a journal. Returns null if not even the head is complete: then nothing was created yet. */
+export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): FoundJournal | null {
+  const { text, user } = file.read()
+  const parts = text.split('\n')
+  const version = parts.shift() ?? ''
+  const isPlain = plainVersions.has(version)
+  const pathOf = isPlain ? (path: string) => path : decodePath
+  if (parts[0]?.startsWith('helper ')) parts.shift()
+  const isKnown = isPlain || encodedVersions.has(version)
+  if (!isKnown || !parts[0]?.startsWith('target ') || parts.length < 2) return null
+  const target = pathOf(parts[0].slice('target '.length))
+  const mark = parts.length > 2 && parts[1]?.startsWith('staging ') ? parts[1].slice('staging '.length) : null
+  const found = { target, deployId: file.deployId, user, mark, placedAtMs: null }
+  const begin = mark === null ? 1 : 2
+  const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
+  if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
+  const listed = parts.slice(begin, end)
+  const sum = checksum(listed.map(line => `${line}\n`).join(''), isPlain ? 0 : sumSeed)
+  if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
+  // The last part has no newline: it is torn, or empty.
+  const last = parts.slice(end + 1, -1)
+  const placedAtMs = placedTimeOf(last, sum)
+  const state = stateOf(last, placedAtMs !== null)
+  return { ...found, state, placedAtMs, lines: listed.map(line => parseLine(line, pathOf)) }
+}
+
+function stateOf(last: readonly string[], isPlaced: boolean): FoundJournal['state'] {
+  if (last.includes('undone')) return 'undone'
+  if (last.includes('done')) return 'done'
+  if (!isPlaced) return 'ready'
+  return last.includes('reverting') ? 'reverting' : 'placed'
+}
+
+/** Returns the time of a complete line `placed`, or null. */
+function placedTimeOf(last: readonly string[], sum: number): number | null {
+  const line = last.find(each => each.startsWith('placed '))
+  const atMs = Number(line?.split(' ')[1])
+  return line !== undefined && line === formatPlaced(atMs, sum) ? atMs : null
+}

@@ -1,0 +1,217 @@
+/*
+ * `trees/<projectId>.tree`: the files and symbolic links that svc put into the target of a project and that it has not
+ * replaced since, whichever deployment they came with.
+ *
+ *   svc-owned 1 <deployId> <sequence> <target>           the last deployment in it, its number, and the deployPath as JSON
+ *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known
+ *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
+ *
+ * Mode and path are those of shared/tree-text.ts, and so is the order. `since` is the deployment that put the file there.
+ * A tree is the fold of the manifests of all deployments that changed the target, in their order, so a lost or torn file
+ * can always be made again. It is complete or absent: it is written under another name, synced, and renamed.
+ *
+ * Folding reads and writes streams of lines, and keeps a few lines in memory, whatever the number of files.
+ */
+import { createReadStream } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { crc32 } from '../base/crc32.js'
+import { createLineSplitter } from '../base/lines.js'
+import { syncDirectory } from '../base/sync.js'
+import type { ManifestFile } from '../model/manifest.js'
+import type { OwnedEntry } from '../model/tree.js'
+import { compareTreePaths } from '../shared/tree-text.js'
+
+/** The first line of a tree. */
+export interface OwnedHead {
+  /** The last deployment whose manifest is in the tree. */
+  deployId: string
+  /** Its number among the changes of the target (`placed`). */
+  sequence: number
+  /** The deployPath of the project at that time. */
+  target: string
+}
+
+/** A tree that cannot be used: it is missing, torn, or of another version. It must be made again from the manifests. */
+export class UnusableTree extends Error {}
+
+const version = 'svc-owned 1'
+/** Bytes of text that are collected before a write. */
+const batchLength = 64 * 1024
+const crcDigits = 8
+
+/** Reads the first line of a tree. Throws `UnusableTree`. */
+export async function readOwnedHead(path: string): Promise<OwnedHead> {
+  for await (const lines of linesOf(path)) return parseHead(lines[0] ?? '')
+  throw new UnusableTree(`"${path}" is empty`)
+}
+
+/**
+ * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the file is incomplete, which may be noticed
+ * only at its end.
+ */
+export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
+  let crc = 0
+  let count = 0
+  let isHead = true
+  let hasEnd = false
+  for await (const lines of linesOf(from)) {
+    for (const line of lines) {
+      if (isHead) {
+        parseHead(line)
+        isHead = false
+      } else if (line.startsWith('end ')) {
+        if (line !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
+        hasEnd = true
+      } else {
+        crc = crc32(Buffer.from(`${line}\n`), crc)
+        count++
+        yield parseEntry(line)
+      }
+    }
+  }
+  if (!hasEnd) throw new UnusableTree(`${nameOf(from)} is incomplete`)
+}
+
+function nameOf(from: string | Uint8Array): string {
+  return typeof from === 'string' ? `"${from}"` : 'The tree'
+}
+
+/**
+ * Writes the tree of the entries, which must be in canonical order. The file and its name are on disk when this
+ * resolves. If it rejects, an existing tree is unchanged.
+ */
+export async function writeOwnedTree(
+  path: string,
+  { deployId, sequence, target }: OwnedHead,
+  entries: AsyncIterable<OwnedEntry>
+): Promise<void> {
+  const beside = `${path}.tmp`
+  try {
+    const file = await open(beside, 'w', 0o600)
+    try {
+      await file.writeFile(`${version} ${deployId} ${sequence} ${JSON.stringify(target)}\n`)
+      let [crc, count] = [0, 0]
+      let lines: string[] = []
+      let length = 0
+      const writeBatch = async (): Promise<void> => {
+        const batch = Buffer.from(lines.join(''))
+        crc = crc32(batch, crc)
+        lines = []
+        length = 0
+        await file.writeFile(batch)
+      }
+      for await (const entry of entries) {
+        const line = formatEntry(entry)
+        lines.push(line)
+        length += line.length
+        count++
+        if (length >= batchLength) await writeBatch()
+      }
+      await writeBatch()
+      await file.writeFile(`${endLine(count, crc)}\n`)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    await rename(beside, path)
+    await syncDirectory(dirname(path))
+  } catch (error) {
+    await rm(beside, { force: true }).catch(() => {})
+    throw error
+  }
+}
+
+/**
+ * Yields the entries of a tree after a deployment with these files: its files replace those at the same path, and all
+ * others stay, because a deployment removes nothing. Both must be in canonical order.
+ */
+export async function* foldManifest(
+  owned: AsyncIterable<OwnedEntry>,
+  files: AsyncIterable<ManifestFile>,
+  since: string
+): AsyncGenerator<OwnedEntry> {
+  const [left, right] = [owned[Symbol.asyncIterator](), files[Symbol.asyncIterator]()]
+  try {
+    let [own, file] = [await left.next(), await right.next()]
+    while (!own.done || !file.done) {
+      const order = own.done ? 1 : file.done ? -1 : compareTreePaths(own.value.path, file.value.path)
+      if (order <= 0) {
+        if (order < 0) yield own.value
+        own = await left.next()
+      }
+      if (order >= 0) {
+        yield ownedOf(file.value, since)
+        file = await right.next()
+      }
+    }
+  } finally {
+    await left.return?.()
+    await right.return?.()
+  }
+}
+
+function ownedOf({ path, mode, size, sha256, mtimeMs, ino }: ManifestFile, since: string): OwnedEntry {
+  return { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
+}
+
+/** Yields the lines of a file in the pieces in which they were read. Throws `UnusableTree` if it does not exist. */
+/** Yields the lines of a tree by its path, or by its contents. */
+async function* linesOf(from: string | Uint8Array): AsyncGenerator<string[]> {
+  let lines: string[] = []
+  const splitter = createLineSplitter(line => lines.push(line))
+  try {
+    for await (const chunk of typeof from === 'string' ? createReadStream(from) : piecesOf(from)) {
+      splitter.push(chunk as Buffer)
+      yield lines
+      lines = []
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${from}" does not exist`)
+    throw error
+  }
+  splitter.end()
+  yield lines
+}
+
+function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer> {
+  const contents = Buffer.from(buffer, byteOffset, length)
+  for (let at = 0; at < length; at += batchLength) yield contents.subarray(at, at + batchLength)
+}
+
+function parseHead(line: string): OwnedHead {
+  const [, deployId, sequence, target] = /^svc-owned 1 (\S+) (\d+) (".*")$/.exec(line) ?? []
+  if (deployId === undefined || sequence === undefined || target === undefined) {
+    throw new UnusableTree('The first line is not that of a tree')
+  }
+  try {
+    return { deployId, sequence: Number(sequence), target: JSON.parse(target) as string }
+  } catch (error) {
+    throw new UnusableTree('The target in the first line is not readable', { cause: error })
+  }
+}
+
+function endLine(count: number, crc: number): string {
+  return `end ${count} ${crc.toString(16).padStart(crcDigits, '0')}`
+}
+
+function formatEntry({ mode, size, mtimeMs, ino, sha256, since, path }: OwnedEntry): string {
+  return `${mode.toString(8)} ${size} ${mtimeMs ?? '-'} ${ino ?? '-'} ${sha256} ${since} ${path}\n`
+}
+
+const entryPattern = /^([0-7]+) (\d+) (-|-?[\d.e+]+) (-|\d+) ([0-9a-f]{64}) (\S+) (.+)$/s
+
+function parseEntry(line: string): OwnedEntry {
+  const found = entryPattern.exec(line)
+  if (found === null) throw new UnusableTree('A line is not that of a tree')
+  const [, mode, size, mtimeMs, ino, sha256, since, path] = found as unknown as string[]
+  return {
+    path: path as string,
+    mode: Number.parseInt(mode as string, 8),
+    size: Number(size),
+    sha256: sha256 as string,
+    mtimeMs: mtimeMs === '-' ? null : Number(mtimeMs),
+    ino: ino === '-' ? null : Number(ino),
+    since: since as string
+  }
+}

@@ -1,0 +1,131 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import {
+  foldManifest,
+  readOwnedHead,
+  readOwnedTree,
+  UnusableTree,
+  writeOwnedTree
+} from '../../lib/install/owned-tree.js'
+import type { ManifestFile } from '../../lib/model/manifest.js'
+import type { OwnedEntry } from '../../lib/model/tree.js'
+import { compareTreePaths } from '../../lib/shared/tree-text.js'
+import { createRandom } from '../support/random.js'
+
+const head = { deployId: 'dep_a', sequence: 3, target: '/srv/a "site"\n' }
+const sha256 = (n: number): string => n.toString(16).padStart(64, '0')
+
+const entry = (path: string, fields: Partial<OwnedEntry> = {}): OwnedEntry => ({
+  path,
+  mode: 0o100644,
+  size: 5,
+  sha256: sha256(1),
+  mtimeMs: 1700000000000.5,
+  ino: 17,
+  since: 'dep_a',
+  ...fields
+})
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+function isUnusable(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => false,
+    (error: unknown) => error instanceof UnusableTree
+  )
+}
+
+async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items
+}
+
+t.test('a tree is read as it was written', async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'p.tree')
+  const entries = [
+    entry('a b/\u2028"ü"'),
+    entry('bin/run', { mode: 0o100755, mtimeMs: null, ino: null, size: 2 ** 40 }),
+    entry('link', { mode: 0o120777, mtimeMs: -1.25, ino: 2 ** 52 })
+  ]
+  await writeOwnedTree(path, head, each(entries))
+  t.strictSame(await readOwnedHead(path), head)
+  t.strictSame(await all(readOwnedTree(path)), entries)
+  t.strictSame(readdirSync(directory), ['p.tree'])
+  await writeOwnedTree(path, head, each([]))
+  t.strictSame(await all(readOwnedTree(path)), [], 'a tree may be empty')
+})
+
+t.test('a torn, changed or missing tree is not used', async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'p.tree')
+  await writeOwnedTree(path, head, each([entry('a'), entry('b'), entry('c')]))
+  const text = readFileSync(path, 'utf8')
+  const bad = join(directory, 'bad.tree')
+  for (let length = 0; length < text.length; length++) {
+    writeFileSync(bad, text.slice(0, length))
+    // Without its last newline, the tree is complete.
+    if (length === text.length - 1) t.equal((await all(readOwnedTree(bad))).length, 3)
+    else t.ok(await isUnusable(all(readOwnedTree(bad))), `cut after ${length} characters`)
+  }
+  for (const [from, to] of [
+    [' 5 ', ' 6 '],
+    [' a\n', ' \n'],
+    ['svc-owned 1', 'svc-owned 2'],
+    ['end 3', 'end 2'],
+    [' b\n', ' d\n']
+  ] as const) {
+    writeFileSync(bad, text.replace(from, to))
+    t.ok(await isUnusable(all(readOwnedTree(bad))), `${from.trim()} changed to ${to.trim()}`)
+  }
+  t.ok(await isUnusable(readOwnedHead(join(directory, 'none.tree'))), 'missing')
+})
+
+t.test('a tree that cannot be written stays as it was', async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'p.tree')
+  await writeOwnedTree(path, head, each([entry('a')]))
+  async function* failing(): AsyncGenerator<OwnedEntry> {
+    yield entry('b')
+    throw new Error('no more')
+  }
+  await t.rejects(writeOwnedTree(path, { ...head, sequence: 4 }, failing()), { message: 'no more' })
+  t.strictSame(await readOwnedHead(path), head)
+  t.strictSame(readdirSync(directory), ['p.tree'])
+})
+
+t.test('folding manifests equals a model, whatever the history', async t => {
+  const random = createRandom(20261123)
+  const names = ['a', 'a/b', 'a-b', 'é', '\uffee', '👩', 'z', 'assets/1.js', 'assets/10.js', 'assets/2.js']
+  for (let history = 0; history < 200; history++) {
+    const model = new Map<string, OwnedEntry>()
+    let owned: OwnedEntry[] = []
+    for (let number = 1; number <= 5; number++) {
+      const since = `dep_${number}`
+      const files = names
+        .filter(() => random.below(2) === 0)
+        .sort(compareTreePaths)
+        .map((path): ManifestFile => {
+          const times = random.below(5) > 0 ? { mtimeMs: number * 1000, ino: number } : {}
+          return { path, size: number, mode: 0o100644, sha256: sha256(number), before: null, ...times }
+        })
+      for (const { before: _before, ...file } of files) {
+        model.set(file.path, { mtimeMs: null, ino: null, ...file, since })
+      }
+      owned = await all(foldManifest(each(owned), each(files), since))
+    }
+    const expected = [...model.values()].sort((a, b) => compareTreePaths(a.path, b.path))
+    if (JSON.stringify(owned.map(inOrder)) !== JSON.stringify(expected.map(inOrder))) {
+      t.strictSame(owned, expected, `history ${history}`)
+    }
+  }
+  t.pass('200 histories')
+})
+
+function inOrder({ path, mode, size, sha256, mtimeMs, ino, since }: OwnedEntry): unknown[] {
+  return [path, mode, size, sha256, mtimeMs, ino, since]
+}
