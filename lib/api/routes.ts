@@ -7,6 +7,7 @@ import { changesHandlers, changeTables } from './changes.js'
 import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
+import { driftHandlers } from './drift.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
@@ -50,6 +51,7 @@ export interface ApiNeeds {
   whoami: Parameters<typeof whoamiHandlers>[0]
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
   plan: Parameters<typeof planHandlers>[0]
+  drift: Parameters<typeof driftHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   confirm: Parameters<typeof confirmHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
@@ -141,6 +143,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/projects/:id/variables', 'admin', variables.list),
       row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),
       row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
+      row('GET', '/api/projects/:id/drift', 'read', driftHandlers(needs.drift).drift),
       row('GET', '/api/projects/:id/files', 'admin', files.list),
       row('GET', '/api/projects/:id/file', 'admin', files.preview),
       row('GET', '/api/projects/:id/download', 'admin_download', files.download),

@@ -26,6 +26,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/plan.js')
   },
   {
+    name: 'drift',
+    group: 'deploying',
+    summary: 'list the files that were edited on the server',
+    load: () => import('./commands/drift.js')
+  },
+  {
     name: 'status',
     group: 'deploying',
     summary: 'show a project and its latest deployments',

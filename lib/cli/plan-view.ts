@@ -81,11 +81,15 @@ function pathLines({ counts, paths }: PlanAnswer, { paint, all }: PlanViewOption
   ]
 }
 
+/** An edited file; `overwritten` is null if no deployment is planned. */
+export type ShownDrift = Pick<DriftedFile, 'path' | 'found' | 'mtime'> & { overwritten: boolean | null }
+
 /** Returns the lines about a file that was edited on the server. */
-export function driftLines({ path, found, mtime, overwritten }: DriftedFile): string[] {
+export function driftLines({ path, found, mtime, overwritten }: ShownDrift): string[] {
   const how =
     found === null ? 'removed on the server' : `edited on the server ${(mtime ?? '').slice(0, 16).replace('T', ' ')}`
-  const outcome = overwritten ? (found === null ? ', would be restored' : ', would be overwritten') : ', stays'
+  const outcome =
+    overwritten === null ? '' : overwritten ? `, would be ${found === null ? 'restored' : 'overwritten'}` : ', stays'
   const line = `  ! ${oneLine(path)}  ${how}${outcome}`
   return line.length <= columns ? [line] : [`  ! ${oneLine(path)}`, `      ${how}${outcome}`]
 }

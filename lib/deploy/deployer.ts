@@ -6,13 +6,16 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
+import type { DriftReport } from '../model/plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
 import { createAdmission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
+import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
+import { reportDrift, type DriftRequest } from './drift-report.js'
 import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from '../install/unpack/executors.js'
 import { StopRequest } from './failure.js'
@@ -52,6 +55,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   deploy(received: Received, request: DeployRequest): Promise<Run>
   /** Says what a deployment of a tree would do. Writes nothing. */
   plan: Plans['plan']
+  /** Lists the files of a target that were edited since svc put them there. Writes nothing. */
+  drift(request: DriftRequest): Promise<DriftReport>
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
@@ -133,7 +138,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const ends = createEnds(needs)
   const targets = createTargetLocks()
   const open = createOpenDeployments({ ...needs, files })
-  const plans = createPlans({ ...needs, executors, live, trees, refuseWhenStopping })
+  const comparer = createComparer({ ...needs, executors, trees })
+  const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
   const admission = createAdmission({
     ...needs,
@@ -210,6 +216,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     },
     ...admission,
     plan: plans.plan,
+    drift: request => reportDrift({ store, comparer }, request),
     ...correction,
     ...confirmation,
     follow(deployId, { from = 0, signal }) {

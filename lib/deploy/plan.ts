@@ -5,25 +5,23 @@
  * The server keeps the newest plans in memory. An upload that names one is held to it: `expect` returns what the plan
  * found, and the staging of the deployment compares. A restart forgets plans.
  */
-import { elapsedOf, machineTimeOf } from '../base/clock.js'
+import { elapsedOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import { sha256 } from '../base/sha256.js'
 import type { Compared } from '../install/compare.js'
 import { failed, passed } from '../install/preflight.js'
-import type { Executors } from '../install/unpack/executors.js'
 import { extractionLimits } from '../install/unpack/extract.js'
 import { maxTreeEntries } from '../archive/tree-wire.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript } from '../model/plan.js'
 import type { Project } from '../model/project.js'
 import { formatBytes } from '../shared/size.js'
-import { findRights, umaskOf } from '../proc/identity.js'
 import { liveDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import type { Comparer } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live } from './output/live.js'
 import { createKeptPlans, type KeptPlan } from './kept-plans.js'
-import type { Trees } from './trees.js'
 import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
 
 /** A request for a plan. */
@@ -59,40 +57,29 @@ export interface Plans {
 
 /** Dependencies of `createPlans`. */
 export interface PlanNeeds extends DeployNeeds {
-  executors: Executors
+  comparer: Comparer
   live: Live
-  trees: Pick<Trees, 'read'>
   refuseWhenStopping(): void
 }
 
-/** Time limit of a comparison. */
-const compareMs = 60_000
 /** Maximum difference between the clocks of client and server. */
 const maxClockMs = 5 * 60_000
 
 /** Creates the plans of a server. */
 export function createPlans(needs: PlanNeeds): Plans {
-  const { store, clock, ids, settings, executors, live, trees } = needs
+  const { store, clock, ids, settings, comparer, live } = needs
   const kept = createKeptPlans(() => elapsedOf(clock))
-  const comparing = new Set<string>()
 
   async function plan(request: PlanRequest): Promise<PlanAnswer> {
     needs.refuseWhenStopping()
     const project = findProject(store, request.projectId)
     if (project === undefined) throw notFound('Project', request.projectId)
-    if (comparing.has(project.id)) throw busy(project)
-    comparing.add(project.id)
-    try {
-      return await answer(project, request)
-    } finally {
-      comparing.delete(project.id)
-    }
+    return answer(project, request)
   }
 
   async function answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
     const liveBefore = liveDeployment(store, project.id) ?? null
-    const owned = await trees.read(project.id)
-    const compared = await compare(project, request, owned.baseline === 'owned' ? await owned.contents() : null)
+    const { baseline, compared } = await comparer.compare(project, request)
     const { treeSha256, counts, paths, bytes, expected } = compared
     const planId = expected === null ? null : ids.id('plan_')
     let expiresAt: string | null = null
@@ -108,7 +95,7 @@ export function createPlans(needs: PlanNeeds): Plans {
       expiresAt,
       partial: expected === null,
       treeSha256,
-      baseline: owned.baseline,
+      baseline,
       live: liveBefore === null ? null : describeLive(liveBefore),
       counts,
       bytes,
@@ -118,23 +105,6 @@ export function createPlans(needs: PlanNeeds): Plans {
       queue: queueOf(project.id),
       limits: { maxUploadBytes: request.maxUploadBytes, maxExtractedBytes }
     }
-  }
-
-  async function compare(
-    project: Project,
-    { tree, listed, signal }: Pick<PlanRequest, 'tree' | 'listed' | 'signal'>,
-    owned: Uint8Array | null
-  ): Promise<Compared> {
-    const target = project.deployPath
-    const rules = { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }
-    const rights = await findRights(project)
-    const umask = umaskOf(project)
-    const job = { target, rules, tree, owned, umask, listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
-    if (outcome.kind === 'compared') return outcome.compared
-    signal.throwIfAborted()
-    if (outcome.kind === 'failed') throw outcome.error
-    throw new Error(`The comparison with "${target}" ended without an answer: ${outcome.kind}`)
   }
 
   function ownChecks(project: Project, request: PlanRequest, { bytes, counts }: Compared): PlanCheck[] {
@@ -181,11 +151,6 @@ export function createPlans(needs: PlanNeeds): Plans {
 }
 
 const noUpload = 'An upload needs the deploy token of the project, not the admin token'
-
-function busy({ name }: Project): Refusal {
-  const sentence = `Another plan of "${name}" is being made. Try again in a moment`
-  return new Refusal('conflict', 'plan_busy', sentence, { retryAfterSeconds: 5 })
-}
 
 function describeLive({ id, status, message, treeSha256, startTime, endTime }: DeploymentRow): PlanLive {
   return { deployId: id, status, message, treeSha256, at: endTime ?? startTime }

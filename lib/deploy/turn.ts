@@ -12,6 +12,8 @@ import type { Executors } from '../install/unpack/executors.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
+import { driftGuardOf, linesOfEdits } from './drift.js'
+import type { Trees } from './trees.js'
 import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
 import { createHold, type Hold } from './hold.js'
@@ -66,6 +68,7 @@ export interface TurnNeeds extends DeployNeeds {
   live: Live
   targets: TargetLocks
   open: OpenExtractions
+  trees: Pick<Trees, 'read' | 'update'>
 }
 
 /** Builds the input of the pipeline for one deployment. */
@@ -110,6 +113,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         home: needs.home,
         limits,
         expected: planned.plan?.expected,
+        drift: await driftGuardOf(needs.trees, project),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
@@ -119,6 +123,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       hold?.placed()
       row.fileCount = extracted.fileCount
       row.treeSha256 = extracted.treeSha256
+      for (const line of extracted.edits === null ? [] : linesOfEdits(extracted.edits)) output.say(line)
       output.tolerateFailures()
       return extracted
     },

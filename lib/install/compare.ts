@@ -35,6 +35,8 @@ export interface CompareJob {
   tree: Uint8Array
   /** The contents of the owned tree (owned-tree.ts); null if svc does not know what it owns. */
   owned: Uint8Array | null
+  /** Whether every file is read, although the owned tree proves that it is untouched. */
+  isFull?: boolean
   /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
   umask: number | null
   /** Maximum number of paths listed of each kind. */
@@ -134,10 +136,12 @@ async function compareIn(
   }
   const writes = createWrites({ disk, root, folders })
 
+  const trusted = (known: OwnedEntry | null): OwnedEntry | null => (job.isFull ? null : known)
+
   /** Returns the entry at a path, or null. An entry that cannot be read cannot be replaced either. */
   function find(path: string, known: OwnedEntry | null): FoundEntry | null {
     try {
-      return findEntry(finder, folders.place(path), known)
+      return findEntry(finder, folders.place(path), trusted(known))
     } catch (error) {
       if (error instanceof Refusal) throw changedMeanwhile(path)
       if (!hasCode(error, 'EACCES', 'EPERM')) throw error
@@ -164,7 +168,7 @@ async function compareIn(
     const { path } = known
     let found: FoundEntry | null = null
     try {
-      found = findEntry(finder, folders.place(path), known)
+      found = findEntry(finder, folders.place(path), trusted(known))
     } catch (error) {
       // The directory was removed or replaced by a link, or svc may not read it: the file of svc is not there.
       if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
@@ -206,15 +210,19 @@ async function compareIn(
   }
 }
 
-/** Everything is added to a target that does not exist yet. */
-function compareMissing(
+/** Everything is added to a target that does not exist, and everything that svc owned was removed. */
+async function compareMissing(
   items: readonly WantedItem[],
   { job, disk, lists }: { job: CompareJob; disk: Disk; lists: Lists }
-): Findings {
+): Promise<Findings> {
   const expected = buildExpected(items.length)
   for (const item of items) {
     lists.path('added', item.path)
     expected.add(item, null)
+  }
+  const wanted = new Set(items.map(({ path }) => path))
+  for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
+    lists.drift(driftOf(known, null, wanted.has(known.path)))
   }
   const bytes = sizeOf(items)
   const { checks, diskNeeded, diskFree } = checkMissingTarget(disk, job.target, bytes)

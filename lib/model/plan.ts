@@ -135,6 +135,19 @@ export interface PlanLive {
   at: string
 }
 
+/** The files in a target that were edited or removed since svc put them there. */
+export interface DriftReport {
+  success: true
+  baseline: Baseline
+  /** Whether the comparison ended early: the list is incomplete. */
+  partial: boolean
+  /** Why the target cannot be read; null if it can. */
+  problem: string | null
+  count: number
+  /** At most 10,000. */
+  files: Array<Omit<DriftedFile, 'overwritten'>>
+}
+
 /** Returns whether a plan would change anything in the target. */
 export function changesAnything({ added, changed, timeOnly }: PlanCounts): boolean {
   return added + changed + timeOnly > 0

@@ -31,6 +31,7 @@ GET /api/projects/:id/recent-scripts admin
 GET /api/projects/:id/variables admin
 PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
+GET /api/projects/:id/drift read
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
 GET /api/projects/:id/download admin_download

@@ -337,6 +337,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Another deployment into the same directory waits for its checks or its confirmation',
     'Confirm or revert that deployment first.'
   ),
+  target_drifted: row(
+    'deployment',
+    'Files were edited on the server, and the policy `drift` is `refuse`',
+    'Take the edits into the build, or put the files back.'
+  ),
   target_is_a_file: row('deployment', 'The target is a file', 'Remove the file, or change the target.'),
   target_moved: row('deployment', 'The target leads to another directory than before', 'Deploy again.'),
   target_not_guarded: row(
@@ -356,6 +361,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use the path that the link leads to.'
   ),
   tree_changed: row('deployment', 'The files differ from those of the plan', 'Plan again.'),
+  tree_not_ready: row('deployment', 'The list of the files that svc owns is being made', 'Deploy again in a moment.'),
   token_elsewhere: row('command', 'The token belongs to another server', 'Run `svc login` for this server.'),
   token_in_config: row(
     'command',

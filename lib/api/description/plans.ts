@@ -2,6 +2,7 @@
 import {
   planCheckNames,
   type DriftedFile,
+  type DriftReport,
   type PlanAnswer,
   type PlanBytes,
   type PlanCheck,
@@ -71,6 +72,34 @@ const check = record<PlanCheck>({
   message: optional(text('Cannot write in "assets" of the target: permission denied')),
   paths: optional(described('The paths that the check failed for, at most ten', list(path)))
 })
+
+/** The files in a target that were edited since svc put them there. */
+export const driftReport = named(
+  'DriftReport',
+  record<DriftReport>({
+    success: constant(true),
+    baseline: described(
+      'What the server knows of the files that svc put into the target',
+      oneOf(['owned', 'building', 'none'], 'owned')
+    ),
+    partial: described('Whether the comparison ended early: the list is incomplete', boolean(false)),
+    problem: described('Why the target cannot be read; null if it can', nullable(text('permission denied'))),
+    count: described('Number of edited and removed files', integer(1)),
+    files: described(
+      'At most 10,000',
+      list(
+        record<DriftReport['files'][number]>({
+          path,
+          owned: text(digest),
+          found: described('Null if the file was removed, or is no file', nullable(text(digest))),
+          mtime: nullableInstant,
+          size: nullable(integer(812)),
+          since: text('dep_1a2b3c4d5e6f7a8b')
+        })
+      )
+    )
+  })
+)
 
 /** The answer to a request for a plan. */
 export const planAnswer = named(

@@ -12,6 +12,7 @@ import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
 import { codeOf, messageOf, reasonOf } from '../../base/system-error.js'
 import type { Rights } from '../../proc/identity.js'
+import type { DriftGuard } from '../drift.js'
 import type { Expected } from '../expected.js'
 import { summarizeManifest } from '../manifest.js'
 import { stagingName } from '../staging.js'
@@ -51,6 +52,8 @@ export interface ExtractOptions {
   limits: ArchiveLimits
   /** The plan that the extraction is held to; absent: none. */
   expected?: Expected | undefined
+  /** The guard of edited files; absent: none. */
+  drift?: DriftGuard | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
   signal: AbortSignal
@@ -87,6 +90,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     home,
     limits,
     expected,
+    drift,
     isDurable = true,
     staysOpen = false,
     signal
@@ -101,6 +105,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     masksModes: umask !== null,
     limits,
     expected,
+    drift,
     isDurable,
     staysOpen
   }
@@ -112,7 +117,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
   if (outcome.kind === 'died' && existsSync(journalPath)) {
     // A deployment that was complete before the thread ended is still complete.
     const { recovery } = await putBack(executor, { journalPath, placed: 'revert' }, putBackSignal())
-    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null }
+    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null, edits: null }
     if (recovery === 'reverted') await removeJournal(home, deployId)
   }
   if (signal.aborted) throw signal.reason
