@@ -73,7 +73,8 @@ function streamed({ paths, ...plan }: PlanAnswer): Reply {
   return ndjson(async write => {
     await write({ event: 'plan', ...plan })
     for (const kind of planKinds) {
-      for (const entry of paths[kind]) await write(typeof entry === 'string' ? { kind, path: entry } : { kind, ...entry })
+      for (const entry of paths[kind])
+        await write(typeof entry === 'string' ? { kind, path: entry } : { kind, ...entry })
     }
     await write({ event: 'end' })
   })

@@ -37,6 +37,13 @@ export async function reportDrift(
     partial: expected === null,
     problem: failed?.message ?? null,
     count: counts.drifted,
-    files: paths.drifted.map(({ path, owned, found, mtime, size, since }) => ({ path, owned, found, mtime, size, since }))
+    files: paths.drifted.map(({ path, owned, found, mtime, size, since }) => ({
+      path,
+      owned,
+      found,
+      mtime,
+      size,
+      since
+    }))
   }
 }

@@ -19,7 +19,8 @@ export async function driftGuardOf(trees: Pick<Trees, 'read'>, project: Project)
   const owned = await (mode === 'refuse' ? trees.read(project.id, refuseWaitMs) : trees.read(project.id))
   if (owned.baseline === 'owned') return { mode, owned: await owned.contents() }
   if (owned.baseline === 'none' || mode === 'warn') return undefined
-  const sentence = 'Nothing was changed: the list of the files that svc owns in the target is still being made. Try again'
+  const sentence =
+    'Nothing was changed: the list of the files that svc owns in the target is still being made. Try again'
   throw new Refusal('unavailable', 'tree_not_ready', sentence)
 }
 

@@ -56,5 +56,7 @@ export function createKeptPlans(elapsedMs: () => number): KeptPlans {
 /** Refuses (`conflict`, plan_outdated) a plan if the files of another deployment are in the target by now. */
 export function refuseOtherLive({ liveId }: KeptPlan, nowLiveId: string | null): void {
   if (liveId === nowLiveId) return
-  throw planOutdated(nowLiveId === null ? 'no deployment is in place' : `deployment ${nowLiveId} was made after the plan`)
+  throw planOutdated(
+    nowLiveId === null ? 'no deployment is in place' : `deployment ${nowLiveId} was made after the plan`
+  )
 }

@@ -142,11 +142,7 @@ const maxBytesPerItem = 512
  * each of its files. A name that is not in the list is looked up all the same, because a file system may find it under
  * another spelling (`Logo.png`, `logo.png`). measured: bench/extract
  */
-function createLookUp({
-  disk,
-  held,
-  onConflict
-}: Omit<PlanNeeds, 'root'>): (path: string, within: Known) => Existing {
+function createLookUp({ disk, held, onConflict }: Omit<PlanNeeds, 'root'>): (path: string, within: Known) => Existing {
   const lists = new Map<Known, ReadonlyMap<string, Dirent>>()
 
   function list(folder: Known): ReadonlyMap<string, Dirent> {

@@ -30,9 +30,12 @@ t.test('plan', async t => {
     }
     for (const [path, contents] of Object.entries(files)) write(path, contents)
     const target = join(sites, name)
-    const post = async (
-      { query = '', headers = {}, token = project.token, body = null as Buffer | string | null } = {}
-    ): Promise<ClientReply> =>
+    const post = async ({
+      query = '',
+      headers = {},
+      token = project.token,
+      body = null as Buffer | string | null
+    } = {}): Promise<ClientReply> =>
       as(token).send('POST', `/api/deploy/plan?projectId=${project.id}${query}`, {
         headers: { 'content-type': treeMediaType, ...headers },
         body: body ?? (await treeBody(site))
@@ -81,7 +84,10 @@ t.test('plan', async t => {
       paths: { added: ['new'], changed: ['index.html'], timeOnly: ['css/a.css'] },
       bytes: { changed: 6, extracted: 10 }
     })
-    t.ok(answer.checks.every(({ ok }) => ok), 'every check passes')
+    t.ok(
+      answer.checks.every(({ ok }) => ok),
+      'every check passes'
+    )
     t.equal(new Set(answer.checks.map(({ name }) => name)).size, answer.checks.length)
     t.ok(answer.bytes.diskNeeded >= 6 && (answer.bytes.diskFree as number) > 0)
     t.equal((await client.get(`/api/logs?projectId=${project.id}`)).body.length, 1, 'no deployment was recorded')
@@ -157,7 +163,13 @@ t.test('plan', async t => {
     t.match(await post({ query: '&list=x' }), { status: 400, body: { code: 'invalid_field', field: 'list' } })
     const events = eventsOf(await post({ headers: { accept: 'application/x-ndjson' } }))
     t.match(events[0], { event: 'plan', counts: { added: 300 }, planId: /^plan_/ })
-    t.strictSame(events.slice(1, -1).map(({ path }) => path).sort(), Object.keys(files).sort())
+    t.strictSame(
+      events
+        .slice(1, -1)
+        .map(({ path }) => path)
+        .sort(),
+      Object.keys(files).sort()
+    )
     t.strictSame(events.at(-1), { event: 'end' })
   })
 
@@ -175,7 +187,10 @@ t.test('plan', async t => {
     ])
     const { deployId } = await push()
     const said = await failure(deployId)
-    t.ok(paths.conflicts.some(({ message }) => said.endsWith(message)), said)
+    t.ok(
+      paths.conflicts.some(({ message }) => said.endsWith(message)),
+      said
+    )
   })
 
   t.test('a target that cannot be used fails its check with the code of the deployment', async t => {
@@ -198,7 +213,10 @@ t.test('plan', async t => {
     await client.put(`/api/projects/${project.id}`, { preDeployScript: 'echo own', allowClientScripts: false })
     const { scripts, checks } = (await post({ headers })).body as PlanAnswer
     t.match(scripts[0], { step: 'preDeploy', source: 'platform', sha256: sha256('echo own'), clientIgnored: true })
-    t.match(checks.find(({ name }) => name === 'client_scripts_allowed'), { ok: false, code: 'client_scripts_off' })
+    t.match(
+      checks.find(({ name }) => name === 'client_scripts_allowed'),
+      { ok: false, code: 'client_scripts_off' }
+    )
     const wrong = await post({ headers: { 'x-svc-scripts': 'pre=abc' } })
     t.match(wrong, { status: 400, body: { code: 'invalid_field', field: 'x-svc-scripts' } })
   })

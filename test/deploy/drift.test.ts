@@ -52,7 +52,13 @@ t.test('the guard of edited files', async t => {
     rmSync(join(project.deployPath, 'b'))
     writeFileSync(join(project.deployPath, 'mine'), 'not of svc')
     for (const isFull of [false, true]) {
-      t.match(await ask(isFull), { count: 2, files: [{ path: 'a', since: id, size: 7 }, { path: 'b', found: null }] })
+      t.match(await ask(isFull), {
+        count: 2,
+        files: [
+          { path: 'a', since: id, size: 7 },
+          { path: 'b', found: null }
+        ]
+      })
     }
     rmSync(project.deployPath, { recursive: true })
     t.match(await ask(), { count: 3 }, 'the whole target is gone')
