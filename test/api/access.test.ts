@@ -285,9 +285,10 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     way: Way
   ): Promise<number> {
     const isOfDeployment = ['read', 'download', 'own'].includes(row.auth)
+    const ownId = row.path.startsWith('/api/projects/') ? shop.id : deployId
     const { headers = {}, ticket } = await given[credential]()
     const path =
-      row.path.replace(/:\w+/g, isOfDeployment ? deployId : 'unknown_id') +
+      row.path.replace(/:\w+/g, isOfDeployment ? ownId : 'unknown_id') +
       (ticket === undefined ? '' : `?ticket=${ticket}`)
     // Everything in the request is wrong, except for an upload, whose form names the project.
     const isUpload = row.auth === 'upload'
