@@ -4,33 +4,15 @@
  */
 import { messageOf } from '../base/system-error.js'
 import { logPattern, parsePlace, parseStatuses } from '../model/gate.js'
-import type { Pm2Binding } from '../model/pm2.js'
 import type { Check } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { maxBodyBytes, probeHttp } from '../probe/http.js'
 import { probeTcp } from '../probe/tcp.js'
 import { runProcess, scriptCommand } from '../proc/run.js'
+import type { CheckSources } from './check-sources.js'
 import type { Attempt, Attempts } from './gate.js'
 import { findShell, workingDirectory } from './scripts/script-place.js'
 import type { ScriptStage } from './scripts/script-run.js'
-
-/** What checks ask the rest of the server for. */
-export interface CheckSources {
-  /** The setting `gate_hosts`. */
-  hosts(): readonly string[]
-  /** The PM2 application of a project. */
-  pm2(appName: string | null): Promise<Pm2Binding>
-  /** Returns the lines of a log source of the project after an offset, or its size if the offset is null. */
-  log(options: { projectId: string; sourceId: string; offset: number | null; signal: AbortSignal }): Promise<NewLines>
-}
-
-/** Lines of a log file, and the offset after them. */
-export interface NewLines {
-  lines: string[]
-  endOffset: number
-  /** Whether there are more lines. */
-  hasMore: boolean
-}
 
 /** The deployment whose checks are made. */
 export interface Checked {

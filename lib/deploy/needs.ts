@@ -5,7 +5,7 @@ import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/depl
 import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
 import type { Store } from '../store/database.js'
-import type { CheckSources } from './checks.js'
+import type { CheckSources } from './check-sources.js'
 import type { DeployHome } from './files.js'
 
 /** The settings that deployments depend on. They are read again each time. */

@@ -5,7 +5,7 @@ import { describeRuntime } from '../base/runtime.js'
 import type { HealthDetail } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
-import { listDeployments } from '../store/tables/deployments.js'
+import { listDeployments, pendingReverts } from '../store/tables/deployments.js'
 import { readDisk, unknownDisk } from './disk.js'
 import type { Probe } from './probe.js'
 import { successRate } from './status.js'
@@ -68,6 +68,7 @@ export function createHealth({
         ...(fault === undefined
           ? {}
           : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
+        revertsPending: pendingReverts(store),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }
     },

@@ -40,6 +40,8 @@ export interface HealthDetail {
    * Absent in older servers.
    */
   secrets?: { ok: boolean; why: string | null; unreadable: string[] }
+  /** Deployments whose earlier files could not be put back yet. Absent in older servers. */
+  revertsPending?: string[]
   memoryMB: { rss: number; heapUsed: number }
 }
 

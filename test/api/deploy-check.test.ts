@@ -15,7 +15,8 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       success: true,
       project: { id: shop.id, name: 'shop', env: 'production' },
       maxUploadBytes: 7 * 1024 * 1024,
-      maxExtractedBytes: 11 * 1024 * 1024
+      maxExtractedBytes: 11 * 1024 * 1024,
+      features: ['confirm']
     })
   }
   t.match(await check('a-wrong-token', `projectId=${shop.id}`), { status: 401 })

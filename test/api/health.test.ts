@@ -22,6 +22,7 @@ t.test('a healthy server answers 200', async t => {
     disk: { freeBytes: Number, totalBytes: Number, percentUsed: Number },
     kiteHome: { path: home.directory, writable: true, tmpWritable: true },
     hostNamesChecked: false,
+    revertsPending: [],
     deploy: { last5: [], successRate: null },
     memoryMB: { rss: Number, heapUsed: Number }
   })

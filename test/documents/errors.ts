@@ -313,6 +313,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The restored files are not yet in place',
     'Do what the message says, then start the server.'
   ),
+  revert_failed: row(
+    'deployment',
+    'The earlier files of a deployment could not be put back',
+    'Mount the disk of the target; the next start or deployment tries again.'
+  ),
   search_failed: row('command', 'The server ended the search', 'Do what the message says.'),
   server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
   special_file_in_the_way: row(

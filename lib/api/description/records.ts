@@ -492,6 +492,9 @@ export const healthDetail = record<HealthDetail>({
     successRate: nullable(number(98.3))
   }),
   hostNamesChecked: optional(boolean(true)),
+  revertsPending: optional(
+    described('Deployments whose earlier files could not be put back yet', list(text('dep_1a2b3c4d5e6f7a8b')))
+  ),
   secrets: optional(
     record<NonNullable<HealthDetail['secrets']>>({
       ok: boolean(true),

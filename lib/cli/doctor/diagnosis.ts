@@ -171,6 +171,7 @@ export async function diagnoseServer(
       ...detailFindings(detail),
       ...secretFindings(detail),
       ...nameFindings(detail, client.address),
+      ...revertFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])
     ]
   }
@@ -235,6 +236,16 @@ export function nameFindings({ hostNamesChecked }: HealthDetail, address: string
   if (hostNamesChecked) return [pass(check, 'requests for other host names are refused')]
   const advice = `Start the server with SVC_PUBLIC_URL, or set allowed_hosts to "${hostname}"`
   return [warning(check, 'the server accepts every host name, even one that another site points at it', advice)]
+}
+
+/** Returns a failure for deployments whose earlier files could not be put back. Pure. */
+export function revertFindings({ revertsPending = [] }: HealthDetail): Finding[] {
+  const [first] = revertsPending
+  if (first === undefined) return []
+  const detail = `the files before ${revertsPending.map(oneLine).join(', ')} are not back yet`
+  return [
+    failure('Reverts', detail, `Run: svc logs ${oneLine(first)}. Mount the disk of the target, then restart the server`)
+  ]
 }
 
 /** Returns a failure for secrets that cannot be read: every deployment with a script that needs them fails. Pure. */

@@ -3,6 +3,7 @@ import {
   checkRuntime,
   detailFindings,
   nameFindings,
+  revertFindings,
   secretFindings,
   terminalFinding
 } from '../../../lib/cli/doctor/diagnosis.js'
@@ -48,6 +49,14 @@ t.test('the terminal: what cannot be is a warning, what is not wanted is none', 
   t.match(terminalFinding(off), { result: 'pass', detail: off.reason, advice: null })
   const missing = { available: false, reason: 'The terminal needs node-pty', code: 'terminal_unavailable' }
   t.match(terminalFinding(missing), { result: 'warning', detail: missing.reason, advice: /everything else works/ })
+})
+
+t.test('a revert that is pending is a failure', async t => {
+  t.same(revertFindings(well), [])
+  t.same(revertFindings({ ...well, revertsPending: [] }), [])
+  t.match(revertFindings({ ...well, revertsPending: ['dep_a', 'dep_b'] }), [
+    { result: 'failure', detail: /dep_a, dep_b/, advice: /svc logs dep_a/ }
+  ])
 })
 
 t.test('a server that is reached by a name should know it', async t => {

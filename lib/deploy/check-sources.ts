@@ -1,0 +1,19 @@
+import type { Pm2Binding } from '../model/pm2.js'
+
+/** What checks ask the rest of the server for. */
+export interface CheckSources {
+  /** The setting `gate_hosts`. */
+  hosts(): readonly string[]
+  /** The PM2 application of a project. */
+  pm2(appName: string | null): Promise<Pm2Binding>
+  /** Returns the lines of a log source of the project after an offset, or its size if the offset is null. */
+  log(options: { projectId: string; sourceId: string; offset: number | null; signal: AbortSignal }): Promise<NewLines>
+}
+
+/** Lines of a log file, and the offset after them. */
+export interface NewLines {
+  lines: string[]
+  endOffset: number
+  /** Whether there are more lines. */
+  hasMore: boolean
+}
