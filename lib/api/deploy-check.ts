@@ -54,8 +54,12 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
  * Refuses an unknown project with `no_such_project`. The code differs from `not_found`, which an older server without
  * this route answers.
  */
-function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: DeployCheckNeeds['findProject']): void {
-  if (actor.role !== 'global' || findProject(projectId) !== undefined) return
+export function refuseUnknown(
+  projectId: string,
+  { actor }: ApiRequest,
+  findProject: DeployCheckNeeds['findProject']
+): void {
+  if (actor.role === 'project' || findProject(projectId) !== undefined) return
   throw new Refusal('not_found', 'no_such_project', `Project not found: "${projectId}"`)
 }
 

@@ -7,12 +7,14 @@ import { changesHandlers, changeTables } from './changes.js'
 import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
+import { driftHandlers } from './drift.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
 import { labelHandlers } from './labels.js'
 import { lockHandlers } from './locks.js'
 import { logHandlers } from './logs.js'
+import { planHandlers } from './plan.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
@@ -49,6 +51,8 @@ export interface ApiNeeds {
   upload: Parameters<typeof uploadHandlers>[0]
   whoami: Parameters<typeof whoamiHandlers>[0]
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
+  plan: Parameters<typeof planHandlers>[0]
+  drift: Parameters<typeof driftHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   locks: Parameters<typeof lockHandlers>[0]
   confirm: Parameters<typeof confirmHandlers>[0]
@@ -144,6 +148,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
       row('PUT', '/api/projects/:id/lock', 'own', locks.lockProject),
       row('DELETE', '/api/projects/:id/lock', 'own', locks.unlockProject),
+      row('GET', '/api/projects/:id/drift', 'read', driftHandlers(needs.drift).drift),
       row('GET', '/api/projects/:id/files', 'admin', files.list),
       row('GET', '/api/projects/:id/file', 'admin', files.preview),
       row('GET', '/api/projects/:id/download', 'admin_download', files.download),
@@ -162,6 +167,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('DELETE', '/api/tags/:id', 'admin', tags.remove),
 
       row('GET', '/api/deploy/check', 'upload_check', deployCheckHandlers(needs.deployCheck).check),
+      taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
       row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),

@@ -18,6 +18,8 @@ const bytesPerMegabyte = 1024 * 1024
 /** Maximum size of a form without its file: boundaries, headers and the other fields. */
 const formOverheadBytes = 1024 * 1024
 const maxVariables = 1000
+/** Maximum length of the id of a plan. */
+export const maxPlanIdLength = 100
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
@@ -120,6 +122,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     env: readers.env(fields.get('env')),
     message: fields.get('message') || null,
     provenance: readers.provenance(fields.get('provenance')),
+    planId: fields.get('planId') || undefined,
     confirmSeconds: readers.confirmSeconds(fields.get('confirmSeconds')),
     actor
   }
@@ -127,6 +130,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
 
 const script = multiline({ max: maxScriptLength })
 const message = line({ max: maxMessageLength })
+const planId = line({ max: maxPlanIdLength })
 
 /** Readers of the fields other than `projectId`. Unknown fields are ignored. */
 const readers = {
@@ -136,6 +140,7 @@ const readers = {
   postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
   env: readVariables,
   provenance: readClaim,
+  planId: (value: string) => planId(value, 'planId'),
   confirmSeconds: readConfirmSeconds
 }
 

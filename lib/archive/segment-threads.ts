@@ -1,11 +1,12 @@
 /*
  * The threads that pack. They pack segments, which they also read (segment-memory.ts), and pieces of large files
- * (large.ts). They use synchronous calls only, which takes a third less time than streams and the thread pool.
- * measured: bench/pack
+ * (large.ts), and digest sources for a tree (source-digest.ts). They use synchronous calls only, which takes a third
+ * less time than streams and the thread pool. measured: bench/pack
  */
 import { cpus } from 'node:os'
 import { createWorkerPool } from '../base/worker-pool.js'
 import type { PieceTask } from './large.js'
+import type { DigestTask } from './source-digest.js'
 import type { ZipSource } from './source.js'
 
 /** A segment for a thread to pack. */
@@ -17,14 +18,14 @@ export interface SegmentTask {
 }
 
 /** A task of a thread. */
-export type PackTask = SegmentTask | PieceTask
+export type PackTask = SegmentTask | PieceTask | DigestTask
 
 /** The threads that pack. */
 export interface SegmentThreads {
   /** Maximum number of tasks in progress. */
   readonly count: number
   /**
-   * Runs `packInMemory` or `packPiece` in a thread. Tasks begin in the order of the calls. The bytes of a piece are
+   * Runs `packInMemory`, `packPiece` or `digestSources` in a thread. Tasks begin in the order of the calls. The bytes of a piece are
    * transferred to the thread.
    */
   pack(task: PackTask): Promise<Uint8Array<ArrayBuffer>>

@@ -3,8 +3,11 @@ import { serveThread } from '../base/worker-thread.js'
 import { packPiece } from './large.js'
 import { packInMemory } from './segment-memory.js'
 import type { PackTask } from './segment-threads.js'
+import { digestSources } from './source-digest.js'
 
-serveThread(
-  (task: PackTask) => (task.kind === 'piece' ? packPiece(task) : packInMemory(task.sources, task.level)),
-  packed => [packed.buffer]
-)
+function work(task: PackTask): Uint8Array<ArrayBuffer> {
+  if (task.kind === 'piece') return packPiece(task)
+  return task.kind === 'digest' ? digestSources(task.sources) : packInMemory(task.sources, task.level)
+}
+
+serveThread(work, packed => [packed.buffer])

@@ -1,7 +1,18 @@
 import { randomBytes } from 'node:crypto'
 
 /** Prefixes of ids, which tell their kind. */
-export type IdPrefix = 'proj_' | 'dep_' | 'lsrc_' | 'cat_' | 'tag_' | 'aud_' | 'msg_' | 'term_' | 'ntf_' | 'ses_'
+export type IdPrefix =
+  | 'proj_'
+  | 'dep_'
+  | 'lsrc_'
+  | 'cat_'
+  | 'tag_'
+  | 'aud_'
+  | 'msg_'
+  | 'term_'
+  | 'ntf_'
+  | 'ses_'
+  | 'plan_'
 
 /** Creates ids and secrets. It is passed in so that tests can choose them. */
 export interface Ids {

@@ -20,6 +20,18 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/push.js')
   },
   {
+    name: 'plan',
+    group: 'deploying',
+    summary: 'show what a push would do, without changing anything',
+    load: () => import('./commands/plan.js')
+  },
+  {
+    name: 'drift',
+    group: 'deploying',
+    summary: 'list the files that were edited on the server',
+    load: () => import('./commands/drift.js')
+  },
+  {
     name: 'status',
     group: 'deploying',
     summary: 'show a project and its latest deployments',

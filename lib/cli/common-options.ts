@@ -50,6 +50,13 @@ export function durationOption(flag: string, text: string): number {
   return ms
 }
 
+/** Options with the scripts of a deployment. */
+export const scriptOptions = {
+  pre: { type: 'text', value: 'script', help: 'run on the server before the files are put in place' },
+  post: { type: 'text', value: 'script', help: 'run on the server afterwards, in the target directory' },
+  command: { type: 'text', value: 'script', help: 'alias of --post' }
+} as const
+
 /** Options that select the files to pack. */
 export const packOptions = {
   out: { type: 'text', value: 'dir', help: 'directory to pack, instead of outputDir' },

@@ -1,5 +1,6 @@
 import type { Command } from './command.js'
 import { shownFlag, type OptionRow } from './option-table.js'
+import { wrap } from './terminal/wrap.js'
 
 /** Name and summary of a command. */
 export interface HelpRow {
@@ -118,17 +119,4 @@ function columns(rows: [string, string][], given?: number): string[] {
     const text = wrap(right, pageColumns - indent.length).join(`\n${indent}`)
     return left.length > width ? `  ${left}\n${indent}${text}` : `  ${left.padEnd(width)}  ${text}`
   })
-}
-
-function wrap(text: string, columns: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > columns) {
-      lines.push(line)
-      line = ''
-    }
-    line += line === '' ? word : ` ${word}`
-  }
-  return [...lines, line]
 }

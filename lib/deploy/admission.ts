@@ -17,7 +17,9 @@ import { refuseLocked } from './locks.js'
 import type { Live } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
+import type { KeptPlan } from './kept-plans.js'
 import type { Note, Pending } from './pending.js'
+import type { Plans } from './plan.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import type { Runner } from './run.js'
@@ -39,6 +41,8 @@ export interface DeployRequest extends ClientScripts {
   message?: string | null | undefined
   /** The origin of the files as claimed by the client. Its form is checked. */
   provenance?: Provenance | null | undefined
+  /** The plan that the deployment is held to; absent: none. */
+  planId?: string | undefined
   /** The time in which the deployment must be confirmed; undefined: as the policy of the project says. */
   confirmSeconds?: number | null | undefined
   actor: Actor
@@ -65,6 +69,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   pending: Pending
   queue: Queue
   ends: Pick<Ends, 'current'>
+  plans: Pick<Plans, 'expect'>
   runner: Runner
   /** Throws if the server is stopping. */
   refuseWhenStopping(): void
@@ -84,6 +89,8 @@ interface Draft {
   confirmSeconds: number | null
   offered: OfferedScripts
   env: Record<string, string>
+  /** The plan that the deployment is held to; null: none. */
+  plan: KeptPlan | null
   discardUpload(): Promise<void>
 }
 
@@ -109,6 +116,7 @@ export class Admission {
         confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
+        plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         discardUpload: received.discard
       })
     } catch (error) {
@@ -137,7 +145,8 @@ export class Admission {
       provenance,
       confirmSeconds: null,
       offered,
-      env: {}
+      env: {},
+      plan: null
     }
     try {
       return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
@@ -197,9 +206,9 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
-        const { offered, env, discardUpload } = draft
+        const { offered, env, plan, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, discardUpload }
+        return { row, live: run, offered, env, plan, discardUpload }
       })
       return { planned, note }
     } catch (error) {

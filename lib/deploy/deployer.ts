@@ -7,13 +7,16 @@ import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
+import type { DriftReport } from '../model/plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
 import { Admission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
+import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
+import { reportDrift, type DriftRequest } from './drift-report.js'
 import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from '../install/unpack/executors.js'
 import { StopRequest } from './failure.js'
@@ -24,6 +27,7 @@ import { refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
+import { createPlans, type Plans } from './plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
@@ -55,6 +59,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
    * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
    */
   deploy(received: Received, request: DeployRequest): Promise<Run>
+  /** Says what a deployment of a tree would do. Writes nothing. */
+  plan: Plans['plan']
+  /** Lists the files of a target that were edited since svc put them there. Writes nothing. */
+  drift(request: DriftRequest): Promise<DriftReport>
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
@@ -136,8 +144,21 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const ends = createEnds(needs)
   const targets = createTargetLocks()
   const open = createOpenDeployments({ ...needs, files })
+  const comparer = createComparer({ ...needs, executors, trees })
+  const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
-  const admission = new Admission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
+  const admission = new Admission({
+    ...needs,
+    files,
+    intake,
+    live,
+    pending,
+    queue,
+    ends,
+    plans,
+    runner,
+    refuseWhenStopping
+  })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
   const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, open, refuseWhenStopping })
   const resume = createResume({ ...needs, files, live, queue, runner })
@@ -207,6 +228,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     countAhead: queue.count,
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
+    plan: plans.plan,
+    drift: request => reportDrift({ store, comparer }, request),
     ...correction,
     ...confirmation,
     follow(deployId, { from = 0, signal }) {

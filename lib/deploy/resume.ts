@@ -34,6 +34,7 @@ export function createResume({ clock, files, live, queue, runner, log }: ResumeN
       live: run,
       offered: offeredBySource(row),
       env: {},
+      plan: null,
       discardUpload: async () => {},
       resumedFrom: row
     }

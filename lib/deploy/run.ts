@@ -19,7 +19,6 @@ import { createMasker } from './scripts/masking.js'
 import { restartReason } from './settle.js'
 import type { Tail } from './scripts/script-run.js'
 import { chooseScripts, hasScripts, permittedScripts, type ChosenScripts } from './scripts/scripts.js'
-import type { Trees } from './trees.js'
 import { pipelineOf, type Planned, type TurnNeeds } from './turn.js'
 
 /** Runs admitted deployments, or drops them before they start. */
@@ -35,7 +34,6 @@ export interface Runner {
 /** Dependencies of the runner. */
 export interface RunnerNeeds extends TurnNeeds {
   ends: Ends
-  trees: Pick<Trees, 'update'>
   /** Called when a deployment has finished: its project may have too many archives. */
   prune(projectId: string): Promise<unknown>
 }

@@ -9,7 +9,7 @@
  * A project whose deployPath was changed starts with an empty tree: svc put nothing into the new directory.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readManifest } from '../install/manifest.js'
@@ -31,7 +31,7 @@ import type { DeployNeeds } from './needs.js'
 
 /** What is known about the files that svc put into a target: its tree, not yet, or that there are none. */
 export type Owned =
-  | { baseline: 'owned'; head: OwnedHead; entries(): AsyncIterable<OwnedEntry> }
+  | { baseline: 'owned'; head: OwnedHead; entries(): AsyncIterable<OwnedEntry>; contents(): Promise<Uint8Array> }
   | { baseline: 'building' | 'none' }
 
 /** The owned trees of all projects. */
@@ -139,7 +139,8 @@ export function createTrees({
         const head = await Promise.race([bringUpToDate(projectId, { checked: true }), building])
         if (head === 'building') return { baseline: 'building' }
         if (head === null) return { baseline: 'none' }
-        return { baseline: 'owned', head, entries: () => readOwnedTree(pathOf(projectId)) }
+        const path = pathOf(projectId)
+        return { baseline: 'owned', head, entries: () => readOwnedTree(path), contents: () => readFile(path) }
       } finally {
         giveUp.abort()
         building.catch(() => {})

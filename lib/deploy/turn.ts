@@ -11,6 +11,9 @@ import { endJournal, extractArchive, extractionLimits } from '../install/unpack/
 import type { Executors } from '../install/unpack/executors.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import { sharedChanges, type DeployFiles } from './files.js'
+import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
+import { driftGuardOf, linesOfEdits } from './drift.js'
+import type { Trees } from './trees.js'
 import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
 import { createHold, type Hold } from './hold.js'
@@ -35,6 +38,8 @@ export interface Planned {
   offered: OfferedScripts
   /** The variables that the client sent for scripts. */
   env: Readonly<Record<string, string>>
+  /** The plan that the deployment is held to; null: none. */
+  plan: KeptPlan | null
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
   /** The record of a deployment that was held when the server stopped, and continues. */
@@ -63,6 +68,7 @@ export interface TurnNeeds extends DeployNeeds {
   live: Live
   targets: TargetLocks
   open: OpenExtractions
+  trees: Pick<Trees, 'read' | 'update'>
 }
 
 /** Builds the input of the pipeline for one deployment. */
@@ -90,6 +96,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     hold,
     stage: stageOf(needs, planned, turn),
     async makeTarget() {
+      if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
       await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
       await holdTarget(needs, planned, target)
     },
@@ -105,6 +112,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         deployId: row.id,
         home: needs.home,
         limits,
+        expected: planned.plan?.expected,
+        drift: await driftGuardOf(needs.trees, project),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
@@ -114,6 +123,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       hold?.placed()
       row.fileCount = extracted.fileCount
       row.treeSha256 = extracted.treeSha256
+      for (const line of extracted.edits === null ? [] : linesOfEdits(extracted.edits)) output.say(line)
       output.tolerateFailures()
       return extracted
     },

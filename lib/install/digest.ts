@@ -1,20 +1,9 @@
-import * as crypto from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { Stats } from 'node:fs'
+import { sha256 } from '../base/sha256.js'
 import type { Disk } from './disk.js'
 import type { Digest } from './record.js'
 import { openRegular } from './regular.js'
-
-type OneShot = (algorithm: string, bytes: Uint8Array, encoding: 'buffer') => Buffer
-
-/**
- * A single call if the runtime has it (Node 20.12, 21.7 and later), otherwise one object per digest: 2 us against 5.
- */
-const oneShot = (crypto as { hash?: OneShot }).hash
-
-/** Returns the SHA-256 of bytes in memory. */
-export function sha256(bytes: Uint8Array): Buffer {
-  return oneShot === undefined ? crypto.createHash('sha256').update(bytes).digest() : oneShot('sha256', bytes, 'buffer')
-}
 
 /** Number of bytes read at a time from a file to digest. */
 const pieceBytes = 256 * 1024
@@ -46,7 +35,7 @@ export function createDigester(disk: Disk): Digester {
         if (bytesRead < pieceBytes) {
           return { size: bytesRead, mode, sha256: sha256(piece.subarray(0, bytesRead)), stats }
         }
-        const hash = crypto.createHash('sha256')
+        const hash = createHash('sha256')
         let size = 0
         for (; bytesRead > 0; bytesRead = disk.readSync(fd, piece, 0, Math.min(pieceBytes, stats.size - size), null)) {
           hash.update(piece.subarray(0, bytesRead))

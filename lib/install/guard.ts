@@ -172,7 +172,7 @@ export async function ensureTarget(deployPath: string, rules: NewTargetRules): P
  * Returns the reason why `mkdir` failed, or null if it is unknown. `mkdir` of several levels reports ENOENT on a
  * read-only file system; the existing part of the path gives the real reason.
  */
-function whyNotMade(path: string): string | null {
+export function whyNotMade(path: string): string | null {
   let there = path
   while (!existsSync(there) && there !== dirname(there)) there = dirname(there)
   try {

@@ -47,21 +47,21 @@ export async function readOwnedHead(path: string): Promise<OwnedHead> {
 }
 
 /**
- * Yields the entries of a tree in canonical order. Throws `UnusableTree` if the file is incomplete, which may be noticed
+ * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the file is incomplete, which may be noticed
  * only at its end.
  */
-export async function* readOwnedTree(path: string): AsyncGenerator<OwnedEntry> {
+export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
   let crc = 0
   let count = 0
   let isHead = true
   let hasEnd = false
-  for await (const lines of linesOf(path)) {
+  for await (const lines of linesOf(from)) {
     for (const line of lines) {
       if (isHead) {
         parseHead(line)
         isHead = false
       } else if (line.startsWith('end ')) {
-        if (line !== endLine(count, crc)) throw new UnusableTree(`"${path}" is damaged`)
+        if (line !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
         hasEnd = true
       } else {
         crc = crc32(Buffer.from(`${line}\n`), crc)
@@ -70,7 +70,11 @@ export async function* readOwnedTree(path: string): AsyncGenerator<OwnedEntry> {
       }
     }
   }
-  if (!hasEnd) throw new UnusableTree(`"${path}" is incomplete`)
+  if (!hasEnd) throw new UnusableTree(`${nameOf(from)} is incomplete`)
+}
+
+function nameOf(from: string | Uint8Array): string {
+  return typeof from === 'string' ? `"${from}"` : 'The tree'
 }
 
 /**
@@ -152,21 +156,27 @@ function ownedOf({ path, mode, size, sha256, mtimeMs, ino }: ManifestFile, since
 }
 
 /** Yields the lines of a file in the pieces in which they were read. Throws `UnusableTree` if it does not exist. */
-async function* linesOf(path: string): AsyncGenerator<string[]> {
+/** Yields the lines of a tree by its path, or by its contents. */
+async function* linesOf(from: string | Uint8Array): AsyncGenerator<string[]> {
   let lines: string[] = []
   const splitter = createLineSplitter(line => lines.push(line))
   try {
-    for await (const chunk of createReadStream(path)) {
+    for await (const chunk of typeof from === 'string' ? createReadStream(from) : piecesOf(from)) {
       splitter.push(chunk as Buffer)
       yield lines
       lines = []
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${path}" does not exist`)
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${from}" does not exist`)
     throw error
   }
   splitter.end()
   yield lines
+}
+
+function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer> {
+  const contents = Buffer.from(buffer, byteOffset, length)
+  for (let at = 0; at < length; at += batchLength) yield contents.subarray(at, at + batchLength)
 }
 
 function parseHead(line: string): OwnedHead {

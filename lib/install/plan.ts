@@ -3,7 +3,7 @@
  * which files would be replaced, and what is in the way. Refuses a file where a directory must be, the reverse, and a
  * symbolic link where a directory must be. svc deletes nothing that the archive does not name.
  */
-import type { Dirent } from 'node:fs'
+import type { Dirent, Stats } from 'node:fs'
 import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
@@ -49,11 +49,22 @@ export interface Plan {
  * special_file_in_the_way, other_file_system.
  */
 export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item[]): Plan {
-  const folders = holdFolders(disk, root)
+  const onConflict: OnConflict = (_, refusal) => {
+    throw refusal
+  }
+  return surveyTarget({ disk, root, onConflict }, items)
+}
+
+/** Called with an entry that is in the way, and its refusal. If it returns, the entry counts as missing. */
+export type OnConflict = (path: string, refusal: Refusal) => void
+
+/** Makes the plan like `planTarget`, and passes each entry that is in the way to `onConflict`. */
+export function surveyTarget(needs: Omit<PlanNeeds, 'held'>, items: readonly Item[]): Plan {
+  const held = holdFolders(needs.disk, needs.root)
   try {
-    return planIn({ disk, root, held: folders }, items)
+    return planIn({ ...needs, held }, items)
   } finally {
-    folders.close()
+    held.close()
   }
 }
 
@@ -61,9 +72,10 @@ interface PlanNeeds {
   disk: Disk
   root: HeldDirectory
   held: Folders
+  onConflict: OnConflict
 }
 
-function planIn({ disk, root, held }: PlanNeeds, items: readonly Item[]): Plan {
+function planIn({ disk, root, held, onConflict }: PlanNeeds, items: readonly Item[]): Plan {
   const { dev: device, size: topBytes } = statHeld(disk, root)
   const top: Known = { path: '', parent: null, exists: true, item: null, ownBytes: topBytes, itemCount: 0 }
   const byPath = new Map([['', top]])
@@ -81,17 +93,20 @@ function planIn({ disk, root, held }: PlanNeeds, items: readonly Item[]): Plan {
   function directoryBytes(path: string): number | null {
     const stats = disk.lstatSync(held.place(path), { throwIfNoEntry: false })
     if (stats === undefined) return null
-    if (stats.isSymbolicLink()) throw throughLink(path)
+    const refusal = refuseDirectory(path, stats)
+    if (refusal === null) return stats.size
+    onConflict(path, refusal)
+    return null
+  }
+
+  function refuseDirectory(path: string, stats: Stats): Refusal | null {
+    if (stats.isSymbolicLink()) return throughLink(path)
     if (!stats.isDirectory()) {
-      throw conflict('file_in_the_way', `"${path}" is a directory in the archive, but a file in the target`)
+      return conflict('file_in_the_way', `"${path}" is a directory in the archive, but a file in the target`)
     }
-    if (stats.dev !== device) {
-      throw conflict(
-        'other_file_system',
-        `"${path}" in the target is on another file system, and files cannot be moved there in one step`
-      )
-    }
-    return stats.size
+    if (stats.dev === device) return null
+    const why = 'is on another file system, and files cannot be moved there in one step'
+    return conflict('other_file_system', `"${path}" in the target ${why}`)
   }
 
   const folderOf = items.map(item => {
@@ -101,7 +116,7 @@ function planIn({ disk, root, held }: PlanNeeds, items: readonly Item[]): Plan {
     within.itemCount++
     return within
   })
-  const lookUp = createLookUp(disk, held)
+  const lookUp = createLookUp({ disk, held, onConflict })
   const existing = items.map(({ path, kind }, index): Existing => {
     const within = folderOf[index] as Known
     return kind !== 'directory' && within.exists ? lookUp(path, within) : 'none'
@@ -127,7 +142,7 @@ const maxBytesPerItem = 512
  * each of its files. A name that is not in the list is looked up all the same, because a file system may find it under
  * another spelling (`Logo.png`, `logo.png`). measured: bench/extract
  */
-function createLookUp(disk: Disk, held: Folders): (path: string, within: Known) => Existing {
+function createLookUp({ disk, held, onConflict }: Omit<PlanNeeds, 'root'>): (path: string, within: Known) => Existing {
   const lists = new Map<Known, ReadonlyMap<string, Dirent>>()
 
   function list(folder: Known): ReadonlyMap<string, Dirent> {
@@ -147,10 +162,11 @@ function createLookUp(disk: Disk, held: Folders): (path: string, within: Known) 
     if (found === undefined) return 'none'
     if (found.isFile()) return 'file'
     if (found.isSymbolicLink()) return 'symlink'
-    if (found.isDirectory()) {
-      throw conflict('directory_in_the_way', `"${path}" is a file in the archive, but a directory in the target`)
-    }
-    throw conflict('special_file_in_the_way', `"${path}" in the target is neither a file nor a directory`)
+    const refusal = found.isDirectory()
+      ? conflict('directory_in_the_way', `"${path}" is a file in the archive, but a directory in the target`)
+      : conflict('special_file_in_the_way', `"${path}" in the target is neither a file nor a directory`)
+    onConflict(path, refusal)
+    return 'none'
   }
 }
 

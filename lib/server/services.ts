@@ -273,6 +273,8 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     files: { projects, targets, secrets: createSecrets(logs.guarded) },
     whoami: { findProject: id => findProject(store, id) },
     deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
+    drift: { deployer },
+    plan: { deployer, findProject: id => findProject(store, id), settings, quota },
     upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
     deployments: { deployer, records, pageOf },
     locks: { locks: createLocks({ store, clock, audit }), clock },

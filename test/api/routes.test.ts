@@ -33,6 +33,7 @@ PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
 PUT /api/projects/:id/lock own
 DELETE /api/projects/:id/lock own
+GET /api/projects/:id/drift read
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
 GET /api/projects/:id/download admin_download
@@ -48,6 +49,7 @@ POST /api/tags admin
 PUT /api/tags/:id admin
 DELETE /api/tags/:id admin
 GET /api/deploy/check upload_check
+POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
 POST /api/deployments/:id/cancel own

@@ -17,7 +17,11 @@ import { deploySays } from '../support/sentences/deploy.js'
 async function copied(t: Test, { directory }: DeployStage): Promise<string> {
   const copy = join(tmpdir(), `svc-copied-${randomIds.token()}`)
   t.teardown(() => rm(copy, { recursive: true, force: true }))
-  await cp(directory, copy, { recursive: true, preserveTimestamps: true, filter: path => !/\/(targets|trees)/.test(path) })
+  await cp(directory, copy, {
+    recursive: true,
+    preserveTimestamps: true,
+    filter: path => !/\/(targets|trees)/.test(path)
+  })
   return copy
 }
 

@@ -65,6 +65,7 @@ export const cures: Readonly<Record<string, string>> = {
   invalid_path: 'Encode the path: percent-encoded UTF-8, no "." and "..".',
   invalid_request: 'Fix the client: its request does not follow RFC 9112.',
   invalid_setting: 'Correct the value as the message says.',
+  invalid_tree: 'Fix the client: the message names the line.',
   invisible_character_in_name: otherName,
   link_leaves_target: withoutLink,
   link_loop: withoutLink,
@@ -102,6 +103,8 @@ export const cures: Readonly<Record<string, string>> = {
   overlapping_entries: wholeArchive,
   path_leaves_target: 'Pack the files without ".." in their paths.',
   path_taken: 'Choose another target, or delete the other project.',
+  plan_busy: 'Wait a moment and plan again.',
+  plan_unknown: 'Plan again, and deploy with the new plan.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
   queue_full: 'Wait, or cancel queued deployments.',
   rate_limited: later,
@@ -126,6 +129,7 @@ export const cures: Readonly<Record<string, string>> = {
   too_many_tickets: later,
   torn_manifest: 'Deploy again: this writes a new list of files.',
   transaction_too_large: 'Split the change into smaller ones.',
+  tree_too_large: 'Leave files out with `ignore`, or deploy fewer files.',
   truncated: 'Repeat the upload: it was cut off.',
   truncated_zip: wholeArchive,
   unauthorized: 'Send `Authorization: Bearer <token>` with a valid token, or log in again.',
@@ -293,6 +297,8 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A directory of the target is on another file system',
     'Use a target on one file system.'
   ),
+  plan_incomplete: row('command', 'The server could not compare the whole target', 'Look at the checks of the plan.'),
+  plan_outdated: row('deployment', 'The target has changed since the plan', 'Plan again, and look at what changed.'),
   pm2_failed: row('server start', 'pm2 reported an error', 'Read the output of pm2 in the message.'),
   project_needed: row('command', 'The token is the global deploy token', 'Name the project with `--project`.'),
   proxy_auth: row('command', 'The proxy requires a login', 'Put user name and password into the address of the proxy.'),
@@ -343,6 +349,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Another deployment into the same directory waits for its checks or its confirmation',
     'Confirm or revert that deployment first.'
   ),
+  target_drifted: row(
+    'deployment',
+    'Files were edited on the server, and the policy `drift` is `refuse`',
+    'Take the edits into the build, or put the files back.'
+  ),
   target_is_a_file: row('deployment', 'The target is a file', 'Remove the file, or change the target.'),
   target_moved: row('deployment', 'The target leads to another directory than before', 'Deploy again.'),
   target_not_guarded: row(
@@ -361,6 +372,8 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A symbolic link of another user leads to the target',
     'Use the path that the link leads to.'
   ),
+  tree_changed: row('deployment', 'The files differ from those of the plan', 'Plan again.'),
+  tree_not_ready: row('deployment', 'The list of the files that svc owns is being made', 'Deploy again in a moment.'),
   token_elsewhere: row('command', 'The token belongs to another server', 'Run `svc login` for this server.'),
   token_in_config: row(
     'command',

@@ -6,7 +6,7 @@ import { disk } from '../../lib/install/disk.js'
 import { compareManifests, readManifest, manifestAt, writeManifest } from '../../lib/install/manifest.js'
 import type { Item } from '../../lib/install/plan.js'
 import { createRecords } from '../../lib/install/record.js'
-import { sha256 } from '../../lib/install/digest.js'
+import { sha256 } from '../../lib/base/sha256.js'
 
 const item = (path: string, kind: Item['kind'] = 'file'): Item => ({ path, kind, size: 3, mode: null, mtimeMs: null })
 

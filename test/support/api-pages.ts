@@ -23,6 +23,7 @@ const passedOver = [
   '/api/auth/whoami',
   '/api/sessions',
   '/api/deploy/check',
+  '/api/projects/:id/drift',
   '/api/terminal/available',
   '/api/terminal/ws',
   '/api/log-sources/:sourceId/stream',

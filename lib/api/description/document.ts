@@ -168,7 +168,11 @@ function pathParameters(path: string): Json[] {
   }))
 }
 
-function describeBody({ body, fields, jsonBody, form, isBodyOptional = false }: Operation): Json | null {
+function describeBody({ body, fields, jsonBody, textBody, form, isBodyOptional = false }: Operation): Json | null {
+  if (textBody !== undefined) {
+    const { media, description, example } = textBody
+    return { required: true, description, content: { [media]: { schema: { type: 'string' }, example } } }
+  }
   if (form !== undefined) return { required: true, content: { 'multipart/form-data': { schema: formSchema(form) } } }
   if (jsonBody !== undefined)
     return { required: true, content: { 'application/json': { schema: jsonBody.json, example: jsonBody.example } } }

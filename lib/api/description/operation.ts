@@ -38,6 +38,8 @@ export interface Operation {
   /** A JSON body whose fields are not known in advance. */
   jsonBody?: Schema<never>
   isBodyOptional?: boolean
+  /** A body that is a text. */
+  textBody?: { media: string; description: string; example: string }
   /** The parts of a multipart form. */
   form?: FormPart[]
   answers: Record<number, Answer>

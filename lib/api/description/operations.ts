@@ -4,6 +4,7 @@ import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
 import { lockOperations } from './operations/locks.js'
 import { logOperations } from './operations/logs.js'
+import { planOperations } from './operations/plans.js'
 import { projectOperations } from './operations/projects.js'
 import { serverOperations } from './operations/server.js'
 import { transferOperations } from './operations/transfer.js'
@@ -14,6 +15,7 @@ export const operations: Operations = {
   ...projectOperations,
   ...deploymentOperations,
   ...lockOperations,
+  ...planOperations,
   ...confirmOperations,
   ...logOperations,
   ...serverOperations,

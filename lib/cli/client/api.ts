@@ -1,6 +1,7 @@
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
+import type { DriftReport } from '../../model/plan.js'
 import type { Project } from '../../model/project.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
@@ -14,6 +15,8 @@ import { formBody } from './upload.js'
 /** Maximum number of deployments that the server lists at once. */
 const listLimit = 500
 const ndjson = 'application/x-ndjson'
+/** A comparison with a target takes up to a minute. */
+const compareLimitMs = 5 * 60_000
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
@@ -118,6 +121,8 @@ export interface Api {
   /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
   follow(id: string, options?: FollowOptions): AsyncIterable<RunEvent>
   upload(request: UploadRequest): Promise<Run>
+  /** Lists the files of a target that were edited since svc put them there. */
+  drift(projectId: string, options: { full: boolean; signal: AbortSignal }): Promise<DriftReport>
   rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
@@ -196,6 +201,11 @@ export function createApi(client: Client): Api {
       )
       const body = formBody(form, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
       return runOf(await client.open({ method: 'POST', path: '/api/deploy/upload', accept: ndjson, body, signal }))
+    },
+    async drift(projectId, { full, signal }) {
+      const query = { full: full ? '1' : undefined }
+      const call = { path: `${projectPath(projectId)}/drift`, query, answerLimitMs: compareLimitMs, signal }
+      return client.json<DriftReport>(call)
     },
     async rollback(id, { message, signal }) {
       const path = `${deploymentPath(id)}/rollback`

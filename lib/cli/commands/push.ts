@@ -1,4 +1,6 @@
+import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
+import { Refusal } from '../../base/refusal.js'
 import { locateHome } from '../../config/home.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { readVersion } from '../../config/version.js'
@@ -13,6 +15,9 @@ import type { PackedArchive } from '../pack/pack.js'
 import type { Provenance } from '../../model/provenance.js'
 import { splitList } from '../terminal/lists.js'
 import { packProject } from '../pack/packing.js'
+import { planProject, readTreeOfProject, type Planning } from '../pack/planning.js'
+import { loadPlan, type SavedPlan } from '../plan-file.js'
+import { exitCodeOf, planLines } from '../plan-view.js'
 import { followLine, type GivenOptions } from '../hints.js'
 import { checkBeforePacking } from '../pack/preflight.js'
 import { Interrupted } from '../terminal/prompt.js'
@@ -23,7 +28,7 @@ import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session
 import { appendSummary } from '../terminal/step-summary.js'
 import { checkFromHere, type Waiting } from '../check-from-here.js'
 import { confirmOptions, readConfirmOptions, requireConfirmFeature, type ConfirmRequest } from '../confirm-options.js'
-import { checkMessage, durationOption, packOptions, sharedOptions } from '../common-options.js'
+import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
 import { reportRun, watchRun } from '../watch.js'
@@ -41,9 +46,7 @@ export const command = defineCommand({
       ...sharedOptions.message,
       help: 'message for this deployment; default: the subject of the current git commit'
     },
-    pre: { type: 'text', value: 'script', help: 'run on the server before the files are put in place' },
-    post: { type: 'text', value: 'script', help: 'run on the server afterwards, in the target directory' },
-    command: { type: 'text', value: 'script', help: 'alias of --post' },
+    ...scriptOptions,
     'post-deploy-async': {
       type: 'text',
       choices: ['true', 'false', '1', '0'],
@@ -64,6 +67,8 @@ export const command = defineCommand({
       value: 'time',
       help: 'wait for a lock or other deployments before anything is sent; without a value: 10m'
     },
+    'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
+    plan: { type: 'text', value: 'file', help: 'fail unless the push does what this plan of "svc plan --save" shows' },
     json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
   },
   details:
@@ -116,14 +121,18 @@ export const command = defineCommand({
       })
       const projectId = (known.projectId = projectIdOf(context, config))
       const api = await openDeployApi(context, config)
+      if (options['dry-run']) return () => dryRun({ api, projectId, config, json }, context)
+      const plan = options.plan === undefined ? null : await loadPlan(resolve(context.cwd, options.plan))
       const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
       const print = json ? context.output.note : context.output.print
       const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
       const given = { env: options.env, server: options.server, project: options.project, token: options.token }
       const report = reportPush(context)
       const watched = await withInterrupts(context.host, async signal => {
-        const request = { api, projectId, config, confirm, given, origin, known, waitMs, signal }
-        const run = await packAndUpload(request, context)
+        if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
+        const planId = plan?.planId
+        const upload = { api, projectId, config, confirm, given, origin, known, waitMs, planId, signal }
+        const run = await packAndUpload(upload, context)
         log.open('Deployment output')
         const { note } = context.output
         const onConfirm = (waiting: Waiting): void => {
@@ -144,6 +153,33 @@ export const command = defineCommand({
     })
   }
 })
+
+/** Shows what the push would do. */
+async function dryRun(
+  { json, ...planning }: Omit<Planning, 'all' | 'signal'> & { json: boolean },
+  context: Context
+): Promise<number> {
+  const { output } = context
+  const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
+  if (json) output.json(plan)
+  else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false })) output.print(line)
+  return exitCodeOf(plan, false)
+}
+
+/** Refuses (`conflict`, tree_changed) a plan of other files, or of another project. */
+async function checkPlan(
+  plan: SavedPlan,
+  { projectId, config, signal }: Pick<Planning, 'projectId' | 'config' | 'signal'>,
+  context: Context
+): Promise<void> {
+  const why =
+    plan.projectId !== projectId
+      ? `the plan is for project ${plan.projectId}, not for ${projectId}`
+      : (await readTreeOfProject(context, config, signal)).treeSha256 === plan.treeSha256
+        ? null
+        : 'the files differ from those of the plan'
+  if (why !== null) throw new Refusal('conflict', 'tree_changed', `Nothing was deployed: ${why}. Plan again`)
+}
 
 /**
  * Runs `push` and then the function that it returns. If `push` fails, it reports the failure as JSON and in the summary
@@ -214,6 +250,8 @@ function formFields(
 }
 
 interface Upload {
+  /** The plan that the deployment is held to. */
+  planId: string | undefined
   api: Api
   projectId: string
   config: EffectiveConfig
@@ -255,7 +293,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
 
 async function upload(
   archive: PackedArchive,
-  { api, projectId, config, confirm, given, known, signal }: Upload,
+  { api, projectId, config, confirm, given, known, planId, signal }: Upload,
   { output }: Context
 ): Promise<Run> {
   const startedAtMs = Date.now()
@@ -266,7 +304,7 @@ async function upload(
     bar.update(bytes, archive.bytes)
   }
   try {
-    const fields = formFields(config, known, confirm)
+    const fields = { planId, ...formFields(config, known, confirm) }
     const run = await api.upload({ projectId, archive, fields, onProgress, signal })
     bar.end(`Uploaded ${formatBytes(archive.bytes)} in ${humanDuration(Date.now() - startedAtMs)}`)
     return run

@@ -1,37 +1,21 @@
-/*
- * Selects and packs the files of `push` and `build` (§2.13 `outputDir`, `files`; §4.13). Files and directories that
- * `files` names are packed completely. Globs are filtered by the ignore rules. If `files` is empty, everything below
- * outputDir is packed, also filtered. A glob that matches a directory includes everything below it, so `assets/*`
- * includes sub-directories. `svc.config*.json` and `.env*` are packed only if `files` names them or a directory above
- * them.
- */
+/* Packs the files of `push` and `build` (select.ts) into an archive. */
 import { createHash } from 'node:crypto'
 import type { WriteStream } from 'node:fs'
 import { lstat, mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join, posix, resolve, sep } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
 import { formatBytes } from '../../shared/size.js'
 import { isDiskFull, reasonOf } from '../../base/system-error.js'
 import { withWriteStream } from '../../base/write-stream.js'
-import { compileGlob, isGlob, type Glob } from '../../archive/glob.js'
-import { createIgnore, neverPushed, type IgnoreRules } from '../../archive/ignore.js'
-import { checkCharacters, quoteName, readName } from '../../archive/names.js'
 import type { ZipSource } from '../../archive/source.js'
-import { walkTree } from '../../archive/walk.js'
+import { findRoot, select, type Selection } from './select.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../archive/write.js'
 
 /** Options of `pack`. */
-export interface PackOptions {
-  cwd: string
-  /** Directory to pack, as configured: relative to `cwd`, or absolute. */
-  outputDir: string
-  /** Paths and globs, relative to outputDir. */
-  files: readonly string[]
-  ignore: IgnoreRules
+export interface PackOptions extends Selection {
   /** Absolute path of the archive. Default: a file in a new directory below the temporary directory of the system. */
   archivePath?: string
   /** Size limits. Absent: no limit. */
@@ -39,7 +23,6 @@ export interface PackOptions {
   /** Compression level, 0 to 9. */
   level?: number
   onProgress?: (progress: PackProgress) => void
-  signal?: AbortSignal | undefined
 }
 
 /** The limits of the server, in bytes. */
@@ -73,9 +56,6 @@ export interface PackedArchive {
   discard(): Promise<void>
 }
 
-/** Maximum number of entries that the server accepts. */
-const maxEntries = 200_000
-
 /**
  * Packs the files into an archive. Refuses, besides errors of reading: no_output_dir, nothing_to_pack,
  * too_many_entries, sizes over the limits, and names that the server would refuse (archive/names.ts). Leaves nothing
@@ -103,18 +83,6 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
     await place.abandon()
     throw error
   }
-}
-
-async function findRoot({ cwd, outputDir }: PackOptions): Promise<string> {
-  const root = resolve(cwd, outputDir)
-  const refuse = (why: string): Refusal => {
-    const sentence = `Cannot pack "${outputDir}": ${why}. Build the project first, or set outputDir`
-    return new Refusal('not_found', 'no_output_dir', sentence, { field: 'outputDir' })
-  }
-  const real = await realpath(root).catch(() => null)
-  if (real === null) throw refuse(`directory not found: "${root}"`)
-  if (!(await lstat(real)).isDirectory()) throw refuse('it is not a directory')
-  return real
 }
 
 interface Place {
@@ -157,133 +125,6 @@ async function choosePlace(archivePath: string | undefined): Promise<Place> {
   const waiting = `${path}.part`
   const abandon = (): Promise<void> => rm(waiting, { force: true })
   return { path, waiting, except: [path, waiting], discard: async () => {}, abandon }
-}
-
-async function select(
-  root: string,
-  options: PackOptions,
-  { except, warn }: { except: readonly string[]; warn: (sentence: string) => void }
-): Promise<ZipSource[]> {
-  const { files, signal } = options
-  const base = { root, except, warn, signal }
-  const ignore = createIgnore({ ...options.ignore, never: neverPushed })
-  warnOfNoEffect(options.ignore, warn)
-  const named: string[] = []
-  const globs: Array<{ text: string; glob: Glob }> = []
-  for (const [at, text] of files.entries()) {
-    const path = await findNamed(root, text, `files[${at}]`)
-    if (path !== null) named.push(path)
-    else globs.push({ text, glob: compileGlob(cleanPath(text)) })
-  }
-  const chosen = new Map<string, ZipSource>()
-  const take = (source: ZipSource): void => {
-    if (!chosen.has(source.path)) chosen.set(source.path, source)
-    if (chosen.size > maxEntries) throw tooMany(options.outputDir)
-  }
-  for (const path of named) await walkTree(path, { ...base, ignore: null, globs: null }, take)
-  if (files.length === 0) await walkTree('', { ...base, ignore, globs: null }, take)
-  if (globs.length > 0) await walkTree('', { ...base, ignore, globs: globs.map(({ glob }) => glob) }, take)
-  const sources = [...chosen.values()]
-  for (const { text, glob } of globs) {
-    const isOfUse = sources.some(source => matchesOrAbove(glob, source.path))
-    if (!isOfUse) warn(`"${text}" in files matches nothing`)
-  }
-  if (!sources.some(source => source.kind !== 'directory')) throw nothingToPack(root, files)
-  checkNames(sources)
-  return sources
-}
-
-const maxNamesShown = 10
-
-/** Refuses names that the server would refuse after the upload, before anything is packed. */
-function checkNames(sources: readonly ZipSource[]): void {
-  const wrong: Array<{ path: string; refusal: Refusal }> = []
-  for (const source of sources) {
-    const refusal = refusalOf(source)
-    if (refusal !== null) wrong.push({ path: source.path, refusal })
-  }
-  const [first, ...others] = wrong
-  if (first === undefined) return
-  const { kind, code, message } = first.refusal
-  const shown = others
-    .slice(0, maxNamesShown)
-    .map(({ path }) => quoteName(path))
-    .join(', ')
-  const rest = others.length > maxNamesShown ? `, and ${others.length - maxNamesShown} more` : ''
-  throw new Refusal(
-    kind,
-    code,
-    others.length === 0 ? message : `${message}. Other file names that cannot be used: ${shown}${rest}`
-  )
-}
-
-/**
- * Returns the refusal for a name, or null. The platform of the server is unknown, so it applies the Windows rules
- * itself.
- */
-function refusalOf({ path, kind, source }: ZipSource): Refusal | null {
-  try {
-    readName(path, { windows: false })
-    if (kind === 'symlink') checkCharacters(String(source), path, 'its link target')
-    return null
-  } catch (error) {
-    if (error instanceof Refusal) return error
-    throw error
-  }
-}
-
-/** Warns about patterns that try to include files that are never packed. */
-function warnOfNoEffect({ project, cli }: IgnoreRules, warn: (sentence: string) => void): void {
-  for (const line of [...project, ...cli]) {
-    if (!/^\s*!(.*\/)?(\.env|svc\.config)/.test(line)) continue
-    warn(`"${line}" in ignore has no effect: ${neverPushed.join(' and ')} are packed only if "files" names them`)
-  }
-}
-
-function matchesOrAbove(glob: Glob, path: string): boolean {
-  const above = posix.dirname(path)
-  return glob.matches(path) || (above !== '.' && matchesOrAbove(glob, above))
-}
-
-/**
- * Returns the path of a file or directory that `files` names, `''` for the root, or null for a glob. An existing path
- * is never a glob, even if its name looks like one. Refuses anything else, and paths outside of the root.
- */
-async function findNamed(root: string, text: string, field: string): Promise<string | null> {
-  const refuse = (code: string, why: string): Refusal =>
-    new Refusal('invalid', code, `Cannot pack "${text}" in files: ${why}`, { field })
-  if (text.startsWith('!')) throw refuse('negated_file', 'list files to leave out in "ignore", without the "!"')
-  const path = cleanPath(text)
-  const absolute = resolve(root, path)
-  if (!isInside(root, absolute) || posix.isAbsolute(path)) throw refuse('file_outside', 'it must be below outputDir')
-  const isThere = await lstat(absolute).then(
-    () => true,
-    () => false
-  )
-  if (!isThere && isGlob(path)) return null
-  if (!isThere) throw refuse('no_such_file', `file not found: "${absolute}"`)
-  const isWithin = path === '' || isInside(root, await realpath(dirname(absolute)))
-  if (!isWithin) throw refuse('file_outside', 'a symbolic link in its path leads out of outputDir')
-  return path
-}
-
-/** Normalizes a path: `/` between segments, no `.` segments, no slash at the end; `''` for the root. */
-function cleanPath(text: string): string {
-  const slashed = sep === '\\' ? text.replaceAll('\\', '/') : text
-  const clean = posix.normalize(slashed).replace(/(?<=.)\/+$/, '')
-  return clean === '.' ? '' : clean
-}
-
-function nothingToPack(root: string, files: readonly string[]): Refusal {
-  const sought = files.length === 0 ? 'no files' : `no files matching ${files.map(text => `"${text}"`).join(', ')}`
-  const sentence = `Nothing to pack: after the ignore rules, there are ${sought} below "${root}"`
-  return new Refusal('not_found', 'nothing_to_pack', sentence, { field: 'files' })
-}
-
-function tooMany(outputDir: string): Refusal {
-  const why = `it has more than ${maxEntries} files, the maximum of the server. Check outputDir`
-  const sentence = `Cannot pack "${outputDir}": ${why}`
-  return new Refusal('too_large', 'too_many_entries', sentence, { field: 'outputDir' })
 }
 
 function checkSize(totalBytes: number, { outputDir, limits }: PackOptions): void {

@@ -2,6 +2,7 @@ import { countOf } from '../../base/count.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { Context } from '../command.js'
 import { pack, type PackLimits, type PackedArchive } from './pack.js'
+import type { Selection } from './select.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
@@ -15,6 +16,16 @@ export interface PackingOptions {
   signal: AbortSignal
 }
 
+/** Returns the files that the configuration names. */
+export function selectionOf(cwd: string, config: EffectiveConfig): Selection {
+  return {
+    cwd,
+    outputDir: config.outputDir.value,
+    files: config.files.value,
+    ignore: { builtin: !config.ignoreBuiltin.value, project: config.projectIgnore.value, cli: config.cliIgnore.value }
+  }
+}
+
 /** Packs the files of the configuration and shows the progress. The caller must discard a temporary archive. */
 export async function packProject(
   { cwd, output }: Context,
@@ -25,14 +36,7 @@ export async function packProject(
   const bar = output.progress(`Packing ${config.outputDir.value}`)
   try {
     const archive = await pack({
-      cwd,
-      outputDir: config.outputDir.value,
-      files: config.files.value,
-      ignore: {
-        builtin: !config.ignoreBuiltin.value,
-        project: config.projectIgnore.value,
-        cli: config.cliIgnore.value
-      },
+      ...selectionOf(cwd, config),
       ...(path !== undefined && { archivePath: path }),
       ...(limits !== undefined && { limits }),
       onProgress: ({ bytes, totalBytes }) => bar.update(bytes, totalBytes),

@@ -11,6 +11,11 @@ export interface Executors {
   /** Returns the executor for these rights; null means those of svc. */
   as(rights: Rights | null): Executor
   /**
+   * Returns the executor for comparisons with these rights. It has its own threads and processes, so that a deployment
+   * never waits for a plan.
+   */
+  comparing(rights: Rights | null): Executor
+  /**
    * Returns an executor with the rights of an interrupted extraction. Ends the helper process of the extraction first
    * if it still runs. Refuses (400 naming `runAs`) if the user no longer exists.
    */
@@ -27,9 +32,12 @@ export interface Executors {
 export function createExecutors(options: ThreadOptions = {}): Executors {
   const threads = createExtractThreads(options)
   const helpers = createExtractHelpers()
+  const compareThreads = createExtractThreads(options)
+  const compareHelpers = createExtractHelpers()
   const as = (rights: Rights | null): Executor => (rights === null ? threads : helpers.as(rights))
   return {
     as,
+    comparing: rights => (rights === null ? compareThreads : compareHelpers.as(rights)),
     async ofJournal(helper) {
       if (helper === null) return threads
       await killProcess(helper)
@@ -41,6 +49,6 @@ export function createExecutors(options: ThreadOptions = {}): Executors {
       if (rights === null) await writeFile(path, changes, { mode: 0o600 })
       else await helpers.writeChanges(rights, path, changes)
     },
-    close: () => threads.close()
+    close: async () => void (await Promise.all([threads.close(), compareThreads.close()]))
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { firstDescriptor } from '../../proc/helper.js'
 import { serveHelper } from '../../proc/helper-process.js'
+import { compareTarget, type CompareJob } from '../compare.js'
 import { disk } from '../disk.js'
 import type { Displaced } from '../displaced.js'
 import { ensureTarget, type TargetRules } from '../guard.js'
@@ -16,6 +17,7 @@ import { runExtraction, type ExtractionJob } from './extraction.js'
 /** A job of a helper process. */
 export type HelperJob =
   | { kind: 'extract'; extraction: ExtractionJob }
+  | { kind: 'compare'; compare: CompareJob }
   /** Recovers a journal. The second descriptor is the manifest. */
   | { kind: 'recover'; deployId: string; placed: PlacedDecision }
   /** Creates the target like ensureTarget. */
@@ -36,6 +38,8 @@ serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
     }
     case 'make':
       return ensureTarget(job.target, job.rules)
+    case 'compare':
+      return { kind: 'compared', compared: await compareTarget(job.compare, { disk }) }
     case 'list':
       return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
     case 'extract': {

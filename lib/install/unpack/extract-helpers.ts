@@ -38,14 +38,18 @@ export function createExtractHelpers(): ExtractHelpers {
   const gate = createGate({ places: maxProcesses })
   const stuck = new Set<string>()
 
+  function noteStuck(deployId: string, gone: Promise<void>): void {
+    stuck.add(deployId)
+    void gone.then(() => stuck.delete(deployId))
+  }
+
   async function attempt(job: Job, rights: Rights, signal: AbortSignal): Promise<Outcome> {
-    const deployId = deployIdOf(job.journalPath)
     try {
+      if (job.kind === 'compare') return await runHelper<HelperJob, Answer>({ module, rights, job, signal })
       return await (job.kind === 'extract' ? extract(job, rights, signal) : recoverAs(job, rights, signal))
     } catch (error) {
       if (error instanceof HelperStuck) {
-        stuck.add(deployId)
-        void error.gone.then(() => stuck.delete(deployId))
+        if (job.kind !== 'compare') noteStuck(deployIdOf(job.journalPath), error.gone)
         return { kind: 'stuck' }
       }
       return signal.aborted ? { kind: 'died' } : { kind: 'failed', error }

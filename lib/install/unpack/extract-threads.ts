@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createWorkerPool } from '../../base/worker-pool.js'
 import { ThreadDied, type WorkerThread } from '../../base/worker-thread.js'
 import { deployIdOf } from '../journal-file.js'
+import type { Compared, CompareJob } from '../compare.js'
 import type { Displaced } from '../displaced.js'
 import type { PlacedDecision, Recovery } from '../undo.js'
 import type { ExtractionPaths } from './extraction-files.js'
@@ -24,6 +25,8 @@ export type Job =
   | ({ kind: 'extract'; extraction: ExtractionJob } & ExtractionPaths)
   /** Puts back the target of an interrupted extraction, or ends a deployment that is placed but not settled. */
   | { kind: 'recover'; journalPath: string; placed: PlacedDecision }
+  /** Compares a tree with the target. */
+  | { kind: 'compare'; compare: CompareJob }
 
 /** A job as it is sent to a thread. */
 export interface Task {
@@ -36,6 +39,7 @@ export interface Task {
 export type Answer =
   | { kind: 'extracted'; extracted: Extracted }
   | { kind: 'recovered'; recovery: Recovery; displaced: Displaced | null }
+  | { kind: 'compared'; compared: Compared }
 
 /** The result of a job: an answer, an error, the death of its thread, or a thread that does not end. */
 export type Outcome = Answer | { kind: 'failed'; error: unknown } | { kind: 'died' } | { kind: 'stuck' }
@@ -142,7 +146,7 @@ export function createExtractThreads({
     run: (job, signal) =>
       // A cancel, or the next deployment, waits for a recovery, so recoveries are first in the queue.
       pool.use(async thread => runIn(thread, job, signal), { signal, isFirst: job.kind === 'recover' }),
-    isStuck: deployId => [...stuck].some(job => deployIdOf(job.journalPath) === deployId),
+    isStuck: deployId => [...stuck].some(job => job.kind !== 'compare' && deployIdOf(job.journalPath) === deployId),
     close: () => pool.close()
   }
 }

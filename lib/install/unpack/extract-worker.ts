@@ -1,6 +1,7 @@
 /* A thread that does one job after the other. extract-threads.ts starts it. It keeps no state between jobs. */
 import { readFileSync } from 'node:fs'
 import { serveThread } from '../../base/worker-thread.js'
+import { compareTarget } from '../compare.js'
 import { disk } from '../disk.js'
 import { journalAt } from '../journal-file.js'
 import type { Displaced } from '../displaced.js'
@@ -26,8 +27,9 @@ async function work({ job, stop }: Task): Promise<Answer> {
     return { kind: 'recovered', recovery, displaced }
   }
   const check = (): void => {
-    if (Atomics.load(stop, 0) !== 0) throw new Error('The extraction was aborted')
+    if (Atomics.load(stop, 0) !== 0) throw new Error('The work was aborted')
   }
+  if (job.kind === 'compare') return { kind: 'compared', compared: await compareTarget(job.compare, { disk, check }) }
   const files = { ...filesAt(disk, job), beginSecond: second.of(job.archivePath) }
   return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk, check }) }
 }

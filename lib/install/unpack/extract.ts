@@ -12,6 +12,8 @@ import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
 import { codeOf, messageOf, reasonOf } from '../../base/system-error.js'
 import type { Rights } from '../../proc/identity.js'
+import type { DriftGuard } from '../drift.js'
+import type { Expected } from '../expected.js'
 import { summarizeManifest } from '../manifest.js'
 import { stagingName } from '../staging.js'
 import { describeJournal, listJournals } from '../undo.js'
@@ -48,6 +50,10 @@ export interface ExtractOptions {
   deployId: string
   home: ExtractionHome
   limits: ArchiveLimits
+  /** The plan that the extraction is held to; absent: none. */
+  expected?: Expected | undefined
+  /** The guard of edited files; absent: none. */
+  drift?: DriftGuard | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
   signal: AbortSignal
@@ -83,6 +89,8 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     deployId,
     home,
     limits,
+    expected,
+    drift,
     isDurable = true,
     staysOpen = false,
     signal
@@ -96,6 +104,8 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     umask: umask ?? process.umask(),
     masksModes: umask !== null,
     limits,
+    expected,
+    drift,
     isDurable,
     staysOpen
   }
@@ -107,7 +117,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
   if (outcome.kind === 'died' && existsSync(journalPath)) {
     // A deployment that was complete before the thread ended is still complete.
     const { recovery } = await putBack(executor, { journalPath, placed: 'revert' }, putBackSignal())
-    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null }
+    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null, edits: null }
     if (recovery === 'reverted') await removeJournal(home, deployId)
   }
   if (signal.aborted) throw signal.reason

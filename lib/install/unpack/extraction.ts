@@ -13,6 +13,8 @@ import { commit } from '../commit.js'
 import { discardFiles } from '../discard.js'
 import { syncDirectory, type Disk } from '../disk.js'
 import { createTargetSync, type SyncFileSystem } from '../durable.js'
+import { guardDrift, type DriftGuard, type ReplacedEdits } from '../drift.js'
+import { refuseOutdated, type Expected } from '../expected.js'
 import { holdFolders, type Folders } from '../folders.js'
 import { canHoldDirectories, type HeldDirectory } from '../held.js'
 import { writeManifest, type Manifest, type ManifestFile } from '../manifest.js'
@@ -41,6 +43,10 @@ export interface ExtractionJob {
    * have another umask.
    */
   masksModes: boolean
+  /** The plan that the extraction is held to; undefined: none. */
+  expected?: Expected | undefined
+  /** The guard of edited files; undefined: none. */
+  drift?: DriftGuard | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
   /** Whether the deployment may still be put back after everything is in place; default: false. */
@@ -53,6 +59,8 @@ export interface Extracted extends Manifest {
   bytes: number
   /** The tree of the archive (shared/tree-text.ts); null if the extraction was interrupted and then completed. */
   treeSha256: string | null
+  /** The edited files that were replaced; null if nothing looked for them. */
+  edits: ReplacedEdits | null
 }
 
 /** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
@@ -136,9 +144,11 @@ async function extractInto(
       items.length
     )
     await stageEntries(archive, { stage, check, second })
+    if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, records })
+    const edits = job.drift === undefined ? null : await guardDrift(job.drift, { items, records })
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
     const manifest = writeManifest(files.manifest, { disk, items, records, archiveModes })
-    extracted = { ...manifest, bytes: archive.totalBytes }
+    extracted = { ...manifest, bytes: archive.totalBytes, edits }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     const staysOpen = job.staysOpen ?? false
     await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, staysOpen, check })

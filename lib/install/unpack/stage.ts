@@ -14,9 +14,10 @@
  */
 import { createHash } from 'node:crypto'
 import { fileSeconds } from '../../base/file-time.js'
+import { sha256 } from '../../base/sha256.js'
 import { fileType, linkMode } from '../../shared/tree-text.js'
 import { writeFully, type Disk } from '../disk.js'
-import { createDigester, sha256 } from '../digest.js'
+import { createDigester } from '../digest.js'
 import { changedMeanwhile, type Folders } from '../folders.js'
 import type { Item, Plan } from '../plan.js'
 import type { Placed, Records } from '../record.js'

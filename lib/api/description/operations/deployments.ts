@@ -2,6 +2,7 @@ import { maxProvenanceBytes } from '../../../model/provenance.js'
 import { confirmLimits } from '../../../model/gate.js'
 import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../../base/fields.js'
+import { maxPlanIdLength } from '../../upload.js'
 import { markFields, rollbackFields } from '../../deployments.js'
 import {
   answer,
@@ -88,6 +89,12 @@ const parts: FormPart[] = [
     name: 'provenance',
     description: `Origin of the archive: a JSON object as in the schema Provenance, at most ${maxProvenanceBytes} bytes`,
     schema: { type: 'string' }
+  },
+  {
+    name: 'planId',
+    description:
+      'The plan that the deployment is held to: it fails with `plan_outdated` if the target has changed since',
+    schema: { type: 'string', maxLength: maxPlanIdLength }
   }
 ]
 
@@ -116,7 +123,8 @@ export const deploymentOperations: Operations = {
       'other_project',
       'client_scripts_off',
       'locked',
-      'queue_full'
+      'queue_full',
+      'plan_unknown'
     ]
   },
   'GET /api/deploy/check': {

@@ -1,0 +1,148 @@
+/* Prints a plan, in lines of at most 80 columns. */
+import { countOf } from '../base/count.js'
+import { oneLine } from '../base/one-line.js'
+import { changesAnything, isRefused, type DriftedFile, type PlanAnswer, type PlanCounts } from '../model/plan.js'
+import { formatBytes } from '../shared/size.js'
+import { exitCodes } from './command.js'
+import type { Paint } from './terminal/colors.js'
+import { relativeTime } from './terminal/units.js'
+import { cutToWidth } from './terminal/width.js'
+import { wrap } from './terminal/wrap.js'
+
+/** How to print a plan. */
+export interface PlanViewOptions {
+  paint: Paint
+  nowMs: number
+  /** Whether to print every path, whatever its length. */
+  all: boolean
+}
+
+const columns = 80
+/** Number of added and changed paths that are shown without `--all`. */
+const shownPaths = 10
+/** Number of edited files that are shown without `--all`. */
+const shownDrift = 20
+
+/** Returns the lines of a plan. */
+export function planLines(plan: PlanAnswer, options: PlanViewOptions): string[] {
+  return [
+    options.paint.bold(headOf(plan, options.nowMs)),
+    ...summaryOf(plan.counts),
+    ...pathLines(plan, options),
+    ...plan.scripts.map(script => `  scripts   ${scriptWords(script)}`),
+    `  space     ${spaceWords(plan.bytes)}`,
+    ...queueLines(plan),
+    ...problemLines(plan, options.paint),
+    'Nothing was changed.'
+  ]
+}
+
+function headOf({ project, live }: PlanAnswer, nowMs: number): string {
+  const name = `Plan for ${oneLine(project.name)} (${oneLine(project.env)})`
+  if (live === null) return cutToWidth(`${name}, the first deployment`, columns)
+  const message = live.message === null ? '' : `, "${oneLine(live.message)}"`
+  return cutToWidth(`${name}, against ${live.deployId}, ${relativeTime(live.at, nowMs)}${message}`, columns)
+}
+
+function summaryOf(counts: PlanCounts): string[] {
+  const asTheyAre = counts.unchanged + counts.timeOnly
+  const parts = [
+    `+ ${number(counts.added)} added`,
+    `~ ${number(counts.changed)} changed`,
+    `= ${number(asTheyAre)} as they are`,
+    ...(counts.drifted > 0 ? [`! ${number(counts.drifted)} edited on the server`] : []),
+    ...(counts.kept > 0 ? [`. ${number(counts.kept)} kept`] : [])
+  ]
+  const lines: string[] = []
+  for (const part of parts) {
+    const line = lines.at(-1)
+    if (line !== undefined && `${line}   ${part}`.length <= columns) lines[lines.length - 1] = `${line}   ${part}`
+    else lines.push(`  ${part}`)
+  }
+  return lines
+}
+
+function pathLines({ counts, paths }: PlanAnswer, { paint, all }: PlanViewOptions): string[] {
+  const fit = (line: string): string => (all ? line : cutToWidth(line, columns))
+  const written = [
+    ...paths.added.map(path => paint.green(fit(`  + ${oneLine(path)}`))),
+    ...paths.changed.map(path => paint.yellow(fit(`  ~ ${oneLine(path)}`)))
+  ]
+  const shown = all ? written : written.slice(0, shownPaths)
+  const left = counts.added + counts.changed - shown.length
+  const drifted = all ? paths.drifted : paths.drifted.slice(0, shownDrift)
+  const moreDrift = counts.drifted - drifted.length
+  return [
+    ...shown,
+    ...(left > 0 ? [`  … and ${number(left)} more: svc plan --all`] : []),
+    ...drifted.flatMap(file => driftLines(file).map(line => paint.red(line))),
+    ...(moreDrift > 0 ? [`  … and ${number(moreDrift)} more edited on the server`] : []),
+    ...(all ? paths.kept.map(path => `  . ${oneLine(path)}`) : [])
+  ]
+}
+
+/** An edited file; `overwritten` is null if no deployment is planned. */
+export type ShownDrift = Pick<DriftedFile, 'path' | 'found' | 'mtime'> & { overwritten: boolean | null }
+
+/** Returns the lines about a file that was edited on the server. */
+export function driftLines({ path, found, mtime, overwritten }: ShownDrift): string[] {
+  const how =
+    found === null ? 'removed on the server' : `edited on the server ${(mtime ?? '').slice(0, 16).replace('T', ' ')}`
+  const outcome =
+    overwritten === null ? '' : overwritten ? `, would be ${found === null ? 'restored' : 'overwritten'}` : ', stays'
+  const line = `  ! ${oneLine(path)}  ${how}${outcome}`
+  return line.length <= columns ? [line] : [`  ! ${oneLine(path)}`, `      ${how}${outcome}`]
+}
+
+function scriptWords({ step, source, async, clientIgnored }: PlanAnswer['scripts'][number]): string {
+  const title = step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'
+  const whose = source === 'client' ? 'yours' : "the project's own"
+  return `${title}: ${whose}${async ? ', in the background' : ''}${clientIgnored ? '; yours would be ignored' : ''}`
+}
+
+function spaceWords({ diskNeeded, diskFree }: PlanAnswer['bytes']): string {
+  const free = diskFree === null ? 'free space unknown' : `${formatBytes(diskFree)} free`
+  return `${formatBytes(diskNeeded)} needed, ${free}`
+}
+
+function queueLines({ queue }: PlanAnswer): string[] {
+  if (queue.running === null) return []
+  const waiting = queue.waiting === 0 ? '' : `, ${countOf(queue.waiting, 'deployment')} queued`
+  return [`  queue     ${queue.running} is running${waiting}`]
+}
+
+function problemLines({ partial, paths, checks, counts }: PlanAnswer, paint: Paint): string[] {
+  const marked = (mark: string, text: string): string[] =>
+    wrap(oneLine(text), columns - 4).map((line, at) => `${at === 0 ? `  ${mark} ` : '    '}${line}`)
+  const failedCodes = new Set(checks.flatMap(({ ok, code }) => (ok || code === undefined ? [] : [code])))
+  const conflicts = paths.conflicts.filter(({ code }) => !failedCodes.has(code))
+  const moreConflicts = counts.conflicts - paths.conflicts.length
+  return [
+    ...conflicts.flatMap(({ message }) => marked('✗', message.replace(/^Nothing was changed: /, ''))),
+    ...(moreConflicts > 0 ? [`  ✗ ${number(moreConflicts)} more entries are in the way`] : []),
+    ...checks.flatMap(({ ok, message, paths: at }) => {
+      if (message === undefined) return []
+      const where = at === undefined ? '' : `: ${at.join(', ')}`
+      return marked(ok ? '!' : '✗', `${message}${ok ? '' : where}`)
+    }),
+    ...(partial && failedCodes.size === 0
+      ? marked('!', 'The comparison took too long: the counts and lists are incomplete.')
+      : [])
+  ].map(line => (line.startsWith('  ✗') ? paint.red(line) : line))
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en-US')
+}
+
+/** Exit codes of `--exit-code` in addition to those of every command. */
+export const planExitCodes = { changes: 3, drift: 4 } as const
+
+/** Returns the exit code: 1 if the deployment would be refused; with `--exit-code` also 4 for drift and 3 for changes. */
+export function exitCodeOf(plan: PlanAnswer, isDetailed: boolean): number {
+  if (isRefused(plan)) return exitCodes.failed
+  if (!isDetailed) return exitCodes.success
+  if (plan.partial) return exitCodes.failed
+  if (plan.counts.drifted > 0) return planExitCodes.drift
+  return changesAnything(plan.counts) ? planExitCodes.changes : exitCodes.success
+}

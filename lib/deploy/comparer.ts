@@ -1,0 +1,72 @@
+import { machineTimeOf } from '../base/clock.js'
+import { Refusal } from '../base/refusal.js'
+import type { Compared } from '../install/compare.js'
+import type { Executors } from '../install/unpack/executors.js'
+import type { Baseline } from '../model/plan.js'
+import type { Project } from '../model/project.js'
+import { findRights, umaskOf } from '../proc/identity.js'
+import type { DeployNeeds } from './needs.js'
+import type { Trees } from './trees.js'
+
+/** What to compare with a target. */
+export interface Comparison {
+  /** A tree (archive/tree-wire.ts). */
+  tree: Uint8Array
+  /** Maximum number of paths listed of each kind. */
+  listed: number
+  /** Whether every file is read, although the owned tree proves that it is untouched. */
+  isFull?: boolean
+  signal: AbortSignal
+}
+
+/** Compares trees with targets: one comparison per project at a time. */
+export interface Comparer {
+  /** Refuses what install/compare.ts refuses, and (`conflict`) plan_busy. */
+  compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }>
+}
+
+/** Dependencies of `createComparer`. */
+export interface ComparerNeeds extends Pick<DeployNeeds, 'home' | 'allowSystemPaths' | 'clock'> {
+  executors: Executors
+  trees: Pick<Trees, 'read'>
+}
+
+/** Time limit of a comparison. */
+const compareMs = 60_000
+
+/** Creates the comparer. The threads start when there is work. */
+export function createComparer({ home, allowSystemPaths, clock, executors, trees }: ComparerNeeds): Comparer {
+  const comparing = new Set<string>()
+
+  async function compare(project: Project, { tree, listed, isFull = false, signal }: Comparison) {
+    const target = project.deployPath
+    const rules = { home: home.directory, allowSystemPaths }
+    const rights = await findRights(project)
+    const known = await trees.read(project.id)
+    const owned = known.baseline === 'owned' ? await known.contents() : null
+    const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
+    const job = { target, rules, tree, owned, isFull, umask: umaskOf(project), ...limits }
+    const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
+    if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }
+    signal.throwIfAborted()
+    if (outcome.kind === 'failed') throw outcome.error
+    throw new Error(`The comparison with "${target}" ended without an answer: ${outcome.kind}`)
+  }
+
+  return {
+    async compare(project, comparison) {
+      if (comparing.has(project.id)) throw busy(project)
+      comparing.add(project.id)
+      try {
+        return await compare(project, comparison)
+      } finally {
+        comparing.delete(project.id)
+      }
+    }
+  }
+}
+
+function busy({ name }: Project): Refusal {
+  const sentence = `Another comparison with the target of "${name}" is in progress. Try again in a moment`
+  return new Refusal('conflict', 'plan_busy', sentence, { retryAfterSeconds: 5 })
+}

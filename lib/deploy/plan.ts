@@ -1,0 +1,194 @@
+/*
+ * Plans: what a deployment of a tree would do. The comparison with the disk is install/compare.ts; the rest of the
+ * answer comes from the project, its records and the queue. A plan writes nothing.
+ *
+ * The server keeps the newest plans in memory. An upload that names one is held to it: `expect` returns what the plan
+ * found, and the staging of the deployment compares. A restart forgets plans.
+ */
+import { elapsedOf } from '../base/clock.js'
+import { notFound, Refusal } from '../base/refusal.js'
+import { sha256 } from '../base/sha256.js'
+import type { Compared } from '../install/compare.js'
+import { failed, passed } from '../install/preflight.js'
+import { extractionLimits } from '../install/unpack/extract.js'
+import { maxTreeEntries } from '../archive/tree-wire.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript } from '../model/plan.js'
+import type { Project } from '../model/project.js'
+import { formatBytes } from '../shared/size.js'
+import { liveDeployment } from '../store/tables/deployments.js'
+import { refuseLocked } from './locks.js'
+import { findProject } from '../store/tables/projects.js'
+import type { Comparer } from './comparer.js'
+import type { DeployNeeds } from './needs.js'
+import type { Live } from './output/live.js'
+import { createKeptPlans, type KeptPlan } from './kept-plans.js'
+import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
+
+/** A request for a plan. */
+export interface PlanRequest {
+  projectId: string
+  /** The body (archive/tree-wire.ts). */
+  tree: Uint8Array
+  /** Maximum number of paths listed of each kind. */
+  listed: number
+  /** The SHA-256 of each script that the client would send. */
+  scripts: { preDeploy?: string | undefined; postDeploy?: string | undefined }
+  /** Whether the token of the request could also upload. */
+  mayUpload: boolean
+  /** The refusal of an upload that the data directory has no space for; null if it has space. */
+  noSpace: Refusal | null
+  /** Maximum size of an upload in bytes. */
+  maxUploadBytes: number
+  /** The client's time in milliseconds since 1970; null if it did not say. */
+  clientTimeMs: number | null
+  signal: AbortSignal
+}
+
+/** Makes and keeps plans. */
+export interface Plans {
+  /**
+   * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for a
+   * target that changes during the comparison, 503.
+   */
+  plan(request: PlanRequest): Promise<PlanAnswer>
+  /** Returns a kept plan of a project. Refuses: 409 `plan_unknown`. */
+  expect(planId: string, projectId: string): KeptPlan
+}
+
+/** Dependencies of `createPlans`. */
+export interface PlanNeeds extends DeployNeeds {
+  comparer: Comparer
+  live: Live
+  refuseWhenStopping(): void
+}
+
+/** Maximum difference between the clocks of client and server. */
+const maxClockMs = 5 * 60_000
+
+/** Creates the plans of a server. */
+export function createPlans(needs: PlanNeeds): Plans {
+  const { store, clock, ids, settings, comparer, live } = needs
+  const kept = createKeptPlans(() => elapsedOf(clock))
+
+  async function plan(request: PlanRequest): Promise<PlanAnswer> {
+    needs.refuseWhenStopping()
+    const project = findProject(store, request.projectId)
+    if (project === undefined) throw notFound('Project', request.projectId)
+    return answer(project, request)
+  }
+
+  async function answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
+    const liveBefore = liveDeployment(store, project.id) ?? null
+    const { baseline, compared } = await comparer.compare(project, request)
+    const { treeSha256, counts, paths, bytes, expected } = compared
+    const planId = expected === null ? null : ids.id('plan_')
+    let expiresAt: string | null = null
+    if (planId !== null && expected !== null) {
+      const leftMs = kept.keep(planId, { projectId: project.id, liveId: liveBefore?.id ?? null, expected })
+      expiresAt = new Date(clock.now() + leftMs).toISOString()
+    }
+    const { maxExtractedBytes } = extractionLimits(settings)
+    return {
+      success: true,
+      project: { id: project.id, name: project.name, env: project.env },
+      planId,
+      expiresAt,
+      partial: expected === null,
+      treeSha256,
+      baseline,
+      live: liveBefore === null ? null : describeLive(liveBefore),
+      counts,
+      bytes,
+      paths,
+      checks: [...compared.checks, ...ownChecks(project, request, compared)],
+      scripts: scriptsOf(project, request.scripts),
+      queue: queueOf(project.id),
+      limits: { maxUploadBytes: request.maxUploadBytes, maxExtractedBytes }
+    }
+  }
+
+  function ownChecks(project: Project, request: PlanRequest, { bytes, counts }: Compared): PlanCheck[] {
+    const { maxExtractedBytes } = extractionLimits(settings)
+    const { noSpace } = request
+    const entries = counts.added + counts.changed + counts.timeOnly + counts.unchanged
+    return [
+      noSpace === null ? passed('space_home') : failed('space_home', noSpace.code, noSpace.message),
+      bytes.extracted <= maxExtractedBytes
+        ? passed('upload_limit')
+        : failed('upload_limit', 'extracted_too_large', tooLarge(bytes.extracted, maxExtractedBytes)),
+      entries <= maxTreeEntries
+        ? passed('entry_limit')
+        : failed('entry_limit', 'too_many_entries', `The archive would have more than ${maxTreeEntries} entries`),
+      clientScripts(project, request),
+      lockCheck(project),
+      request.mayUpload ? passed('token') : failed('token', 'deploy_token_needed', noUpload),
+      clockCheck(request.clientTimeMs, clock.now())
+    ]
+  }
+
+  function clientScripts(project: Project, { scripts }: PlanRequest): PlanCheck {
+    const offers = scripts.preDeploy !== undefined || scripts.postDeploy !== undefined
+    if (!offers || mayClientsSendScripts(project, settings.flag('allow_client_scripts'))) {
+      return passed('client_scripts_allowed')
+    }
+    const sentence = 'The project does not accept scripts from clients. Set the scripts on the server'
+    return failed('client_scripts_allowed', 'client_scripts_off', sentence)
+  }
+
+  function lockCheck(project: Project): PlanCheck {
+    try {
+      refuseLocked(store, project, clock.now())
+      return passed('not_locked')
+    } catch (error) {
+      if (error instanceof Refusal) return failed('not_locked', error.code, error.message)
+      throw error
+    }
+  }
+
+  function queueOf(projectId: string): PlanAnswer['queue'] {
+    const [running, ...waiting] = live.all().filter(run => run.projectId === projectId && !run.isOver)
+    return { running: running?.deployId ?? null, waiting: waiting.length }
+  }
+
+  return {
+    plan,
+    expect(planId, projectId) {
+      const plan = kept.find(planId)
+      if (plan !== undefined && plan.projectId === projectId) return plan
+      const sentence = `Plan not found: "${planId}". It has expired, or the server was restarted. Plan again`
+      throw new Refusal('conflict', 'plan_unknown', sentence, { field: 'planId' })
+    }
+  }
+}
+
+const noUpload = 'An upload needs the deploy token of the project, not the admin token'
+
+function describeLive({ id, status, message, treeSha256, startTime, endTime }: DeploymentRow): PlanLive {
+  return { deployId: id, status, message, treeSha256, at: endTime ?? startTime }
+}
+
+function tooLarge(bytes: number, limit: number): string {
+  return `The files have ${formatBytes(bytes)}, and the setting max_extracted_size allows ${formatBytes(limit)}`
+}
+
+function clockCheck(clientTimeMs: number | null, nowMs: number): PlanCheck {
+  if (clientTimeMs === null || Math.abs(clientTimeMs - nowMs) <= maxClockMs) return passed('clock')
+  const minutes = Math.round(Math.abs(clientTimeMs - nowMs) / 60_000)
+  // The deployment succeeds all the same, so there is no error code.
+  const message = `The clocks of this machine and of the server differ by ${minutes} minutes`
+  return { ...passed('clock'), message }
+}
+
+function scriptsOf(project: Project, digests: PlanRequest['scripts']): PlannedScript[] {
+  // The texts stay with the client: its digests stand for them.
+  const offered: OfferedScripts = { origin: 'upload', ...digests }
+  const { preDeploy, postDeploy } = chooseScripts(project, offered)
+  return [preDeploy, postDeploy].flatMap(chosen => {
+    if (chosen === null) return []
+    const { step, source, script, async } = chosen
+    const isOwn = source === 'platform'
+    const digest = isOwn ? sha256(Buffer.from(script)).toString('hex') : script
+    return [{ step, source, async, sha256: digest, clientIgnored: isOwn && digests[step] !== undefined }]
+  })
+}

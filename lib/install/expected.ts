@@ -1,0 +1,120 @@
+/*
+ * Holds a deployment to its plan. A plan remembers what it found at each path of its tree: 8 bytes of the SHA-256 of a
+ * line for each path, to name the path that differs, and the SHA-256 of all lines, to be sure. During staging, after
+ * everything was read and before anything is renamed, the same is computed from what is in the target then.
+ */
+import { createHash } from 'node:crypto'
+import { Refusal } from '../base/refusal.js'
+import { sha256 } from '../base/sha256.js'
+import { compareTreePaths, treeLine, type TreeEntry } from '../shared/tree-text.js'
+import type { Disk } from './disk.js'
+import type { Folders } from './folders.js'
+import type { Item } from './plan.js'
+import type { Records } from './record.js'
+
+/** What a plan wants, and what it found. It is plain data, for threads and helper processes. */
+export interface Expected {
+  /** When the plan was made, in milliseconds since 1970. */
+  plannedAtMs: number
+  /** One mark of 8 bytes for each path, in the order of `compareTreePaths`. */
+  marks: Uint8Array
+  /** The SHA-256 of what was found at all paths. */
+  foundSha256: string
+  /** The SHA-256 of what shall be there. */
+  wantedSha256: string
+}
+
+const markBytes = 8
+
+/** Collects what a plan wants and finds, path by path, in the order of `compareTreePaths`. */
+export interface ExpectedBuilder {
+  /** `found` is null if there is nothing at the path. */
+  add(wanted: Wanted, found: Omit<TreeEntry, 'path'> | null): void
+  end(plannedAtMs: number): Expected
+}
+
+/** A new entry. Its permissions are left out: an archive may lack them. */
+export type Wanted = Pick<TreeEntry, 'path' | 'size' | 'sha256'> & { kind: Item['kind'] }
+
+/** Creates a builder for this number of paths. */
+export function buildExpected(count: number): ExpectedBuilder {
+  const marks = new Uint8Array(new ArrayBuffer(count * markBytes))
+  const all = createHash('sha256')
+  const wantedHash = createHash('sha256')
+  let at = 0
+  return {
+    add(wanted, found) {
+      const line = Buffer.from(found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path }))
+      all.update(line)
+      wantedHash.update(`${wanted.kind} ${wanted.size} ${wanted.sha256} ${wanted.path}\n`)
+      marks.set(sha256(line).subarray(0, markBytes), at)
+      at += markBytes
+    },
+    end: plannedAtMs => ({ plannedAtMs, marks, foundSha256: all.digest('hex'), wantedSha256: wantedHash.digest('hex') })
+  }
+}
+
+/** The findings of a staging. */
+export interface StagedTarget {
+  disk: Disk
+  folders: Folders
+  items: readonly Item[]
+  records: Records
+}
+
+/**
+ * Refuses (`conflict`) a deployment whose archive differs from its plan (tree_changed), or whose target does
+ * (plan_outdated). Must be called before anything is renamed.
+ */
+export function refuseOutdated(expected: Expected, { disk, folders, items, records }: StagedTarget): void {
+  const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
+  order.sort((a, b) => compareTreePaths((items[a] as Item).path, (items[b] as Item).path))
+  const builder = buildExpected(order.length)
+  for (const index of order) {
+    const { path, kind, size } = items[index] as Item
+    const digest = records.sha256(index).toString('hex')
+    const before = records.before(index)
+    const found = before === null ? null : { ...before, sha256: Buffer.from(before.sha256).toString('hex') }
+    builder.add({ path, kind, size, sha256: digest }, found)
+  }
+  const now = builder.end(expected.plannedAtMs)
+  if (now.wantedSha256 !== expected.wantedSha256) {
+    const sentence = 'Nothing was changed: the archive does not contain the files of the plan. Plan again'
+    throw new Refusal('conflict', 'tree_changed', sentence)
+  }
+  if (now.foundSha256 === expected.foundSha256) return
+  const at = order.findIndex((_, at) => Buffer.compare(markAt(now, at), markAt(expected, at)) !== 0)
+  const { path } = items[order[at] as number] as Item
+  throw outdated(path, expected, timeAt(disk, folders, path))
+}
+
+function markAt({ marks }: Expected, at: number): Uint8Array {
+  return marks.subarray(at * markBytes, (at + 1) * markBytes)
+}
+
+/** Returns the modification time of the entry at a path; null if there is none. */
+function timeAt(disk: Disk, folders: Folders, path: string): number | null {
+  try {
+    return disk.lstatSync(folders.place(path), { throwIfNoEntry: false })?.mtimeMs ?? null
+  } catch {
+    return null
+  }
+}
+
+/** The times of files come from a clock of the kernel that lags a little. */
+const coarseMs = 20
+
+function outdated(path: string, { plannedAtMs }: Expected, mtimeMs: number | null): Refusal {
+  const when = mtimeMs !== null && mtimeMs >= plannedAtMs - coarseMs ? ` at ${utc(mtimeMs)}` : ''
+  const how = mtimeMs === null ? 'was removed' : `was changed${when}`
+  return planOutdated(`"${path}" ${how}, after the plan of ${utc(plannedAtMs)}`)
+}
+
+/** Returns the refusal of a deployment whose plan no longer applies. */
+export function planOutdated(why: string): Refusal {
+  return new Refusal('conflict', 'plan_outdated', `Nothing was changed: ${why}. Plan again`)
+}
+
+function utc(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}

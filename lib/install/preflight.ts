@@ -1,0 +1,140 @@
+/* Checks of a target before a deployment: rights, other owners, free space. They write nothing. */
+import { accessSync, constants, type StatsFs } from 'node:fs'
+import { dirname } from 'node:path'
+import { hasCode, reasonOf } from '../base/system-error.js'
+import type { PlanBytes, PlanCheck } from '../model/plan.js'
+import { formatBytes } from '../shared/size.js'
+import type { Disk } from './disk.js'
+import type { Folders } from './folders.js'
+import { whyNotMade } from './guard.js'
+import { statHeld, type HeldDirectory } from './held.js'
+
+/** What a deployment would do to a target. */
+export interface Intended {
+  disk: Disk
+  root: HeldDirectory
+  folders: Folders
+  /** The existing directories in which entries would be created or replaced. */
+  written: Iterable<string>
+  /** Entries that would be replaced, and whose directory lets only their owner do that. */
+  foreign: ReadonlyArray<{ path: string; uid: number }>
+  /** Sizes of the files that would be written. */
+  sizes: Iterable<number>
+  /** Number of files and directories that would be created, before the earlier ones are removed. */
+  entries: number
+}
+
+/** The checks of a target, and its free space. */
+export interface TargetChecks extends Pick<PlanBytes, 'diskNeeded' | 'diskFree'> {
+  checks: PlanCheck[]
+}
+
+const maxPaths = 10
+/** Space for directories and the metadata of the file system. */
+const spareShare = 1.02
+
+/** Checks an existing target. */
+export function checkTarget(intended: Intended): TargetChecks {
+  const { disk, root, sizes, entries } = intended
+  const space = disk.statfsSync(root.path)
+  const blockBytes = space.bsize
+  let bytes = 0
+  for (const size of sizes) bytes += Math.ceil(size / blockBytes) * blockBytes
+  const diskNeeded = Math.ceil(bytes * spareShare)
+  const diskFree = freeBytes(space)
+  // Some file systems count no inodes.
+  const inodesFree = space.files === 0 ? null : space.ffree
+  const checks = [
+    writable(intended),
+    owners(intended),
+    spaceCheck(diskNeeded, diskFree),
+    inodesFree === null || inodesFree >= entries
+      ? passed('inodes')
+      : failed('inodes', 'no_space', `The deployment needs ${entries} inodes in the target, and ${inodesFree} are free`)
+  ]
+  return { checks, diskNeeded, diskFree }
+}
+
+/** Checks a target that does not exist yet. */
+export function checkMissingTarget(disk: Disk, target: string, bytes: number): TargetChecks {
+  const why = whyNotMade(target)
+  const writable =
+    why === null
+      ? passed('target_writable')
+      : failed('target_writable', 'target_not_writable', `The target cannot be created: ${why}`)
+  const diskNeeded = Math.ceil(bytes * spareShare)
+  const diskFree = freeAbove(disk, target)
+  return { checks: [writable, spaceCheck(diskNeeded, diskFree)], diskNeeded, diskFree }
+}
+
+/** Returns the free space of the file system that the target would be on; null if it is unknown. */
+function freeAbove(disk: Disk, target: string): number | null {
+  try {
+    return freeBytes(disk.statfsSync(target))
+  } catch (error) {
+    return hasCode(error, 'ENOENT') && dirname(target) !== target ? freeAbove(disk, dirname(target)) : null
+  }
+}
+
+/** Some file systems count no blocks. */
+function freeBytes({ blocks, bavail, bsize }: StatsFs): number | null {
+  return blocks === 0 ? null : bavail * bsize
+}
+
+function spaceCheck(needed: number, free: number | null): PlanCheck {
+  if (free === null) return { ...passed('space_target'), message: 'The free space of the target is unknown' }
+  if (needed <= free) return passed('space_target')
+  const sentence = `The deployment needs ${formatBytes(needed)} in the target, and ${formatBytes(free)} are free`
+  return failed('space_target', 'no_space', sentence)
+}
+
+function writable({ root, folders, written }: Intended): PlanCheck {
+  const paths: string[] = []
+  let first: unknown = null
+  for (const path of written) {
+    try {
+      accessSync(path === '' ? root.path : folders.at(path), constants.W_OK | constants.X_OK)
+    } catch (error) {
+      first ??= error
+      paths.push(path === '' ? '.' : path)
+    }
+  }
+  if (first === null) return passed('target_writable')
+  const advice = (first as NodeJS.ErrnoException).code === 'EROFS' ? '. Under systemd, see ReadWritePaths' : ''
+  const where = paths.length === 1 ? `"${paths[0]}"` : `${paths.length} directories`
+  const sentence = `Cannot write in ${where} of the target: ${reasonOf(first)}${advice}`
+  return { ...failed('target_writable', 'not_permitted', sentence), paths: paths.slice(0, maxPaths) }
+}
+
+function owners({ foreign }: Intended): PlanCheck {
+  const [first] = foreign
+  if (first === undefined) return passed('entries_owned_by_others')
+  const users = [...new Set(foreign.map(({ uid }) => (uid === 0 ? 'root' : `user ${uid}`)))].join(', ')
+  const what = foreign.length === 1 ? '1 file belongs' : `${foreign.length} files belong`
+  const sentence = `${what} to ${users} and cannot be replaced, because the sticky bit of the directory is set`
+  const paths = foreign.slice(0, maxPaths).map(({ path }) => path)
+  return { ...failed('entries_owned_by_others', 'not_permitted', sentence), paths }
+}
+
+const sticky = 0o1000
+
+/** Returns whether a directory lets only the owner of an entry, and its own owner, replace the entry. */
+export function protectsOwner(
+  { disk, root, folders }: Pick<Intended, 'disk' | 'root' | 'folders'>,
+  path: string
+): boolean {
+  const user = process.geteuid?.()
+  if (user === undefined || user === 0) return false
+  const stats = path === '' ? statHeld(disk, root) : disk.lstatSync(`${folders.at(path)}/.`)
+  return (stats.mode & sticky) !== 0 && stats.uid !== user
+}
+
+/** Returns a check that passed. */
+export function passed(name: PlanCheck['name']): PlanCheck {
+  return { name, ok: true }
+}
+
+/** Returns a check that failed, with the error code of the deployment. */
+export function failed(name: PlanCheck['name'], code: string, message: string): PlanCheck {
+  return { name, ok: false, code, message }
+}

@@ -1,0 +1,160 @@
+/*
+ * The plan of a deployment: what it would do to the target, and what would stop it. `POST /api/deploy/plan` answers it.
+ * Nothing is changed by a plan. An upload that names its id is held to it (install/expected.ts).
+ */
+import type { DeploymentStatus, RanScript } from './deployment.js'
+import type { Project } from './project.js'
+
+/** The kinds of paths of a plan. */
+export const planKinds = ['added', 'changed', 'timeOnly', 'unchanged', 'kept', 'drifted', 'conflicts'] as const
+/** A kind of paths of a plan. */
+export type PlanKind = (typeof planKinds)[number]
+
+/** The number of paths of each kind. */
+export type PlanCounts = Record<PlanKind, number>
+
+/** A file that a deployment put in place and that somebody has edited or removed since. */
+export interface DriftedFile {
+  path: string
+  /** The SHA-256 of the file that the deployment put in place. */
+  owned: string
+  /** The SHA-256 of the file that is there now; null if it was removed, or is no file. */
+  found: string | null
+  /** The modification time of the file that is there now. */
+  mtime: string | null
+  /** The size of the file that is there now, in bytes. */
+  size: number | null
+  /** The deployment that put the file in place. */
+  since: string
+  /** Whether the archive contains the path, so that the edited file would be replaced. */
+  overwritten: boolean
+}
+
+/** An entry of the target that a deployment cannot replace. */
+export interface PlanConflict {
+  path: string
+  /** The error code of the deployment. */
+  code: string
+  message: string
+}
+
+/** The paths of a plan by kind, at most as many as were asked for. */
+export interface PlanPaths {
+  added: string[]
+  /** The contents, the type or the permissions differ. */
+  changed: string[]
+  /** Only the modification time differs. */
+  timeOnly: string[]
+  unchanged: string[]
+  /** svc put them there, and the new archive does not contain them. They stay. */
+  kept: string[]
+  drifted: DriftedFile[]
+  conflicts: PlanConflict[]
+  /** Whether some lists are incomplete. */
+  truncated: boolean
+}
+
+/** Names of the checks of a plan. */
+export const planCheckNames = [
+  'target_writable',
+  'entries_owned_by_others',
+  'same_file_system',
+  'space_target',
+  'inodes',
+  'space_home',
+  'upload_limit',
+  'entry_limit',
+  'client_scripts_allowed',
+  'not_locked',
+  'token',
+  'clock'
+] as const
+
+/** A check of a plan. */
+export interface PlanCheck {
+  name: (typeof planCheckNames)[number]
+  ok: boolean
+  /** The error code with which the deployment would fail. */
+  code?: string
+  message?: string
+  /** The paths that the check failed for, at most ten. */
+  paths?: string[]
+}
+
+/** Sizes of a plan in bytes. */
+export interface PlanBytes {
+  /** Size of the files that would be added or replaced. */
+  changed: number
+  /** Size of all files of the archive. */
+  extracted: number
+  /** Space that the deployment needs in the target until it has finished. */
+  diskNeeded: number
+  /** Free space in the target; null if unknown. */
+  diskFree: number | null
+}
+
+/** A script that would run. */
+export interface PlannedScript extends Pick<RanScript, 'step' | 'source' | 'async'> {
+  /** The SHA-256 of the script. */
+  sha256: string
+  /** Whether the client's own script is ignored because the project has one. */
+  clientIgnored: boolean
+}
+
+/** What the server knows of the files in a target: from its records, not yet, or nothing. */
+export type Baseline = 'owned' | 'building' | 'none'
+
+/** The answer to a request for a plan. */
+export interface PlanAnswer {
+  success: true
+  project: Pick<Project, 'id' | 'name' | 'env'>
+  /** Names the plan in an upload. Null if the comparison is incomplete. */
+  planId: string | null
+  /** Time until which the server keeps the plan. */
+  expiresAt: string | null
+  /** Whether the comparison ended early because it took too long: counts and lists are incomplete. */
+  partial: boolean
+  treeSha256: string
+  baseline: Baseline
+  /** The deployment whose files are in the target. */
+  live: PlanLive | null
+  counts: PlanCounts
+  bytes: PlanBytes
+  paths: PlanPaths
+  checks: PlanCheck[]
+  scripts: PlannedScript[]
+  queue: { running: string | null; waiting: number }
+  limits: { maxUploadBytes: number; maxExtractedBytes: number }
+}
+
+/** The deployment whose files are in the target. */
+export interface PlanLive {
+  deployId: string
+  status: DeploymentStatus
+  message: string | null
+  treeSha256: string | null
+  at: string
+}
+
+/** The files in a target that were edited or removed since svc put them there. */
+export interface DriftReport {
+  success: true
+  baseline: Baseline
+  /** Whether the comparison ended early: the list is incomplete. */
+  partial: boolean
+  /** Why the target cannot be read; null if it can. */
+  problem: string | null
+  count: number
+  /** At most 10,000. */
+  files: Array<Omit<DriftedFile, 'overwritten'>>
+}
+
+/** Returns whether a plan would change anything in the target. */
+export function changesAnything({ added, changed, timeOnly }: PlanCounts): boolean {
+  return added + changed + timeOnly > 0
+}
+
+/** Returns whether the deployment would be refused. */
+export function isRefused({ counts, checks }: Pick<PlanAnswer, 'counts' | 'checks'>): boolean {
+  return counts.conflicts > 0 || checks.some(({ ok }) => !ok)
+}

@@ -1,0 +1,283 @@
+import t from 'tap'
+import { existsSync, mkdirSync, rmSync, symlinkSync, utimesSync, watch, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { treeMediaType } from '../../lib/archive/tree-wire.js'
+import type { PlanAnswer } from '../../lib/model/plan.js'
+import { eventsOf, type ClientReply } from '../support/client.js'
+import { treeBody, zipBytes } from '../support/planned.js'
+import { startServer } from '../support/server.js'
+import { snapshot } from '../support/tree.js'
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+t.test('plan', async t => {
+  const stage = await startServer(t, { settings: { global_deploy_token: 'global-deploy-token' } })
+  const { sites, as, client, home } = stage
+  let number = 0
+
+  /** A project with a site to deploy. */
+  async function shop(files: Record<string, string> = { 'index.html': 'hello', 'css/a.css': 'a {}' }) {
+    const name = `shop${++number}`
+    const project = await stage.createProject(name)
+    const site = join(sites, `${name}-site`)
+    const write = (path: string, contents: string): void => {
+      const place = join(site, path)
+      mkdirSync(join(place, '..'), { recursive: true })
+      writeFileSync(place, contents)
+      utimesSync(place, 1_700_000_000, 1_700_000_000)
+    }
+    for (const [path, contents] of Object.entries(files)) write(path, contents)
+    const target = join(sites, name)
+    const post = async ({
+      query = '',
+      headers = {},
+      token = project.token,
+      body = null as Buffer | string | null
+    } = {}): Promise<ClientReply> =>
+      as(token).send('POST', `/api/deploy/plan?projectId=${project.id}${query}`, {
+        headers: { 'content-type': treeMediaType, ...headers },
+        body: body ?? (await treeBody(site))
+      })
+    const plan = async (): Promise<PlanAnswer> => {
+      const reply = await post()
+      t.equal(reply.status, 200, reply.text)
+      return reply.body as PlanAnswer
+    }
+    const push = async (planId?: string) => {
+      const file = { filename: 'site.zip', bytes: await zipBytes(site) }
+      const reply = await as(project.token).upload([
+        ['projectId', project.id],
+        ...(planId === undefined ? [] : [['planId', planId] as [string, string]]),
+        ['file', file]
+      ])
+      return reply.status === 200 ? { ...eventsOf(reply).at(-1), reply } : { status: reply.body.code, reply }
+    }
+    const failure = async (deployId: string): Promise<string> =>
+      (await client.get(`/api/logs/${deployId}`)).body.errorMessage
+    return { project, site, target, write, post, plan, push, failure }
+  }
+
+  t.test('says what a deployment would do, and writes nothing', async t => {
+    const { project, write, plan, push, target } = await shop()
+    t.match(await plan(), {
+      success: true,
+      planId: /^plan_/,
+      partial: false,
+      live: null,
+      counts: { added: 2, changed: 0, timeOnly: 0, unchanged: 0, conflicts: 0 },
+      paths: { added: ['css/a.css', 'index.html'], truncated: false },
+      bytes: { changed: 9, extracted: 9 },
+      queue: { running: null, waiting: 0 },
+      scripts: []
+    })
+    t.notOk(existsSync(target), 'the target is not created')
+    const pushed = await push()
+    t.match(await plan(), { live: { deployId: pushed.deployId, status: 'success' }, counts: { unchanged: 2 } })
+    write('index.html', 'hullo')
+    write('new', 'x')
+    utimesSync(join(target, 'css/a.css'), 1_600_000_000, 1_600_000_000)
+    const answer = await plan()
+    t.match(answer, {
+      counts: { added: 1, changed: 1, timeOnly: 1, unchanged: 0 },
+      paths: { added: ['new'], changed: ['index.html'], timeOnly: ['css/a.css'] },
+      bytes: { changed: 6, extracted: 10 }
+    })
+    t.ok(
+      answer.checks.every(({ ok }) => ok),
+      'every check passes'
+    )
+    t.equal(new Set(answer.checks.map(({ name }) => name)).size, answer.checks.length)
+    t.ok(answer.bytes.diskNeeded >= 6 && (answer.bytes.diskFree as number) > 0)
+    t.equal((await client.get(`/api/logs?projectId=${project.id}`)).body.length, 1, 'no deployment was recorded')
+  })
+
+  t.test('a hundred plans change no file, neither in the target nor in the data directory', async t => {
+    const { plan, push, target, write } = await shop()
+    await push()
+    write('index.html', 'other')
+    await plan()
+    const events: string[] = []
+    const watched = [target, join(target, 'css'), home.directory, home.tmp, home.deployments]
+    const watchers = watched.map(path => watch(path, (event, name) => void events.push(`${event} ${path}/${name}`)))
+    const before = [...snapshot(target), ...snapshot(home.deployments)]
+    for (let i = 0; i < 100; i++) await plan()
+    for (const watcher of watchers) watcher.close()
+    t.strictSame(events, [])
+    t.strictSame([...snapshot(target), ...snapshot(home.deployments)], before)
+  })
+
+  t.test('an upload is held to its plan', async t => {
+    const { plan, push, write, target, failure } = await shop()
+    await push()
+    write('index.html', 'second')
+    const first = await plan()
+    writeFileSync(join(target, 'index.html'), 'edited')
+    const before = snapshot(target)
+    const outdated = await push(first.planId as string)
+    t.equal(outdated.status, 'failed')
+    t.match(await failure(outdated.deployId), /"index\.html" was changed at .* UTC, after the plan of .* UTC/)
+    t.strictSame(snapshot(target), before, 'the target is untouched')
+    const second = await plan()
+    write('index.html', 'third')
+    const other = await push(second.planId as string)
+    t.equal(other.status, 'failed')
+    t.match(await failure(other.deployId), /the archive does not contain the files of the plan/)
+    t.strictSame(snapshot(target), before, 'the target is untouched')
+    t.match(await push((await plan()).planId as string), { status: 'success' })
+  })
+
+  t.test('an upload whose plan is older than another deployment fails before its scripts run', async t => {
+    const { plan, push, failure } = await shop()
+    const { planId } = await plan()
+    const { deployId } = await push()
+    const late = await push(planId as string)
+    t.equal(late.status, 'failed')
+    t.match(await failure(late.deployId), new RegExp(`deployment ${deployId} was made after the plan`))
+  })
+
+  t.test('refuses a plan that the server does not know, or that belongs to another project', async t => {
+    const { plan, push } = await shop()
+    const other = await shop()
+    t.equal((await push('plan_unknownunknown')).status, 'plan_unknown')
+    const { planId } = await plan()
+    t.equal((await other.push(planId as string)).status, 'plan_unknown')
+    await stage.restart()
+    const { reply } = await push(planId as string)
+    t.match(reply, { status: 409, body: { code: 'plan_unknown', field: 'planId' } })
+  })
+
+  t.test('lists as many paths as asked for, and streams all of them', async t => {
+    const files = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`f${i}`, 'x']))
+    const { post } = await shop(files)
+    const lists = async (query: string): Promise<[number, boolean]> => {
+      const { counts, paths } = (await post({ query })).body as PlanAnswer
+      t.equal(counts.added, 300)
+      return [paths.added.length, paths.truncated]
+    }
+    t.strictSame(await lists(''), [200, true])
+    t.strictSame(await lists('&list=0'), [0, true])
+    t.strictSame(await lists('&list=1000'), [300, false])
+    t.match(await post({ query: '&list=10001' }), { status: 400, body: { code: 'invalid_field', field: 'list' } })
+    t.match(await post({ query: '&list=x' }), { status: 400, body: { code: 'invalid_field', field: 'list' } })
+    const events = eventsOf(await post({ headers: { accept: 'application/x-ndjson' } }))
+    t.match(events[0], { event: 'plan', counts: { added: 300 }, planId: /^plan_/ })
+    t.strictSame(
+      events
+        .slice(1, -1)
+        .map(({ path }) => path)
+        .sort(),
+      Object.keys(files).sort()
+    )
+    t.strictSame(events.at(-1), { event: 'end' })
+  })
+
+  t.test('lists the entries in the way, with the code of the deployment', async t => {
+    const { plan, push, failure, target } = await shop({ 'a/b': 'x', c: 'x', 'd/e': 'x' })
+    mkdirSync(join(target, 'c'), { recursive: true })
+    writeFileSync(join(target, 'a'), 'a file')
+    symlinkSync('elsewhere', join(target, 'd'))
+    const { counts, paths } = await plan()
+    t.equal(counts.conflicts, 3)
+    t.strictSame(paths.conflicts.map(({ path, code }) => [path, code]).sort(), [
+      ['a', 'file_in_the_way'],
+      ['c', 'directory_in_the_way'],
+      ['d', 'written_through_link']
+    ])
+    const { deployId } = await push()
+    const said = await failure(deployId)
+    t.ok(
+      paths.conflicts.some(({ message }) => said.endsWith(message)),
+      said
+    )
+  })
+
+  t.test('a target that cannot be used fails its check with the code of the deployment', async t => {
+    const { plan, push, failure, target } = await shop()
+    writeFileSync(target, 'a file')
+    const { checks, partial, planId } = await plan()
+    t.strictSame([partial, planId], [true, null])
+    const check = checks.find(({ name }) => name === 'target_writable')
+    t.match(check, { ok: false, code: 'target_is_a_file' })
+    t.ok((await failure((await push()).deployId)).endsWith(check?.message as string))
+  })
+
+  t.test('says which scripts would run, and whether the client may send any', async t => {
+    const { project, post } = await shop()
+    const headers = { 'x-svc-scripts': `pre=${sha256('echo a')},post=${sha256('echo b')}` }
+    t.match((await post({ headers })).body.scripts, [
+      { step: 'preDeploy', source: 'client', sha256: sha256('echo a'), clientIgnored: false },
+      { step: 'postDeploy', source: 'client', sha256: sha256('echo b'), async: false }
+    ])
+    await client.put(`/api/projects/${project.id}`, { preDeployScript: 'echo own', allowClientScripts: false })
+    const { scripts, checks } = (await post({ headers })).body as PlanAnswer
+    t.match(scripts[0], { step: 'preDeploy', source: 'platform', sha256: sha256('echo own'), clientIgnored: true })
+    t.match(
+      checks.find(({ name }) => name === 'client_scripts_allowed'),
+      { ok: false, code: 'client_scripts_off' }
+    )
+    const wrong = await post({ headers: { 'x-svc-scripts': 'pre=abc' } })
+    t.match(wrong, { status: 400, body: { code: 'invalid_field', field: 'x-svc-scripts' } })
+  })
+
+  t.test('checks the size, the token and the clock', async t => {
+    const { post, site } = await shop()
+    const check = async (name: string, options: Parameters<typeof post>[0] = {}) =>
+      ((await post(options)).body as PlanAnswer).checks.find(each => each.name === name)
+    t.match(await check('clock', { headers: { 'x-svc-time': String(Date.now()) } }), { ok: true, message: undefined })
+    const late = { headers: { 'x-svc-time': String(Date.now() - 3_600_000) } }
+    t.match(await check('clock', late), { ok: true, message: /differ by 60 minutes/ })
+    t.match(await check('token'), { ok: true })
+    const asAdmin = { token: stage.server.adminToken.current() }
+    t.match(await check('token', asAdmin), { ok: false, code: 'deploy_token_needed' })
+    await client.put('/api/settings', { max_extracted_size: '1' })
+    t.match(await check('upload_limit'), { ok: true })
+    writeFileSync(join(site, 'large'), Buffer.alloc(2 * 1024 * 1024))
+    t.match(await check('upload_limit'), { ok: false, code: 'extracted_too_large' })
+    await client.put('/api/settings', { max_extracted_size: '2048' })
+  })
+
+  t.test('reads a compressed body, and refuses what is not a tree', async t => {
+    const { post, site } = await shop()
+    const tree = await treeBody(site)
+    const gzip = { 'content-encoding': 'gzip' }
+    t.match(await post({ headers: gzip, body: gzipSync(tree) }), { status: 200, body: { counts: { added: 2 } } })
+    const refused = async (options: Parameters<typeof post>[0], status: number, code: string): Promise<void> =>
+      void t.match(await post(options), { status, body: { code } }, code)
+    await refused({ headers: gzip, body: tree }, 400, 'broken_gzip')
+    await refused({ headers: gzip, body: gzipSync(tree).subarray(0, -10) }, 400, 'broken_gzip')
+    await refused({ headers: { 'content-encoding': 'br' }, body: tree }, 415, 'unsupported_type')
+    await refused({ headers: { 'content-type': 'text/plain' }, body: tree }, 415, 'unsupported_type')
+    await refused({ body: tree.subarray(0, -5) }, 400, 'invalid_tree')
+    await refused({ body: '' }, 400, 'invalid_tree')
+    const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024, 'x'))
+    await refused({ headers: gzip, body: bomb }, 413, 'tree_too_large')
+    await refused({ body: Buffer.alloc(64 * 1024 * 1024 + 1, 'x') }, 413, 'tree_too_large')
+  })
+
+  t.test('answers a deploy token about its own project only', async t => {
+    const { post } = await shop()
+    const other = await shop()
+    t.match(await post({ token: other.project.token }), { status: 403, body: { code: 'other_project' } })
+    t.match(await post({ token: 'wrong' }), { status: 401 })
+    t.match(await post({ token: 'global-deploy-token' }), { status: 200 })
+    const headers = { 'content-type': treeMediaType }
+    const unknown = await as('global-deploy-token').send('POST', '/api/deploy/plan?projectId=proj_x', { headers })
+    t.match(unknown, { status: 404, body: { code: 'no_such_project' } })
+    const nameless = await as('global-deploy-token').send('POST', '/api/deploy/plan', { headers })
+    t.match(nameless, { status: 400, body: { code: 'invalid_field', field: 'projectId' } })
+  })
+
+  t.test('a project has one comparison at a time', async t => {
+    const files = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`f${i}`, `x${i}`]))
+    const { post, site } = await shop(files)
+    const body = await treeBody(site)
+    const replies = await Promise.all(Array.from({ length: 5 }, () => post({ body })))
+    const statuses = replies.map(({ status }) => status)
+    t.ok(statuses.includes(200) && statuses.includes(409), statuses.join())
+    t.match(replies.find(({ status }) => status === 409)?.body, { code: 'plan_busy' })
+    t.equal((await post({ body })).status, 200)
+    rmSync(site, { recursive: true })
+  })
+})

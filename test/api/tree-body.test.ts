@@ -1,0 +1,41 @@
+import t from 'tap'
+import { Readable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
+import { readTreeBody } from '../../lib/api/tree-body.js'
+import { Refusal } from '../../lib/base/refusal.js'
+
+function read(bytes: Buffer | Readable, headers: Record<string, string> = {}): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  if (Buffer.isBuffer(bytes)) for (let at = 0; at < bytes.length; at += 1000) chunks.push(bytes.subarray(at, at + 1000))
+  const body = Buffer.isBuffer(bytes) ? Readable.from(chunks) : bytes
+  return readTreeBody({ headers: { 'content-type': 'text/vnd.svc-tree', ...headers }, body })
+}
+
+const gzip = { 'content-encoding': 'gzip' }
+const text = Buffer.from(Array.from({ length: 10_000 }, (_, i) => `line ${i * 7919}\n`).join(''))
+
+t.test('reads a body, compressed or not', async t => {
+  t.ok((await read(text)).equals(text))
+  t.ok((await read(gzipSync(text), gzip)).equals(text))
+  t.ok((await read(text, { 'content-type': 'Text/VND.svc-tree; charset=utf-8' })).equals(text))
+})
+
+t.test('refuses other types, broken data, and data that inflates too much', async t => {
+  await t.rejects(read(text, { 'content-type': 'text/plain' }), { code: 'unsupported_type' })
+  await t.rejects(read(text, { 'content-encoding': 'deflate' }), { code: 'unsupported_type' })
+  await t.rejects(read(text, gzip), { code: 'broken_gzip' })
+  await t.rejects(read(gzipSync(text).subarray(0, -9), gzip), { code: 'broken_gzip' })
+  const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024))
+  await t.rejects(read(bomb, gzip), { code: 'tree_too_large', message: '200 times' })
+})
+
+t.test('a body that fails fails the reading with its error', async t => {
+  const lost = new Refusal('invalid', 'aborted', 'The connection was closed')
+  for (const headers of [gzip, {}]) {
+    const body = new Readable({ read: () => {} })
+    const reading = read(body, headers)
+    body.push(gzipSync(text).subarray(0, 100))
+    setImmediate(() => body.destroy(lost))
+    await t.rejects(reading, lost)
+  }
+})

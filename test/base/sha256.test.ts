@@ -1,0 +1,10 @@
+import t from 'tap'
+import { createHash } from 'node:crypto'
+import { sha256 } from '../../lib/base/sha256.js'
+
+t.test('digests bytes of any length', async t => {
+  for (const size of [0, 1, 63, 64, 100_000]) {
+    const bytes = Buffer.alloc(size, 'abc')
+    t.equal(sha256(bytes).toString('hex'), createHash('sha256').update(bytes).digest('hex'))
+  }
+})

@@ -1,0 +1,83 @@
+import t from 'tap'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { driftGuardOf, linesOfEdits } from '../../lib/deploy/drift.js'
+import type { Trees } from '../../lib/deploy/trees.js'
+import { deployStage, never } from '../support/deploy-stage.js'
+import { snapshot } from '../support/tree.js'
+import { aProject } from '../store/stage.js'
+
+t.test('the guard of edited files', async t => {
+  const stage = await deployStage(t)
+  const warning = /replaced "(.*)", which was edited on the server after deployment (\w+)/g
+
+  t.test('by default, a deployment names the edited files that it replaces', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: 'one', b: 'one', c: 'one' })
+    t.notMatch(await stage.output(first.id), warning)
+    for (const name of ['a', 'b']) writeFileSync(join(project.deployPath, name), 'by hand')
+    rmSync(join(project.deployPath, 'c'))
+    const second = await stage.deploy(project, { a: 'two', b: 'by hand', c: 'two' })
+    t.equal(second.status, 'success')
+    const found = [...(await stage.output(second.id)).matchAll(warning)].map(([, path, id]) => [path, id])
+    t.strictSame(found, [['a', first.id]], 'neither the removed file, nor the one whose edit is deployed')
+    const third = await stage.deploy(project, { a: 'three' })
+    t.notMatch(await stage.output(third.id), warning)
+  })
+
+  t.test('the policy refuse stops the deployment, and the policy off says nothing', async t => {
+    const project = await stage.addProject({ policy: { drift: 'refuse' } })
+    await stage.deploy(project, { a: 'one', b: 'one' })
+    t.equal((await stage.deploy(project, { a: 'two' })).status, 'success', 'nothing was edited')
+    writeFileSync(join(project.deployPath, 'a'), 'by hand')
+    const before = snapshot(project.deployPath)
+    const refused = await stage.deploy(project, { a: 'three', b: 'three' })
+    t.match(refused, { status: 'failed', errorMessage: /Nothing was changed: "a" was edited on the server/ })
+    t.strictSame(snapshot(project.deployPath), before)
+    t.equal((await stage.deploy(project, { b: 'four' })).status, 'success', 'the edited file is not in this archive')
+    await stage.change(project, { policy: { drift: 'off' } })
+    const off = await stage.deploy(project, { a: 'five' })
+    t.equal(off.status, 'success')
+    t.notMatch(await stage.output(off.id), warning)
+    t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), 'five')
+  })
+
+  t.test('the report lists what was edited or removed', async t => {
+    const project = await stage.addProject()
+    const ask = (isFull = false) => stage.deployer.drift({ projectId: project.id, isFull, signal: never })
+    t.match(await ask(), { baseline: 'none', count: 0, files: [] })
+    const { id } = await stage.deploy(project, { a: 'one', b: 'one', c: 'one' })
+    t.match(await ask(), { baseline: 'owned', partial: false, problem: null, count: 0 })
+    writeFileSync(join(project.deployPath, 'a'), 'by hand')
+    rmSync(join(project.deployPath, 'b'))
+    writeFileSync(join(project.deployPath, 'mine'), 'not of svc')
+    for (const isFull of [false, true]) {
+      t.match(await ask(isFull), {
+        count: 2,
+        files: [
+          { path: 'a', since: id, size: 7 },
+          { path: 'b', found: null }
+        ]
+      })
+    }
+    rmSync(project.deployPath, { recursive: true })
+    t.match(await ask(), { count: 3 }, 'the whole target is gone')
+    await t.rejects(stage.deployer.drift({ projectId: 'proj_x', isFull: false, signal: never }), { code: 'not_found' })
+  })
+})
+
+t.test('a tree that is not ready stops only a deployment that needs it', async t => {
+  const trees: Pick<Trees, 'read'> = { read: async () => ({ baseline: 'building' }) }
+  const guard = (drift: 'off' | 'warn' | 'refuse') => driftGuardOf(trees, aProject({ policy: { drift } }))
+  t.equal(await guard('off'), undefined)
+  t.equal(await guard('warn'), undefined)
+  await t.rejects(guard('refuse'), { kind: 'unavailable', code: 'tree_not_ready' })
+})
+
+t.test('the lines end with a count', async t => {
+  const files = [{ path: 'a\nb', since: 'dep_1' }]
+  t.equal(linesOfEdits({ count: 0, files: [] }).length, 0)
+  t.strictSame(linesOfEdits({ count: 3, files }).length, 2)
+  t.match(linesOfEdits({ count: 3, files })[1], /2 more files/)
+  t.notMatch(linesOfEdits({ count: 1, files })[0], /\n/)
+})
