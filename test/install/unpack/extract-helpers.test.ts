@@ -17,6 +17,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
 import { endJournal, extractArchive, recoverTargets } from '../../../lib/install/unpack/extract.js'
+import { openState, revertExtraction, settleExtraction } from '../../../lib/install/unpack/open-extraction.js'
+import { removeJournal } from '../../../lib/install/unpack/recover-job.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../../lib/proc/identity.js'
 import { disk } from '../../../lib/install/disk.js'
 import { formatHelper, journalAt } from '../../../lib/install/journal-file.js'
@@ -50,7 +52,7 @@ t.test('extraction with the rights of a project user', options, async t => {
     const deployments = join(directory, 'home/deployments')
     const put = async (files: Record<string, string>) => writeFileSync(archivePath, await zipOf(files), { mode: 0o600 })
     await put(files)
-    const extract = async (deployId: string, signal = new AbortController().signal) => {
+    const extract = async (deployId: string, signal = new AbortController().signal, staysOpen = false) => {
       const limits = { maxEntries: 1000, maxExtractedBytes: 1e9 }
       const extracted = await extractArchive(executors, {
         archivePath,
@@ -59,9 +61,10 @@ t.test('extraction with the rights of a project user', options, async t => {
         deployId,
         home: { deployments },
         limits,
-        signal
+        signal,
+        staysOpen
       })
-      await endJournal({ deployments }, { deployId, target })
+      if (!staysOpen) await endJournal({ deployments }, { deployId, target })
       return extracted
     }
     return { directory, target, deployments, put, extract }
@@ -96,6 +99,29 @@ t.test('extraction with the rights of a project user', options, async t => {
     await t.rejects(extract('dep_2'), { code: 'not_permitted', message: /permission denied for the user "nobody"/ })
     t.strictSame(snapshot(join(directory, 'secret')), ['file 644 of root'])
     t.strictSame(readdirSync(target), ['of root'])
+  })
+
+  t.test('settles and reverts with the rights of the user, and keeps edited files', async t => {
+    const { target, deployments, put, extract } = await stage(openDirectory(t), { 'index.html': 'one', 'new/a': 'a' })
+    const never = new AbortController().signal
+    const home = { deployments }
+    await extract('dep_1', never, true)
+    t.ok(await settleExtraction(executors, home, 'dep_1'))
+    await endJournal(home, { deployId: 'dep_1', target })
+    await put({ 'index.html': 'two', 'new/a': 'b' })
+    await extract('dep_2', never, true)
+    t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'two')
+    writeFileSync(join(target, 'index.html'), 'two, edited')
+    const directory = '.svc-displaced-dep_2'
+    t.strictSame(await revertExtraction(executors, home, 'dep_2'), { directory, paths: ['index.html'], count: 1 })
+    t.equal(openState(home, 'dep_2'), 'reverting')
+    await removeJournal(home, 'dep_2')
+    t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+    t.equal(readFileSync(join(target, 'new/a'), 'utf8'), 'a')
+    t.equal(readFileSync(join(target, directory, 'index.html'), 'utf8'), 'two, edited')
+    t.match(statSync(join(target, directory)), { uid: nobody })
+    t.strictSame(readdirSync(target).sort(), [directory, 'index.html', 'new'])
+    t.strictSame(readdirSync(deployments).sort(), ['dep_1.manifest', 'dep_2.manifest'])
   })
 
   t.test('leaves nothing of a refused archive', async t => {

@@ -170,7 +170,9 @@ export class SvcDeploymentActions extends SvcElement {
           <p>
             ${t('It is queued behind another deployment of {project}. It will be recorded as failed, and no file changes.', { project: deployment.projectName })}
           </p>`
-          : html`
+          : deployment.heldFor !== null
+            ? html`<p>${t('If its files are in place already, the earlier files are put back. The deployment is recorded as failed.')}</p>`
+            : html`
           <p>
             ${t('Its script and all processes that the script started are stopped, and the deployment is recorded as failed. Files already written stay.')}
           </p>`

@@ -13,6 +13,8 @@ export const words: Words = {
   'The checks run. If they fail, the policy of the project decides whether the earlier files are put back.':
     '正在检查。若检查失败，由项目的策略决定是否恢复先前的文件。',
   'Revert now': '立即恢复',
+  'If its files are in place already, the earlier files are put back. The deployment is recorded as failed.':
+    '若文件已就位，将恢复先前的文件，部署会记录为失败。',
   Confirm: '确认',
   Check: '检查项',
   Answer: '结果',
