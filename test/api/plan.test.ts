@@ -7,6 +7,8 @@ import { treeMediaType } from '../../lib/archive/tree-wire.js'
 import type { PlanAnswer } from '../../lib/model/plan.js'
 import { eventsOf, type ClientReply } from '../support/client.js'
 import { treeBody, zipBytes } from '../support/planned.js'
+import { deploySays } from '../support/sentences/deploy.js'
+import { matching } from '../support/sentences/matching.js'
 import { startServer } from '../support/server.js'
 import { snapshot } from '../support/tree.js'
 
@@ -219,6 +221,18 @@ t.test('plan', async t => {
     )
     const wrong = await post({ headers: { 'x-svc-scripts': 'pre=abc' } })
     t.match(wrong, { status: 400, body: { code: 'invalid_field', field: 'x-svc-scripts' } })
+  })
+
+  t.test('names the lock that would refuse the push', async t => {
+    const { project, plan } = await shop()
+    const lockCheck = async () => (await plan()).checks.find(({ name }) => name === 'not_locked')
+    t.match(await lockCheck(), { ok: true })
+    await client.put(`/api/projects/${project.id}/lock`, { reason: 'audit' })
+    t.match(await lockCheck(), {
+      ok: false,
+      code: 'locked',
+      message: matching(deploySays.lockedBy(`Project ${project.name}`, 'admin'))
+    })
   })
 
   t.test('checks the size, the token and the clock', async t => {
