@@ -27,6 +27,7 @@ const places: Record<string, string> = {
   'store/redo-file.ts': '* svc.db.redo.tmp: the next start (test/main/leftovers)',
   'machine/probe.ts': 'health.probe: the next start (test/main/leftovers)',
   'install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
+  'install/displaced.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
   'install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
   'install/put-back.ts': 'as install/commit.ts',
   'install/staging.ts':
