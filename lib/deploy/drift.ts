@@ -16,7 +16,9 @@ const refuseWaitMs = 60_000
 export async function driftGuardOf(trees: Pick<Trees, 'read'>, project: Project): Promise<DriftGuard | undefined> {
   const mode = policyOf(project).drift
   if (mode === 'off') return undefined
-  const owned = await (mode === 'refuse' ? trees.read(project.id, refuseWaitMs) : trees.read(project.id))
+  // A warning is not worth reading the tree twice: the guard notices a torn one itself, and says nothing.
+  const isStrict = mode === 'refuse'
+  const owned = await trees.read(project.id, isStrict ? refuseWaitMs : undefined, isStrict)
   if (owned.baseline === 'owned') return { mode, owned: await owned.contents() }
   if (owned.baseline === 'none' || mode === 'warn') return undefined
   const sentence =

@@ -38,8 +38,11 @@ export type Owned =
 export interface Trees {
   /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
   update(projectId: string): void
-  /** Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). */
-  read(projectId: string, waitMs?: number): Promise<Owned>
+  /**
+   * Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). Unless `checked` is
+   * false, the tree is read to its end first, and made again if it is torn.
+   */
+  read(projectId: string, waitMs?: number, checked?: boolean): Promise<Owned>
   /** Removes the tree of a project that no longer exists. */
   remove(projectId: string): Promise<void>
   /** Waits for the updates in progress. */
@@ -132,11 +135,11 @@ export function createTrees({
     update(projectId) {
       bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))
     },
-    async read(projectId, waitMs = defaultWaitMs) {
+    async read(projectId, waitMs = defaultWaitMs, checked = true) {
       const giveUp = new AbortController()
       const building = sleep(waitMs, 'building' as const, { signal: giveUp.signal, ref: false })
       try {
-        const head = await Promise.race([bringUpToDate(projectId, { checked: true }), building])
+        const head = await Promise.race([bringUpToDate(projectId, { checked }), building])
         if (head === 'building') return { baseline: 'building' }
         if (head === null) return { baseline: 'none' }
         const path = pathOf(projectId)
