@@ -23,6 +23,8 @@ const sites: Record<string, string> = {
   'cli/service/runtime.ts':
     'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
   'cli/service/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
+  'deploy/checks.ts':
+    'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/checks.test.ts',
   'deploy/scripts/script-run.ts': 'runProcess: scripts of deployments, tried below',
   'install/sync-program.ts': 'runProcess: sync with PATH alone',
   'proc/helper.ts':
