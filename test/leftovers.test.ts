@@ -19,6 +19,7 @@ const places: Record<string, string> = {
     '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
   'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
+  'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
   'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
   'http/core/socket-file.ts': '.<random> beside the socket: the next server that listens there (test/http/socket-file)',
   'logs/read/inflated.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
@@ -29,6 +30,7 @@ const places: Record<string, string> = {
   'install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
   'install/displaced.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
   'install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
+  'install/owned-tree.ts': 'trees/*.tmp: the next update of the same tree',
   'install/put-back.ts': 'as install/commit.ts',
   'install/staging.ts':
     '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',

@@ -160,7 +160,18 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     refuseWhenStopping
   })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, open, refuseWhenStopping })
+  const restore = createRestore({
+    ...needs,
+    files,
+    executors,
+    targets,
+    pending,
+    queue,
+    ends,
+    open,
+    trees,
+    refuseWhenStopping
+  })
   const resume = createResume({ ...needs, files, live, queue, runner })
   const confirmation = createConfirmation({ ...needs, live, ends })
   let isStopping = false

@@ -14,6 +14,7 @@ import type { Pending } from './pending.js'
 import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
 import type { TargetLocks } from './target-locks.js'
+import type { Trees } from './trees.js'
 
 /** An archive to extract over the target of a project. */
 export interface RestoreRequest {
@@ -39,6 +40,7 @@ export function createRestore(
     queue: Queue
     ends: Pick<Ends, 'settle'>
     open: OpenExtractions
+    trees: Pick<Trees, 'restored'>
     refuseWhenStopping(): void
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
@@ -75,6 +77,9 @@ export function createRestore(
       }
       const extracted = await extractArchive(executors, { ...job, signal: given })
       if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
+      await needs.trees
+        .restored(projectId, { manifestOf: id, deployId })
+        .catch(error => needs.log(`Cannot add the restored files to the tree of project ${projectId}`, error))
       await endJournal(home, { deployId: id, target })
       return extracted
     } finally {

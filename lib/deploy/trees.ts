@@ -6,12 +6,14 @@
  * target updates it in the background after its record. A reader waits until the tree is up to date. A tree that is
  * missing, torn, or from another database (a restored backup) is made again from all manifests.
  *
- * A project whose deployPath was changed starts with an empty tree: svc put nothing into the new directory.
+ * A tree contains what svc put into the current deployPath. After a change of the deployPath it starts empty, unless
+ * earlier deployments went to the same place.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Refusal } from '../base/refusal.js'
 import { readManifest } from '../install/manifest.js'
 import {
   foldManifest,
@@ -23,7 +25,7 @@ import {
 } from '../install/owned-tree.js'
 import type { ManifestFile } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
-import { placedDeployments } from '../store/tables/deployments.js'
+import { placedDeployments, type PlacedDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareTreePaths } from '../shared/tree-text.js'
 import type { DeployFiles } from './files.js'
@@ -43,6 +45,11 @@ export interface Trees {
    * false, the tree is read to its end first, and made again if it is torn.
    */
   read(projectId: string, waitMs?: number, checked?: boolean): Promise<Owned>
+  /**
+   * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the deployment
+   * that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
+   */
+  restored(projectId: string, restored: { manifestOf: string; deployId: string | null }): Promise<void>
   /** Removes the tree of a project that no longer exists. */
   remove(projectId: string): Promise<void>
   /** Waits for the updates in progress. */
@@ -89,28 +96,26 @@ export function createTrees({
     projectId: string,
     { isAnew = false, checked = false }: { isAnew?: boolean; checked?: boolean }
   ): Promise<OwnedHead | null> {
-    const project = findProject(store, projectId)
-    const placed = placedDeployments(store, projectId)
+    const target = findProject(store, projectId)?.deployPath
+    const placed = target === undefined ? [] : placedDeployments(store, projectId, target)
     const last = placed.at(-1)
-    if (project === undefined || last === undefined) return null
+    if (target === undefined || last === undefined) return null
     const path = pathOf(projectId)
-    const target = project.deployPath
     const head = isAnew ? null : await headOf(path)
     const isOfThisHistory = placed.some(({ id, placed: number }) => id === head?.deployId && number === head.sequence)
-    const known = head !== null && isOfThisHistory ? head : null
-    const isMoved = known !== null && known.target !== target
+    const known = head?.target === target && isOfThisHistory ? head : null
     let done = known?.sequence ?? 0
-    if (known !== null && !isMoved && done === last.placed) {
+    if (known !== null && done === last.placed) {
       if (checked) await readToEnd(path)
       return known
     }
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    let isEmpty = known === null || isMoved
+    let isEmpty = known === null
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
       let entries: AsyncIterable<OwnedEntry> = isEmpty ? noEntries() : readOwnedTree(path)
-      for (const { id } of next) entries = foldManifest(entries, manifestOf(id), id)
-      const { id: deployId, placed: sequence } = next.at(-1) ?? { id: last.id, placed: last.placed }
+      for (const each of next) entries = foldManifest(entries, manifestOf(each), each.id)
+      const { id: deployId, placed: sequence } = next.at(-1) ?? last
       await writeOwnedTree(path, { deployId, sequence, target }, entries)
       done = sequence
       isEmpty = false
@@ -118,20 +123,43 @@ export function createTrees({
     return { deployId: last.id, sequence: last.placed, target }
   }
 
-  /** Yields the files of a deployment in canonical order; nothing if its manifest is lost. */
-  async function* manifestOf(deployId: string): AsyncGenerator<ManifestFile> {
-    const path = files.manifest(deployId)
+  /**
+   * Yields the files of a deployment in canonical order. If its manifest is lost or torn, the tree lacks files: svc then
+   * takes them for files of somebody else.
+   */
+  async function* manifestOf({
+    id,
+    fileCount
+  }: Pick<PlacedDeployment, 'id' | 'fileCount'>): AsyncGenerator<ManifestFile> {
+    const path = files.manifest(id)
     if (!existsSync(path)) return
     const older: ManifestFile[] = []
-    for await (const file of readManifest(path)) {
-      // Manifests of earlier versions have another order and no times.
-      if (file.mtimeMs === undefined) older.push(file)
-      else yield file
+    try {
+      for await (const file of readManifest(path, fileCount ?? 0)) {
+        // Manifests of earlier versions have another order and no times.
+        if (file.mtimeMs === undefined) older.push(file)
+        else yield file
+      }
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      log(`The tree of a project lacks files of deployment ${id}`, error)
     }
     yield* older.sort((a, b) => compareTreePaths(a.path, b.path))
   }
 
   return {
+    async restored(projectId, { manifestOf: id, deployId }) {
+      if (deployId !== null) {
+        // A package usually contains the manifest. Its inodes are those of another machine, so the files are compared by
+        // their contents.
+        if (!existsSync(files.manifest(deployId))) await rename(files.manifest(id), files.manifest(deployId))
+        return
+      }
+      const head = await bringUpToDate(projectId)
+      if (head === null) return
+      const path = pathOf(projectId)
+      await writeOwnedTree(path, head, foldManifest(readOwnedTree(path), manifestOf({ id, fileCount: null }), id))
+    },
     update(projectId) {
       bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))
     },

@@ -313,6 +313,9 @@ const migrations: Migration[] = [
   {
     what: 'trees of deployments; checks and reverts of deployments; policies of projects; locks',
     sql: `
+      ALTER TABLE deployments ADD COLUMN target TEXT;
+      UPDATE deployments SET target = (SELECT deployPath FROM projects WHERE projects.id = deployments.projectId)
+        WHERE placed IS NOT NULL;
       ALTER TABLE deployments ADD COLUMN treeSha256 TEXT;
       ALTER TABLE deployments ADD COLUMN heldFor TEXT;
       ALTER TABLE deployments ADD COLUMN holdUntil TEXT;

@@ -149,7 +149,17 @@ t.test('the fields of the API are found in the sources', async t => {
     t.ok(parameters.includes(name), name)
   t.same(
     [...formFields].sort(),
-    ['projectId', 'preDeploy', 'postDeploy', 'message', 'postDeployAsync', 'env', 'provenance', 'confirmSeconds', 'planId'].sort()
+    [
+      'projectId',
+      'preDeploy',
+      'postDeploy',
+      'message',
+      'postDeployAsync',
+      'env',
+      'provenance',
+      'confirmSeconds',
+      'planId'
+    ].sort()
   )
 })
 

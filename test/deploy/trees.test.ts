@@ -145,16 +145,60 @@ t.test('manifests of earlier versions are read in their own order', async t => {
   ])
 })
 
-t.test('a project with another directory starts with an empty tree', async t => {
+t.test('a tree contains only what svc put into the current directory', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
-  await stage.deploy(project, { 'a.txt': '1' })
-  await owned(stage, project)
+  const first = await stage.deploy(project, { 'a.txt': '1', 'old.txt': '1' })
   const moved = { ...project, deployPath: `${project.deployPath}-moved` }
   await stage.change(project, { deployPath: moved.deployPath })
-  t.same(await owned(stage, moved), [], 'svc put nothing there')
+  t.same(await stage.deployer.ownedTree(project.id), { baseline: 'none' }, 'svc put nothing there')
   const { id } = await stage.deploy(moved, { 'b.txt': '1' })
   t.same(inAnyFormat(await owned(stage, moved)), inAnyFormat(found(moved, { 'b.txt': id })))
+  rmSync(treeFile(stage, project))
+  t.same(
+    (await owned(stage, moved)).map(({ path }) => path),
+    ['b.txt'],
+    'also if the tree is made again'
+  )
+  await stage.change(project, { deployPath: project.deployPath })
+  const expected = { 'a.txt': first.id, 'old.txt': first.id }
+  t.same(inAnyFormat(await owned(stage, project)), inAnyFormat(found(project, expected)), 'back in the old directory')
+})
+
+t.test('an import that restores files is in the tree', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': '1' })
+  const second = await stage.deploy(project, { 'a.txt': '2', 'b.txt': '2' })
+  const archivePath = createFiles(stage.home).archive(first.id)
+  await stage.deployer.restore({ projectId: project.id, archivePath, deployId: null })
+  const [restored] = await owned(stage, project)
+  t.same(inAnyFormat([restored as OwnedEntry]), inAnyFormat(found(project, { 'a.txt': restored?.since as string })))
+  t.not(restored?.since, second.id)
+  await stage.deployer.restore({ projectId: project.id, archivePath, deployId: first.id })
+  t.match(await owned(stage, project), [
+    { path: 'a.txt', since: first.id, sha256: sha256(Buffer.from('1')).toString('hex') },
+    { path: 'b.txt', since: second.id }
+  ])
+  t.strictSame(stage.faults, [])
+})
+
+t.test('a lost or torn manifest does not stop a deployment or a tree', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
+  const second = await stage.deploy(project, { 'c.txt': '2' })
+  const path = createFiles(stage.home).manifest(first.id)
+  const text = readFileSync(path, 'utf8')
+  for (const torn of [text.slice(0, -20), text.slice(0, text.indexOf('\n') + 1), null]) {
+    if (torn === null) rmSync(path)
+    else writeFileSync(path, torn)
+    rmSync(treeFile(stage, project), { force: true })
+    const paths = (await owned(stage, project)).map(({ path }) => path)
+    t.ok(paths.includes('c.txt'), `${paths.join(', ')} of deployment ${second.id}`)
+    t.notOk(paths.includes('b.txt'), 'a file of which nothing is known is not owned')
+  }
+  t.match(stage.faults, [[/lacks files/], [/lacks files/]])
 })
 
 t.test('the tree of a removed project is removed', async t => {

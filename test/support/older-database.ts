@@ -13,6 +13,7 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP TABLE locks;
     ALTER TABLE projects DROP COLUMN policy;
     ALTER TABLE deployments DROP COLUMN treeSha256;
+    ALTER TABLE deployments DROP COLUMN target;
     ALTER TABLE deployments DROP COLUMN heldFor;
     ALTER TABLE deployments DROP COLUMN holdUntil;
     ALTER TABLE deployments DROP COLUMN confirmSeconds;

@@ -227,28 +227,32 @@ export function liveDeployment(db: Reader, projectId: string): DeploymentRow | u
   return db.all(sql, projectId).map(readDeployment)[0]
 }
 
-/** A deployment that changed the target of its project. */
+/** A deployment that put files into a target. */
 export interface PlacedDeployment {
   id: string
   placed: number
+  fileCount: number | null
 }
 
-const readPlaced = rowReader<PlacedDeployment>('deployments', { id: text, placed: number })
+const readPlaced = rowReader<PlacedDeployment>('deployments', { id: text, placed: number, fileCount: nullable(number) })
 
-/** Returns the deployments that changed a project's target, in the order in which they did. */
-export function placedDeployments(db: Reader, projectId: string): PlacedDeployment[] {
-  const sql = 'SELECT id, placed FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed'
-  return db.all(sql, projectId).map(readPlaced)
+/** Returns the deployments of a project that put files into a directory, in the order in which they did. */
+export function placedDeployments(db: Reader, projectId: string, target: string): PlacedDeployment[] {
+  const sql = `SELECT id, placed, fileCount FROM deployments
+    WHERE projectId = ? AND placed IS NOT NULL AND target = ? ORDER BY placed`
+  return db.all(sql, projectId, target).map(readPlaced)
 }
 
 /**
- * Records that the files of a deployment are now in its project's target: the deployment gets the next number. A
- * deployment that already has a number keeps it, unless `again` says that its files were put there again.
+ * Records that the files of a deployment are now in its project's target: the deployment gets the next number, and the
+ * column `target` the deployPath, which may change later. A deployment that already has a number keeps it, unless `again` says that its files were put there again.
  */
 export function placeDeployment(tx: Transaction, id: string, { again = false } = {}): void {
   const next = `SELECT coalesce(max(other.placed), 0) + 1 FROM deployments AS other
     WHERE other.projectId = deployments.projectId AND other.placed IS NOT NULL`
-  tx.run(`UPDATE deployments SET placed = (${next}) WHERE id = ?${again ? '' : ' AND placed IS NULL'}`, id)
+  const target = 'SELECT deployPath FROM projects WHERE projects.id = deployments.projectId'
+  const set = `placed = (${next}), target = (${target})`
+  tx.run(`UPDATE deployments SET ${set} WHERE id = ?${again ? '' : ' AND placed IS NULL'}`, id)
 }
 
 /** Records that the files of a deployment are not in its project's target any more. */
