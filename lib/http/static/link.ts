@@ -40,7 +40,7 @@ export function linkModules(sources: ReadonlyMap<string, string>, main: string):
   const entries = [main, ...new Set([...modules.values()].flatMap(({ later }) => later))]
   const closures = new Map(entries.map(entry => [entry, orderOf(modules, entry)]))
   if ([...closures.values()].includes(null)) return null
-  const chunks = divide(closures as Map<string, string[]>, main)
+  const chunks = divide(modules, closures as Map<string, string[]>, main)
   return assemble(modules, { chunks, closures: closures as Map<string, string[]>, main })
 }
 
@@ -116,20 +116,36 @@ function orderOf(modules: ReadonlyMap<string, Module>, entry: string): string[] 
  * page.
  */
 const manyUsers = 5
+/** Modules with the same users are a chunk only from this length on. A shorter one is not worth a request. */
+const minSharedLength = 3_000
 
 /**
  * Maps each module to the address of its chunk. The dependencies of a module have at least the users of the module, so
  * chunks never depend on each other in a cycle.
  */
-function divide(closures: ReadonlyMap<string, string[]>, main: string): Map<string, string> {
+function divide(
+  modules: ReadonlyMap<string, Module>,
+  closures: ReadonlyMap<string, string[]>,
+  main: string
+): Map<string, string> {
   const users = new Map<string, string[]>()
   for (const [entry, names] of closures) for (const name of names) users.set(name, [...(users.get(name) ?? []), entry])
   const addresses = new Map<string, string>()
   const shared = new Map<string, string>()
+  const lengths = new Map<string, number>()
   for (const [name, entries] of users) {
     const key = entries.join(' ')
+    lengths.set(key, (lengths.get(key) ?? 0) + (modules.get(name)?.body.length ?? 0))
+  }
+  // Dependencies come first, so their addresses are known.
+  const needsOnlyMain = (name: string): boolean =>
+    (modules.get(name)?.imports ?? []).every(({ from }) => addresses.get(from) === main)
+  for (const [name, entries] of users) {
+    const key = entries.join(' ')
+    const isSmall = (lengths.get(key) ?? 0) < minSharedLength
     if (entries.includes(main) || entries.length >= manyUsers) addresses.set(name, main)
     else if (entries.length === 1) addresses.set(name, entries[0] as string)
+    else if (isSmall && needsOnlyMain(name)) addresses.set(name, main)
     else {
       if (!shared.has(key)) shared.set(key, `shared-${shared.size + 1}.js`)
       addresses.set(name, shared.get(key) as string)

@@ -41,25 +41,32 @@ const sources = {
 const mapOf = (changes: Record<string, string[]> = {}): Map<string, string> =>
   new Map(Object.entries({ ...sources, ...changes }).map(([name, lines]) => [name, lines.join('\n')]))
 
-t.test('keeps the behaviour of modules in chunks, and contains each of them once', async t => {
-  const linked = linkModules(mapOf(), 'main.js') as Linked
-  t.same([...linked.files.keys()].sort(), ['main.js', 'pages/a.js', 'pages/b.js', 'shared-1.js'])
-  t.same(linked.closure('pages/a.js').sort(), ['main.js', 'pages/a.js', 'shared-1.js'])
-  t.same(linked.closure('words/zh/a.js'), ['words/zh/a.js'], 'a module that nothing imports is on its own')
-  const directory = t.testdir({ 'package.json': '{"type":"module"}' })
-  for (const [name, text] of linked.files) {
-    mkdirSync(dirname(join(directory, name)), { recursive: true })
-    writeFileSync(join(directory, name), text)
-  }
-  // The chunk of main has no exports, because a page runs it. The pages show its modules.
-  await import(pathToFileURL(join(directory, 'main.js')).href)
-  const a = await import(pathToFileURL(join(directory, 'pages/a.js')).href)
-  t.match(a.page, { name: 'a', own: 'own', sum: 4 })
-  t.equal(a.page.count(), 2, 'main and the page share one module')
-  const b = await import(pathToFileURL(join(directory, 'pages/b.js')).href)
-  t.equal((await b.page()).uses, 2)
-  t.equal(await b.page(), a.page.state)
-})
+const large = { 'base/shared.js': [...sources['base/shared.js'], `const padding = '${'x'.repeat(3_000)}';`] }
+
+for (const { what, changes, shared } of [
+  { what: 'a large shared module is a chunk', changes: large, shared: ['shared-1.js'] },
+  { what: 'a small shared module is in main.js', changes: {}, shared: [] }
+]) {
+  t.test(`keeps the behaviour of modules and contains each of them once: ${what}`, async t => {
+    const linked = linkModules(mapOf(changes), 'main.js') as Linked
+    t.same([...linked.files.keys()].sort(), ['main.js', 'pages/a.js', 'pages/b.js', ...shared])
+    t.same(linked.closure('pages/a.js').sort(), ['main.js', 'pages/a.js', ...shared])
+    t.same(linked.closure('words/zh/a.js'), ['words/zh/a.js'], 'a module that nothing imports is on its own')
+    const directory = t.testdir({ 'package.json': '{"type":"module"}' })
+    for (const [name, text] of linked.files) {
+      mkdirSync(dirname(join(directory, name)), { recursive: true })
+      writeFileSync(join(directory, name), text)
+    }
+    // The chunk of main has no exports, because a page runs it. The pages show its modules.
+    await import(pathToFileURL(join(directory, 'main.js')).href)
+    const a = await import(pathToFileURL(join(directory, 'pages/a.js')).href)
+    t.match(a.page, { name: 'a', own: 'own', sum: 4 })
+    t.equal(a.page.count(), 2, 'main and the page share one module')
+    const b = await import(pathToFileURL(join(directory, 'pages/b.js')).href)
+    t.equal((await b.page()).uses, 2)
+    t.equal(await b.page(), a.page.state)
+  })
+}
 
 t.test('links nothing that it does not understand', async t => {
   const cases: Array<[what: string, changes: Record<string, string[]>]> = [
