@@ -35,6 +35,8 @@ export class SvcProjectPolicy extends SvcElement {
       form { display: grid; gap: 20px; grid-template-columns: minmax(0, 1fr); }
       header { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 8px 16px; }
       .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(220px, 100%), 1fr)); gap: 20px; align-items: start; }
+      /* Labels of one and of two lines: the inputs stay in a row. */
+      .numbers { align-items: end; }
       fieldset { display: grid; gap: 16px; min-width: 0; margin: 0; padding: 16px; border: 1px solid var(--line); border-radius: 8px; }
       .check-row { display: grid; grid-template-columns: minmax(0, 160px) minmax(0, 1fr) auto; gap: 12px; align-items: start; }
       .check-row .fields { display: grid; gap: 12px; }
@@ -113,7 +115,7 @@ export class SvcProjectPolicy extends SvcElement {
   #gate(): Template {
     const draft = this.#draft
     return html`
-      <div class="pair">
+      <div class="pair numbers">
         ${gateNumbers.map(name =>
           field({
             form: 'policy',
