@@ -163,7 +163,7 @@ function createStage(
       const { findings } = JSON.parse(stdout) as { findings: Array<{ check: string; result: string; detail: string }> }
       const of = (check: string): { result?: string; detail?: string } =>
         findings.find(finding => finding.check === check) ?? {}
-      matches(String(of("Server's runtime").detail), new RegExp(`${runs} v${version}`, 'i'))
+      matches(String(of('Server runtime').detail), new RegExp(`${runs} v${version}`, 'i'))
       const terminal = of('Terminal')
       equal(terminal.result, noTerminal === undefined ? 'pass' : 'warning', 'what doctor says of the terminal')
       if (noTerminal !== undefined) matches(String(terminal.detail), noTerminal)
