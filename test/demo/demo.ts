@@ -40,16 +40,17 @@ function serve(): Promise<{ server: ChildProcess; address: string; token: string
   })
 }
 
-/** Runs one command as a user would type it; `secrets` go in through the environment. */
-async function svc(words: string[], secrets: Record<string, string> = {}): Promise<void> {
-  say(`$ svc ${words.map(word => (/[^\w./:=-]/.test(word) ? `"${word}"` : word)).join(' ')}`)
+/** Runs one command as a user would type it, and expects its exit code. `secrets` are in its environment. */
+async function svc(words: string[], secrets: Record<string, string> = {}, expectedCode = 0): Promise<void> {
+  const quoted = (word: string): string => (/[^\w./:=-]/.test(word) ? `'${word}'` : word)
+  say(`$ svc ${words.map(quoted).join(' ')}`)
   const child = spawn(process.execPath, [join(top, 'bin/svc.js'), ...words], {
     cwd: workshop,
     env: { ...environment, ...secrets },
     stdio: ['ignore', 'inherit', 'inherit']
   })
   const code = await new Promise(resolve => child.once('exit', resolve))
-  if (code !== 0) throw new Error(`svc ${words[0]} ended with ${code}`)
+  if (code !== expectedCode) throw new Error(`svc ${words[0]} ended with ${code} instead of ${expectedCode}`)
 }
 
 async function createProject(address: string, token: string): Promise<{ id: string; token: string }> {
@@ -80,7 +81,9 @@ async function play(address: string, token: string): Promise<void> {
   showPage()
 
   const page = join(site, 'index.html')
-  writeFileSync(page, readFileSync(page, 'utf8').replaceAll('Harbour Books', 'Harbor Boks'))
+  replaceIn(page, 'Harbour Books', 'Harbor Boks')
+  say('What would the next push do?')
+  await svc(['plan', '--post', 'ls -l'], deployToken)
   await svc(['push', '-m', 'A new spelling', '--post', 'ls -l'], deployToken)
   showPage()
 
@@ -88,7 +91,21 @@ async function play(address: string, token: string): Promise<void> {
   const first = await firstDeployment(address, token)
   await svc(['rollback', '--to', first, '--yes'], { SVC_TOKEN: token })
   showPage()
+
+  say('From now on, a deployment is a success only if the page has the right name')
+  const gate = JSON.stringify({ after: [{ command: 'grep -q Harbour index.html' }], deadline: 2 })
+  await svc(['projects', 'set', project.id, '--policy', `gate=${gate}`], { SVC_TOKEN: token })
+  await svc(['push', '-m', 'The same mistake'], deployToken, 1)
+  showPage()
+
+  say('Somebody edits a file on the server')
+  replaceIn(join(target, 'index.html'), 'Harbour Books', 'Harbour Books & Maps')
+  await svc(['drift', project.id], { SVC_TOKEN: token })
   await svc(['status'], { SVC_TOKEN: token })
+}
+
+function replaceIn(path: string, from: string, to: string): void {
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to))
 }
 
 async function firstDeployment(address: string, token: string): Promise<string> {
