@@ -9,7 +9,7 @@ import { createLineSplitter } from '../base/lines.js'
 import { Refusal } from '../base/refusal.js'
 import type { Changes, ManifestFile as Line } from '../model/manifest.js'
 import { createTreeDigest } from '../model/tree.js'
-import { compareTreePaths, defaultFileMode, fileType, linkMode } from '../shared/tree-text.js'
+import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
 import { syncDirectory, writeFully, type Disk } from './disk.js'
 import { deployIdOf } from './journal-file.js'
 import type { Item } from './plan.js'
@@ -125,7 +125,8 @@ export function writeManifest(
   let changedCount = 0
   let fileCount = 0
   const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
-  order.sort((a, b) => compareTreePaths((items[a] as Item).path, (items[b] as Item).path))
+  const compare = treeOrder(items.map(({ path }) => path))
+  order.sort((a, b) => compare((items[a] as Item).path, (items[b] as Item).path))
   const tree = createTreeDigest()
   to.fill(fd => {
     // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.

@@ -18,11 +18,21 @@ export interface TreeDigest {
   end(): string
 }
 
+/** Length of the text that is hashed in one call. */
+const batchLength = 16 * 1024
+
 /** Creates a digest of an empty tree. */
 export function createTreeDigest(): TreeDigest {
-  const hash = createHash('sha256').update(treeHead)
+  const hash = createHash('sha256')
+  // A call for each line would take most of the time.
+  let batch = treeHead
   return {
-    add: entry => void hash.update(treeLine(entry)),
-    end: () => hash.digest('hex')
+    add(entry) {
+      batch += treeLine(entry)
+      if (batch.length < batchLength) return
+      hash.update(batch)
+      batch = ''
+    },
+    end: () => hash.update(batch).digest('hex')
   }
 }

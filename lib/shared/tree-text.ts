@@ -54,6 +54,15 @@ export function compareTreePaths(a: string, b: string): number {
   return a.length - b.length
 }
 
+/**
+ * Returns the fastest function that orders these paths as `compareTreePaths` does: without surrogates and the units above
+ * them, both orders are the same.
+ */
+export function treeOrder(paths: Iterable<string>): (a: string, b: string) => number {
+  for (const path of paths) if (/[\ud800-\uffff]/.test(path)) return compareTreePaths
+  return (a, b) => (a < b ? -1 : a > b ? 1 : 0)
+}
+
 const firstSurrogate = 0xd800
 const lastSurrogate = 0xdfff
 const aboveAllUnits = 0x10000

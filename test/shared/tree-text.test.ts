@@ -1,5 +1,5 @@
 import t from 'tap'
-import { compareTreePaths, defaultFileMode, linkMode, treeLine } from '../../lib/shared/tree-text.js'
+import { compareTreePaths, defaultFileMode, linkMode, treeLine, treeOrder } from '../../lib/shared/tree-text.js'
 
 t.test('A line contains mode, size, checksum and path', async t => {
   const sha256 = 'ab'.repeat(32)
@@ -32,4 +32,11 @@ t.test('Paths are ordered by their UTF-8 bytes', async t => {
     for (const b of paths) {
       t.equal(Math.sign(compareTreePaths(a, b)), Buffer.compare(Buffer.from(a), Buffer.from(b)), `${a} and ${b}`)
     }
+  const sorted = [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+  t.same([...paths].sort(treeOrder(paths)), sorted)
+  const plain = paths.filter(path => !/[\ud800-\uffff]/.test(path))
+  t.same(
+    [...plain].sort(treeOrder(plain)),
+    sorted.filter(path => plain.includes(path))
+  )
 })
