@@ -30,7 +30,7 @@ const places: Record<string, string> = {
   'install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
   'install/displaced.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
   'install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
-  'install/owned-tree.ts': 'trees/*.tmp: the next update of the same tree',
+  'install/owned-tree.ts': 'trees/*.tmp: the next start (deploy/strays.ts)',
   'install/put-back.ts': 'as install/commit.ts',
   'install/staging.ts':
     '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',

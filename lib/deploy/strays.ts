@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { countOf } from '../base/count.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
+import { findProject } from '../store/tables/projects.js'
 import { asidePattern, settleAside } from './asides.js'
 import {
   deploymentFilePattern,
@@ -25,6 +26,7 @@ import {
 } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { pendingPattern, settleEarlier } from './pending.js'
+import { treePattern, treesOf } from './trees.js'
 
 type StrayNeeds = Pick<DeployNeeds, 'home' | 'store' | 'log'> & { files: DeployFiles }
 
@@ -68,6 +70,10 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
     else if (ending !== 'zip' || row?.hasArtifact === false) await attemptFile(file)
   }
   for (const file of temporary) await attemptFile(file)
+  for (const file of await old(treesOf(home), treePattern)) {
+    const [, projectId = '', ending] = file.match
+    if (ending === '.tmp' || findProject(store, projectId) === undefined) await attemptFile(file)
+  }
   for (const file of await old(tmpdir(), sharedChangesPattern)) {
     // Lists of unknown deployments belong to another data directory.
     if (findDeployment(store, file.match[1] ?? '') !== undefined) await attemptFile(file)

@@ -60,6 +60,14 @@ const defaultWaitMs = 2_000
 /** Number of manifests that are folded in one pass: each is open while the tree is written. */
 const manifestsAtOnce = 16
 
+/** Returns the directory of the trees. */
+export function treesOf({ directory }: Pick<DeployNeeds['home'], 'directory'>): string {
+  return join(directory, 'trees')
+}
+
+/** Names in that directory: the tree of a project, and one that is being written. */
+export const treePattern = /^(proj_[a-z2-7]{16})\.tree(\.tmp)?$/
+
 /** Creates the owned trees. */
 export function createTrees({
   store,
@@ -67,7 +75,7 @@ export function createTrees({
   files,
   log
 }: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }): Trees {
-  const directory = join(home.directory, 'trees')
+  const directory = treesOf(home)
   const pathOf = (projectId: string): string => join(directory, `${projectId}.tree`)
   const updates = new Map<string, Promise<OwnedHead | null>>()
 

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { randomIds } from '../../lib/base/ids.js'
 import { createFiles, sharedChanges } from '../../lib/deploy/files.js'
 import { findStaleFiles, findUnrecordedFiles } from '../../lib/deploy/strays.js'
+import { treesOf } from '../../lib/deploy/trees.js'
 import { updateDeployment } from '../../lib/store/tables/deployments.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { deploySays } from '../support/sentences/deploy.js'
@@ -27,6 +28,7 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   const row = await before.deploy(project, { 'a.txt': '1' })
   const files = createFiles(before.home)
   const inTmp = (name: string): string => join(before.home.tmp, name)
+  await before.deployer.ownedTree(project.id)
   const [neverRecorded, recordLost] = [randomIds.id('dep_'), randomIds.id('dep_')]
   const upload = files.upload(randomIds.token())
   await writeFile(upload, 'zip')
@@ -37,6 +39,8 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
     files.changes(recordLost),
     `${files.manifest(row.id)}.tmp`,
     inTmp('inflated-4711-0'),
+    join(treesOf(before.home), `${project.id}.tree.tmp`),
+    join(treesOf(before.home), `${randomIds.id('proj_')}.tree`),
     sharedChanges(files.changes(row.id))
   ]
   const ofOthers = sharedChanges(files.changes(recordLost))
@@ -50,7 +54,8 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   t.strictSame(await namesOf(stage), [...ownFiles(row.id), `${recordLost}.zip`, 'notes.txt'].sort())
   for (const path of gone) t.notOk(existsSync(path), path)
   t.ok(existsSync(ofOthers), 'a list of another data directory stays')
-  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(7), /.*dep_/)]])
+  t.strictSame(await readdir(treesOf(stage.home)), [`${project.id}.tree`])
+  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(9), /.*dep_/)]])
   t.match(
     (await stage.deployer.unrecordedFiles()).map(({ path }) => basename(path)),
     [`${recordLost}.zip`]

@@ -11,7 +11,7 @@ const pollMs = 20
 /** For what ends by itself at once: a process that was sent SIGKILL, the file of a probe. */
 const settleMs = 3000
 
-const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp'])
+const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp', 'trees'])
 
 /** Names in the data directory, in targets and among temporary files. */
 export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, Deployment>): Promise<void> {
@@ -22,8 +22,8 @@ export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, 
     strays.length > 0 && performance.now() < untilMs;
     strays = findStrays(needs, named)
   ) {
-    // What a probe, or a checkpoint in the background, has just written goes by itself.
-    if (!strays.every(path => /(health\.probe|svc\.db\S*\.tmp)$/.test(path))) break
+    // The files of a probe, of a checkpoint and of a tree that is being written are removed or renamed soon.
+    if (!strays.every(path => /(health\.probe|svc\.db\S*\.tmp|\.tree\.tmp)$/.test(path))) break
     await sleep(pollMs)
   }
   for (const path of strays) complain('stray', path)
@@ -31,6 +31,7 @@ export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, 
 
 function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
   const { home, sites, temporary } = places
+  const trees = join(home, 'trees')
   const isNamed = (name: string): boolean => {
     const [id = '', kind = ''] = [name.slice(0, 20), name.slice(20)]
     const record = named.get(id)
@@ -45,6 +46,7 @@ function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deploymen
     ...inside(home, name => !homeNames.has(name)),
     ...inside(join(home, 'deployments'), name => !isNamed(name)),
     ...inside(join(home, 'tmp'), () => true),
+    ...(existsSync(trees) ? inside(trees, name => !/^proj_\w+\.tree$/.test(name)) : []),
     ...inside(temporary, name => name.startsWith('svc-')),
     ...targets.flatMap(target => inside(target, name => name.startsWith('.svc-')))
   ]
