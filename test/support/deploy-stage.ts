@@ -131,7 +131,12 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
       })
       return deployer.deploy(received, { projectId: project.id, env: {}, actor: admin, ...request })
     },
-    deploy: async (project, files, request) => (await stage.push(project, files, request)).finished,
+    async deploy(project, files, request) {
+      const row = await (await stage.push(project, files, request)).finished
+      // The tree is written in the background. A test may damage the files that it is made of.
+      await deployer.ownedTree(project.id).catch(() => {})
+      return row
+    },
     row: deployId => findDeployment(store, deployId) as DeploymentRow,
     output: async deployId => (await deployer.readOutput(deployId)).text,
     async restart() {
