@@ -56,7 +56,9 @@ export function planHandlers({ deployer, findProject, settings, quota }: PlanApi
   } satisfies Record<string, Handler>
 }
 
-/** Returns the refusal of a claim, or null and releases it. The size of the archive is not known before it is packed. */
+/**
+ * Returns the refusal of a claim, or null and releases it. The size of the archive is not known before it is packed.
+ */
 async function refusalOf(claimed: Promise<{ release(): void }>): Promise<Refusal | null> {
   try {
     const claim = await claimed

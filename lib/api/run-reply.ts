@@ -11,7 +11,8 @@ import type { Reply } from '../http/core/route.js'
 /**
  * Streams the output of a deployment, one JSON object per line (§6.2). The deployment is already recorded, so the
  * headers with its id are sent at once. A client that disconnects does not stop the deployment; with the id it can ask
- * for the rest. An event `confirm` says that the deployment waits to be confirmed. `page` is the URL of the deployment's page, or null if the server does not know it.
+ * for the rest. An event `confirm` says that the deployment waits to be confirmed. `page` is the URL of the
+ * deployment's page, or null if the server does not know it.
  */
 export function runReply(
   run: Run,

@@ -25,8 +25,8 @@ export interface SegmentThreads {
   /** Maximum number of tasks in progress. */
   readonly count: number
   /**
-   * Runs `packInMemory`, `packPiece` or `digestSources` in a thread. Tasks begin in the order of the calls. The bytes of a piece are
-   * transferred to the thread.
+   * Runs `packInMemory`, `packPiece` or `digestSources` in a thread. Tasks begin in the order of the calls. The bytes
+   * of a piece are transferred to the thread.
    */
   pack(task: PackTask): Promise<Uint8Array<ArrayBuffer>>
   /** Ends the threads, each after the task in progress. Queued tasks reject. */

@@ -45,7 +45,10 @@ const rules = {
   download: { roles: ['admin', 'local', 'project'], ticket: 'download' },
   /** As `admin`, also with a ticket in a link. */
   admin_download: { roles: ['admin', 'local'], ticket: 'download' },
-  /** Changes a deployment or the lock of the token's own project, checked by the handler. Deploy tokens need `allowed_ips`. */
+  /**
+   * Changes a deployment or the lock of the token's own project, checked by the handler. Deploy tokens need
+   * `allowed_ips`.
+   */
   own: { roles: ['admin', 'local', 'project'], fromAllowed: ['project'] },
   /** Any valid token. */
   token: { roles: ['admin', 'local', 'project', 'global'] },

@@ -22,8 +22,8 @@ const intervalMs = 1_000
 const attemptMs = 5_000
 
 /**
- * Confirms a deployment as soon as `url` answers with a 2xx status from here. Does nothing more when the window has ended:
- * the server then puts the earlier files back. Never rejects.
+ * Confirms a deployment as soon as `url` answers with a 2xx status from here. Does nothing more when the window has
+ * ended: the server then puts the earlier files back. Never rejects.
  */
 export async function checkFromHere(
   { deployId, until }: Waiting,

@@ -51,8 +51,8 @@ function readUrl(text: string): URL {
 }
 
 /**
- * Refuses --confirm if the server is too old for it: an older server ignores the field, and would deploy without waiting
- * for a confirmation.
+ * Refuses --confirm if the server is too old for it: an older server ignores the field, and would deploy without
+ * waiting for a confirmation.
  */
 export function requireConfirmFeature({ seconds }: ConfirmRequest, permit: UploadPermit | null): void {
   if (seconds === null || permit?.features?.includes('confirm') === true) return

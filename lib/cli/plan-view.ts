@@ -138,7 +138,9 @@ function number(value: number): string {
 /** Exit codes of `--exit-code` in addition to those of every command. */
 export const planExitCodes = { changes: 3, drift: 4 } as const
 
-/** Returns the exit code: 1 if the deployment would be refused; with `--exit-code` also 4 for drift and 3 for changes. */
+/**
+ * Returns the exit code: 1 if the deployment would be refused; with `--exit-code` also 4 for drift and 3 for changes.
+ */
 export function exitCodeOf(plan: PlanAnswer, isDetailed: boolean): number {
   if (isRefused(plan)) return exitCodes.failed
   if (!isDetailed) return exitCodes.success

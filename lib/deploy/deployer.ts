@@ -119,7 +119,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   recover(): Promise<void>
   /**
    * Refuses new deployments (503) and fails the queued ones. Waits for the running ones, or stops them if `wait` is
-   * false. The next start continues those that wait for their checks or their confirmation. It can be called again with `wait: false` while the first call waits.
+   * false. The next start continues those that wait for their checks or their confirmation. It can be called again with
+   * `wait: false` while the first call waits.
    */
   stop(options: { wait: boolean }): Promise<void>
 }

@@ -10,8 +10,8 @@ import type { Trees } from './trees.js'
 const refuseWaitMs = 60_000
 
 /**
- * Returns the guard that the policy of the project orders; undefined if it is off, or if svc owns nothing in the target.
- * Refuses (`unavailable`, tree_not_ready) if edited files stop a deployment and are not known in time.
+ * Returns the guard that the policy of the project orders; undefined if it is off, or if svc owns nothing in the
+ * target. Refuses (`unavailable`, tree_not_ready) if edited files stop a deployment and are not known in time.
  */
 export async function driftGuardOf(trees: Pick<Trees, 'read'>, project: Project): Promise<DriftGuard | undefined> {
   const mode = policyOf(project).drift

@@ -48,8 +48,8 @@ export interface PlanRequest {
 /** Makes and keeps plans. */
 export interface Plans {
   /**
-   * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for a
-   * target that changes during the comparison, 503.
+   * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for
+   * a target that changes during the comparison, 503.
    */
   plan(request: PlanRequest): Promise<PlanAnswer>
   /** Returns a kept plan of a project. Refuses: 409 `plan_unknown`. */

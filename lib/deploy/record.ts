@@ -27,8 +27,8 @@ export function isExtracted(steps: readonly DeploymentStep[]): boolean {
 }
 
 /**
- * Updates the record of a deployment. Assigns `placed` when the steps first say that its files are in place, and removes
- * it when they were put back. Returns the updated record, or undefined if it no longer exists.
+ * Updates the record of a deployment. Assigns `placed` when the steps first say that its files are in place, and
+ * removes it when they were put back. Returns the updated record, or undefined if it no longer exists.
  */
 export function recordProgress(
   tx: Transaction,

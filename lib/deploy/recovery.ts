@@ -43,8 +43,8 @@ const notes: Record<TargetState, string> = {
 
 /**
  * Repairs what an earlier server left behind. Stops scripts that still run, restores targets in the middle of a change,
- * and fails deployments that were queued or running. Deployments that were held continue. Then updates the records of files in place and removes unused
- * files.
+ * and fails deployments that were queued or running. Deployments that were held continue. Then updates the records of
+ * files in place and removes unused files.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
   const startedMs = machineTimeOf(needs.clock)

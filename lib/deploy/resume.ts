@@ -16,8 +16,9 @@ export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log'
 }
 
 /**
- * Creates the function that takes up a deployment which was held when the server stopped. It is the first of its project
- * in the queue. The variables that the client sent are not stored, so a script that runs again does not get them.
+ * Creates the function that takes up a deployment which was held when the server stopped. It is the first of its
+ * project in the queue. The variables that the client sent are not stored, so a script that runs again does not get
+ * them.
  */
 export function createResume({ clock, files, live, queue, runner, log }: ResumeNeeds) {
   return async (row: DeploymentRow): Promise<void> => {

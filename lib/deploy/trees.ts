@@ -46,8 +46,8 @@ export interface Trees {
    */
   read(projectId: string, waitMs?: number, checked?: boolean): Promise<Owned>
   /**
-   * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the deployment
-   * that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
+   * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the
+   * deployment that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
    */
   restored(projectId: string, restored: { manifestOf: string; deployId: string | null }): Promise<void>
   /** Removes the tree of a project that no longer exists. */
@@ -132,8 +132,8 @@ export function createTrees({
   }
 
   /**
-   * Yields the files of a deployment in canonical order. If its manifest is lost or torn, the tree lacks files: svc then
-   * takes them for files of somebody else.
+   * Yields the files of a deployment in canonical order. If its manifest is lost or torn, the tree lacks files: svc
+   * then takes them for files of somebody else.
    */
   async function* manifestOf({
     id,
@@ -158,7 +158,8 @@ export function createTrees({
   return {
     async restored(projectId, { manifestOf: id, deployId }) {
       if (deployId !== null) {
-        // A package usually contains the manifest. Its inodes are those of another machine, so the files are compared by
+        // A package usually contains the manifest. Its inodes are those of another machine, so the files are compared
+        // by
         // their contents.
         if (!existsSync(files.manifest(deployId))) await rename(files.manifest(id), files.manifest(deployId))
         return

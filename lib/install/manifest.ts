@@ -1,7 +1,8 @@
 /*
  * `deployments/<id>.manifest`: the files that a deployment put in place, one line of JSON for each (model/manifest.ts),
- * sorted by the UTF-8 bytes of the path (by UTF-16 units in earlier versions). The file is complete or absent, even after a power cut: it is written under another name, synced, and
- * renamed; then the name is synced. A manifest of an earlier version may be torn, because it was not synced.
+ * sorted by the UTF-8 bytes of the path (by UTF-16 units in earlier versions). The file is complete or absent, even
+ * after a power cut: it is written under another name, synced, and renamed; then the name is synced. A manifest of an
+ * earlier version may be torn, because it was not synced.
  */
 import { createReadStream, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -111,7 +112,9 @@ export interface Staged {
   disk: Disk
   items: readonly Item[]
   records: Records
-  /** The permission bits of the items in the archive. Those of the items may have lost bits to the umask of the project. */
+  /**
+   * The permission bits of the items in the archive. Those of the items may have lost bits to the umask of the project.
+   */
   archiveModes: ReadonlyArray<number | null>
 }
 

@@ -6,9 +6,9 @@
  *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known
  *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
  *
- * Mode and path are those of shared/tree-text.ts, and so is the order. `since` is the deployment that put the file there.
- * A tree is the fold of the manifests of all deployments that changed the target, in their order, so a lost or torn file
- * can always be made again. It is complete or absent: it is written under another name, synced, and renamed.
+ * Mode and path are those of shared/tree-text.ts, and so is the order. `since` is the deployment that put the file
+ * there. A tree is the fold of the manifests of all deployments that changed the target, in their order, so a lost or
+ * torn file can always be made again. It is complete or absent: it is written under another name, synced, and renamed.
  *
  * Folding reads and writes streams of lines, and keeps a few lines in memory, whatever the number of files.
  */
@@ -47,8 +47,8 @@ export async function readOwnedHead(path: string): Promise<OwnedHead> {
 }
 
 /**
- * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the file is incomplete, which may be noticed
- * only at its end.
+ * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the
+ * tree is incomplete, which may be noticed only at its end.
  */
 export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
   let crc = 0
@@ -155,8 +155,10 @@ function ownedOf({ path, mode, size, sha256, mtimeMs, ino }: ManifestFile, since
   return { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
 }
 
-/** Yields the lines of a file in the pieces in which they were read. Throws `UnusableTree` if it does not exist. */
-/** Yields the lines of a tree by its path, or by its contents. */
+/**
+ * Yields the lines of a tree, given by its path or its contents, in the pieces in which they were read. Throws
+ * `UnusableTree` if the file does not exist.
+ */
 async function* linesOf(from: string | Uint8Array): AsyncGenerator<string[]> {
   let lines: string[] = []
   const splitter = createLineSplitter(line => lines.push(line))

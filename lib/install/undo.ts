@@ -230,8 +230,8 @@ function openStateOf({ state, placedAtMs }: FoundJournal): OpenState {
 }
 
 /**
- * Returns the target, the helper process and the state of a journal. Returns null if the journal no longer exists: another
- * deployment may just have finished.
+ * Returns the target, the helper process and the state of a journal. Returns null if the journal no longer exists:
+ * another deployment may just have finished.
  */
 export function describeJournal(path: string): DescribedJournal | null {
   try {

@@ -14,8 +14,8 @@ export interface NewLinesQuery {
 const windowBytes = 256 * 1024
 
 /**
- * Returns lines of a project's log source after an offset, and the offset to continue at. A file that became shorter was
- * rotated, and is read from its start. Refuses: 404, and what the viewer refuses.
+ * Returns lines of a project's log source after an offset, and the offset to continue at. A file that became shorter
+ * was rotated, and is read from its start. Refuses: 404, and what the viewer refuses.
  */
 export async function newLogLines(
   db: Reader,

@@ -1,6 +1,6 @@
 /*
- * The keys of a policy that requests and packages may set, each with the reader of its values. A key that is not in this
- * table is refused by its name, so a key has no row before something follows it.
+ * The keys of a policy that requests and packages may set, each with the reader of its values. A key that is not in
+ * this table is refused by its name, so a key has no row before something follows it.
  */
 import { integer, nullable, object, oneOf, optional, reads, type Read } from '../base/fields.js'
 import { invalid } from '../base/refusal.js'

@@ -55,8 +55,8 @@ export function compareTreePaths(a: string, b: string): number {
 }
 
 /**
- * Returns the fastest function that orders these paths as `compareTreePaths` does: without surrogates and the units above
- * them, both orders are the same.
+ * Returns the fastest function that orders these paths as `compareTreePaths` does: without surrogates and the units
+ * above them, both orders are the same.
  */
 export function treeOrder(paths: Iterable<string>): (a: string, b: string) => number {
   for (const path of paths) if (/[\ud800-\uffff]/.test(path)) return compareTreePaths

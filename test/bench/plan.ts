@@ -1,7 +1,7 @@
 /*
  * `svc plan` against `rsync -nac` on the same trees: 10,000 files of 2 KB, of which 40 differ. Both are processes of
- * their own; the server of the plan runs all the time. rsync reads both trees in any case. The plan reads the tree of the
- * server only if it does not know what it put there.
+ * their own; the server of the plan runs all the time. rsync reads both trees in any case. The plan reads the tree of
+ * the server only if it does not know what it put there.
  *
  *   node plan.js
  */

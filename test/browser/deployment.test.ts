@@ -15,8 +15,8 @@ import { desktop, holds, onPhone, openDuring, photographer } from './stage.js'
 import { survey } from './survey.js'
 
 /*
- * Deployments in a real browser: one that runs, one that failed, one beside another, ten thousand of them; many lines of
- * output, and 5,000 a second. With PICTURES=1 in the environment pictures are left in dist/screens.
+ * Deployments in a real browser: one that runs, one that failed, one beside another, ten thousand of them; many lines
+ * of output, and 5,000 a second. With PICTURES=1 in the environment pictures are left in dist/screens.
  */
 
 const { browser, skip } = await startChromium(t)

@@ -1,6 +1,6 @@
 /*
- * Extractions that stay open: their files are in place, and the earlier ones can still be put back (undo.ts). A deployment
- * stays open while it is checked or waits for its confirmation.
+ * Extractions that stay open: their files are in place, and the earlier ones can still be put back (undo.ts). A
+ * deployment stays open while it is checked or waits for its confirmation.
  */
 import { Refusal } from '../../base/refusal.js'
 import type { Displaced } from '../displaced.js'

@@ -245,7 +245,8 @@ export function placedDeployments(db: Reader, projectId: string, target: string)
 
 /**
  * Records that the files of a deployment are now in its project's target: the deployment gets the next number, and the
- * column `target` the deployPath, which may change later. A deployment that already has a number keeps it, unless `again` says that its files were put there again.
+ * column `target` the deployPath, which may change later. A deployment that already has a number keeps it, unless
+ * `again` says that its files were put there again.
  */
 export function placeDeployment(tx: Transaction, id: string, { again = false } = {}): void {
   const next = `SELECT coalesce(max(other.placed), 0) + 1 FROM deployments AS other

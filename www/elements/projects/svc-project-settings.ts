@@ -18,8 +18,9 @@ import { SvcTagChoice } from './svc-tag-choice.js'
 import { SvcVariables } from './svc-variables.js'
 
 /**
- * The settings of a project: its form, its policy, its variables, its token, its deletion. Leaving with unsaved changes asks first.
- * Properties: `project`, `context`, `calls`, `places`, `labels`. Events: `projectchange`, `projectdeleted`, `notice`.
+ * The settings of a project: its form, its policy, its variables, its token, its deletion. Leaving with unsaved changes
+ * asks first. Properties: `project`, `context`, `calls`, `places`, `labels`. Events: `projectchange`, `projectdeleted`,
+ * `notice`.
  */
 export class SvcProjectSettings extends SvcElement {
   static override sheet = css`
