@@ -7,7 +7,7 @@ const agents = [
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)'
 ]
 
-/** An access log of so many MiB, the same one each time. `upstream timed out` stands in one line of 40,000. */
+/** Writes an access log of this many MiB, always the same. One line of 40,000 contains `upstream timed out`. */
 export function writeAccessLog(path: string, mib: number): void {
   let state = 42
   const random = (below: number): number => {

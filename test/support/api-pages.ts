@@ -2,7 +2,7 @@ import { apiRoutes } from '../../lib/api/routes.js'
 import type { RunningServer } from '../../lib/server/serve.js'
 import type { Client } from './client.js'
 
-/** Pages that tell of the moment or of the machine, not of the data directory. */
+/** Pages whose answers depend on the moment or the machine, not on the data directory. */
 const passedOver = [
   '/api/health',
   '/api/health/detail',
@@ -39,7 +39,7 @@ const queries: Record<string, string> = {
   '/api/projects/:id/download': '?path=index.html'
 }
 
-/** Every page of the API that can be got, with every id that there is: path → status and body. */
+/** Returns status and body of every GET page of the API, with every existing id, by path. */
 export async function apiPages({
   server,
   client

@@ -12,44 +12,44 @@ import { startServeProcess, type ServeProcess } from './serve-process.js'
 import { zipOf } from './zip.js'
 
 export interface ArchiveSoak {
-  /** Hostile uploads, if they are counted; */
+  /** Number of hostile uploads, if it is limited. */
   archives?: number | undefined
-  /** For so long they are sent, if that is limited. */
+  /** Duration of the load in ms, if it is limited. */
   seconds?: number
   seed: number
-  /** For the data directory and the targets. */
+  /** Directory for the data directory and the targets. */
   directory: string
-  /** Whether to wait until idle threads have ended, so that what they hold can be compared as well. */
+  /** Whether to wait until idle threads have ended, so that their descriptors can be compared too. */
   isThorough: boolean
 }
 
 export interface SoakFigures {
-  /** Hostile uploads. */
+  /** Number of hostile uploads. */
   sent: number
-  /** Hostile uploads by how they ended: `failed`, `refused <status>`, `aborted`, or `success`, which none may. */
+  /** Hostile uploads by their result: `failed`, `refused <status>`, `aborted`, or `success`, which is a fault. */
   outcomes: Record<string, number>
   honestRounds: number
-  /** What went wrong for honest users; must be empty. */
+  /** Failures of honest users. Must be empty. */
   honestErrors: string[]
-  /** What the server has open, before and after. */
+  /** Open descriptors of the server before and after. */
   filesBefore: number
   filesAfter: number
-  /** What is open more or less than before; must be empty. */
+  /** Differences between the two. Must be empty. */
   difference: string[]
-  /** Lines of the server's that Node warned with, or that tell of a bad descriptor; must be empty. */
+  /** Warnings of Node and lines about bad descriptors. Must be empty. */
   warnings: string[]
 }
 
 const honestProjects = 5
 const hostileProjects = 8
-/** Idle threads have ended after so long without a change; connections are closed after much less. */
+/** Idle threads end after this time without a change; connections are closed much earlier. */
 const idleMs = 13_000
 const briefMs = 1_000
-/** In which descriptors are given back. */
+/** Time limit for descriptors to be closed. */
 const settleMs = 60_000
 const pollMs = 100
 
-/** Sends hostile archives to a real server, while five projects deploy and read, and counts what it does to them. */
+/** Sends hostile archives to a real server while five projects deploy and read, and counts the effects. */
 export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak): Promise<SoakFigures> {
   const random = createRandom(soak.seed)
   const server = await startServeProcess(t, soak.directory, [], {}, ['--trace-warnings'])
@@ -120,12 +120,12 @@ export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak)
   return figures
 }
 
-/** What is wrong with the figures; empty if nothing is. */
+/** Returns what is wrong with the figures; empty if nothing is. */
 export function violations({ honestErrors, difference, warnings }: SoakFigures): string[] {
   return [...honestErrors, ...difference.map(one => `open: ${one}`), ...warnings]
 }
 
-/** Deploys, looks at what is in place, and reads it back over HTTP. */
+/** Deploys, checks the target, and reads the files back over HTTP. */
 async function honestRound(server: ServeProcess, project: Project, round: number): Promise<void> {
   const mark = `${project.name} ${round}`
   const large = Buffer.alloc(700 * 1024 + round, `${mark}\n`)
@@ -195,7 +195,7 @@ interface Reply {
   body: Buffer
 }
 
-/** One request on a connection of its own, with the admin token unless it brings another. */
+/** Sends one request on its own connection, with the admin token by default. */
 function send(
   server: ServeProcess,
   { method = 'GET', path, headers = {}, body, onBegin, abortAfterBytes }: Sending
@@ -241,12 +241,12 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** A socket or a pipe has another number each time. */
+/** Replaces the numbers of sockets and pipes, which differ each time. */
 function nameless(name: string): string {
   return name.replace(/^(socket|pipe):\[\d+\]$/, '$1')
 }
 
-/** What is open when that has not changed for so long. */
+/** Returns the open descriptors once they have not changed for this time. */
 async function unchanged(held: () => string[], forMs: number): Promise<string[]> {
   let list = held()
   for (let waited = 0; waited < forMs; waited += pollMs) {
@@ -258,7 +258,7 @@ async function unchanged(held: () => string[], forMs: number): Promise<string[]>
   return list
 }
 
-/** What is open when it is as wanted, or time is up. */
+/** Returns the open descriptors when they are as wanted, or after the time limit. */
 async function settled(held: () => string[], wanted: string[]): Promise<string[]> {
   let list = held()
   for (let waited = 0; compareLists(wanted, list).length > 0 && waited < settleMs; waited += pollMs) {

@@ -1,18 +1,20 @@
 import { cpus } from 'node:os'
 
-/** Measures once and gives the figure: seconds, MB/s, requests per second. null: a tool that is missing, left out. */
+/** Measures once and returns the figure: seconds, MB/s, requests per second. Returns null if the tool is missing. */
 export type Contestant = (() => number | Promise<number>) | null
 
 export interface Comparison {
   name: string
   unit: string
-  /** Alternating: every contestant runs once a round. At least five for a figure that is reported. */
+  /**
+   * Number of alternating rounds. Each contestant runs once per round. Use at least five for a figure that is reported.
+   */
   rounds?: number
-  /** Rounds before these, not counted (caches, compiled code). */
+  /** Rounds before these that are not counted (caches, compiled code). */
   warmups?: number
-  /** The first is ours; every other row says how many times it ours is. */
+  /** The first contestant is svc. Each other row shows the ratio of svc to it. */
   contestants: Record<string, Contestant>
-  /** What was set out to be reached, in words: printed under the table. */
+  /** The goal in words, printed under the table. */
   target?: string
 }
 
@@ -52,13 +54,13 @@ export async function compare(comparison: Comparison): Promise<Record<string, nu
   return medians
 }
 
-/** One line that says what was measured on, for the head of a bench. */
+/** Returns one line about the machine, for the head of a bench. */
 export function machine(): string {
   const list = cpus()
   return `node ${process.version}, ${process.platform} ${process.arch}, ${list.length} × ${list[0]?.model.trim() ?? 'unknown CPU'}`
 }
 
-/** The middle one; of an even number, the mean of the two in the middle. */
+/** Returns the median; of an even number, the mean of the two in the middle. */
 export function median(figures: number[]): number {
   const sorted = [...figures].sort((a, b) => a - b)
   const upper = sorted[Math.floor(sorted.length / 2)] ?? NaN

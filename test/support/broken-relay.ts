@@ -11,12 +11,12 @@ export interface BrokenRelay {
 }
 
 export interface BrokenRelayOptions {
-  /** So many bytes of each connection reach the server, then it is cut. */
+  /** Number of bytes of each connection that reach the server before it is cut. */
   afterBytes?: number
-  /** Nothing reaches the server; a connection is cut, or this is called, when the client has sent this. */
+  /** Nothing reaches the server. Called, or the connection is cut, when the client has sent this many bytes. */
   swallowsUntil?: string
   onSwallowed?: () => void
-  /** An answer with this does not reach the client: its connection is cut. */
+  /** A response that contains this does not reach the client: its connection is cut. */
   hides?: string
 }
 

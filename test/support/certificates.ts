@@ -19,7 +19,7 @@ interface Wish {
   name?: string
   /** Names and addresses. */
   names?: string[]
-  /** Who signs; else the certificate signs itself. */
+  /** The signer. By default, the certificate signs itself. */
   issuer?: Identity
   isAuthority?: boolean
   from?: Date
@@ -54,7 +54,7 @@ export function makeCertificate(wish: Wish = {}): Identity {
   return { cert: pem(der), key, name, keyObject: privateKey }
 }
 
-/** An authority of its own, and a certificate for this machine that it has signed. */
+/** Creates an authority, and a certificate for this machine signed by it. */
 export function makeSigned(): { authority: Identity; server: Identity } {
   const authority = makeCertificate({ name: 'Test authority', isAuthority: true })
   return { authority, server: makeCertificate({ issuer: authority }) }

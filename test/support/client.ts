@@ -9,7 +9,7 @@ export interface ClientReply {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The body as JSON; undefined where it is none. */
+  /** The body as JSON; undefined if it is not JSON. */
   body: any
 }
 
@@ -20,7 +20,7 @@ export interface SendOptions {
 
 let description: ReturnType<typeof createDescription> | undefined
 
-/** Every answer of the API that a test sees must be one that the description has. */
+/** Checks that every response of the API that a test sees matches the description. */
 function checkAnswer(seen: Seen): void {
   description ??= createDescription()
   const fault = description.faultOf(seen)
@@ -31,7 +31,7 @@ function checkAnswer(seen: Seen): void {
   appendFileSync(list, `${said}\n`)
 }
 
-/** A small client over real sockets; every request has a connection of its own. */
+/** A small client over real sockets. Each request has its own connection. */
 export interface Client {
   send(method: string, path: string, options?: SendOptions): Promise<ClientReply>
   get(path: string, headers?: Record<string, string>): Promise<ClientReply>
@@ -47,7 +47,7 @@ export interface Client {
 
 export type FormFields = Array<[name: string, value: string | { filename: string; bytes: Uint8Array }]>
 
-/** `way`: how to get there where the address does not say it all: an authority, a socket, an address to come from. */
+/** Creates a client. `way` adds what the URL lacks: an authority, a socket, a source address. */
 export function createClient(url: () => string, token: string | null, way: RequestOptions = {}): Client {
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` }
 
@@ -102,7 +102,7 @@ export function createClient(url: () => string, token: string | null, way: Reque
   }
 }
 
-/** A form as browsers and curl send it (RFC 7578). */
+/** Returns a form as browsers and curl send it (RFC 7578). */
 export function formOf(fields: FormFields): { contentType: string; body: Buffer } {
   const boundary = '----svc-test-7MA4YWxkTrZu0gW'
   const parts = fields.flatMap(([name, value]) => {
@@ -129,7 +129,7 @@ export interface SentEvent {
   data: any
 }
 
-/** The events of a finished SSE stream; comments are left out. */
+/** Returns the events of a finished SSE stream without its comments. */
 export function sentEventsOf(text: string): SentEvent[] {
   return text.split('\n\n').flatMap(block => {
     const fields = new Map(

@@ -64,7 +64,7 @@ async function checkRegister<T>(
   checkOne('acknowledged', needs, what, register, await look())
 }
 
-/** Compares lists as sets, and stores the found state in the register. */
+/** Compares lists as sets and stores the state that was found in the register. */
 function checkOne<T>(
   invariant: Invariant,
   { complain }: CheckNeeds,
@@ -86,7 +86,7 @@ function forget(model: Model, project: ProjectModel): void {
   model.projects.splice(model.projects.indexOf(project), 1)
 }
 
-/** One that was asked for, and whose answer did not come. */
+/** A write that was requested and not answered. */
 async function adopt(
   needs: CheckNeeds,
   { id, name, token, deployPath, description, env }: Project,

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { formOf, type FormFields } from './client.js'
 
-/** An answer that came whole. */
+/** A complete answer. */
 export interface Answer {
   status: number
   body: any
@@ -9,15 +9,15 @@ export interface Answer {
 }
 
 export interface UploadSteps {
-  /** Half of the form was handed to the system. */
+  /** Called when half of the form was passed to the system. */
   onHalf?(): void
-  /** All of it was. */
+  /** Called when the whole form was passed to the system. */
   onSent?(): void
-  /** The head of the answer is there: what it says is acknowledged. */
+  /** Called with the head of the answer: what it says is acknowledged. */
   onHead?(status: number, deployId: string | undefined): void
 }
 
-/** Speaks to a server that may be killed at any moment: null is an answer that did not come whole. */
+/** Sends requests to a server that may be killed at any moment. Returns null for an incomplete answer. */
 export interface CrashClient {
   call(
     method: string,
@@ -75,7 +75,7 @@ export function createCrashClient(url: string): CrashClient {
   }
 }
 
-/** Null: it ended before its end. */
+/** Returns null if the stream was cut. */
 async function textOf(reply: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   try {
@@ -86,7 +86,7 @@ async function textOf(reply: IncomingMessage): Promise<string | null> {
   return reply.complete ? Buffer.concat(chunks).toString('utf8') : null
 }
 
-/** Of a stream of lines the last one. */
+/** Returns the last line of a stream. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -6,7 +6,7 @@ import { isGood, type LoadNeeds, type Writer } from './crash-needs.js'
 import { mayFail, scriptOf, someScripts } from './crash-scripts.js'
 import { makeSite } from './crash-site.js'
 
-/** Works on a project; without the admin token, if that is being changed. */
+/** Works on a project, without the admin token while that is being changed. */
 export const deploys =
   (project: ProjectModel, isTokenRound: boolean): Writer =>
   async needs => {
@@ -20,7 +20,7 @@ export const deploys =
     await sleep(random.below(80))
   }
 
-/** An upload, to the end of its deployment. */
+/** Uploads an archive and follows the deployment to its end. */
 export async function uploads(
   needs: LoadNeeds,
   project: ProjectModel,
@@ -66,7 +66,7 @@ function acknowledge(deployment: DeploymentModel, id: string | undefined): void 
   deployment.id = id ?? null
 }
 
-/** Takes note of how it ended, as its answer says. */
+/** Records the result of a deployment from its answer. */
 function settle(
   needs: LoadNeeds,
   project: ProjectModel,
@@ -115,7 +115,7 @@ async function rollsBack(needs: LoadNeeds, project: ProjectModel): Promise<void>
   settle(needs, project, deployment, answer, `rollback ${messageOf(number)} to ${source.id}`)
 }
 
-/** A deployment whose script would not end by itself, and its end. */
+/** Starts a deployment whose script never ends by itself, and ends it. */
 async function cancels(needs: LoadNeeds, project: ProjectModel): Promise<void> {
   const { client, model, random, places, reached } = needs
   const number = needs.next()

@@ -14,11 +14,11 @@ import { createRandom, type Random } from './random.js'
 export interface CrashOptions {
   seconds: number
   seed: number
-  /** Ends after so many, even if there is time left. */
+  /** Maximum number of kills; the run ends even if there is time left. */
   kills: number
-  /** Data directories that are killed beside each other. */
+  /** Number of data directories that are used at the same time. */
   lanes: number
-  /** Of a disk of their own, which fills up now and then; null: the machine's. */
+  /** Size of a separate disk that fills up now and then; null uses the machine's disk. */
   diskMegabytes: number | null
   say(line: string): void
 }
@@ -26,7 +26,7 @@ export interface CrashOptions {
 export interface Lane {
   base: string
   places: CrashPlaces
-  /** The one that fills up; null: none does. */
+  /** The disk that fills up, or null. */
   disk: string | null
   model: Model
   report: CrashReport
@@ -34,7 +34,7 @@ export interface Lane {
   runAs: string | null
   lane: number
   round: number
-  /** Of the last kill. */
+  /** State at the last kill. */
   moment: string
   next(): number
   /** Processes that worked on targets when the server was killed. */
@@ -42,7 +42,7 @@ export interface Lane {
   complain: Complain
 }
 
-/** Makes its directories; `closeLane` removes them. */
+/** Creates the directories of a lane; `closeLane` removes them. */
 export function openLane(options: CrashOptions, report: CrashReport, number: number): Lane {
   const base = mkdtempSync(join(realpathSync(tmpdir()), 'svc-crash-'))
   const at = (name: string, mode: number): string => {
@@ -94,7 +94,7 @@ export function openLane(options: CrashOptions, report: CrashReport, number: num
   return lane
 }
 
-/** Removes its directories; with CRASH_KEEP, only where nothing was found. */
+/** Removes the directories; with CRASH_KEEP, only those of lanes without violations. */
 export function closeLane({ base, disk, report }: Lane, { say }: CrashOptions): void {
   if (report.violations.length > 0 && process.env['CRASH_KEEP'] !== undefined) return say(`kept: ${base}`)
   if (disk !== null) execFileSync('umount', ['-l', disk])
@@ -108,7 +108,7 @@ function otherUser(): string | null {
     : null
 }
 
-/** Counts a kill, and how far it let extractions come. */
+/** Counts a kill and the progress of the extractions at that moment. */
 export function noteKill(lane: Lane, moment: string, server: CrashServer): void {
   const { places, report } = lane
   report.kills++
@@ -133,7 +133,7 @@ export function noteKill(lane: Lane, moment: string, server: CrashServer): void 
   }
 }
 
-/** With CRASH_KEEP, what the kill left is kept as the next start finds it. */
+/** With CRASH_KEEP, keeps the data directory as the next start finds it. */
 export function keepForLater({ base, places, report }: Lane): void {
   if (process.env['CRASH_KEEP'] === undefined || report.violations.length > 0) return
   const kept = join(base, 'killed')

@@ -8,12 +8,12 @@ import { markedProcesses, type MarkedProcess } from './marked-processes.js'
 import { isRunning } from './processes.js'
 
 const pollMs = 20
-/** For what ends by itself at once: a process that was sent SIGKILL, the file of a probe. */
+/** Time limit for what ends by itself: a process that was sent SIGKILL, the file of a probe. */
 const settleMs = 3000
 
 const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp', 'trees'])
 
-/** Names in the data directory, in targets and among temporary files. */
+/** Checks names in the data directory, in targets and among temporary files. */
 export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, Deployment>): Promise<void> {
   const { complain } = needs
   let strays = findStrays(needs, named)

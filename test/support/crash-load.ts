@@ -11,9 +11,9 @@ import { emptyDisk, fillDisk } from './full-disk.js'
 import { isGood, type LoadNeeds, type Writer } from './crash-needs.js'
 import { someScripts } from './crash-scripts.js'
 
-/** User and group `nobody` of every Linux. */
+/** User and group `nobody` of every Linux system. */
 const nobody = 65534
-/** A few lists of so many names as long as these, and the redo log is folded. */
+/** Size of a write after a few of which the redo log is folded. */
 const [manySources, longName] = [50, 'x'.repeat(200)]
 
 export interface NewProject {
@@ -21,7 +21,7 @@ export interface NewProject {
   runAs?: string | null
 }
 
-/** Makes a project, and knows it once it is acknowledged; null: it was not. */
+/** Creates a project. Returns null if the request was not acknowledged. */
 export async function addProject(needs: LoadNeeds, { files, runAs = null }: NewProject): Promise<ProjectModel | null> {
   const { client, model, places } = needs
   const name = `site-${needs.next()}`
@@ -57,9 +57,9 @@ export async function addProject(needs: LoadNeeds, { files, runAs = null }: NewP
 }
 
 export interface LoadKind {
-  /** The admin token is changed: nobody else may use it. */
+  /** Whether the admin token is being changed: nobody else may use it then. */
   isTokenRound: boolean
-  /** Writes so much that the database file is rewritten. */
+  /** Writes enough data to rewrite the database file. */
   isLarge: boolean
 }
 
@@ -124,7 +124,7 @@ async function changesSources(needs: LoadNeeds, project: ProjectModel): Promise<
   if (isGood(needs, 'log source', answer, [404])) asked.acknowledged()
 }
 
-/** Writes so much at once that the database file is rewritten. */
+/** Writes enough data at once to rewrite the database file. */
 const addsSources =
   (project: ProjectModel): Writer =>
   async needs => {
@@ -205,7 +205,7 @@ const changesToken: Writer = async needs => {
   if (isGood(needs, 'token', answer)) asked.acknowledged()
 }
 
-/** A project from its first day to its last. */
+/** Runs one project from its creation to its deletion. */
 const comesAndGoes: Writer = async needs => {
   const { client, model, random, reached } = needs
   const project = await addProject(needs, { files: 20 })
@@ -260,7 +260,7 @@ const reads: Writer = async needs => {
   await sleep(random.below(40))
 }
 
-/** Takes all of a small disk but a little, for a while. */
+/** Fills a small disk almost completely for a while. */
 const fillsDisk: Writer = async ({ disk, random, isOver, reached }) => {
   await sleep(random.below(400))
   if (disk === null || isOver()) return

@@ -3,14 +3,14 @@
  */
 import type { Site, Tree } from './crash-site.js'
 
-/** One thing that is written by one writer at a time. */
+/** A value that one writer at a time writes. */
 export interface Register<T> {
-  /** What may be found: what was acknowledged last, and what was asked for and not answered. */
+  /** The values that may be found: the last acknowledged one, and those requested but not answered. */
   allowed(): readonly T[]
   settled(): T
   /** Begins a write. Call the returned function with its result. */
   ask(value: T): { acknowledged(): void; refused(): void }
-  /** It was looked at, so only this is so. */
+  /** Records that the value was read, so that only this value is possible. */
   found(value: T): void
 }
 
@@ -41,15 +41,15 @@ export function createRegister<T>(value: T): Register<T> {
 
 export interface DeploymentModel {
   number: number
-  /** What it puts in place; null: its archive is damaged. */
+  /** The files that it puts in place; null if its archive is damaged. */
   site: Site | null
-  /** How it ends if nothing happens to it; null: that depends. */
+  /** Its result if it is left alone; null if that depends on its script. */
   outcome: 'success' | 'failed' | null
-  /** A rollback to it may run scripts again that do not end by themselves. */
+  /** Whether a rollback to it may run scripts again that never end by themselves. */
   mayStay: boolean
-  /** Null: its answer has not begun. */
+  /** Null until its answer begins. */
   id: string | null
-  /** Null: its end is not known. */
+  /** Null until its end is known. */
   status: Register<string | null>
 }
 
@@ -58,11 +58,11 @@ export interface ProjectModel {
   name: string
   token: Register<string>
   target: string
-  /** Names that every archive of it has. */
+  /** Names that all of its archives contain. */
   files: number
-  /** What its target held when it was looked at last. */
+  /** The state of its target at the last check. */
   tree: Tree
-  /** Records whose part in `tree` is known. */
+  /** Records whose effect on `tree` is known. */
   known: Set<string>
   deployments: Map<number, DeploymentModel>
   fields: Register<ProjectFields>
@@ -70,26 +70,26 @@ export interface ProjectModel {
   isThere: Register<boolean>
 }
 
-/** One that the server makes up. */
+/** A value that the server chooses. */
 export const anyToken = '*'
 
-/** Written together. */
+/** Values that are written together. */
 export interface ProjectFields {
   description: string
   env: string
 }
 
-/** Everything of one data directory. */
+/** The model of one data directory. */
 export interface Model {
   projects: ProjectModel[]
-  /** Names of projects that were asked for, with their targets: no answer has come. */
+  /** Names and targets of projects that were requested and not answered. */
   askedProjects: Set<string>
   settings: Register<Record<string, string>>
   tags: Register<readonly string[]>
   adminToken: Register<string>
 }
 
-/** The message of a deployment, by which its record is known again. */
+/** Returns the message of a deployment, which identifies its record. */
 export function messageOf(number: number): string {
   return `n${number}`
 }

@@ -3,23 +3,23 @@ import { join } from 'node:path'
 import type { CrashPlaces } from './crash-needs.js'
 import type { Random } from './random.js'
 
-/** When a server of a crash run is killed: so long after a point was reached. */
+/** The moment at which a server is killed: some time after a point was reached. */
 export interface Moment {
   name: string
-  /** Undefined: the point is the beginning of the load. */
+  /** The point; undefined means the start of the load. */
   point?: string
-  /** Up to so long after it. */
+  /** Maximum time after the point in ms. */
   withinMs: number
   weight: number
 }
 
-/** Written so often that the database is folded. */
+/** Number of writes after which the database is folded. */
 export const largePoint = 'the database file is rewritten'
 const fullPoint = 'the disk is full'
-/** SIGTERM first, then, up to `withinMs` later, SIGKILL. */
+/** Sends SIGTERM first, then SIGKILL up to `withinMs` later. */
 export const stopMoment = 'it is told to stop'
 
-/** Points that the load itself knows (`reached`), and those that are seen on the disk (`watchPoints`). */
+/** Points that the load reports (`reached`), and points that are seen on the disk (`watchPoints`). */
 export const moments: readonly Moment[] = [
   { name: 'at random', withinMs: 700, weight: 14 },
   ...of(['an upload is half sent'], 3, 3),
@@ -44,10 +44,10 @@ function of(points: readonly string[], withinMs: number, weight: number): Moment
   return points.map(point => ({ name: point, point, withinMs, weight }))
 }
 
-/** Those that come only while the admin token is being changed. */
+/** Points that occur only while the admin token is being changed. */
 export const tokenPoints = new Set(['the admin token is changed', 'config.json is written'])
 
-/** One of them; with a disk that fills up, often when it has. */
+/** Returns a random moment; with a small disk, often the one when it has filled up. */
 export function someMoment(random: Random, isDiskSmall: boolean): Moment {
   if (isDiskSmall && random.below(3) === 0) return moments.find(({ name }) => name === fullPoint) as Moment
   let at = random.below(moments.reduce((sum, { weight }) => sum + weight, 0))
@@ -94,12 +94,12 @@ export function watchPoints(
   return () => watchers.forEach(watcher => watcher.close())
 }
 
-/** How far the undo journals in a directory have come: `begun`, `ready` or `done`. */
+/** Returns the states of the undo journals in a directory: `begun`, `ready` or `done`. */
 export function journalStates(texts: readonly string[]): string[] {
   return texts.map(text => (/\ndone\n$/.test(text) ? 'done' : /\nready \d+ \w+\n/.test(text) ? 'ready' : 'begun'))
 }
 
-/** The names of undo journals in a data directory. */
+/** Returns the names of the undo journals in a data directory. */
 export function journalsIn(home: string): string[] {
   const deployments = join(home, 'deployments')
   return existsSync(deployments)

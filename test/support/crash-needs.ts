@@ -2,11 +2,11 @@ import type { Answer, CrashClient } from './crash-client.js'
 import type { Model } from './crash-model.js'
 import type { Random } from './random.js'
 
-/** Where a crash run has its files. */
+/** The directories of a crash run. */
 export interface CrashPlaces {
   home: string
   sites: string
-  /** What scripts leave behind, to tell that they ran. */
+  /** Files that scripts create to prove that they ran. */
   proofs: string
   temporary: string
 }
@@ -16,23 +16,23 @@ export interface LoadNeeds {
   model: Model
   places: CrashPlaces
   random: Random
-  /** A number that nobody had before. */
+  /** Returns a number that was never used before. */
   next(): number
   /** The user of a project, or null if no other user is available. */
   runAs: string | null
-  /** The directory of a disk that fills up, where honest requests may be refused for it; null: none does. */
+  /** The directory of the disk that fills up; requests may be refused because of it. Null if there is none. */
   disk: string | null
-  /** Whether the server was killed: from then on nothing need be answered. */
+  /** Whether the server was killed: from then on requests may fail. */
   isOver(): boolean
-  /** Something has come to the point where a kill may be of interest. */
+  /** Reports a point after which a kill is interesting. */
   reached(point: string): void
-  /** An answer that no honest client should get. */
+  /** Reports an answer that no honest client should get. */
   complain(sentence: string): void
-  /** A write was acknowledged. */
+  /** Reports an acknowledged write. */
   acknowledged(): void
 }
 
-/** One who writes, again and again. */
+/** A writer that runs in a loop. */
 export type Writer = (needs: LoadNeeds) => Promise<void>
 
 /**

@@ -3,7 +3,7 @@ import type { CrashPlaces } from './crash-needs.js'
 import type { Model } from './crash-model.js'
 import type { Tree } from './crash-site.js'
 
-/** What a crash run promises to find. */
+/** The invariants of a crash run. */
 export const invariants = {
   acknowledged: 'no acknowledged write is lost',
   target: 'every target equals exactly one archive',
@@ -22,17 +22,17 @@ export interface CheckNeeds {
   client: CrashClient
   model: Model
   places: CrashPlaces
-  /** Trees of targets, read as soon as health was good. */
+  /** Trees of the targets, read as soon as the server is healthy. */
   trees: ReadonlyMap<string, Tree>
   serverPid: number
   /** Processes that worked on targets when the server was killed. */
   helpers: readonly number[]
-  /** Outputs may be incomplete: there was no room for them. */
+  /** Whether outputs may be incomplete because the disk was full. */
   isDiskSmall: boolean
   complain: Complain
 }
 
-/** JSON of the API with the admin token; throws where it is not given. */
+/** Reads JSON from the API with the admin token. Throws if the request fails. */
 export async function get<T>({ client, model }: Pick<CheckNeeds, 'client' | 'model'>, path: string): Promise<T> {
   const answer = await client.call('GET', path, model.adminToken.settled())
   if (answer?.status !== 200)

@@ -8,7 +8,7 @@ import { numberOf, type DeploymentModel, type ProjectModel } from './crash-model
 import { get, type CheckNeeds } from './crash-promises.js'
 import { differences, overlay, readTree, type Tree } from './crash-site.js'
 
-/** Looks at every record of a project, and at its target. Gives the records. */
+/** Checks every record of a project and its target. Returns the records. */
 export async function checkRecords(needs: CheckNeeds, project: ProjectModel, found: Project): Promise<Deployment[]> {
   // In order of arrival, which is that of their turns.
   const records = (await get<Deployment[]>(needs, `/api/logs?projectId=${project.id}&limit=500`)).reverse()
@@ -23,7 +23,7 @@ export async function checkRecords(needs: CheckNeeds, project: ProjectModel, fou
   return records
 }
 
-/** Each upload that was acknowledged has its record, with the status that was told, and each record its upload. */
+/** Checks that each acknowledged upload has a record with the reported status, and each record an upload. */
 function checkAcknowledged(needs: CheckNeeds, project: ProjectModel, records: readonly Deployment[]): void {
   const { complain } = needs
   const byNumber = new Map(records.map(record => [numberOf(record.message), record]))
@@ -101,7 +101,7 @@ function describe({ id, status, placed, steps }: Deployment): string {
   return `${id} is ${status}, placed ${placed}, ${steps.map(step => `${step.name} ${step.status}`).join(' ')}`
 }
 
-/** The numbers of a project's changes are in the order of its deployments, none twice. */
+/** Checks that the numbers of a project's changes increase and are unique. */
 function checkNumbers({ complain }: CheckNeeds, project: ProjectModel, records: readonly Deployment[]): void {
   let last = 0
   for (const record of records) {
@@ -112,7 +112,9 @@ function checkNumbers({ complain }: CheckNeeds, project: ProjectModel, records: 
   }
 }
 
-/** The archive of what is in place is kept; the project says how its newest deployment ended. */
+/**
+ * Checks that the archive of the live deployment is kept and that the project has the status of its newest deployment.
+ */
 function checkLive(
   { complain }: CheckNeeds,
   project: ProjectModel,
@@ -147,7 +149,7 @@ function checkRecord({ places, complain }: CheckNeeds, record: Deployment): void
 
 const storedLine = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /
 
-/** What is looked at once: output, list of files, what its scripts were told. */
+/** Checks what never changes: output, list of files, the variables of the scripts. */
 async function checkFresh(
   needs: CheckNeeds,
   project: ProjectModel,
@@ -204,7 +206,7 @@ function checkFiles(
     complain('record', `${record.id} says ${record.fileCount} files, its list has ${paths.length}`)
 }
 
-/** `SVC_PREVIOUS_DEPLOY_ID` was what was in place. */
+/** Checks that `SVC_PREVIOUS_DEPLOY_ID` was the live deployment. */
 function checkPrevious(
   { places, complain }: CheckNeeds,
   project: ProjectModel,

@@ -6,7 +6,7 @@ export interface Violation {
   invariant: Invariant
   lane: number
   round: number
-  /** Of the kill before it. */
+  /** The moment of the kill before the violation. */
   moment: string
   sentence: string
 }
@@ -14,17 +14,17 @@ export interface Violation {
 export interface CrashReport {
   kills: number
   acknowledged: number
-  /** For each moment: how many kills, and how many of them left journals that had come so far. */
+  /** For each moment, the number of kills and the states of the journals that they left. */
   moments: Map<string, Record<string, number>>
   violations: Violation[]
-  /** Lines that servers said on stderr, with their numbers. */
+  /** Lines that servers wrote to stderr, with their counts. */
   complaints: Map<string, number>
 }
 
-/** Of each kind of violation, so many are told. */
+/** Maximum number of violations of each kind that are printed. */
 const mostTold = 25
 
-/** The run in lines: its kills by moment, and what servers said. */
+/** Returns the run as lines: its kills by moment, and the lines of the servers. */
 export function linesOf({ kills, acknowledged, moments, complaints }: CrashReport, seed: number): string[] {
   const rows = [...moments].sort((a, b) => (b[1]['kills'] ?? 0) - (a[1]['kills'] ?? 0))
   const columns = ['kills', 'begun', 'ready', 'done']
@@ -38,7 +38,7 @@ export function linesOf({ kills, acknowledged, moments, complaints }: CrashRepor
   ]
 }
 
-/** One check for each promise; what breaks it is told before. */
+/** Asserts one check for each invariant, after printing the violations. */
 export function checkReport(t: Pick<Test, 'comment' | 'equal'>, { violations }: CrashReport): void {
   for (const invariant of Object.keys(invariants) as Invariant[]) {
     const found = violations.filter(each => each.invariant === invariant)

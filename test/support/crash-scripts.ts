@@ -1,17 +1,17 @@
 import type { Random } from './random.js'
 
-/** How a script of a crash run goes on. */
+/** The behaviour of a script in a crash run. */
 const bodies = {
-  /** Prints what fits into no pipe. */
+  /** Prints more than a pipe can hold. */
   prints: 'seq 1 20000; echo the-end-of-the-script',
   short: 'echo the-end-of-the-script',
   slow: 'sleep 0.2; echo the-end-of-the-script',
-  /** What it leaves running is wanted. */
+  /** Leaves a process running on purpose. */
   leaves: 'setsid sleep 300 >/dev/null 2>&1 & echo the-end-of-the-script',
-  /** What it leaves running is not wanted before it has ended by itself. */
+  /** Leaves a process running that must be ended unless the script has ended by itself. */
   starts: 'setsid sleep 300 >/dev/null 2>&1 & sleep 0.3; echo the-end-of-the-script',
   fails: 'echo the-end-of-the-script; FAIL=1',
-  /** To be cancelled, or killed. */
+  /** Runs until it is cancelled or killed. */
   stays: 'setsid sleep 300 >/dev/null 2>&1 & sleep 300'
 }
 
@@ -26,7 +26,7 @@ export function scriptOf(kind: ScriptKind, step: 'pre' | 'post', proofs: string)
   return `export CRASH_STEP=${step}; echo "$SVC_PREVIOUS_DEPLOY_ID" > "${proof}.told"; mv "${proof}.told" "${proof}.begun"; ${bodies[kind]}; : > "${proof}.ended"; exit \${FAIL:-0}`
 }
 
-/** What an upload brings along to run. */
+/** Returns random scripts for an upload. */
 export function someScripts(random: Random, proofs: string): Array<[name: string, value: string]> {
   const fields: Array<[string, string]> = []
   const of = (kinds: readonly ScriptKind[], step: 'pre' | 'post'): string => scriptOf(random.oneOf(kinds), step, proofs)
@@ -46,7 +46,7 @@ export function someScripts(random: Random, proofs: string): Array<[name: string
   return fields
 }
 
-/** Whether a deployment with these scripts fails of them; in the background none does. */
+/** Whether a deployment fails because of these scripts. Background scripts never make it fail. */
 export function mayFail(fields: ReadonlyArray<readonly [name: string, value: string]>): boolean {
   const isAsync = fields.some(([name]) => name === 'postDeployAsync')
   return fields.some(([name, value]) => value.includes('FAIL=1') && !(isAsync && name === 'postDeploy'))

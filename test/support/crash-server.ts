@@ -5,16 +5,16 @@ import { createCrashClient, type CrashClient } from './crash-client.js'
 import { bare } from './bare.js'
 import { bareEnvironment, svcPath } from './svc.js'
 
-/** A server that is there to be killed. */
+/** A server that will be killed. */
 export interface CrashServer {
   pid: number
-  /** Resolves with the address once it listens; null: it ended before. */
+  /** Resolves with the address when the server listens; null if it ended before. */
   listens: Promise<string | null>
   said(): string
   isRunning(): boolean
-  /** SIGTERM. */
+  /** Sends SIGTERM. */
   stop(): void
-  /** SIGKILL to the server, and to nobody else; resolves when it has ended. */
+  /** Sends SIGKILL to the server only. Resolves when it has ended. */
   kill(): Promise<void>
 }
 

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { makeZip, type EntryPlan } from './make-zip.js'
 import type { Random } from './random.js'
 
-/** What lies in a directory: for each path its kind, mode, time and contents in a word. */
+/** The contents of a directory: kind, mode, time and contents of each path as one word. */
 export type Tree = ReadonlyMap<string, string>
 
-/** An archive, and what it puts in place. */
+/** An archive and the files that it puts in place. */
 export interface Site {
   zip: Buffer
   tree: Tree
@@ -15,11 +15,11 @@ export interface Site {
 }
 
 export interface SitePlan {
-  /** Says which version it is; stands in every file. */
+  /** The version, which each file contains. */
   number: number
-  /** How many names every archive of the project has. */
+  /** Number of names that all archives of the project contain. */
   files: number
-  /** Its data does not fit its check sums: it must not change anything. */
+  /** Whether its data does not match its checksums: it must change nothing. */
   isDamaged?: boolean
 }
 
@@ -56,7 +56,7 @@ function planFile(path: string, version: number, time: number, mode = 0o644): En
   return { name: path, mode: regular | mode, data, method: path.length % 2 === 0 ? 8 : 0, dosTime: dosTimeOf(time) }
 }
 
-/** A time of a day that tells versions apart; DOS counts in steps of two seconds. */
+/** Returns a time that differs between versions. DOS times have steps of two seconds. */
 function dosTimeOf(number: number): number {
   const [seconds2, minutes, hours] = [number % 30, Math.floor(number / 30) % 60, Math.floor(number / 1800) % 24]
   return (hours << 11) | (minutes << 5) | seconds2
@@ -78,7 +78,7 @@ export function overlay(below: Tree, above: Tree): Tree {
   return new Map([...below, ...above])
 }
 
-/** What a directory holds now: files, links, and directories that are empty. */
+/** Returns the current contents of a directory: files, links and empty directories. */
 export function readTree(directory: string): Tree {
   const tree = new Map<string, string>()
   const walk = (folder: string): void => {
@@ -101,7 +101,7 @@ function lineOf(path: string): string {
   return fileLine(stats.mode & 0o7777, Math.round(stats.mtimeMs), readFileSync(path))
 }
 
-/** How a tree differs from another, in at most so many lines; none: it does not. */
+/** Returns the differences of two trees in a limited number of lines; empty if there are none. */
 export function differences(found: Tree, expected: Tree, most = 6): string[] {
   const lines: string[] = []
   for (const path of new Set([...expected.keys(), ...found.keys()])) {

@@ -17,13 +17,13 @@ import { emptyDisk } from './full-disk.js'
 import { readTree, type Tree } from './crash-site.js'
 import { createRandom } from './random.js'
 
-/** A project has so many rounds; the next one has a target of its own. */
+/** Number of rounds of a project; the next project has its own target. */
 const roundsOfProject = 25
-/** A load that has not come to its moment after this is killed all the same. */
+/** Time after which a load that has not reached its moment is killed anyway. */
 const longestLoadMs = 3000
-/** Of a hundred starts after a kill, so many are killed, too. */
+/** Percentage of starts after a kill that are killed too. */
 const killedStartsPercent = 18
-/** A start takes about this, with what a kill left behind. */
+/** Usual duration of a start after a kill. */
 const startMs = 450
 
 /** Kills servers until the time or the kills are used up. */
@@ -55,7 +55,7 @@ interface Started {
   client: CrashClient
 }
 
-/** A start, and all that must hold after it. Null: there is no server to go on with. */
+/** Starts the server and checks all invariants. Returns null if there is no server to continue with. */
 async function startAndCheck(lane: Lane): Promise<Started | null> {
   const { model, places, complain } = lane
   const server = (await startFull(lane)) ?? startCrashServer(lane.base, places)
@@ -172,7 +172,7 @@ async function renewProjects({ model, places, round, runAs }: Lane, needs: LoadN
   await addProject(needs, { files: 25, runAs })
 }
 
-/** A server that is killed while it starts. */
+/** Starts a server that is killed during its start. */
 async function killStart(lane: Lane): Promise<void> {
   const server = startCrashServer(lane.base, lane.places)
   const isAfterListening = lane.random.below(2) === 0

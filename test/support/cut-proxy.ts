@@ -1,10 +1,10 @@
 import { connect, createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** A way to a server that can be cut, like a network cable. */
+/** A connection to a server that can be cut like a network cable. */
 export interface CutProxy {
   url: string
-  /** Breaks every connection, and refuses new ones until it is mended. */
+  /** Breaks every connection and refuses new ones until `mend`. */
   cut(): void
   mend(): void
 }

@@ -1,4 +1,4 @@
-/** A text as a stream may bring it: whole, cut in two at every byte, and byte by byte; decoded over the cuts. */
+/** Returns a text as a stream may deliver it: whole, cut in two at every byte, and byte by byte. */
 export function everyCut(text: string): Array<{ how: string; pieces: string[] }> {
   const bytes = new TextEncoder().encode(text)
   const cuts = [{ how: 'whole', chunks: [bytes] }]

@@ -1,17 +1,17 @@
 import { connect, createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** A way to a server that can be cut. */
+/** A connection to a server that can be cut. */
 export interface Cuttable {
-  /** Where to connect instead of to the server. */
+  /** The port to connect to instead of the server. */
   origin: string
-  /** Breaks every connection, without a word of farewell; new ones are refused until mend(). */
+  /** Breaks every connection without closing it properly. New ones are refused until `mend`. */
   cut(): void
   mend(): void
   close(): Promise<void>
 }
 
-/** Passes bytes on to a server on loopback, in both directions. */
+/** Forwards bytes to a server on loopback in both directions. */
 export async function startCuttable(target: string): Promise<Cuttable> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()

@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { findProject } from '../../lib/store/tables/projects.js'
 import { deployStage } from './deploy-stage.js'
 
-/** A program to be killed: deploys 800 files, again and again, into a project of the data directory in argv. */
+/** A program to be killed: deploys 800 files again and again into the data directory in argv. */
 const [, , directory = '', projectId = ''] = process.argv
 const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
 const project = findProject(stage.store, projectId)

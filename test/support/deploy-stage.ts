@@ -27,9 +27,9 @@ export interface DeployStage extends DeployNeeds {
   notices: Notice[]
   audits: AuditEvent[]
   faults: unknown[]
-  /** What the quota was told. */
+  /** The changes that were reported to the quota. */
   kept: Array<[projectId: string, bytes: number]>
-  /** What the project sets for its scripts; a test changes the list. */
+  /** The project's own variables; a test changes the list. */
   ownVariables: OpenedVariable[]
   values: {
     keep_archives: number
@@ -43,18 +43,18 @@ export interface DeployStage extends DeployNeeds {
   addProject(patch?: Partial<Project>): Promise<Project>
   change(project: Project, patch: Partial<Project>): Promise<void>
   push(project: Project, files: Record<string, string>, request?: Partial<DeployRequest>): Promise<Run>
-  /** As push, to its end. */
+  /** Pushes and waits for the end of the deployment. */
   deploy(project: Project, files: Record<string, string>, request?: Partial<DeployRequest>): Promise<DeploymentRow>
   row(deployId: string): DeploymentRow
   output(deployId: string): Promise<string>
-  /** Another server on the same data directory: this one is left as a killed one would be. */
+  /** Starts another server on the same data directory. This one is left as if it had been killed. */
   restart(): Promise<DeployStage>
 }
 
 export const admin: Actor = { name: 'admin', ip: '192.0.2.1' }
 export const never: AbortSignal = new AbortController().signal
 
-/** A deployer on a real store and a real data directory below `directory`, all gone after the test. */
+/** Creates a deployer on a real store and a real data directory below `directory`, removed after the test. */
 export async function deployStage(t: Test, directory?: string, places: Partial<DeployHome> = {}): Promise<DeployStage> {
   const top = directory ?? (await mkdtemp(join(tmpdir(), 'svc-deploy-')))
   const home = {

@@ -11,19 +11,19 @@ import type { ApiRoute } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { readVersion } from '../../lib/config/version.js'
 
-/** A stand-in for services whose handlers are made, and never called. */
+/** A stand-in for services whose handlers are created but never called. */
 const nothing: any = new Proxy(() => nothing, { get: () => nothing })
 
 export interface Seen {
   method: string
-  /** With the query, below the origin. */
+  /** The path with the query, below the origin. */
   path: string
   status: number
   contentType: string
   body: unknown
 }
 
-/** The whole document, and what of an answer contradicts it: a sentence, or null. */
+/** Returns the whole document, and a function that says how an answer contradicts it. */
 export function createDescription() {
   const routes = apiRoutes(nothing)
   const document = describeApi(routes, readVersion())

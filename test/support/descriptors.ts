@@ -2,9 +2,9 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What happens to this process's descriptors while a test runs. */
+/** The changes of this process's descriptors during a test. */
 export interface DescriptorWatch {
-  /** Closes of a number that was not open, and what Node warned of; empty unless a descriptor was closed twice. */
+  /** Closes of numbers that were not open, and warnings of Node. Empty unless a descriptor was closed twice. */
   readonly faults: readonly string[]
   /**
    * What is open now and was not when the watch began, and the other way round. Waits for closes that are still under
@@ -14,7 +14,7 @@ export interface DescriptorWatch {
   stop(): void
 }
 
-/** Polls of `difference`, and the milliseconds between two. */
+/** Number of polls of `difference`, and the milliseconds between them. */
 const maxPolls = 200
 const pollMs = 20
 
@@ -63,7 +63,7 @@ export function watchDescriptors(): DescriptorWatch {
   }
 }
 
-/** What each descriptor of a process leads to; Linux only. */
+/** Returns where each descriptor of a process leads (Linux only). */
 export function openFiles(pid: number | 'self' = 'self'): string[] {
   const directory = `/proc/${pid}/fd`
   return fs
@@ -78,7 +78,7 @@ export function openFiles(pid: number | 'self' = 'self'): string[] {
     .sort()
 }
 
-/** How many of each are more, or less, than before. */
+/** Returns how many of each descriptor were added or removed. */
 export function compareLists(before: readonly string[], now: readonly string[]): string[] {
   const count = (list: readonly string[], one: string): number => list.filter(other => other === one).length
   return [...new Set([...before, ...now])].flatMap(one => {

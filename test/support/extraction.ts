@@ -14,7 +14,7 @@ export interface ExtractionStage {
   deployments: string
   archivePath: string
   put(zip: Buffer): void
-  /** In this thread, on any disk. */
+  /** Extracts in this thread, on any disk. */
   run(options?: {
     disk?: Disk
     maxEntries?: number
@@ -24,13 +24,13 @@ export interface ExtractionStage {
     syncFileSystem?: SyncFileSystem
     check?: () => void
   }): Promise<ExtractedPaths>
-  /** In a thread, as the product does; this file's tests share the threads unless they bring their own. */
+  /** Extracts in a thread, as the product does. The tests of a file share the threads by default. */
   runThreads(options?: {
     threads?: Executors
     signal?: AbortSignal | undefined
     maxExtractedBytes?: number
   }): Promise<ExtractedPaths>
-  /** Target and journals, which must be what they were before. */
+  /** Returns the state of target and journals. */
   state(): string[]
 }
 
@@ -43,7 +43,7 @@ function withPaths(extracted: Extracted): ExtractedPaths {
 
 const sharedThreads = createExecutors()
 
-/** A place to extract to, below a directory that the test owns. */
+/** Creates a place to extract to, below a directory of the test. */
 export function extractionStage(
   directory: string,
   deployId = 'dep_test',
@@ -97,7 +97,7 @@ export function extractionStage(
   }
 }
 
-/** Where the files of an extraction lie, as `extractArchive` names them. */
+/** Returns the paths of an extraction's files, with the names of `extractArchive`. */
 export function pathsOf(directory: string, deployId: string): ExtractionPaths {
   const deployments = join(directory, 'deployments')
   return {
@@ -107,7 +107,7 @@ export function pathsOf(directory: string, deployId: string): ExtractionPaths {
   }
 }
 
-/** The refusal that `promise` must end in; anything else is thrown on. */
+/** Returns the refusal that `promise` must reject with. Throws any other error. */
 export async function refusalOf(promise: Promise<unknown>): Promise<Refusal> {
   try {
     await promise

@@ -41,7 +41,7 @@ process.on('message', () => {
 })
 process.on('disconnect', () => process.exit())
 
-/** Only the last line of a chunk: a busy output is not parsed, so that this program has time. */
+/** Reads only the last line of a chunk, so that a busy output does not slow this program down. */
 function look(chunk: Buffer): void {
   bytes += chunk.length
   for (const mark of marks) {

@@ -4,9 +4,9 @@ import type { Inside } from './inside.js'
 import type { ServeProcess } from './serve-process.js'
 import { until } from './until.js'
 
-/** What a server has taken of the machine, at one moment. */
+/** The resources that a server uses at one moment. */
 export interface Footprint extends Inside {
-  /** What its descriptors lead to, with how many of each: a path, `socket`, `pipe`. */
+  /** The targets of its descriptors with their counts: a path, `socket`, `pipe`. */
   descriptors: Record<string, number>
   rssBytes: number
   threads: number
@@ -18,7 +18,7 @@ export interface Footprint extends Inside {
   staging: string[]
 }
 
-/** Looks at a server that was started with `inside.js`; `sites` is the directory above its targets. Linux only. */
+/** Measures a server that was started with `inside.js`. `sites` is the directory above its targets. Linux only. */
 export async function footprintOf(server: ServeProcess, sites: string): Promise<Footprint> {
   const inside = await askInside(server)
   const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
@@ -51,7 +51,7 @@ function descriptorsOf(pid: number): Record<string, number> {
   return counts
 }
 
-/** null: it was closed meanwhile. */
+/** Returns null if it was closed meanwhile. */
 function leadOf(path: string): string | null {
   try {
     return readlinkSync(path).replace(/:\[\d+\]$/, '')

@@ -1,15 +1,15 @@
-/** Frames as a client sends them (RFC 6455 §5.2), right or wrong. */
+/** Frames as a client sends them (RFC 6455 §5.2), valid or not. */
 export interface FrameParts {
   fin?: boolean
-  /** The three reserved bits, as they stand: 4, 2, 1. */
+  /** The three reserved bits as a number: 4, 2, 1. */
   rsv?: number
   opcode: number
   payload?: Uint8Array | string
-  /** undefined: the one of the RFC's examples; null: the frame is not masked. */
+  /** The mask. Undefined uses that of the RFC's examples; null sends the frame unmasked. */
   mask?: Uint8Array | null
-  /** How the length is written; default: in as few bytes as it takes. */
+  /** The form of the length. Default: the shortest. */
   lengthIn?: 7 | 16 | 64
-  /** What the length says, where it is not the payload's. */
+  /** The length in the header, if it differs from the payload. */
   length?: number | bigint
 }
 
@@ -39,7 +39,7 @@ export function frame(parts: FrameParts): Buffer {
   return Buffer.concat([head, mask, payload.map((byte, i) => byte ^ (mask[i % 4] as number))])
 }
 
-/** The payload of a close frame. */
+/** Returns the payload of a close frame. */
 export function closing(code: number, reason: string | Uint8Array = ''): Buffer {
   const bytes = Buffer.from(reason)
   const payload = Buffer.alloc(2 + bytes.length)
@@ -48,7 +48,7 @@ export function closing(code: number, reason: string | Uint8Array = ''): Buffer 
   return payload
 }
 
-/** A frame of the server in words: `text Hello`, `binary 0102`, `pong 48656c`, `close 1002`. */
+/** Describes a frame of the server: `text Hello`, `binary 0102`, `pong 48656c`, `close 1002`. */
 export function describeFrame({ opcode, payload, isWrong }: ServerFrame): string {
   if (isWrong !== undefined) return isWrong
   switch (opcode) {
@@ -70,11 +70,11 @@ export function describeFrame({ opcode, payload, isWrong }: ServerFrame): string
 export interface ServerFrame {
   opcode: number
   payload: Buffer
-  /** What of it no server may send: a fragment, a reserved bit, a mask, a length in more bytes than it takes. */
+  /** What no server may send: a fragment, a reserved bit, a mask, a length that is too long. */
   isWrong?: string
 }
 
-/** Takes the whole frames out of what a server has sent; gives what is left. */
+/** Removes the complete frames from the bytes of a server and returns the rest. */
 export function readFrames(bytes: Buffer, take: (frame: ServerFrame) => void): Buffer {
   for (let at = 0; ; ) {
     const rest = bytes.subarray(at)

@@ -6,7 +6,7 @@ const calls = ['copyFile', 'link', 'mkdir', 'open', 'rename', 'rm', 'symlink', '
 
 type Call = (...args: unknown[]) => Promise<unknown>
 
-/** The calls that a frozen `work` may still make, and what its next one does. */
+/** The number of calls that a frozen `work` may still make, and the effect of the next one. */
 interface Victim {
   callsLeft: number
   freeze(): void

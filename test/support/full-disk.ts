@@ -4,7 +4,7 @@ import { join } from 'node:path'
 const blockBytes = 4096
 const nameOf = (directory: string): string => join(directory, 'filler')
 
-/** Fills the disk of a directory, but for so many bytes. */
+/** Fills the disk of a directory except for some bytes. */
 export function fillDisk(directory: string, leftBytes: number): void {
   const fd = openSync(nameOf(directory), 'w')
   try {
@@ -19,7 +19,7 @@ export function fillDisk(directory: string, leftBytes: number): void {
   }
 }
 
-/** Gives the room back. */
+/** Frees the space again. */
 export function emptyDisk(directory: string): void {
   rmSync(nameOf(directory), { force: true })
 }

@@ -12,7 +12,7 @@ import { closeShared, share } from './shared-in-process.js'
 
 const timeoutMs = Number(process.env['TAP_TIMEOUT']) * 1000
 const files = process.argv.slice(2)
-/** Members of `t` that test files use at their top level, themselves or through a function that they give it to. */
+/** Members of `t` that test files use at their top level, directly or through a function. */
 const members = [
   'test',
   'teardown',

@@ -2,18 +2,18 @@ import { deflateRawSync } from 'node:zlib'
 import { makeZip, type EntryPlan } from './make-zip.js'
 import type { Random } from './random.js'
 
-/** An upload that must not succeed, and what is done to it on its way. */
+/** An upload that must not succeed, and what the client does during it. */
 export interface HostileArchive {
   kind: HostileKind
   bytes: Buffer
-  /** Milliseconds after the deployment has begun; then it is cancelled. */
+  /** Milliseconds after the start of the deployment at which it is cancelled. */
   cancelAfterMs?: number
-  /** Bytes of the upload after which the client goes away. */
+  /** Number of bytes after which the client disconnects. */
   abortAfterBytes?: number
 }
 
 const megabyte = 1024 * 1024
-/** The server that receives these must allow no more (`max_extracted_size`, megabytes). */
+/** The setting `max_extracted_size` of the receiving server, in MB. */
 export const hostileLimitMb = 64
 
 export const hostileKinds = [
@@ -33,7 +33,7 @@ export const hostileKinds = [
 ] as const
 export type HostileKind = (typeof hostileKinds)[number]
 
-/** Made once: each archive is made of slices of these. */
+/** Created once: each archive consists of slices of these. */
 let material: { text: Buffer; deflated: Buffer; zeros: Buffer; noise: Buffer } | undefined
 
 function materials(): NonNullable<typeof material> {
@@ -53,7 +53,7 @@ function materials(): NonNullable<typeof material> {
   })
 }
 
-/** An archive of this kind. Large entries are over 512 KiB, so that they go through a stream. */
+/** Returns an archive of this kind. Large entries have over 512 KiB, so that they are streamed. */
 export function hostileArchive(kind: HostileKind, random: Random): HostileArchive {
   const { text, deflated, zeros, noise } = materials()
   const page: EntryPlan = { name: 'page.txt', data: text, method: 8, raw: deflated }
@@ -102,7 +102,7 @@ function cut(bytes: Buffer, random: Random): Buffer {
   return bytes.subarray(0, 1 + random.below(bytes.length - 1))
 }
 
-/** One bit of the large entry's data, which its CRC covers. */
+/** Flips one bit of the large entry's data, which its CRC covers. */
 function flip(bytes: Buffer, random: Random, smallNameLength: number): Buffer {
   const start = 2 * 30 + smallNameLength + 'page.txt'.length + 100
   const at = start + random.below(100_000)
@@ -110,7 +110,7 @@ function flip(bytes: Buffer, random: Random, smallNameLength: number): Buffer {
   return bytes
 }
 
-/** Links that lead through each other, and at last out of the target. */
+/** Returns links that lead through each other and finally out of the target. */
 function chain(random: Random): EntryPlan[] {
   return Array.from({ length: 200 }, (_, index): EntryPlan => {
     const next = index % 30 === 0 ? '../out' : `l${index - 1}`

@@ -13,7 +13,7 @@ export interface TestServer {
   events: ServerEvent[]
 }
 
-/** A server on loopback for some routes; `admin` routes want the token `secret`. Closed when the test ends. */
+/** Starts a server on loopback with some routes, closed after the test. `admin` routes need the token `secret`. */
 export async function startServer(
   t: Test,
   routes: Route[],
@@ -44,7 +44,7 @@ export interface RawReply {
   error: string | undefined
 }
 
-/** Sends bytes as they are, and reads until the server closes the connection. */
+/** Sends bytes unchanged and reads until the server closes the connection. */
 export function sendRaw(port: number, bytes: string | Buffer): Promise<RawReply> {
   return readRaw(
     connect({ port, host: '127.0.0.1' }, function (this: Socket) {

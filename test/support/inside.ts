@@ -6,7 +6,7 @@
 import { createHook } from 'node:async_hooks'
 import { writeSync } from 'node:fs'
 
-/** What a server says of itself. */
+/** Measurements that a server reports about itself. */
 export interface Inside {
   /**
    * Kinds of `process.getActiveResourcesInfo()`, with how many of each; and `timers`, those included that keep nothing
@@ -14,7 +14,7 @@ export interface Inside {
    */
   resources: Record<string, number>
   heapBytes: number
-  /** Of buffers and of the database, which is one. */
+  /** Memory of buffers and of the database, which is one. */
   arrayBufferBytes: number
 }
 

@@ -1,8 +1,8 @@
-/** The intervals of one period, which pass only when they are told to. */
+/** The intervals of one period, which elapse only on command. */
 export interface HeldIntervals {
-  /** How many run. */
+  /** Number of running intervals. */
   count(): number
-  /** Lets the period pass once, for each that runs. */
+  /** Lets the period elapse once for each running interval. */
   pass(): void
 }
 

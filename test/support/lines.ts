@@ -3,14 +3,14 @@ import type { ChildProcessWithoutNullStreams, SpawnOptions } from 'node:child_pr
 import { createInterface } from 'node:readline'
 import { bare } from './bare.js'
 
-/** A process whose output lines a test waits for. It is killed with the test. */
+/** A process whose output lines a test waits for. It is killed after the test. */
 export interface Speaker {
   child: ChildProcessWithoutNullStreams
   /** All lines so far, of stdout and stderr. */
   lines: string[]
-  /** The first line that matches, said already or still to come. Rejects where the process ends without it. */
+  /** Resolves with the first line that matches, printed before or later. Rejects if the process ends without it. */
   says(pattern: RegExp): Promise<string>
-  /** Its exit code, or the signal it died of. */
+  /** Its exit code, or the signal that ended it. */
   ended: Promise<number | string | null>
 }
 

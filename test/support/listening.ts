@@ -2,19 +2,19 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 
-/** A server in a process of its own that has answered once. */
+/** A server in its own process that has answered once. */
 export interface Listening {
   pid: number
-  /** With a slash at its end. */
+  /** The URL, with a slash at the end. */
   url: string
-  /** From spawn to the head of its first answer. */
+  /** Time from spawn to the head of the first response. */
   tookMs: number
-  /** Asks for `path` once more, on a connection of its own. Throws unless it is a 200. */
+  /** Requests `path` again on its own connection. Throws unless the status is 200. */
   ask(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Runs a program that prints the address it listens on, and asks it for `path` as soon as it has. */
+/** Runs a program that prints its address, and requests `path` as soon as it has. */
 export async function startListening(
   words: string[],
   { cwd, env, path }: { cwd: string; env: Record<string, string>; path: string }

@@ -1,6 +1,6 @@
 import { createLookup } from '../../lib/http/outgoing/lookup.js'
 
-/** A process that looks a name up, gives it up once it is told to, and has nothing else to do. */
+/** A process that looks up a name and gives up on command. */
 const [name = '', server = ''] = process.argv.slice(2)
 const { lookup, cancel } = createLookup({ servers: [server] })
 lookup(name, {}, error => void process.stdout.write(`${error?.code}\n`))

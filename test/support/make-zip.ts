@@ -16,16 +16,16 @@ export interface EntryPlan {
   crc32?: number
   size?: number
   compressedSize?: number
-  /** The bytes as they stand in the file, instead of the ones made of `data`. */
+  /** The bytes of the field, instead of the computed ones. */
   raw?: Buffer
   extra?: Buffer
   localExtra?: Buffer
   localSignature?: number
-  /** Sizes and CRC after the data (bit 3), zeros in the local header. */
+  /** Writes sizes and CRC after the data (bit 3), with zeros in the local header. */
   descriptor?: boolean
-  /** Takes the bytes of the entry with this index instead of having its own. */
+  /** Refers to the bytes of the entry with this index. */
   sharesBytesOf?: number
-  /** Claimed place of the local header. */
+  /** The claimed offset of the local header. */
   headerOffset?: number
   dosDate?: number
   dosTime?: number
@@ -33,7 +33,7 @@ export interface EntryPlan {
 
 export interface ZipPlan {
   entries: EntryPlan[]
-  /** Number of entries the end record claims. */
+  /** The number of entries in the end record. */
   claimedEntries?: number
   comment?: string
   prefix?: Buffer
@@ -43,7 +43,7 @@ export interface ZipPlan {
 const defaultDate = ((2024 - 1980) << 9) | (6 << 5) | 15
 const defaultTime = (12 << 11) | (30 << 5)
 
-/** The bytes of the zip that a description asks for. */
+/** Returns the bytes of the described zip. */
 export function makeZip(plan: ZipPlan | EntryPlan[]): Buffer {
   const {
     entries,

@@ -1,11 +1,11 @@
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
 
-/** A process that a script of a deployment has started, or one that works below a directory. */
+/** A process that a script of a deployment started, or that works below a directory. */
 export interface MarkedProcess {
   pid: number
   command: string
   deployId: string
-  /** As the script says it. */
+  /** The name of the step in the script's variable. */
   step: string
 }
 

@@ -12,23 +12,23 @@ import { zipOf } from './zip.js'
 
 export interface LoadOptions {
   server: ServeProcess
-  /** Where targets and logs are. */
+  /** The directory of targets and logs. */
   sites: string
   seed: number
-  /** Whether shells are left without a word, which the server keeps for two minutes. */
+  /** Whether shells are left without closing them; the server keeps those for two minutes. */
   leavesShells: boolean
 }
 
 export interface Load {
-  /** Works until this time. Resolves after the last operation. */
+  /** Runs the load until this time. Resolves after the last operation. */
   run(seconds: number): Promise<void>
-  /** How often each operation was done. */
+  /** How often each operation ran. */
   done: Record<string, number>
   /** Honest operations that failed, with their seed. */
   faults: string[]
 }
 
-/** Everything that people do to a server at once: each kind of work goes round by itself, from one seed. */
+/** Runs everything that users do to a server at the same time. Each kind of work has its own loop and seed. */
 export async function createMixedLoad({ server, sites, seed, leavesShells }: LoadOptions): Promise<Load> {
   const client = createClient(() => server.url, server.adminToken)
   const as = (project: Project): Client => createClient(() => server.url, project.token)
@@ -47,7 +47,7 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     if (!isRight) throw new Error(sentence())
   }
 
-  /** Files of a site, some of them large, some the same each time. */
+  /** Returns files of a site: some are large, some are the same each time. */
   const filesOf = (random: Random): Record<string, Uint8Array> => {
     const files: Record<string, Uint8Array> = {
       'index.html': Buffer.from(`<p>${random.below(1e9)}`),
@@ -157,7 +157,7 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     await stream.ended
   }
 
-  /** In one step, so that a search always finds a file. */
+  /** Writes in one step, so that a search always finds a file. */
   const rotate = (): void => {
     rmSync(`${log}.1`, { force: true })
     linkSync(log, `${log}.1`)
@@ -199,7 +199,7 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     terminal.raw.socket.destroy()
   }
 
-  /** Ten at once are the most, those included that were left. */
+  /** At most ten at once, including those that were left. */
   const leaves = async (random: Random): Promise<void> => {
     const terminal = await openTerminal({ url: server.url, client })
     terminal.type('seq 1 1000\n')

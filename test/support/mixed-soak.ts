@@ -8,25 +8,25 @@ import { createMixedLoad } from './mixed-load.js'
 import { startServeProcess, type ServeProcess } from './serve-process.js'
 
 export interface SoakOptions {
-  /** How long the load lasts. */
+  /** Duration of the load. */
   seconds: number
   seed: number
   say(line: string): void
 }
 
 const inside = fileURLToPath(new URL('./inside.js', import.meta.url))
-/** Idle threads end after some seconds, a shell that was left after two minutes. */
+/** Idle threads end after some seconds; a shell that was left, after two minutes. */
 const settleMs = 200_000
 const pollMs = 1000
-/** Before memory is measured: all is loaded then, and compiled. */
+/** Time before memory is measured, so that all code is loaded and compiled. */
 const warmUpSeconds = 30
-/** From here on memory is compared. */
+/** From this time on, memory is compared. */
 const longSeconds = 60
-/** From here on shells are left behind, which the server keeps for two minutes. */
+/** From this time on, shells are left open, which the server keeps for two minutes. */
 const shellSeconds = 240
-/** What a start and a first look leave to be done later. */
+/** Memory that a start and a first look load later. */
 const quietMs = 15_000
-/** Records and audit entries stay, in memory too; V8 and the allocator keep some of what was free. */
+/** Growth that is allowed: records and audit entries stay in memory, and V8 keeps some free memory. */
 const heapMarginBytes = 16e6
 const rssMarginBytes = 80e6
 const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`
@@ -82,7 +82,7 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
   t.equal(await server.stop(), 0)
 }
 
-/** Waits until the server has no more than it had, or nothing more can be waited for. */
+/** Waits until the server uses no more than before, or until the time limit. */
 async function settle(server: ServeProcess, sites: string, { descriptors, resources }: Footprint): Promise<Footprint> {
   const untilMs = performance.now() + settleMs
   for (;;) {
@@ -94,7 +94,7 @@ async function settle(server: ServeProcess, sites: string, { descriptors, resour
   }
 }
 
-/** What there is more of than there was, and how much more. */
+/** Returns what has grown, and by how much. */
 function more(now: Record<string, number>, before: Record<string, number>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(now)
@@ -103,7 +103,7 @@ function more(now: Record<string, number>, before: Record<string, number>): Reco
   )
 }
 
-/** Files of deployments that no record names, and archives that no record has. */
+/** Returns files of deployments without a record, and records without their archive. */
 async function strayFiles(server: ServeProcess): Promise<string[]> {
   const records = new Map<string, boolean>()
   for (let before = ''; ; ) {

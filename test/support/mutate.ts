@@ -26,7 +26,7 @@ import { findMutations, mutated, type Mutation } from './mutations.js'
 import { createRandom } from './random.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-/** Not part of the copy: it is shared, or it would be copied into itself. */
+/** Not copied: it is shared, or it would be copied into itself. */
 const leftOut = new Set(['node_modules', '.git', '.tap'])
 const slowdown = 10
 const leastMs = 15_000
@@ -39,9 +39,9 @@ interface Change extends Mutation {
 
 interface Test {
   path: string
-  /** Without any change; undefined: it has not been used yet. */
+  /** Duration without a change; undefined if it was not run yet. */
   tookMs: number | undefined
-  /** Passes without any change. */
+  /** Whether it passes without a change. */
   isSound: boolean
 }
 
@@ -68,14 +68,14 @@ async function main([count = '', seed = '', room = '']: string[]): Promise<void>
   process.stdout.write(`${survived} of ${chosen.length} survived (seed ${seed})\n`)
 }
 
-/** A test that was ended in the middle leaves what it has mounted. */
+/** Unmounts what a test that was ended left mounted. */
 function unmountBelow(directory: string): void {
   const mounted = existsSync('/proc/self/mounts') ? readFileSync('/proc/self/mounts', 'utf8').split('\n') : []
   const places = mounted.map(line => line.split(' ')[1] ?? '').filter(place => place.startsWith(`${directory}/`))
   for (const place of places.reverse()) spawnSync('umount', ['-l', place])
 }
 
-/** So many of all the changes that there are, no two of them the same. */
+/** Chooses some of all possible changes, each at most once. */
 function choose(copy: string, { count, seed, room }: { count: number; seed: number; room: string }): Change[] {
   const directory = join(copy, 'dist/lib')
   const modules = filesBelow(directory, '.js')
@@ -90,7 +90,7 @@ function choose(copy: string, { count, seed, room }: { count: number; seed: numb
   return chosen
 }
 
-/** The tests of each room, each measured without any change before it is first used. */
+/** Returns the tests of each room. Each is measured without a change before it is first used. */
 function createRooms(copy: string) {
   const rooms = new Map<string, Test[]>()
 
@@ -103,7 +103,7 @@ function createRooms(copy: string) {
 
   return {
     measure,
-    /** Those of a module's room: first the test of its name, then the known ones from the quickest to the slowest. */
+    /** Returns the tests of a module's room: first the test of its name, then the others from fast to slow. */
     testsFor(module: string): Test[] {
       const room = module.includes(sep) ? (dirname(module).split(sep)[0] as string) : module
       const all =
@@ -117,7 +117,7 @@ function createRooms(copy: string) {
   }
 }
 
-/** The test that a change makes fail; null: none. */
+/** Returns the test that fails because of a change, or null. */
 async function noticedBy(
   copy: string,
   change: Change,
@@ -139,7 +139,7 @@ async function noticedBy(
   return null
 }
 
-/** Whether a test passes within so many milliseconds; its processes are gone afterwards. */
+/** Whether a test passes within the time limit. Its processes have ended afterwards. */
 function passes(copy: string, path: string, limitMs: number): Promise<boolean> {
   const [program, words] = bare(process.execPath, [path])
   // Its own limit would end a test that is slow on a busy machine.

@@ -9,7 +9,7 @@ export interface Mutation {
   replacement: string
 }
 
-/** What a comparison, or a joint, is turned into: the bound moves by one, or the choice is the other one. */
+/** The replacements of comparisons and connectives: the bound moves by one, or the result is inverted. */
 const others: Readonly<Record<string, string>> = {
   '<': '<=',
   '<=': '<',
@@ -21,13 +21,13 @@ const others: Readonly<Record<string, string>> = {
   '||': '&&'
 }
 
-/** One more or one less of a clock's reading is never seen. */
+/** A difference of one in a clock reading cannot be seen. */
 const ofTime = /now\(|Ms\b|\bms\b/
 
-/** What holds on other systems only, and is never so where the tests run. */
+/** Conditions of other systems, which are never true where the tests run. */
 const ofOtherSystems = /isWindows|win32|darwin/
 
-/** Every change of a condition that a module allows, in the order of its text. */
+/** Returns every possible change of a condition in a module, in order of its text. */
 export function findMutations(source: string): Mutation[] {
   const file = ts.createSourceFile('module.js', source, ts.ScriptTarget.ES2022, false, ts.ScriptKind.JS)
   const found: Mutation[] = []
@@ -60,14 +60,14 @@ function conditionOf(node: ts.Node): ts.Expression | null {
   return ts.isConditionalExpression(node) ? node.condition : null
 }
 
-/** In brackets: `a || b && c` is not `(a && b) && c`. */
+/** Adds brackets: `a || b && c` is not `(a && b) && c`. */
 function replaceAt(text: string, node: ts.BinaryExpression, other: string, file: ts.SourceFile): string {
   const begin = node.getStart(file)
   const { operatorToken } = node
   return `(${text.slice(0, operatorToken.getStart(file) - begin)}${other}${text.slice(operatorToken.end - begin)})`
 }
 
-/** The module with one change. */
+/** Returns the module with one change. */
 export function mutated(source: string, { start, end, replacement }: Mutation): string {
   return source.slice(0, start) + replacement + source.slice(end)
 }

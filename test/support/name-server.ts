@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 export interface NameServer {
   /** `address:port` */
   address: string
-  /** The names it was asked for. */
+  /** The names that were requested. */
   asked: string[]
 }
 

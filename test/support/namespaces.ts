@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** Why there can be no network and mount namespaces of our own on this machine; false: there can. */
+/** Why network and mount namespaces are not available on this machine; false if they are. */
 export function cannotIsolate(): string | false {
   try {
     execFileSync('unshare', ['--net', '--mount', 'ip', 'link', 'set', 'lo', 'up'], { stdio: 'pipe' })

@@ -44,7 +44,7 @@ const deployment: DeploymentRow = {
   scripts: []
 }
 
-/** A deployment of the project `shop` that has just succeeded, or what `patch` makes of it. */
+/** Returns a deployment of the project `shop` that has just succeeded, changed by `patch`. */
 export function occasion(
   patch: Partial<Omit<Occasion, 'deployment' | 'project'>> & {
     deployment?: Partial<DeploymentRow>

@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
-/** The schema that `olderDatabase` goes back to. */
+/** The schema version that `olderDatabase` produces. */
 export const olderVersion = schemaVersion - 4
 
-/** Makes a svc.db one of an older schema: what the last four steps brought is taken away. */
+/** Changes a svc.db to an older schema: removes what the last four steps added. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
@@ -66,7 +66,7 @@ export async function olderDatabase(path: string): Promise<void> {
   )
 }
 
-/** Makes a svc.db one of a schema that is not known yet. */
+/** Changes a svc.db to an unknown newer schema. */
 export async function newerDatabase(path: string): Promise<void> {
   await change(path, `PRAGMA user_version = ${schemaVersion + 1}`)
 }

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A directory that every user may enter, removed with the test. Checkouts may lie where only their owner may go. */
+/** Creates a directory that every user may enter, removed after the test. A checkout may be private. */
 export function openDirectory(t: { teardown(work: () => unknown): void }): string {
   const directory = mkdtempSync(join(tmpdir(), 'svc-open-'))
   chmodSync(directory, 0o755)

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { installedFolder } from './rivals.js'
 
 export interface RealPm2 {
-  /** For processes that shall find it: PATH with it first, and a PM2_HOME of its own. */
+  /** Variables for processes that must find it: PATH with it first, and its own PM2_HOME. */
   env: { PATH: string; PM2_HOME: string }
   run(...words: string[]): { status: number | null; stdout: string }
 }
 
-/** The real pm2 from npm, with a daemon of its own that ends with the test; null where npm cannot install it. */
+/** Installs the real PM2 from npm, with a daemon that ends with the test; null if npm cannot install it. */
 export async function realPm2(t: { teardown(work: () => unknown): void }): Promise<RealPm2 | null> {
   const folder = await installedFolder({ pm2: '7.0.4' })
   if (folder === null) return null

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Whether a process still runs; one that has ended and only waits for its parent to take note of it does not. */
+/** Whether a process is still running. One that has ended and waits for its parent is not. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

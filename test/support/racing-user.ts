@@ -20,7 +20,7 @@ import { createRandom } from './random.js'
 
 const stagingPrefix = '.svc-staging-'
 
-/** Never returns; its parent kills it. */
+/** Never returns; the parent kills it. */
 export function runRacer([theirs, decoys, seed]: [string, string, string]): void {
   const random = createRandom(Number(seed))
   const pipe = join(theirs, `pipe${seed}`)
@@ -40,7 +40,7 @@ export function runRacer([theirs, decoys, seed]: [string, string, string]): void
     }
   }
 
-  /** Something to stand where a directory was. */
+  /** Returns something to put in the place of a directory. */
   function plantDirectory(place: string): void {
     switch (random.below(5)) {
       case 0:
