@@ -41,7 +41,7 @@ async function start(command: string[], env: Record<string, string>): Promise<Co
   return { url: new URL(address), process: child }
 }
 
-/** Requests per second: every connection sends its next request when the reply to the last one is there. */
+/** Measures requests per second. Each connection sends its next request after the reply to the last one. */
 async function load(url: URL, path: string): Promise<number> {
   const request = `GET ${path} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${token}\r\n\r\n`
   const untilMs = performance.now() + roundMs

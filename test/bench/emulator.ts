@@ -22,7 +22,7 @@ type XtermModule = { Terminal: new (options: object) => Xterm }
 
 const screens = new URL('../../../test/fixtures/screens/', import.meta.url)
 
-/** Texts by kind. */
+/** Inputs by kind. */
 const workloads: Record<string, string> = {
   'lines of a log': Array.from(
     { length: 2000 },

@@ -48,7 +48,7 @@ const loads: Load[] = [
   { name: '100 files of 5 MB', files: 100, fileBytes: 5 * 1024 * 1024 }
 ]
 
-/** Text that deflates about as well as a program does. */
+/** Returns text that deflates about as well as a program. */
 function someText(bytes: number): Buffer {
   const text = Buffer.from(randomBytes(Math.ceil(bytes / 4)).toString('hex'))
   return Buffer.concat([text, text]).subarray(0, bytes)
@@ -80,7 +80,7 @@ async function extract(zip: string, base: string, isDurable = false): Promise<vo
   })
 }
 
-/** In this thread, where the program `sync` is missing. */
+/** Syncs in this thread if the program `sync` is missing. */
 async function extractOneByOne(zip: string, base: string): Promise<void> {
   const deployments = join(base, 'deployments')
   mkdirSync(deployments, { recursive: true })
@@ -94,7 +94,7 @@ async function extractOneByOne(zip: string, base: string): Promise<void> {
   await runExtraction(job, filesAt(disk, paths), { disk, syncFileSystem: async () => false })
 }
 
-/** What it costs that contents are on the disk before the deployment succeeds. */
+/** Measures the cost of having the contents on disk before the deployment succeeds. */
 async function compareDurable(base: string, load: Load, zip: string): Promise<void> {
   const hasUnzip = spawnSync('unzip', ['-v']).error === undefined
   const from = (directory: string, work: () => unknown) => () => {
@@ -277,7 +277,7 @@ async function comparePuttingBack(
   })
 }
 
-/** In a process of its own: peak memory, and the delay of timers while it extracts. */
+/** Measures peak memory and timer delays in a separate process during an extraction. */
 async function measureOne(zip: string, base: string): Promise<void> {
   const idleMiB = peakMemoryMiB()
   const delay = monitorEventLoopDelay({ resolution: 2 })
@@ -292,7 +292,7 @@ async function measureOne(zip: string, base: string): Promise<void> {
   console.log('  target: under 150 MB, p99 under 20 ms')
 }
 
-/** Of this process alone; `maxRSS` begins with what the parent had. */
+/** Returns the peak memory of this process alone; `maxRSS` starts with that of the parent. */
 function peakMemoryMiB(): number {
   const status = existsSync('/proc/self/status') ? readFileSync('/proc/self/status', 'utf8') : ''
   const kilobytes = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? process.resourceUsage().maxRSS)

@@ -15,9 +15,9 @@ import { machine } from '../support/bench.js'
 import { zipOf } from '../support/zip.js'
 
 const roundMs = 8000
-/** Between two requests: this process must not be what keeps the cores busy. */
+/** Pause between two requests, so that this process does not keep the cores busy. */
 const pauseMs = 5
-/** What has been printed while the followers connected is not counted. */
+/** Output during the connection phase is not counted. */
 const settleMs = 1500
 const token = 'bench-admin-token-0123456789'
 const wanted = process.env['CASE']
@@ -51,7 +51,7 @@ interface Case {
   followers: number
   mode: 'read' | 'ignore'
   goal: string
-  /** They follow a log file that gets a line a second; default: the output. */
+  /** Whether they follow a log file with one line per second. Default: the output. */
   isLog?: boolean
 }
 
@@ -146,7 +146,7 @@ async function growingLog(projectId: string): Promise<string> {
   return `${url}/api/log-sources/${items[0]?.id}/stream`
 }
 
-/** The upload's reply is a follower, too; it is left at once. */
+/** The reply to the upload is a follower too, so it is closed at once. */
 async function upload(projectId: string): Promise<string> {
   const form = new FormData()
   form.set('projectId', projectId)
@@ -205,7 +205,7 @@ function percentile(figures: number[], percent: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] ?? NaN
 }
 
-/** Of the server, since it began: fields 14 and 15 of proc(5), in hundredths of a second. */
+/** Returns the processor time of the server: fields 14 and 15 of proc(5), in hundredths of a second. */
 function cpuMs(): number {
   const fields = readFileSync(`/proc/${server.pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10

@@ -23,7 +23,7 @@ interface Load {
   name: string
   honest: EntryPlan[]
   hostile: EntryPlan[]
-  /** Directories that the target has already. */
+  /** Directories that the target already contains. */
   target?: string[]
 }
 

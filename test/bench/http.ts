@@ -122,7 +122,7 @@ async function start(which: string): Promise<{ child: ChildProcess; port: number
   return { child, port }
 }
 
-/** Requests per second of `connections` clients that never wait for each other. */
+/** Measures requests per second of `connections` clients that do not wait for each other. */
 async function load(port: number): Promise<number> {
   const request =
     `GET /api/projects/proj_abcdefghijklmnop HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: ${token}\r\n` +

@@ -10,7 +10,7 @@ import { machine } from '../support/bench.js'
 import { startListening } from '../support/listening.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 
-/** V8 tidies up some seconds after the last work; that is of the work, not of being idle. */
+/** V8 cleans up some seconds after the last work; that does not count as idle. */
 const settleMs = 30_000
 const windowMs = 20_000
 
@@ -18,7 +18,7 @@ function residentMb(pid: number): number {
   return (Number(/VmRSS:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024) / 1e6
 }
 
-/** Of all its threads; proc(5): schedstat counts nanoseconds, stat only ticks. */
+/** Returns the processor time of all threads; schedstat of proc(5) counts nanoseconds, stat only ticks. */
 function cpuMs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`)
   return threads.reduce(
@@ -27,7 +27,7 @@ function cpuMs(pid: number): number {
   )
 }
 
-/** How often it was woken, threads included. */
+/** Returns how often the process was woken, threads included. */
 function wakeUps(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`)
   const of = (id: string) =>

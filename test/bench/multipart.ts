@@ -76,7 +76,7 @@ function busboy(create: Busboy): Promise<number> {
   })
 }
 
-/** What any parser that searches with `indexOf` has to spend at least. */
+/** Measures the minimum for any parser that searches with `indexOf`. */
 function bareScan(): Promise<number> {
   const needle = Buffer.from(`\r\n--${boundary}`)
   return new Promise(resolve => {

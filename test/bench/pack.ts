@@ -16,7 +16,7 @@ import { compare, machine } from '../support/bench.js'
 
 const self = fileURLToPath(import.meta.url)
 
-/** Half of it noise, half text, in alternating runs of 512 bytes. */
+/** Returns half noise and half text, in alternating runs of 512 bytes. */
 function halfCompressible(bytes: number, seed: number): Buffer {
   const content = Buffer.alloc(bytes)
   for (let at = 0; at < bytes; at += 1024) {
@@ -43,7 +43,7 @@ function seconds(program: string, words: string[], cwd: string): number {
   return (performance.now() - started) / 1000
 }
 
-/** What the shell says of `zip`, user and system. */
+/** Returns user and system time of `zip` as the shell reports them. */
 function processorSeconds(zip: string, tree: string): string {
   rmSync(zip, { force: true })
   const { stdout } = spawnSync('sh', ['-c', 'zip -rq -6 "$0" . && times', zip], { cwd: tree, encoding: 'utf8' })

@@ -18,14 +18,14 @@ import type { Stage } from '../support/server.js'
 
 const deploymentCount = 10_000
 const visits = 7
-/** As a wheel that is turned, a finger that flicks, and a bar that is dragged. */
+/** Scrolls like a wheel, a finger and a dragged scrollbar. */
 const speeds = [
   { name: 'wheel', px: 50 },
   { name: 'flick', px: 400 },
   { name: 'bar', px: 4000 }
 ]
 const frames = 240
-/** An hour of a busy log, some hundred lines a second. */
+/** An hour of a busy log, with some hundred lines per second. */
 const followedLines = 1_000_000
 const linesAtOnce = 10_000
 
@@ -49,7 +49,7 @@ async function measure(executable: string): Promise<void> {
   await measureFollowing(browser, stage, project.id)
 }
 
-/** The heap and the nodes after a collection, before and after. */
+/** Returns heap and nodes after a garbage collection, before and after. */
 async function measureFollowing(browser: Browser, stage: Stage, projectId: string): Promise<void> {
   const filePath = join(stage.sites, 'app.log')
   writeFileSync(filePath, 'begin\n')
@@ -84,7 +84,7 @@ async function measureFollowing(browser: Browser, stage: Stage, projectId: strin
   await context.close()
 }
 
-/** From an empty cache to the first page with its answer. */
+/** Measures the time from an empty cache to the first page with its data. */
 async function measureVisits(browser: Browser, stage: Stage): Promise<void> {
   const taken: Cost[] = []
   for (let visit = 0; visit < visits; visit++) {
@@ -122,7 +122,7 @@ async function measureScrolling(browser: Browser, stage: Stage): Promise<void> {
   await context.close()
 }
 
-/** Its policy lets nothing be evaluated there for long, so it is asked from here. */
+/** Polls from here, because the content security policy of the page allows no long evaluation. */
 async function loadAll(page: Page): Promise<void> {
   const loaded = `Number(document.querySelector('svc-deployments li').getAttribute('aria-setsize'))`
   while (Number(await page.evaluate(loaded)) < deploymentCount) {
@@ -131,7 +131,7 @@ async function loadAll(page: Page): Promise<void> {
   }
 }
 
-/** Down and up again, so that no end is met. */
+/** Scrolls down and up again, so that it never reaches an end. */
 async function scroll(page: Page, px: number): Promise<{ times: number[]; longTasks: number[] }> {
   await page.evaluate(`(() => {
     const taken = globalThis.taken = { times: [], longTasks: [], isDone: false }
@@ -153,7 +153,7 @@ async function scroll(page: Page, px: number): Promise<{ times: number[]; longTa
   return (await page.evaluate('taken')) as { times: number[]; longTasks: number[] }
 }
 
-/** Milliseconds. */
+/** Sleeps for this many milliseconds. */
 interface Cost {
   clock: number
   task: number

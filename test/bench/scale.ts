@@ -139,7 +139,7 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
   await store.close()
 }
 
-/** As a deployment leaves it: its steps with their times. */
+/** Returns the steps of a finished deployment with their times. */
 function rowOf(n: number, bytes: number): DeploymentRow {
   const startTime = timeOf(n)
   const steps = stepNames.map(name => ({ name, status: 'success' as const, startedAt: startTime, endedAt: startTime }))
@@ -163,7 +163,7 @@ function rowOf(n: number, bytes: number): DeploymentRow {
 
 interface Answer {
   status: number
-  /** Until the head, and until the last byte. */
+  /** Time to the head, and to the last byte. */
   headMs: number
   ms: number
   body: string
@@ -175,7 +175,7 @@ interface Sent {
   token?: string
 }
 
-/** One request on a connection that stays open. */
+/** Sends one request on a connection that stays open. */
 function ask(server: Listening, method: string, path: string, sent?: Sent): Promise<Answer> {
   const begun = performance.now()
   return new Promise((resolve, reject) => {
@@ -199,7 +199,7 @@ function json(value: unknown): Sent {
   return { type: 'application/json', body: Buffer.from(JSON.stringify(value)) }
 }
 
-/** What the thread of the event loop has computed so far, which says more than a clock on a machine that others use. */
+/** Returns the processor time of the event loop's thread, which is more exact than wall time on a shared machine. */
 function computedMs(server: Listening): number {
   try {
     return Number(readFileSync(`/proc/${server.pid}/task/${server.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6
@@ -208,7 +208,7 @@ function computedMs(server: Listening): number {
   }
 }
 
-/** Takes turns: something is written, so that what is kept must be read again, then the route is asked twice. */
+/** Alternates: a write, so that caches must be refreshed, then two requests to the route. */
 async function measureRoutes(server: Listening): Promise<void> {
   const project = idOf('proj', 7)
   const paths = [
@@ -358,7 +358,7 @@ async function measureRoutes(server: Listening): Promise<void> {
   )
 }
 
-/** The longest time without an answer, from outside, while something happens. */
+/** Returns the longest time without an answer during some work, measured from outside. */
 async function measureBlocks(server: Listening, home: string, megabytes: number): Promise<void> {
   console.log(row('the longest wait for an answer during', 'at rest', 'worst', '', '', '', '', 'goal'))
   const inode = () => statSync(join(home, 'svc.db')).ino
@@ -399,7 +399,7 @@ async function measureBlocks(server: Listening, home: string, megabytes: number)
   report(`a backup of ${megabytes} MB`, await pings(server, () => backUp(home)))
 }
 
-/** The whole of it, read and dropped. */
+/** Reads the whole body and drops it. */
 function backUp(home: string): Promise<void> {
   return new Promise((resolve, reject) => {
     get({ socketPath: join(home, 'svc.sock'), path: '/api/backup', headers: { host: 'localhost' } }, response => {

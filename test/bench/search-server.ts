@@ -15,9 +15,9 @@ import { compare, machine } from '../support/bench.js'
 
 const mib = Number(process.env['SEARCH_MIB'] ?? 256)
 const roundMs = 4000
-/** Between two requests: this process must not be what keeps the cores busy. */
+/** Pause between two requests, so that this process does not keep the cores busy. */
 const pauseMs = 2
-/** After which threads without work have ended. */
+/** Time after which idle threads have ended. */
 const idleMs = 7000
 const token = 'bench-admin-token-0123456789'
 const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -94,14 +94,14 @@ async function post<T>(path: string, body: unknown): Promise<T> {
   return (await response.json()) as T
 }
 
-/** Runs a program, and gives how long it took. */
+/** Runs a program and returns its duration. */
 async function run(program: string, args: string[]): Promise<number> {
   const fromMs = performance.now()
   await once(spawn(program, args, { stdio: 'ignore' }), 'exit')
   return performance.now() - fromMs
 }
 
-/** The 99th of 100 requests, while so many searches run. */
+/** Returns the 99th percentile of 100 requests while this many searches run. */
 async function latency(search: string, searches: number): Promise<number> {
   const untilMs = performance.now() + roundMs
   const others = Array.from({ length: searches }, async () => {
@@ -127,7 +127,7 @@ async function get(address: string): Promise<void> {
   })
 }
 
-/** When a text was first seen; the stream is read to its end. */
+/** Returns when a text first appeared. Reads the stream to its end. */
 async function firstOf(body: ReadableStream<Uint8Array> | null, text: string): Promise<number> {
   let atMs = NaN
   let held = ''

@@ -57,7 +57,7 @@ function rival(program: string, args: string[]) {
   }
 }
 
-/** One thread; a search has two. */
+/** Uses one thread; a search uses two. */
 function justRead(): number {
   const from = performance.now()
   const block = Buffer.allocUnsafeSlow(1024 * 1024)

@@ -16,7 +16,7 @@ import { bareEnvironment, svcPath } from '../support/svc.js'
 const directory = mkdtempSync(join(tmpdir(), 'svc-bench-start-'))
 const env = bareEnvironment(directory, {})
 
-/** A server with nothing in it but what svc cannot do without either: HTTP, and a database that is asked. */
+/** A server with only what svc also needs: HTTP and a database query. */
 const rivalProgram = `
   import Database from 'better-sqlite3'
   import fastify from 'fastify'

@@ -39,7 +39,7 @@ const opening = process.argv[2]
 if (opening !== undefined) await openOnce(opening)
 else await bench()
 
-/** In a process of its own: from nothing loaded to the first row read. */
+/** Measures in a separate process: from nothing loaded to the first row read. */
 async function openOnce(directory: string): Promise<void> {
   const store = await openStore({ directory })
   listDeployments(store, { limit: 1 })
@@ -77,7 +77,7 @@ async function fill(directory: string): Promise<void> {
   console.log(`${rowsPresent} deployments, svc.db ${Math.round(statSync(join(directory, 'svc.db')).size / 1e6)} MB`)
 }
 
-/** As a deployment leaves it: six steps with their times. */
+/** Returns the record of a finished deployment with its steps. */
 function aRow(n: number): DeploymentRow {
   const startTime = new Date(1.7e12 + n * 60_000).toISOString()
   const steps = stepNames.map(name => ({ name, status: 'success' as const, startedAt: startTime, endedAt: startTime }))
@@ -114,7 +114,7 @@ async function compareCommits(top: string, directory: string): Promise<void> {
   await store.close()
 }
 
-/** The mean time of a call, `many` calls in all, so many of them at once. */
+/** Returns the mean time of `many` calls, with this many at once. */
 async function msEach(many: number, call: () => unknown, atOnce = 1): Promise<number> {
   const begun = performance.now()
   const worker = async () => {

@@ -70,7 +70,7 @@ function* form(): Generator<Buffer> {
   yield tail
 }
 
-/** MB/s of one upload. */
+/** Returns the MB/s of one upload. */
 async function upload(port: number): Promise<number> {
   const startedAt = process.hrtime.bigint()
   const request = httpRequest({

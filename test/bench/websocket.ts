@@ -31,7 +31,7 @@ function workload(name: string, opcode: number, payload: Buffer): Workload {
   return { name, count, chunks }
 }
 
-/** Receivers unmask in place, so each run gets copies; they are made before the clock starts. */
+/** Receivers unmask in place, so each run gets copies, made before the clock starts. */
 const copies = ({ chunks }: Workload): Buffer[] => chunks.map(chunk => Buffer.from(chunk))
 
 const rate = (startedAt: bigint): number =>

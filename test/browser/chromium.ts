@@ -24,13 +24,13 @@ const switches = [
   '--renderer-process-limit=1'
 ]
 
-/** The machine's own browser on the PATH; undefined: none. */
+/** The browser on the PATH; undefined if there is none. */
 export const findChromium = (): string | undefined => findProgram(...names) ?? undefined
 
-/** How long a test waits for what must come: on a machine that is busy with other things, too. */
+/** Time limit for what must appear, also on a busy machine. */
 export const patienceMs = 60_000
 
-/** A browser with an empty profile of its own. */
+/** Starts a browser with an empty profile. */
 export function launchChromium(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, headless: true, args: switches })
 }
@@ -49,18 +49,18 @@ export async function startChromium(t: {
   return { browser, skip: false }
 }
 
-/** What a page did that nobody asked for, and what it fetched. */
+/** Unexpected events of a page, and its requests. */
 export interface Watch {
-  /** Errors and warnings of its console, uncaught errors. */
+  /** Errors and warnings of the console, and uncaught errors. */
   complaints: string[]
-  /** Requests to anywhere but the server. */
+  /** Requests to other servers. */
   foreign: string[]
-  /** Finished requests since the last reset, with their bytes on the wire, headers included. */
+  /** Number of finished requests since the last reset, and their bytes on the wire including headers. */
   fetched: Array<{ url: string; bytes: number }>
   reset(): void
 }
 
-/** A page in a context of its own, watched from its first request on. */
+/** Opens a page in its own context and watches it from the first request on. */
 export async function openWatched(
   browser: Browser,
   origin: string,

@@ -12,7 +12,7 @@ export type ContextOptions = NonNullable<Parameters<Browser['newContext']>[0]>
 export const desktop = { width: 1280, height: 860 }
 export const phone = { width: 390, height: 844 }
 
-/** Nothing that is looked at is still appearing. */
+/** Waits until no animation runs. */
 export const stillDesktop: ContextOptions = { viewport: desktop, reducedMotion: 'reduce' }
 export const onPhone: ContextOptions = { viewport: phone, hasTouch: true, isMobile: true }
 
@@ -41,7 +41,7 @@ export interface SignedIn {
   context: BrowserContext
 }
 
-/** A page of the panel, signed in, at an address below the server's. */
+/** Opens a page of the panel at an address below the server's, signed in. */
 export async function openSignedIn(
   browser: Browser,
   url: string,
@@ -54,7 +54,7 @@ export async function openSignedIn(
   return { page, watch, context }
 }
 
-/** Signs a browser in before its first page: the cookie, and what the panel remembers of it. */
+/** Signs a browser in before its first page: sets the cookie and what the panel stores. */
 export async function giveSession(context: BrowserContext, url: string): Promise<void> {
   const reply = await context.request.post(`${url}/api/auth/login`, {
     data: { token: adminToken, session: true, remember: true }
@@ -66,7 +66,7 @@ export async function giveSession(context: BrowserContext, url: string): Promise
   await context.addInitScript(`if (location.origin === ${JSON.stringify(new URL(url).origin)}) ${first}`)
 }
 
-/** The same, closed with the test. */
+/** Opens a page like `openSignedIn` and closes it after the test. */
 export async function openDuring(
   t: { teardown(work: () => unknown): void },
   ...where: Parameters<typeof openSignedIn>
@@ -76,7 +76,7 @@ export async function openDuring(
   return opened
 }
 
-/** Signs in by the form, in whatever language it is. */
+/** Signs in through the form, in any language. */
 export async function signIn(page: Page): Promise<void> {
   await page.locator('input[name=token]').fill(adminToken)
   await page.locator('button.primary').click()
@@ -96,7 +96,7 @@ export async function comeBack(page: Page, wanted: Locator): Promise<void> {
   }
 }
 
-/** Waits until a condition of the page holds. Asked from here: its policy lets nothing be evaluated there for long. */
+/** Waits until a condition of the page holds. Polls from here, because its policy allows no long evaluation. */
 export async function holds(page: Page, condition: string): Promise<void> {
   const from = performance.now()
   await until(async () => {
@@ -105,7 +105,7 @@ export async function holds(page: Page, condition: string): Promise<void> {
   })
 }
 
-/** Asks again and again until it is so; the test's own time limit ends it. */
+/** Polls until the condition is true. The time limit of the test ends it. */
 export async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await sleep(30)
 }

@@ -8,7 +8,7 @@ export function survey(page: Page): Promise<string[]> {
   return page.evaluate(`(${surveyScript})()`)
 }
 
-/** Runs in the page. Its colours are computed ones, its grounds composed of all that lie behind a text. */
+/** Runs in the page. Compares computed colours with the composed background behind each text. */
 const surveyScript = /* js */ `() => {
   const faults = []
   // Animations are checked in their final state; endless ones are skipped.
@@ -98,7 +98,7 @@ export function layoutFaults(page: Page): Promise<string[]> {
   return page.evaluate(`(${layoutScript})()`)
 }
 
-/** Runs in the page. Texts are compared by where they are drawn, so that gaps of a flex box count as spaces. */
+/** Runs in the page. Compares texts by their position, so that gaps of a flex box count as spaces. */
 const layoutScript = /* js */ `() => {
   const faults = []
   const wide = document.documentElement.scrollWidth

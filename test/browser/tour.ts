@@ -10,16 +10,16 @@ import { pageTable } from '../../www/page-table.js'
  * everything, with names that are longer than any screen is wide.
  */
 
-/** The paths of the page table, with their parameters; a new page is walked without being named here. */
+/** The paths of the page table with their parameters. A new page is included automatically. */
 export const paths = pageTable.map(({ path }) => path).filter(path => path !== 'login')
 
-/** A text without a place to break it. */
+/** A text without any place to break it. */
 const unbroken = (start: string, length: number): string =>
   start + 'abcdefghij'.repeat(20).slice(0, length - start.length)
 
 const name = '店面-a-name-that-goes-on-for-rather-long-so-that-it-has-to-be-cut-somewhere'
 
-/** What the furnished server calls its things. */
+/** The names of everything on the furnished server. */
 export const names = {
   project: name,
   plain: '其他',
@@ -42,9 +42,9 @@ export interface Furnished {
   live: string
   /** The deployment that failed last. */
   failed: string
-  /** For each of `paths`, the address of a screen with contents. */
+  /** The address of a screen with contents, for each of `paths`. */
   addresses: string[]
-  /** Starts a deployment of the second project that waits for its script until the server stops; returns its id. */
+  /** Starts a deployment of the second project whose script runs until the server stops. Returns its id. */
   startWaiting(): Promise<string>
 }
 
@@ -145,13 +145,13 @@ export async function furnish(stage: Stage): Promise<Furnished> {
 
 export type Open = (page: Page, url: string, address: string) => Promise<void>
 
-/** Shows a screen by its address, from nothing. */
+/** Opens a screen by its address. */
 export const load: Open = async (page, url, address) => void (await page.goto(`${url}/${address}`))
 
-/** An address that no page has. */
+/** An address without a page. */
 export const lostAddress = 'nothing/is/here'
 
-/** Shows a screen from within the panel, from a page that has nothing in common with it. */
+/** Opens a screen from within the panel, starting at an unrelated page. */
 export const change: Open = async (page, url, address) => {
   const go = (to: string) =>
     page.evaluate(`history.pushState(null, '', ${JSON.stringify(to)}), dispatchEvent(new PopStateEvent('popstate'))`)
@@ -162,7 +162,7 @@ export const change: Open = async (page, url, address) => {
   await page.locator('svc-page-lost').waitFor({ state: 'detached' })
 }
 
-/** Waits until the screen has what it asked for. */
+/** Waits until the screen has loaded its data. */
 export async function settle(page: Page): Promise<void> {
   await page.locator('main h1').first().waitFor()
   const waiting = page.locator('[aria-busy=true]')

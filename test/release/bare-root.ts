@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path'
 const run = (program: string, ...words: string[]): string =>
   execFileSync(program, words, { encoding: 'utf8', env: { PATH: process.env['PATH'] } })
 
-/** What a root holds: programs with the libraries they need, and directories that are copied as they are. */
+/** The contents of a root: programs with their libraries, and directories copied as they are. */
 export interface BareRoot {
   root: string
-  /** The place in the root → the program of this machine. */
+  /** Path in the root → program of this machine. */
   programs: Record<string, string>
-  /** The place in the root → the directory of this machine. */
+  /** Path in the root → directory of this machine. */
   directories: Record<string, string>
 }
 

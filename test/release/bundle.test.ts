@@ -152,7 +152,7 @@ const nowhere = [
   join(directory, 'cache')
 ]
 
-/** What a server says of itself that is started by this path. */
+/** Returns what a server reports that is started by this path. */
 async function served(t: Test, program: string) {
   const cwd = t.testdir({})
   const server = await startServed({
@@ -267,7 +267,7 @@ t.test(
   }
 )
 
-/** Backed up, restored elsewhere, and rolled back there to what was the second. */
+/** Backs up, restores elsewhere, and rolls back there to the second deployment. */
 function wasCarried(t: Test, seen: any, projects: string[]): void {
   t.same(seen.projects, projects)
   t.equal(seen.status, 'success')

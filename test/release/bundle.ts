@@ -29,7 +29,7 @@ interface Description {
   optionalDependencies: Record<string, string>
 }
 
-/** Of each package the files that are loaded, its description and its licence. */
+/** The files of each package that are loaded, its description and its licence. */
 const kept: Record<string, RegExp> = {
   yauzl: /^(index|fd-slicer|crc32)\.js$/,
   pend: /^index\.js$/,
@@ -55,7 +55,7 @@ function filesBelow(directory: string): string[] {
     .map(path => path.replaceAll('\\', '/'))
 }
 
-/** The package's files, below `node_modules`. What is compiled already needs no compiling: its script goes. */
+/** Copies the package's files below `node_modules`. Compiled packages lose their install script. */
 function packageEntries(name: string): TarEntry[] {
   const directory = join(top, 'node_modules', name)
   const pattern = kept[name]
@@ -135,13 +135,13 @@ function pack(bundle: Bundle, madeAtSeconds: number): Buffer {
   )
 }
 
-/** As `sha256sum --check` reads it. */
+/** Returns the lines that `sha256sum --check` reads. */
 function sums(entries: ReadonlyArray<{ path: string; content: Buffer }>): string {
   const sorted = [...entries].sort((a, b) => (a.path < b.path ? -1 : 1))
   return sorted.map(({ path, content }) => `${createHash('sha256').update(content).digest('hex')}  ${path}\n`).join('')
 }
 
-/** The time of the commit, or SOURCE_DATE_EPOCH; where neither is known, the first second of zip and tar alike. */
+/** Returns the time of the commit, or SOURCE_DATE_EPOCH; without both, the first second that zip and tar share. */
 export function commitSeconds(): number {
   const given = process.env['SOURCE_DATE_EPOCH']
   if (given !== undefined) return Number(given)
@@ -158,7 +158,7 @@ export function commitSeconds(): number {
   }
 }
 
-/** What was compiled or copied from a file of `directory` that is there. An earlier build may have left others. */
+/** Returns the compiled and copied files of `directory` whose source exists. An earlier build may have left others. */
 function builtFrom(directory: string): string[] {
   return filesBelow(join(top, 'dist', directory))
     .filter(path => !/\.(d\.ts|map|tsbuildinfo)$/.test(path))
@@ -168,7 +168,7 @@ function builtFrom(directory: string): string[] {
     .map(path => `dist/${directory}/${path}`)
 }
 
-/** Writes both archives and their sums into a directory; answers their paths and sizes. */
+/** Writes both archives and their checksums into a directory. Returns their paths and sizes. */
 export async function makeBundles(directory: string): Promise<Array<{ path: string; bytes: number }>> {
   const madeAtSeconds = commitSeconds()
   const edition = { version, madeAtSeconds }

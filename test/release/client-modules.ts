@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** The commands of a client: those that speak with a server, and what they need to be set up. */
+/** The commands of a client: those that talk to a server, and those that configure it. */
 export const bundledCommands = [
   'init',
   'build',

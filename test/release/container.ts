@@ -21,7 +21,7 @@ const root = join(directory, 'root')
 run('ip', 'link', 'set', 'lo', 'up')
 run('mount', '--make-rprivate', '/')
 
-/** In place of node:20-slim. */
+/** The replacement of node:20-slim. */
 function makeBase(): void {
   const programs = ['sh', 'sha256sum', 'ln', 'mkdir', 'chown', 'chmod', 'env', 'sleep'].map(name =>
     run('which', name).trim()
@@ -56,7 +56,7 @@ interface Image {
   command: string[]
 }
 
-/** docker build. */
+/** Builds the image as `docker build` does. */
 function build(): Image {
   const image: Image = {
     user: '0:0',
@@ -105,7 +105,7 @@ function build(): Image {
   return image
 }
 
-/** Read-only but for the volumes and /tmp, which others may not read. */
+/** Runs it read-only except for the volumes and /tmp. */
 function mountAll({ volumes }: Image): void {
   run('mount', '--rbind', root, root)
   for (const volume of volumes) run('mount', '--bind', join(root, volume), join(root, volume))

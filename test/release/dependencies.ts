@@ -5,20 +5,20 @@ import { fileURLToPath } from 'node:url'
 /** The top of the checkout. */
 export const top = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** A package of run time as it was audited: `audit.json` holds them, and a test compares it with the lock file. */
+/** A run-time package as it was audited. `audit.json` lists them, and a test compares it with the lock file. */
 export interface Audited {
   name: string
   version: string
   licence: string
-  /** Of the registry's archive, as in the lock file. */
+  /** The integrity of the registry's archive, as in the lock file. */
   integrity: string
   /** Whether svc runs without it. */
   isOptional: boolean
-  /** Which package of ours asks for it; svc itself where it is direct. */
+  /** The package that requires it; svc itself if it is direct. */
   neededBy: string
-  /** What runs when it is installed; empty: nothing. */
+  /** The install script; empty if there is none. */
   installScripts: string[]
-  /** What it may touch, read from its sources by a person. */
+  /** What it may access, read from its sources by a person. */
   touches: string
 }
 
@@ -32,7 +32,7 @@ export interface Locked {
   dependencies?: Record<string, string>
 }
 
-/** The packages of run time in the lock file, by name. */
+/** Returns the run-time packages of the lock file by name. */
 export function lockedPackages(): Map<string, Locked> {
   const { packages } = JSON.parse(readFileSync(join(top, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, Locked>
@@ -47,7 +47,7 @@ export function auditedPackages(): Audited[] {
   return JSON.parse(readFileSync(join(top, 'test/release/audit.json'), 'utf8')) as Audited[]
 }
 
-/** What is installed of a package: the description it brings, and what it takes on the disk. */
+/** Returns the installed description of a package and its size on disk. */
 export function installedPackage(name: string) {
   const directory = join(top, 'node_modules', name)
   if (!existsSync(directory)) return null

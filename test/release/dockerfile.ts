@@ -1,10 +1,10 @@
-/** One instruction of a Dockerfile: `RUN`, and all that follows it on its line and those it is continued on. */
+/** One instruction of a Dockerfile: `RUN` and everything on its line and its continuation lines. */
 export interface Instruction {
   name: string
   text: string
 }
 
-/** Comments and empty lines left out, continued lines joined, arguments (`ARG`) put in. */
+/** Removes comments and empty lines, joins continued lines, and inserts arguments (`ARG`). */
 export function readDockerfile(text: string): Instruction[] {
   const lines = text
     .split('\n')

@@ -8,7 +8,7 @@ import { manualPages } from './manual.js'
 
 const edition = { version: '1.2.3', madeAtSeconds: 1_700_000_000 }
 const pages = await manualPages(edition)
-/** What is shown, without the strokes over strokes that make it bold. */
+/** Returns the text without the overstrikes that make it bold. */
 const plain = (shown: string) => shown.replace(/.\x08/g, '')
 const without = (program: string) => findProgram(program) === null && `${program} is not on this machine`
 

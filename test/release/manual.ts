@@ -9,7 +9,7 @@ import { commandGroups, commands } from '../../lib/cli/command-table.js'
  */
 
 export interface ManualPage {
-  /** As it is installed: `svc-push.1`. */
+  /** The file name: `svc-push.1`. */
   name: string
   text: string
 }
@@ -44,7 +44,7 @@ const statuses: ReadonlyArray<readonly [code: string, what: string]> = [
   ['130', 'Interrupted by Ctrl-C.']
 ]
 
-/** Every page, for the commands whose module `has` names: `projects-create`. */
+/** Returns every page, for the commands whose module `has` contains: `projects-create`. */
 export async function manualPages(
   edition: Edition,
   has: (module: string) => boolean = () => true
@@ -182,7 +182,7 @@ function paragraph(words: string): string[] {
   return ['.PP', text(words)]
 }
 
-/** `term` is roff already. */
+/** Formats an item. `term` is already roff. */
 function tagged(term: string, words: string): string[] {
   return ['.TP', term, text(words)]
 }
@@ -192,7 +192,7 @@ function sentence(words: string): string {
   return `${first}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`
 }
 
-/** Text as roff takes it literally: escapes, hyphens that are minus signs, and no request at the start of a line. */
+/** Escapes text for roff: escapes, hyphens as minus signs, and no request at the start of a line. */
 function text(words: string): string {
   const plain = words
     .replace(/\s+/g, ' ')

@@ -57,7 +57,7 @@ function apiOf(url: string, token: string): Api {
   }
 }
 
-/** Pushes a site twice from the bare root, and rolls it back; `url`: where the client finds the server. */
+/** Pushes a site twice from the bare root and rolls it back. `url` is the server's address for the client. */
 async function deploy({ name, url, token, root }: { name: string; url: string; token: string; root: string }) {
   const api = apiOf(url, token)
   const target = join(directory, `www-${name}`)

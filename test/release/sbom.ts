@@ -8,7 +8,7 @@ interface Content {
   packages: readonly Audited[]
 }
 
-/** What a bundle consists of, as CycloneDX 1.5 (ECMA-424) says it. The same content has the same serial number. */
+/** Returns the contents of a bundle in CycloneDX 1.5 (ECMA-424). The same content has the same serial number. */
 export function sbom({ name, version, madeAtSeconds, packages }: Content) {
   const reference = (packageName: string, packageVersion: string): string => `pkg:npm/${packageName}@${packageVersion}`
   const own = reference(name, version)
@@ -46,7 +46,7 @@ export function sbom({ name, version, madeAtSeconds, packages }: Content) {
   }
 }
 
-/** RFC 9562 §5.8: a UUID of our own making (version 8), from the digest. */
+/** Returns a UUID version 8 (RFC 9562 §5.8) from the digest. */
 function uuidOf(digest: string): string {
   const hex = `${digest.slice(0, 12)}8${digest.slice(13, 16)}8${digest.slice(17, 32)}`
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 
 export interface TarEntry {
-  /** Relative, with slashes. */
+  /** A relative path with slashes. */
   path: string
   content: Buffer
   isExecutable: boolean
@@ -50,7 +50,7 @@ function header({ path, content, isExecutable }: TarEntry, modifiedAtSeconds: nu
   return block
 }
 
-/** A path of more than 100 bytes is cut at a slash: what is before it goes into the prefix. */
+/** Splits a path of more than 100 bytes at a slash: the part before it goes into the prefix. */
 function splitPath(path: string): { prefix: string; name: string } {
   if (Buffer.byteLength(path) <= 100) return { prefix: '', name: path }
   for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) {

@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 
 export interface Fetched {
   version: string
-  /** The program. */
+  /** The path of the program. */
   path: string
 }
 
@@ -40,7 +40,7 @@ async function npm(words: string[]): Promise<string> {
   }
 }
 
-/** Of Node the newest of each major version, and of all; of these, those of `majors` and the newest (ascending). */
+/** Returns the newest version of each major version in `majors`, and the newest of all, in ascending order. */
 export async function nodeVersions(majors: readonly number[]): Promise<string[]> {
   const all = JSON.parse(await npm(['view', nodePackage, 'versions', '--json'])) as string[]
   const released = all.filter(version => /^\d+\.\d+\.\d+$/.test(version)).sort(byVersion)

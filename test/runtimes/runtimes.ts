@@ -14,7 +14,7 @@ import { runOnce } from '../support/served.js'
 import { steps, walk } from './walk.js'
 import type { Bundles, Outcomes, Subject } from './walk.js'
 
-/** The oldest that `engines` admits; below it, bin/svc.js has nothing but a sentence. */
+/** The oldest version that `engines` allows. For older ones, bin/svc.js prints one sentence. */
 const oldest = '18.0.0'
 const majors = [18, 20, 22, 24]
 const tooOld = 16
@@ -31,7 +31,7 @@ function unpack(archive: string, into: string): string {
   return into
 }
 
-/** A directory for PATH with this program under its usual name. */
+/** Returns a directory for PATH with this program under its usual name. */
 function onPath(directory: string, name: string, program: string): string {
   const place = join(directory, `with-${name}-${basename(dirname(dirname(program)))}`)
   mkdirSync(place, { recursive: true })
@@ -39,7 +39,7 @@ function onPath(directory: string, name: string, program: string): string {
   return place
 }
 
-/** What a Node that is too old is told, in place of a page of a parser's complaints. */
+/** The message for a Node that is too old, instead of a parser's errors. */
 async function refusal({ server }: Bundles, { path, version }: Fetched): Promise<Outcomes> {
   const { code, stdout, stderr } = await runOnce({
     command: [path, join(server, 'bin/svc.js'), 'serve'],

@@ -8,30 +8,30 @@ import { openTerminal } from '../support/web-terminal.js'
 import { runOnce, startServed } from '../support/served.js'
 import type { Invocation, Said, Served } from '../support/served.js'
 
-/** Where the two bundles are unpacked: what users have. */
+/** The directory with the two unpacked bundles, which users have. */
 export interface Bundles {
   server: string
   client: string
 }
 
 export interface Subject {
-  /** The program that is given `bin/svc.js`. */
+  /** The program that runs `bin/svc.js`. */
   program: string
-  /** Besides `serve --port 0`. */
+  /** Words after `serve --port 0`. */
   serveWords?: string[]
-  /** Directories before PATH. */
+  /** Directories at the start of PATH. */
   path?: string[]
-  /** What must turn out to run the server. */
+  /** The runtime that must run the server. */
   runs: 'node' | 'bun'
   version: string
-  /** Why the terminal must be off, and the start must say so; undefined: it must work. */
+  /** Why the terminal must be off, which the start must say; undefined if it must work. */
   noTerminal?: RegExp
 }
 
-/** null: it went well; else why not. */
+/** Null for success, otherwise the reason. */
 export type Outcomes = Record<string, string | null>
 
-/** Above what a loaded machine takes for any of the steps. */
+/** Time limit above what any step takes on a loaded machine. */
 const stepMs = 40_000
 
 export const steps = [
@@ -51,7 +51,7 @@ export const steps = [
 ] as const
 type Step = (typeof steps)[number]
 
-/** The same walk for every runtime: everything is done by it, and only looked at from here. */
+/** Walks through all features with one runtime. This process only watches. */
 export async function walk(bundles: Bundles, subject: Subject): Promise<Outcomes> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-walk-'))
   const outcomes: Outcomes = {}
@@ -110,7 +110,7 @@ function createStage(
     if (said.code !== 0) throw new Error(`svc ${words[0]} ended with ${said.code}: ${said.stderr}${said.stdout}`)
     return said
   }
-  /** `onBegun` is called when the script has begun, which goes on once there is a file `go` in the target. */
+  /** Calls `onBegun` when the script has started; it continues when a file `go` exists in the target. */
   const begin = (text: string, onBegun: () => unknown): Promise<Said> => {
     writeFileSync(join(site, 'index.html'), text)
     // A rollback runs it too, and need not wait.
@@ -272,7 +272,7 @@ function createStage(
   }
 }
 
-/** What the compiled modules import of Node by name. */
+/** Returns the names that the compiled modules import from Node. */
 function namesOfNode(directory: string): Array<[from: string, name: string]> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.js'))
   return files.flatMap(path => {

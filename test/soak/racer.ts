@@ -39,7 +39,7 @@ import { snapshot } from '../support/tree.js'
 
 const racingUser = 65534
 const secret = 'decoy contents that no one may see'
-/** Longer than anything takes that is not blocked. */
+/** Time that nothing takes unless it is blocked. */
 const blockedMs = 60_000
 const roundsOfTarget = 12
 
@@ -115,7 +115,7 @@ function writeArchives({ home }: Stage, random: Random): string[] {
 
 const limits = { maxEntries: 10_000, maxExtractedBytes: 1e9 }
 
-/** A process that extracts, to be killed. */
+/** Starts a process that extracts and will be killed. */
 async function extractOnce([archivePath, target, deployId, home]: [string, string, string, string]): Promise<void> {
   await ensureTarget(target, { home })
   await extractArchive(createExecutors(), {
@@ -239,7 +239,7 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
   await threads.close()
   return complaints
 
-  /** What svc reads of a target; none of it may come from a decoy. */
+  /** Reads of svc in a target; none may return contents of a decoy. */
   async function look(target: string, round: number): Promise<void> {
     const folder = random.oneOf(['', ...folders])
     await attempt('listing', () => listDirectory(target, folder))
@@ -260,7 +260,7 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
   }
 }
 
-/** Whether an archive contains what a decoy does, as it is or deflated. */
+/** Whether an archive contains the contents of a decoy, stored or deflated. */
 function holdsSecret(path: string): boolean {
   let bytes: Buffer
   try {

@@ -18,7 +18,7 @@ const texts = new Map(
     .map(name => [join(tests, name), readFileSync(join(tests, name), 'utf8')])
 )
 const shortened = [...texts].filter(([, text]) => text.includes('support/thorough.js')).map(([path]) => path)
-/** A test file shortens itself, or a file beside it does it for several, as test/proxy/contract.ts. */
+/** Whether a file shortens itself, or a file beside it does so for several, like test/proxy/contract.ts. */
 const isShortened = (path: string, text: string): boolean =>
   shortened.some(
     other => other === path || (dirname(other) === dirname(path) && text.includes(`'./${basename(other)}'`))

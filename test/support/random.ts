@@ -1,9 +1,9 @@
 /** Numbers that only look random: the same ones for the same seed. */
 export interface Random {
-  /** A whole number from 0, below the limit. */
+  /** Returns a whole number from 0 to below the limit. */
   below(limit: number): number
   oneOf<T>(list: readonly T[]): T
-  /** Up to `max` of what `make` gives. */
+  /** Returns up to `max` results of `make`. */
   some<T>(max: number, make: () => T): T[]
 }
 

@@ -9,11 +9,11 @@ export interface ReceivedRequest {
   headers: IncomingHttpHeaders
   text: string
   atMs: number
-  /** Resolves when it was answered, or the sender has given up. */
+  /** Resolves when the request was answered, or when the sender gave up. */
   closed: Promise<void>
 }
 
-/** How a receiver behaves: a status, or something worse. */
+/** The behaviour of a receiver: a status, or a failure. */
 export type Behaviour =
   | number
   | 'hang'
@@ -27,13 +27,13 @@ export interface Receiver {
   url: string
   port: number
   requests: ReceivedRequest[]
-  /** One for each request, the last one for all that follow. */
+  /** The behaviour for each request; the last one applies to all that follow. */
   behave(...behaviours: Behaviour[]): void
-  /** Resolves when that many requests have come. */
+  /** Resolves when this many requests have arrived. */
   received(count: number): Promise<ReceivedRequest[]>
 }
 
-/** A receiver of notifications on loopback, gone with the test. */
+/** Starts a receiver of notifications on loopback, closed after the test. */
 export async function startReceiver(t: { teardown(work: () => unknown): void }): Promise<Receiver> {
   const requests: ReceivedRequest[] = []
   let behaviours: Behaviour[] = [200]

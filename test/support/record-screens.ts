@@ -17,10 +17,10 @@ import type { Tmux } from './tmux.js'
 
 const fixtures = fileURLToPath(new URL('../../../test/fixtures/screens/', import.meta.url))
 const size = { columns: 80, rows: 24 }
-/** A program that has been silent for so long waits for a key. */
+/** A program that prints nothing for this time waits for a key. */
 const settledMs = 600
 
-/** What to run, and the keys for it as tmux names them; a screen is kept after each entry. */
+/** The command, and its keys by their names in tmux. A screen is recorded after each entry. */
 const programs: Record<string, { command: string; keys: string[][] }> = {
   vim: {
     command: 'vim -u NONE -N -c "syntax on" -c "set number hlsearch ruler showcmd mouse=a" server.js',
@@ -109,7 +109,7 @@ const programs: Record<string, { command: string; keys: string[][] }> = {
   }
 }
 
-/** The files that the programs look at, made where only they see them. */
+/** Creates the files that the programs open, in a private directory. */
 const stage = `
 hostname demo
 mount -t tmpfs none /srv

@@ -11,14 +11,14 @@ import ts from 'typescript'
 
 const top = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** One text that an expression can be. */
+/** A text that an expression can produce. */
 export interface Text {
-  /** The characters before the first value, and those after the last one; null where a value stands there. */
+  /** The characters before the first value and after the last one; null if a value is there. */
   head: string | null
   tail: string | null
-  /** True if the text contains no value. */
+  /** Whether the text contains no value. */
   isWhole: boolean
-  /** Below the top of the repository. */
+  /** The path below the top of the repository. */
   path: string
   line: number
 }
@@ -31,7 +31,7 @@ export interface FoundRefusal {
   sentences: Text[]
 }
 
-/** Finds the refusals in the sources below `lib`, in the order of their files. */
+/** Returns the refusals in the sources below `lib`, in order of their files. */
 export function findRefusals(): FoundRefusal[] {
   const reading = readProgram()
   return reading.constructions.map(node => {
@@ -47,7 +47,7 @@ export function findRefusals(): FoundRefusal[] {
 interface Reading {
   checker: ts.TypeChecker
   constructions: ts.NewExpression[]
-  /** Every call, by the last word of what is called. */
+  /** All calls, by the last word of the callee. */
   calls: Map<string, ts.CallExpression[]>
 }
 
@@ -82,7 +82,7 @@ function symbolOf(node: ts.Node, checker: ts.TypeChecker): ts.Symbol | undefined
   return symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
 }
 
-/** Every text that an expression can be; `seen` ends circles. */
+/** Returns every text that an expression can produce; `seen` ends cycles. */
 function textsOf(node: ts.Expression, reading: Reading, seen: ReadonlySet<ts.Node> = new Set()): Text[] {
   if (seen.has(node)) return []
   const inner = (part: ts.Expression): Text[] => textsOf(part, reading, new Set([...seen, node]))
@@ -105,12 +105,12 @@ function textsOf(node: ts.Expression, reading: Reading, seen: ReadonlySet<ts.Nod
   return values.length === 0 ? [{ head: null, tail: null, isWhole: false, ...place }] : values.flatMap(inner)
 }
 
-/** The same texts at the end of a longer one. */
+/** Returns the same texts as the end of a longer one. */
 function endsOf(texts: Text[]): Text[] {
   return texts.map(text => ({ ...text, head: null, isWhole: false }))
 }
 
-/** What a name can stand for: the value of a constant, or what calls give for a parameter. */
+/** Returns what a name can stand for: the value of a constant, or the arguments for a parameter. */
 function valuesOf(name: ts.Identifier, reading: Reading): ts.Expression[] {
   const declaration = symbolOf(name, reading.checker)?.valueDeclaration
   if (declaration === undefined) return []
@@ -128,7 +128,7 @@ function valuesOf(name: ts.Identifier, reading: Reading): ts.Expression[] {
   })
 }
 
-/** The arguments that calls give for a parameter. */
+/** Returns the arguments that calls pass for a parameter. */
 function argumentsFor(parameter: ts.ParameterDeclaration, { checker, calls }: Reading): ts.Expression[] {
   const owner = parameter.parent
   const name = ts.isVariableDeclaration(owner.parent) ? owner.parent.name : owner.name
@@ -140,7 +140,7 @@ function argumentsFor(parameter: ts.ParameterDeclaration, { checker, calls }: Re
     .flatMap(call => call.arguments[index] ?? [])
 }
 
-/** What a function of lib that is called gives back. */
+/** Returns what a function of lib returns. */
 function given(call: ts.CallExpression, { checker }: Reading): ts.Expression[] {
   const declared = symbolOf(call.expression, checker)?.valueDeclaration
   const made = declared && ts.isVariableDeclaration(declared) ? declared.initializer : declared

@@ -1,6 +1,6 @@
 import type { Client } from './client.js'
 
-/** Routes whose answers a later version must give for a data directory of an earlier one; it may add fields. */
+/** Routes whose answers later versions must also give for an older data directory; they may add fields. */
 const lists = [
   '/api/projects',
   '/api/categories',
@@ -11,10 +11,10 @@ const lists = [
   '/api/audit?limit=200',
   '/api/notification-targets'
 ]
-/** Of each project. */
+/** Routes of each project. */
 const ofProject = ['', '/recent-scripts', '/variables']
 
-/** What a server knows, by route. */
+/** The answers of a server by route. */
 export type Contents = Record<string, unknown>
 
 /** Reads everything that a user could miss after an upgrade. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
-/** Loads one of the packages, as `require` would give it: the default export where there is one. */
+/** Loads one of the packages as `require` would: the default export if there is one. */
 export type Load = <T>(name: string) => Promise<T>
 
 const home = fileURLToPath(new URL('../../bench-rivals/', import.meta.url))
@@ -28,7 +28,9 @@ export async function rivals(versions: Record<string, string>): Promise<Load | n
   }
 }
 
-/** The folder whose `node_modules` holds these packages; null where npm could not install them, which it says. */
+/**
+ * Returns the folder whose `node_modules` contains these packages; null, with a message, if npm cannot install them.
+ */
 export async function installedFolder(versions: Record<string, string>): Promise<string | null> {
   const wanted = Object.entries(versions).map(([name, version]) => `${name}@${version}`)
   const folder = join(home, wanted.join('+').replaceAll('/', '-'))

@@ -1,10 +1,10 @@
 import type { Emulator } from '../../www/terminal/emulator.js'
 
-/** One cell as a test compares it: its text, and its look in words. */
+/** One cell as tests compare it: its text and its look as words. */
 export interface TestCell {
   text: string
   style: string
-  /** The capture ended before it: nothing was written there, and its colour is not told. */
+  /** Whether the capture ended before the cell: nothing was written there, and its colour is unknown. */
   isUntold?: boolean
 }
 
@@ -82,7 +82,7 @@ function styleWords({ flags, underline, foreground, background }: Look): string 
   return words.join(' ')
 }
 
-/** The cells of an emulator's screen. */
+/** Returns the cells of an emulator's screen. */
 export function cellsOfEmulator(emulator: Emulator): TestCell[][] {
   return Array.from({ length: emulator.rows }, (_, row) => {
     const { cells } = emulator.line(emulator.historyLength + row)
@@ -98,7 +98,7 @@ export function cellsOfEmulator(emulator: Emulator): TestCell[][] {
   })
 }
 
-/** By the layout that www/terminal/cells.ts documents. */
+/** Reads the layout that www/terminal/cells.ts documents. */
 function cellWords(foreground: number, background: number): string {
   const isOn = [
     foreground & (1 << 25),
@@ -123,7 +123,7 @@ function cellWords(foreground: number, background: number): string {
   return words.join(' ')
 }
 
-/** The cells that differ, in words; each row's first eight. */
+/** Returns the differing cells as words, at most eight per row. */
 export function differences(found: TestCell[][], wanted: TestCell[][]): string[] {
   return wanted.flatMap((row, y) =>
     row

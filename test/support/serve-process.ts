@@ -11,34 +11,34 @@ import { zipOf } from './zip.js'
 import { bare } from './bare.js'
 import { serverSays } from './sentences/server.js'
 
-/** A real `svc serve` on a free port, with a data directory of its own below `cwd`; it ends with the test. */
+/** A real `svc serve` on a free port, with a data directory below `cwd`, ended after the test. */
 export interface ServeProcess {
-  /** As it says it; JSON of the API (`api`, `createProject`, …) is only spoken without TLS, at an address. */
+  /** The URL that it prints. The JSON calls (`api`, `createProject`, …) work only without TLS. */
   url: string
   adminToken: string
   home: string
   pid: number
-  /** What it has said so far on stdout. */
+  /** Its stdout so far. */
   said(): string
   saidOnStderr(): string
-  /** Waits until it has said this on stderr. */
+  /** Waits for a text on stderr. */
   warns(pattern: RegExp): Promise<void>
-  /** JSON of the API with the admin token. */
+  /** Calls the API with the admin token. */
   api<T>(method: string, path: string, body?: unknown): Promise<T>
   createProject(fields: { name: string; deployPath: string }): Promise<Project>
   /** Changes scripts and switches of a project. */
   changeProject(id: string, fields: object): Promise<void>
   deployments(projectId: string): Promise<Deployment[]>
-  /** Uploads these files with the project's token; resolves once the server has begun to answer. */
+  /** Uploads these files with the project's token. Resolves when the server begins to answer. */
   upload(project: Project, files: Record<string, string>, fields?: Record<string, string>): Promise<Upload>
-  /** Ends it with a signal, and waits. */
+  /** Ends it with a signal and waits. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-/** A deployment that has begun. */
+/** A deployment that has started. */
 export interface Upload {
   deployId: string
-  /** All lines of the answer after its end. */
+  /** Resolves with all lines of the answer. */
   finished: Promise<Array<Record<string, string>>>
 }
 
@@ -61,7 +61,7 @@ export async function startServeProcess(
   cwd: string,
   words: string[] = [],
   env: Record<string, string> = {},
-  /** Of Node itself. */
+  /** Options of Node. */
   nodeWords: string[] = []
 ): Promise<ServeProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { tokenSaid } from './serve-process.js'
 
-/** A program, the words before its own, and what it sees of the environment. */
+/** A program, the words before its own, and its environment. */
 export interface Invocation {
   command: readonly [program: string, ...words: string[]]
   cwd: string
@@ -12,16 +12,16 @@ export interface Invocation {
 export interface Served {
   url: string
   adminToken: string
-  /** All that it has said so far on stderr. */
+  /** Its stderr so far. */
   complained(): string
-  /** Waits until it has said this, on either stream. */
+  /** Waits for a text on either stream. */
   says(pattern: RegExp): Promise<void>
-  /** Ends it with SIGTERM; its exit code, or the signal that it died of. */
+  /** Ends it with SIGTERM. Returns its exit code, or the signal that ended it. */
   stop(): Promise<number | string | null>
   kill(): void
 }
 
-/** Runs `svc serve` in whatever runs it, until it has said where it listens. */
+/** Runs `svc serve` in any runtime until it prints its address. */
 export async function startServed({ command: [program, ...words], cwd, env }: Invocation): Promise<Served> {
   const child = spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>
@@ -55,7 +55,7 @@ export interface Said {
   stderr: string
 }
 
-/** Runs one command to its end; `onOutput` hears all that was said so far on stdout, whenever more is. */
+/** Runs one command to its end. `onOutput` gets the whole stdout after each new part. */
 export async function runOnce(
   { command: [program, ...words], cwd, env }: Invocation,
   onOutput: (stdout: string) => void = () => {}

@@ -14,21 +14,21 @@ export const adminToken = 'test-admin-token-0123456789'
 export interface Stage {
   home: Home
   server: RunningServer
-  /** Where the server listens, with its base. */
+  /** The URL of the server with its base. */
   url: string
-  /** Speaks with the admin token. */
+  /** A client with the admin token. */
   client: Client
-  /** Below it targets may lie. */
+  /** The directory for targets. */
   sites: string
-  /** What the server was started with. */
+  /** The options of the server. */
   environment: Record<string, string>
-  /** What the operator was told. */
+  /** Messages for the operator. */
   told: { info: string[]; warn: string[] }
-  /** A client that speaks with another token; null: none. */
+  /** Returns a client with another token, or without one for null. */
   as(token: string | null): Client
-  /** A project whose target is `sites/<name>`. */
+  /** Creates a project whose target is `sites/<name>`. */
   createProject(name: string, fields?: Partial<Project>): Promise<Project>
-  /** Stops the server, and starts one on the same data directory. */
+  /** Stops the server and starts one on the same data directory. */
   restart(): Promise<void>
 }
 
@@ -37,15 +37,15 @@ export interface StageOptions {
   host?: string
   clock?: Clock
   environment?: Record<string, string>
-  /** As `serve --no-terminal` says it. */
+  /** The option `serve --no-terminal`. */
   terminal?: boolean
-  /** As `serve --allow-system-paths` says it. */
+  /** The option `serve --allow-system-paths`. */
   allowSystemPaths?: boolean
-  /** Settings as a client would PUT them. */
+  /** Settings in the form of `PUT /api/settings`. */
   settings?: Record<string, string>
 }
 
-/** The parts of tap's test that a stage needs. */
+/** The methods of a tap test that a stage needs. */
 interface Test {
   testdir(): string
   teardown(work: () => unknown): void

@@ -4,16 +4,16 @@ import { adminToken } from './server.js'
 export interface SignedInSession {
   id: string
   expiresAt: string
-  /** As the browser would send it. */
+  /** The header Cookie of the browser. */
   cookie: string
-  /** All of Set-Cookie. */
+  /** The whole header Set-Cookie. */
   setCookie: string
   csrf: string
-  /** What a page of the panel sends with a change. */
+  /** The headers that a page of the panel sends with a change. */
   headers: { cookie: string; 'x-svc-csrf': string }
 }
 
-/** Begins a browser session by the login. `headers`: of the login, e.g. of a proxy. */
+/** Signs in and begins a browser session. `headers` are those of the login, for example of a proxy. */
 export async function signIn(
   client: Pick<Client, 'post'>,
   {
@@ -30,7 +30,7 @@ export async function signIn(
   return { id, expiresAt, cookie, setCookie, csrf, headers: { cookie, 'x-svc-csrf': csrf } }
 }
 
-/** `fetch` as a browser with this cookie has it. */
+/** Returns `fetch` with the cookie of this browser. */
 export function withCookie(cookie: string): typeof fetch {
   return (input, init = {}) => {
     const headers = new Headers(init.headers)

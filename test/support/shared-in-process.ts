@@ -5,12 +5,12 @@
 let isShared = false
 const open = new Map<string, { value: unknown; close(): unknown }>()
 
-/** From now on what is opened stays open until `closeShared`. */
+/** Keeps everything that is opened from now on open until `closeShared`. */
 export function share(): void {
   isShared = true
 }
 
-/** Opens a thing that each file of this process may use; by itself a file closes it at the end of `t`. */
+/** Opens a resource for all files of this process. A file that runs alone closes it at the end of `t`. */
 export async function openShared<T>(
   t: { teardown(work: () => unknown): void },
   name: string,

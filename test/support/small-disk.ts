@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 
-/** A file system of so many bytes (tmpfs), gone after the test; null, the reason printed, where one may not mount. */
+/** Mounts a tmpfs of this size for the test; returns null, and prints the reason, if mounting is not allowed. */
 export function smallDisk(t: Test, bytes: number): string | null {
   const directory = mkdtempSync(join(tmpdir(), 'svc-small-disk-'))
   try {

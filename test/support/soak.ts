@@ -14,7 +14,7 @@ interface Counted {
   fail: number
 }
 
-/** Of a program's lines: tap's own count of all checks, or the lines that are not part of a subtest. */
+/** Returns tap's total of a program's output, or the lines outside of subtests. */
 export function countChecks(lines: readonly string[], code: number | null): Counted {
   const told = lines
     .map(line => /^# \{ total: \d+(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line))

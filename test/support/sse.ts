@@ -9,21 +9,21 @@ export interface LiveEvent {
   atMs: number
 }
 
-/** An open stream of events. */
+/** An open event stream. */
 export interface LiveStream {
   status: number
   headers: IncomingMessage['headers']
   events: LiveEvent[]
   comments: string[]
-  /** The next event that fits and was not taken yet; those before it are passed over. */
+  /** Returns the next matching event and skips those before it. */
   next(wanted: string | ((event: LiveEvent) => boolean), withinMs?: number): Promise<LiveEvent>
-  /** Resolves when something has come since, or the stream has ended. */
+  /** Resolves when an event arrives or the stream ends. */
   changed(): Promise<void>
   ended: Promise<void>
   close(): void
 }
 
-/** Opens a stream of server-sent events. */
+/** Opens an event stream. */
 export async function openStream(client: Client, path: string): Promise<LiveStream> {
   const reply = await client.open('GET', path)
   const events: LiveEvent[] = []

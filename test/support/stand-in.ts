@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A program of this name, a shell script, in a directory of its own: for PATH. Gone with the test. */
+/** Creates a shell script with this name in its own directory for PATH, removed after the test. */
 export function standIn(t: { teardown(work: () => unknown): void }, name: string, script: string): string {
   const directory = mkdtempSync(join(tmpdir(), 'svc-stand-in-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))

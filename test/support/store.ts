@@ -3,7 +3,7 @@ import { randomIds } from '../../lib/base/ids.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import { setClock } from './clock.js'
 
-/** A store in a throw-away directory with what services need around it: a clock that can be set, ids, an audit log. */
+/** Creates a store in a temporary directory with a settable clock, ids and an audit log. */
 export async function openStage(t: { testdir(): string; teardown(work: () => unknown): void }) {
   const clock = setClock()
   const directory = t.testdir()

@@ -14,9 +14,9 @@ import { processorSeconds } from './processor-time.js'
  * A file that reads or changes what belongs to the whole process runs by itself. With one job, each file does.
  */
 
-/** The limit of one file: more than ten times what the slowest takes on two idle cores. */
+/** Time limit of one file: more than ten times the slowest on two idle cores. */
 const timeoutSeconds = 400
-/** Start-up costs a third of a second per group; more groups spread better over the jobs. */
+/** Number of groups. Starting one takes a third of a second; more groups spread better over the jobs. */
 const groupCount = 32
 const browserGroupCount = 3
 const groupProgram = fileURLToPath(new URL('group.js', import.meta.url))
@@ -32,7 +32,7 @@ const [jobs, ...files] = process.argv.slice(2)
 const isOfBrowser = (file: string): boolean => file.includes('/browser/')
 const isAlone = (file: string): boolean => ofProcess.test(readFileSync(file, 'utf8'))
 
-/** Groups of about the same size of neighbours, which load the same modules. */
+/** Returns groups of neighbouring files, which load the same modules, of about the same size. */
 function cut(files: readonly string[], count: number): string[][] {
   const sizes = files.map(file => statSync(file).size)
   const share = sizes.reduce((sum, size) => sum + size, 0) / count
@@ -46,7 +46,10 @@ function cut(files: readonly string[], count: number): string[][] {
   return groups.filter(group => group.length > 0)
 }
 
-/** Browsers first, as they take longest; then the files that run alone, the largest first; then the rest. */
+/**
+ * Orders the groups: browsers first, because they take longest; then files that run alone, largest first; then the
+ * rest.
+ */
 function grouped(): string[][] {
   if (Number(jobs) === 1) return files.map(file => [file])
   const alone = files.filter(isAlone).sort((a, b) => statSync(b).size - statSync(a).size)

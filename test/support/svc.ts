@@ -2,18 +2,18 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { bare } from './bare.js'
 
-/** The launcher, as a user's PATH has it. */
+/** The launcher in bin. */
 export const svcPath = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
 
 export interface SvcOptions {
   cwd: string
-  /** On top of a bare environment: PATH and HOME, nothing that configures svc. */
+  /** Additions to a bare environment: PATH and HOME, and nothing that configures svc. */
   env?: Record<string, string>
-  /** Standard input; without it, there is none. */
+  /** Standard input; by default it is closed. */
   input?: string
   /** Called with the whole output of both streams after each new part. */
   onOutput?: (text: string, child: ChildProcess) => void
-  /** Ctrl-C, once, as soon as everything said so far matches. */
+  /** Sends Ctrl-C once, as soon as the output matches. */
   interruptAt?: RegExp
 }
 
@@ -24,7 +24,7 @@ export interface Ended {
   stderr: string
 }
 
-/** Runs `svc` as a process of its own, without a terminal, until it ends. */
+/** Runs `svc` as a process without a terminal until it ends. */
 export function svc(words: string[], { cwd, env = {}, input, onOutput, interruptAt }: SvcOptions): Promise<Ended> {
   const child = spawn(...bare(process.execPath, [svcPath, ...words]), {
     cwd,
@@ -50,7 +50,7 @@ export function svc(words: string[], { cwd, env = {}, input, onOutput, interrupt
   })
 }
 
-/** What a command may see of this process's environment; its data directory is below `cwd` unless `env` says other. */
+/** Returns the environment of a command. Its data directory is below `cwd` by default. */
 export function bareEnvironment(cwd: string, env: Record<string, string>): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: cwd, SVC_HOME: `${cwd}/.svc`, ...env }
 }

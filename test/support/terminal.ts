@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { bareEnvironment, svcPath } from './svc.js'
 import { bare } from './bare.js'
 
-/** Waits until `see` has been written since the last step, then types `type`. */
+/** Waits until `see` is printed after the last step, then types `type`. */
 export interface Step {
   see: string
   type: string
@@ -37,7 +37,7 @@ _, status = os.waitpid(pid, 0)
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 `
 
-/** Why nothing can run on a terminal here; false: it can. For the `skip` of a test. */
+/** Why no terminal is available here; false if one is. For the `skip` of a test. */
 export const noTerminal: string | false = (() => {
   try {
     execFileSync('python3', ['-c', 'import pty, termios'], { stdio: 'ignore' })
@@ -47,7 +47,7 @@ export const noTerminal: string | false = (() => {
   }
 })()
 
-/** Runs `svc` on a terminal, going through `steps`. */
+/** Runs `svc` on a terminal through these steps. */
 export function svcOnTerminal(
   words: string[],
   steps: Step[],

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 
-/** Makes the directory and answers at its svc.sock as a server would; tells its parent of each connection. */
+/** Creates the directory and answers at its svc.sock like a server; reports each connection to its parent. */
 const [, , place = '', user = ''] = process.argv
 // Only now: the checkout may lie where that user may not go.
 process.setgid?.(Number(user))

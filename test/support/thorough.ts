@@ -5,7 +5,7 @@
  */
 export const isThorough = process.env['THOROUGH'] === '1'
 
-/** The first number in `make test`, the second in `make soak`. */
+/** Returns the first number in `make test` and the second in `make soak`. */
 export function repetitions(few: number, all: number): number {
   return isThorough ? all : few
 }

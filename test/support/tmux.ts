@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Why there is no tmux here; false: there is. For the `skip` of a test. */
+/** Why tmux is not available here; false if it is. For the `skip` of a test. */
 export const noTmux: string | false = (() => {
   try {
     execFileSync('tmux', ['-V'], { stdio: 'ignore' })
@@ -17,17 +17,17 @@ export const noTmux: string | false = (() => {
   }
 })()
 
-/** A screen as tmux has it. */
+/** A screen of tmux. */
 export interface TmuxScreen {
-  /** `capture-pane -p -e -N`: a line for each row, with SGR. */
+  /** The output of `capture-pane -p -e -N`: one line per row, with SGR. */
   text: string
   cursor: { x: number; y: number }
 }
 
 export interface Tmux {
-  /** A tmux command; gives what it prints. */
+  /** Runs a tmux command and returns its output. */
   command(...words: string[]): Promise<string>
-  /** The screen after a program has written these bytes. */
+  /** Returns the screen after a program wrote these bytes. */
   screenOf(bytes: Uint8Array): Promise<TmuxScreen>
   close(): Promise<void>
 }
@@ -41,7 +41,7 @@ export function revealing({ columns, rows }: { columns: number; rows: number }):
   return Buffer.from(`\x1b[?6;7l\x1b[4l\x1b[m${marks.join('')}`)
 }
 
-/** A tmux of its own, with windows of the given size. */
+/** Starts a separate tmux with windows of this size. */
 export async function startTmux({ columns, rows }: { columns: number; rows: number }): Promise<Tmux> {
   // Not below the test's directory: a socket's path has to be short.
   const directory = mkdtempSync(join(tmpdir(), 'tmux-'))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const pollMs = 5
-/** Long enough for two busy cores; what never comes fails with a sentence instead of holding up its file. */
+/** Time limit that suffices for two busy cores. After it, the test fails with a sentence. */
 const defaultWithinMs = 60_000
 
 type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>

@@ -6,38 +6,38 @@ import type { RawWebSocket } from './websocket.js'
 
 const module = await createPtyLoader()()
 
-/** Why the tests of the terminal cannot run here; false: they can. */
+/** Why the tests of the terminal cannot run here; false if they can. */
 export const noPty: string | false = module.outcome === 'loaded' ? false : module.reason
 
 type Ready = Extract<TerminalMessage, { type: 'ready' }>
 
-/** A client of the terminal, as the panel is one: it draws what it gets, and acknowledges it. */
+/** A client of the terminal like the panel: it collects the output and acknowledges it. */
 export interface WebTerminal {
   raw: RawWebSocket
   ready: Ready
-  /** Everything that was drawn, from `ready.offset` on. */
+  /** The output from `ready.offset` on. */
   drawn(): string
-  /** The position after it. */
+  /** The position after the output. */
   position(): number
   say(message: TerminalInput): void
   type(text: string): void
-  /** Waits until what was drawn matches; fails when the connection ends before. */
+  /** Waits until the output matches. Rejects if the connection ends before. */
   sees(pattern: RegExp): Promise<RegExpExecArray>
-  /** The next message that is no data. */
+  /** Returns the next message other than data. */
   hears(): Promise<Exclude<TerminalMessage, { type: 'data' }>>
-  /** The close code, once the server has sent it; null: there was none. */
+  /** The close code of the server; null if there is none. */
   closed(): Promise<number | null>
 }
 
 export interface OpenTerminal {
-  /** Of the address: cols, rows, projectId, sessionId, from. */
+  /** Parameters of the address: cols, rows, projectId, sessionId, from. */
   query?: Record<string, string>
   headers?: Record<string, string>
-  /** How the page says who it is; default: a ticket that `client` gets. */
+  /** The authorization. Default: a ticket that `client` gets. */
   ticket?: string
-  /** Whether what is drawn is acknowledged; default: yes. */
+  /** Whether to acknowledge the output. Default: true. */
   acknowledges?: boolean
-  /** Whose certificates are believed. */
+  /** The trusted certificates. */
   ca?: string
 }
 
@@ -51,7 +51,7 @@ export async function ticketOf({ client }: Pick<Stage, 'client'>): Promise<strin
   return (body as { ticket: string }).ticket
 }
 
-/** The connection alone, whatever the server answers. */
+/** Opens the connection only, whatever the server answers. */
 export async function connectTerminal(stage: Stage, options: OpenTerminal = {}): Promise<RawWebSocket> {
   const ticket = options.ticket ?? (await ticketOf(stage))
   const query = new URLSearchParams({ ...(ticket === '' ? {} : { ticket }), ...options.query })
@@ -59,7 +59,7 @@ export async function connectTerminal(stage: Stage, options: OpenTerminal = {}):
   return openWebSocket(`${stage.url}/api/terminal/ws?${query}`, { ...(headers && { headers }), ...(ca && { ca }) })
 }
 
-/** A terminal that works: its first message is `ready`. */
+/** Opens a terminal. Its first message is `ready`. */
 export async function openTerminal(stage: Stage, options: OpenTerminal = {}): Promise<WebTerminal> {
   const raw = await connectTerminal(stage, options)
   if (raw.status !== 101) throw new Error(`${raw.status} ${await raw.body()}`)
@@ -129,7 +129,7 @@ async function followTerminal(raw: RawWebSocket, { acknowledges = true }: OpenTe
   }
 }
 
-/** The first message, of a connection that gets no session. */
+/** Returns the first message of a connection that gets no session. */
 export async function refusalOf(raw: RawWebSocket): Promise<{ reason: string; message: string; code: string | null }> {
   const error = JSON.parse((await raw.next())?.replace(/^text /, '') ?? 'null') as { reason: string; message: string }
   const code = await raw.next()

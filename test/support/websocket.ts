@@ -6,30 +6,30 @@ import { connect as connectTls } from 'node:tls'
 import { close, closing, describeFrame, frame, readFrames, text } from './frames.js'
 import type { ServerFrame } from './frames.js'
 
-/** A WebSocket client on a raw socket: what it sends is up to the test, byte for byte. */
+/** A WebSocket client on a raw socket. The test decides each byte. */
 export interface RawWebSocket {
   socket: Socket
   status: number
-  /** The head of the answer, lower-case names. */
+  /** The head of the response, with lower-case names. */
   headers: Record<string, string>
-  /** The rest of an answer that was no 101, once the server has closed. */
+  /** The rest of a response other than 101, after the server closed. */
   body(): Promise<string>
   write(bytes: Uint8Array): void
-  /** A text frame. */
+  /** Sends a text frame. */
   say(message: string): void
-  /** A close frame. */
+  /** Sends a close frame. */
   close(code?: number): void
-  /** The next frame, in words (see describeFrame); null: there is none any more. */
+  /** Returns the next frame as words (see describeFrame), or null at the end. */
   next(): Promise<string | null>
-  /** All frames to the end of the connection, in words. */
+  /** Returns all frames to the end of the connection as words. */
   rest(): Promise<string[]>
 }
 
 export interface OpenOptions {
   headers?: Record<string, string>
-  /** Sent with the request, behind its head. */
+  /** Bytes to send after the head of the request. */
   ahead?: Uint8Array
-  /** Whose certificates are believed, of an address that begins with https. */
+  /** The trusted certificates of an https address. */
   ca?: string
 }
 
@@ -115,7 +115,7 @@ export async function openWebSocket(url: string, { headers = {}, ahead, ca }: Op
   }
 }
 
-/** Breaks the connection off without a word. */
+/** Destroys the connection. */
 export async function breakOff({ socket }: RawWebSocket): Promise<void> {
   if (socket.destroyed) return
   const closed = once(socket, 'close')

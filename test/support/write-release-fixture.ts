@@ -39,7 +39,7 @@ function start(): Promise<Served> {
   })
 }
 
-/** Fails for every answer that is not a success. */
+/** Throws unless the response is a success. */
 async function done<T>(answer: Promise<{ status: number; text: string; body: any }>): Promise<T> {
   const { status, text, body } = await answer
   if (status !== 200) throw new Error(`${status}: ${text}`)
@@ -65,7 +65,7 @@ async function deploy(
   return /dep_[a-z0-9]{16}/.exec(answer.text)?.[0] as string
 }
 
-/** As "svc push" sends it. */
+/** Uploads as "svc push" does. */
 const provenance = JSON.stringify({
   source: 'cli',
   commit: '8f1d3c2b7a6e5d4c3b2a19080706050403020100',
@@ -77,7 +77,7 @@ const provenance = JSON.stringify({
   ci: { system: 'Woodpecker', run: '17', url: 'https://ci.example.org/17', actor: 'ada' }
 })
 
-/** One of everything that a data directory can hold. */
+/** Creates one of everything that a data directory can contain. */
 async function fill(url: string, client: Client): Promise<void> {
   const { category } = await done<any>(client.post('/api/categories', { name: 'Shops', color: 'blue' }))
   const { tag } = await done<any>(client.post('/api/tags', { name: 'public', color: 'green' }))
@@ -145,7 +145,7 @@ async function fill(url: string, client: Client): Promise<void> {
   await client.post('/api/auth/login', { token: 'a wrong token' })
 }
 
-/** The data directory, in an archive that is the same for the same contents. */
+/** Packs the data directory into an archive that is the same for the same contents. */
 function archive(name: string): void {
   execFileSync('tar', [
     '--sort=name',

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { ZipFile } from 'yazl'
 
-/** A zip of these files: path → text or bytes. */
+/** Returns a zip of these files: path → text or bytes. */
 export async function zipOf(files: Record<string, string | Uint8Array>): Promise<Buffer> {
   const zip = new ZipFile()
   for (const [path, content] of Object.entries(files)) {

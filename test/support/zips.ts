@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
 
-/** A zip of path → content, as bytes. A path that ends with `.sh` is executable. */
+/** Returns a zip of path → content. A path that ends with `.sh` is executable. */
 export async function zipOf(files: Record<string, string | Buffer>): Promise<Buffer> {
   const zip = new ZipFile()
   for (const [path, content] of Object.entries(files)) {
@@ -15,7 +15,7 @@ export async function zipOf(files: Record<string, string | Buffer>): Promise<Buf
   return Buffer.concat(chunks)
 }
 
-/** The same, written to a file. */
+/** Writes the same to a file. */
 export async function writeZipOf(path: string, files: Record<string, string | Buffer>): Promise<void> {
   await pipeline(Readable.from([await zipOf(files)]), createWriteStream(path))
 }
