@@ -4,7 +4,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 
-t.test('what lies in a target', async t => {
+t.test('lists, previews and downloads the files of a target', async t => {
   const { as, client, createProject, home, sites } = await startServer(t)
   const project = await createProject('shop')
   const fresh = await createProject('fresh')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startServer } from '../support/server.js'
 
-t.test('a request without a body is accepted where none is needed, and a broken body is not', async t => {
+t.test('accepts a request without an optional body, but refuses a broken body', async t => {
   const { client, createProject } = await startServer(t)
   const { id } = await createProject('shop')
   await client.put(`/api/projects/${id}/lock`, { reason: 'audit' })

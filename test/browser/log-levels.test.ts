@@ -197,7 +197,7 @@ t.test('merged logs of which one stepped back in time show the lines of both', {
   t.same(watch.complaints, [])
 })
 
-t.test('a search goes on after a network that was cut, from the oldest hit that came', { skip }, async t => {
+t.test('a search continues after a cut network from the oldest hit', { skip }, async t => {
   const { stage, id, app } = await stageOf()
   const proxy = await startCutProxy(t, stage.url)
   const { page } = await openDuring(t, browser, proxy.url, `projects/${id}/logs/${app}?q=request`, {

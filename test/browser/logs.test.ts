@@ -260,7 +260,7 @@ t.test(
   }
 )
 
-t.test('what a log says stays text: colours, links, hostile markup, very long lines', { skip }, async t => {
+t.test('shows log lines as text: colours, links, hostile markup, very long lines', { skip }, async t => {
   const stage = await startServer(t)
   const path = join(stage.sites, 'hostile.log')
   const hostile = [
@@ -304,7 +304,7 @@ t.test('what a log says stays text: colours, links, hostile markup, very long li
   t.same(watch.foreign, [])
 })
 
-t.test('a selection goes on while its lines leave the page', { skip }, async t => {
+t.test('a selection is kept while its lines leave the page', { skip }, async t => {
   const stage = await startServer(t)
   const path = join(stage.sites, 'many.log')
   writeFileSync(path, Array.from({ length: 4000 }, (_, index) => `line ${index}\n`).join(''))

@@ -109,7 +109,7 @@ t.test('the list leads with message and commit, and is filtered by branch and co
   t.same(await survey(small.page), [])
 })
 
-t.test('the page says what it is, where it went and where it comes from', { skip }, async t => {
+t.test('the page shows the origin and the target of a deployment', { skip }, async t => {
   const { stage, ids, projectId } = await prepared(t)
   const { page, watch } = await open(t, stage, `deployments/${ids[2]}`)
   await page.getByRole('heading', { level: 1, name: 'Lower the prices' }).waitFor()

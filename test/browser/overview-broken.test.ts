@@ -108,7 +108,7 @@ t.test('what is broken now leads the overview, with the ways to the cause and ba
   t.same(watch.foreign, [])
 })
 
-t.test('while a later one goes on, it stays broken and the way is to that one', { skip }, async t => {
+t.test('a project stays broken while a later deployment runs, and the link leads to that one', { skip }, async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')
   await deploy(stage, shop)
@@ -136,7 +136,7 @@ t.test('while a later one goes on, it stays broken and the way is to that one', 
   await page.getByRole('heading', { name: 'Broken now' }).waitFor({ state: 'detached' })
 })
 
-t.test('a page that has lost its server says so, and nothing on it is green', { skip }, async t => {
+t.test('a page without its server says so and shows nothing in green', { skip }, async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')
   await stage.client.put(`/api/projects/${shop.id}/pin`, { pinned: true })

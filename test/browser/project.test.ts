@@ -118,7 +118,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   t.same(watch.foreign, [])
 })
 
-t.test('what lies in the target: a tree, a list, texts with colours, pictures, downloads', { skip }, async t => {
+t.test('shows the target as a tree and a list, previews texts and pictures, and downloads files', { skip }, async t => {
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   write(join(stage.sites, 'storefront'), site)

@@ -11,7 +11,7 @@ import { isWithin, openDuring, phone, photographer, until } from './stage.js'
 
 const { browser, skip } = await startChromium(t)
 
-t.test('settings: every field says what it is, and what is wrong with it', { skip }, async t => {
+t.test('every field of the settings has a description and shows its error', { skip }, async t => {
   const photograph = photographer('settings')
   const receiver = await startReceiver(t)
   const stage = await startServer(t)

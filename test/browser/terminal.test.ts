@@ -259,7 +259,7 @@ t.test('a flood leaves the page time to draw, and Ctrl-C ends it', { skip }, asy
   t.comment(`after ${Date.now() - pressedAt} ms`)
 })
 
-t.test('a connection that is cut loses nothing, doubles nothing, and says so', { skip }, async t => {
+t.test('a cut connection loses and repeats no output, and the page says that it was cut', { skip }, async t => {
   const stage = await startServer(t)
   const way = await startCuttable(new URL(stage.url).origin)
   t.teardown(() => way.close())
@@ -310,7 +310,7 @@ t.test('a server without a terminal says why; a phone has room for one', { skip 
   t.same(watch.complaints, [])
 })
 
-t.test('a page that is loaded again goes on with its shells; a tab that is closed ends one', { skip }, async t => {
+t.test('a reloaded page continues its shells, and closing a tab ends its shell', { skip }, async t => {
   const stage = await startServer(t)
   const { page, watch } = await open(t, stage.url)
   await settle(page)

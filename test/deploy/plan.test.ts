@@ -20,7 +20,7 @@ t.test('plans', async t => {
     return { projectId: project.id, tree, signal: never, ...asked }
   }
 
-  t.test('tells the live deployment, the queue and the limits', async t => {
+  t.test('returns the live deployment, the queue and the limits', async t => {
     const project = await stage.addProject()
     const first = await deployer.plan(await request(project, { a: 'x' }))
     t.match(first, { live: null, queue: { running: null, waiting: 0 }, limits: { maxUploadBytes: 5 } })
@@ -48,7 +48,7 @@ t.test('plans', async t => {
     )
   })
 
-  t.test('refuses an unknown project, a tree that is none, and an abort', async t => {
+  t.test('refuses an unknown project, an invalid tree and an abort', async t => {
     const project = await stage.addProject()
     const good = await request(project, { a: 'x' })
     await t.rejects(deployer.plan({ ...good, projectId: 'proj_x' }), { code: 'not_found' })

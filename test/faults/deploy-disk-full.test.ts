@@ -24,7 +24,7 @@ t.test('the disk fills while an upload comes in: refused, and nothing is left of
   t.equal((await stage.deploy(project, { 'a.txt': '1' })).status, 'success', 'the room is free again')
 })
 
-t.test('the disk fills while a script prints: the deployment fails, says so, and its record is there', async t => {
+t.test('a disk that fills while a script prints fails the deployment, and its record says why', async t => {
   for (const isDatabaseThere of [false, true]) {
     const disk = smallDisk(t, 8 * megabyte)
     if (disk === null) return
@@ -61,7 +61,7 @@ t.test('the disk of the target fills: the deployment fails, the target is as it 
   t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), 'old')
 })
 
-t.test('the disk fills when the files are in place: the deployment comes to the end that it has', async t => {
+t.test('a disk that fills after the files are in place does not change the result of the deployment', async t => {
   const disk = smallDisk(t, 8 * megabyte)
   if (disk === null) return
   const stage = await deployStage(t, join(disk, 'server'))

@@ -5,7 +5,7 @@ import { repetitions } from '../support/thorough.js'
 /* The long run is test/soak/archives.ts. */
 const archives = repetitions(14, 40)
 
-t.test('damaged, cut, cancelled and oversize archives harm nobody else', async t => {
+t.test('damaged, cut, cancelled and oversized archives do not affect other users', async t => {
   if (process.platform !== 'linux') return t.plan(0, 'what a server has open is listed in /proc, which only Linux has')
   const figures = await soakArchives(t, { archives, seed: 1, directory: t.testdir(), isThorough: false })
   t.same(violations(figures), [])

@@ -80,7 +80,7 @@ t.test('a server killed while it deploys leaves the target as it was, or complet
   }
 })
 
-t.test('what a server has answered is there after it was killed', async t => {
+t.test('acknowledged writes survive a kill of the server', async t => {
   const directory = t.testdir({})
   let server = await startServeProcess(t, directory)
   const created: string[] = []

@@ -174,7 +174,7 @@ t.test('a comparison that takes too long is incomplete, and cannot be held to', 
   t.equal((await planOf(site, target, late)).expected, null)
 })
 
-t.test('stops as soon as it is told to', async t => {
+t.test('stops as soon as the check throws', async t => {
   const { site, target } = stage(t, { a: 'x', b: 'x' }, {})
   const reason = new Error('enough')
   const check = (): void => {

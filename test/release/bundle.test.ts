@@ -128,7 +128,7 @@ t.test('the bill of materials names each package, and who needs it', async t => 
   )
 })
 
-t.test('the client says what it is not, and lists what it can', async t => {
+t.test('the client refuses commands of the server and lists its own', async t => {
   const help = run(process.execPath, join(clientOnly, 'bin/svc.js'), '--help')
   t.match(help, /^ {2}push /m)
   t.notMatch(help, /^ {2}serve /m)

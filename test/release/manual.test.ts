@@ -36,7 +36,7 @@ t.test('a client has pages of its own commands only', async t => {
   t.strictSame(names, ['svc.1', 'svc-push.1', 'svc-projects-create.1'])
 })
 
-t.test('what roff would take for its own is text', async t => {
+t.test('escapes text that roff would interpret', async t => {
   const reset = pages.find(({ name }) => name === 'svc-push.1')?.text ?? ''
   for (const line of pages.flatMap(({ text }) => text.split('\n'))) {
     if (!line.startsWith('.')) t.notOk(line.startsWith("'"), line)

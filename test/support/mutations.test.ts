@@ -24,7 +24,7 @@ for (const [source, changed] of cases) {
   t.test(source, async t => t.strictSame(changesOf(source), changed))
 }
 
-t.test('each change is told apart by where it stands', async t => {
+t.test('each change is identified by its position', async t => {
   const [first, second] = findMutations('f(a < 1); f(a < 1)')
   t.match(first, { text: 'a < 1', replacement: '(a <= 1)' })
   t.not(first?.start, second?.start)

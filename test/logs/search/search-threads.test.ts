@@ -5,7 +5,7 @@ import t from 'tap'
 import { createSearchThreads, type Found } from '../../../lib/logs/search/search-threads.js'
 import { compilePattern } from '../../../lib/logs/search/pattern.js'
 
-t.test('finds what it is asked for, and serves the next search again', async t => {
+t.test('finds the hits and can be used for the next search', async t => {
   const path = join(t.testdir({}), 'app.log')
   writeFileSync(path, 'one\ntwo needle\nthree\nneedle four\n')
   const fd = openSync(path, 'r')
