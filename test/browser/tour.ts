@@ -67,7 +67,7 @@ const provenance = {
 }
 
 /**
- * Gives a server something of everything: projects, labels, deployments of every kind, log files, variables, targets.
+ * Creates one of everything on a server: projects, labels, deployments of every kind, log files, variables, targets.
  */
 export async function furnish(stage: Stage): Promise<Furnished> {
   const { client } = stage

@@ -1,7 +1,8 @@
 /*
  * Damaged, truncated, cancelled and oversize archives, uploaded to a real server while five other projects deploy and
- * read: `node archives.js [seconds] [seed]`; SOAK_ARCHIVES=<count> stops after so many in place of a time. The others
- * must meet no error, and at the end the server must have open what it had at the beginning. Prints TAP.
+ * read: `node archives.js [seconds] [seed]`; SOAK_ARCHIVES=<count> limits the number of archives instead of the time.
+ * The other projects must see no error, and at the end the server must have the same open files as at the start. Prints
+ * TAP.
  */
 import t from 'tap'
 import { soakArchives, violations } from '../support/archive-soak.js'

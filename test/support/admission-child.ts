@@ -3,8 +3,8 @@ import { createProjects } from '../../lib/projects/projects.js'
 import { admin, deployStage } from './deploy-stage.js'
 
 /**
- * A program to be killed: makes projects, deploys, rolls back and deletes the projects again, in the data directory in
- * argv.
+ * A program that a test kills: creates projects, deploys, rolls back and deletes the projects again, in the data
+ * directory in argv.
  */
 const [, , directory = ''] = process.argv
 const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
@@ -22,6 +22,6 @@ for (let round = 0; ; round++) {
   const { id } = await stage.deploy(project, { 'a.txt': '1' })
   for (let round = 0; round < 3; round++) await (await deployer.rollback(id, { actor: admin })).finished
   await projects.remove(project.id, admin)
-  // The threads run by now.
+  // By now the threads are running.
   if (round === 0) process.stdout.write('ready\n')
 }

@@ -22,7 +22,8 @@ export async function smallHome(directory: string): Promise<Record<string, Uint8
 }
 
 /**
- * A sealed backup of these files at `path`; `lies`: what its list says otherwise, `extra`: entries it does not name.
+ * A sealed backup of these files at `path`; `lies` are false values of its list, `extra` are entries that the list
+ * lacks.
  */
 export async function forgeBackup(
   path: string,

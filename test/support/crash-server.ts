@@ -58,7 +58,7 @@ const notYet = new Set(['starting', 'unhealthy'])
 
 /**
  * Asks for health until it is good. Until then it must be 503 with `starting`, or with `unhealthy` on a disk that is
- * busy for longer than a probe waits. Gives how often it said so; null: the server ended, or never became well.
+ * busy for longer than a probe waits. Returns how often it said so; null if the server ended or never became healthy.
  */
 export async function awaitHealth(
   url: string,

@@ -18,8 +18,8 @@ const ofHandles = [
 type Call = (...args: unknown[]) => unknown
 
 /**
- * Runs `work` while `onCall` hears of each call of this thread that opens, reads, writes or measures a file; if it
- * throws, the call fails with that. Nothing of it stays.
+ * Runs `work` and calls `onCall` for each call of this thread that opens, reads, writes or measures a file. If `onCall`
+ * throws, the call fails with that error. Afterwards all functions are restored.
  */
 export async function withDiskHook<T>(onCall: (name: string) => void, work: () => Promise<T>): Promise<T> {
   const probe = await promises.open('/dev/null')

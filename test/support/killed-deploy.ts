@@ -1,7 +1,7 @@
 /*
- * A program that deploys `files` (JSON) into a project of the data directory in argv, and kills itself when it is about
- * to record what came after the extraction: the journal says `done`, the record does not. With `later` in argv it is
- * left to the project's script.
+ * A program that deploys `files` (JSON) into a project of the data directory in argv, and kills itself just before
+ * it records the result of the extraction: the journal says `done`, the record does not. With `later` in argv, the
+ * project's script kills it.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

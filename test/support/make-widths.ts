@@ -11,7 +11,7 @@ const last = 0x10ffff
 const maxLineLength = 112
 
 /**
- * Marks that enclose the digits behind them (Prepended_Concatenation_Mark) are seen, though they are format characters.
+ * Marks that enclose the following digits (Prepended_Concatenation_Mark). They are visible format characters.
  */
 const prepended = new Set([
   0x600, 0x601, 0x602, 0x603, 0x604, 0x605, 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd

@@ -22,7 +22,7 @@ const suffixes: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * A strict reading of the text format 0.0.4: HELP, then TYPE, then the samples of that metric and no others; no series
- * twice, whole escapes, buckets that grow and end with +Inf. Throws at the first line that is otherwise.
+ * twice, whole escapes, buckets that grow and end with +Inf. Throws at the first line that violates this.
  */
 export function parseMetrics(text: string): Map<string, ParsedMetric> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end')

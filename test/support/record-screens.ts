@@ -5,7 +5,7 @@
  *
  * Needs Linux, root, tmux and the programs. They run in a tmux, as a terminal that answers them, and in namespaces of
  * their own, so that nothing of the machine is seen. Leaves `<program>.in`, everything that the program wrote, and
- * `<program>.text`: after so many bytes, tmux's own screen, as it is and revealed (tmux.ts).
+ * `<program>.text`: tmux's own screen after each number of bytes, as it is and revealed (tmux.ts).
  */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

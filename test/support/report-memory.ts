@@ -1,4 +1,7 @@
-/* Loaded before a program (`node --expose-gc --import`): on SIGUSR2 it says on stdout, as `memory: <bytes>`, what is still in use after a collection. */
+/*
+ * Loaded before a program (`node --expose-gc --import`). On SIGUSR2 it prints the memory in use after a garbage
+ * collection: `memory: <bytes>`.
+ */
 import { writeSync } from 'node:fs'
 
 process.on('SIGUSR2', () => {

@@ -1,4 +1,4 @@
-/* A process whose extraction is stuck in a system call, and cancelled; it has nothing to do then, and must end. */
+/* A process whose extraction is stuck in a system call and is cancelled. It has no other work and must end. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { extractArchive } from '../../lib/install/unpack/extract.js'

@@ -6,7 +6,7 @@ import { bare } from './bare.js'
 import { processorSeconds } from './processor-time.js'
 
 /*
- * `node suite.js <jobs> <file> …` runs test files in groups, so many groups at once, and writes one TAP stream;
+ * `node suite.js <jobs> <file> …` runs test files in groups, `jobs` groups at once, and writes one TAP stream;
  * progress goes to stderr. Each group is one bare Node (group.js). `tap run` would start a process per file, load its
  * watch over every module into it, and print each assertion a second time: together four fifths of the time of a small
  * file.

@@ -2,8 +2,8 @@ import { lstatSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * All that a directory holds, as lines that can be compared: path, mode, and contents (or where a link leads). Times
- * are left out. Directories end in `/`.
+ * Returns the contents of a directory as lines: path, mode, and contents (or the destination of a link), without times.
+ * Directories end in `/`.
  */
 export function snapshot(directory: string): string[] {
   const lines: string[] = []

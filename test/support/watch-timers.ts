@@ -1,6 +1,6 @@
 /*
- * Loaded before a program (`node --import`): on SIGUSR2 it says on stdout, as `timers: <JSON>`, which of the timers
- * that are set, or were set since it was last asked, run out within a second. Node's own are among them.
+ * Loaded before a program (`node --import`). On SIGUSR2 it prints `timers: <JSON>`: the timers of less than a second
+ * that are set, or were set since the last signal. Those of Node itself are included.
  */
 import { createHook } from 'node:async_hooks'
 import { writeSync } from 'node:fs'
