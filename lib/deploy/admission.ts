@@ -283,6 +283,8 @@ function rowOf(
     endTime: null,
     duration: null,
     rollbackOf,
+    exact: false,
+    undoOf: null,
     message,
     env: project.env,
     hasArtifact: true,

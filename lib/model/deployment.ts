@@ -8,12 +8,12 @@ export type DeploymentStatus = (typeof deploymentStatuses)[number]
 export type FinalStatus = 'success' | 'failed'
 
 /** The possible triggers of a deployment, as its record names them (§2.2). */
-export const triggerSources = ['cli', 'rollback'] as const
+export const triggerSources = ['cli', 'rollback', 'repair'] as const
 /** The trigger of a deployment. */
 export type TriggerSource = (typeof triggerSources)[number]
 
 /** The cause of a notification (§6.5). */
-export type NotificationTrigger = 'cli' | 'rollback' | 'async_post_deploy' | 'manual'
+export type NotificationTrigger = 'cli' | 'rollback' | 'repair' | 'async_post_deploy' | 'manual'
 /** The event of a notification. */
 export type EventKey = 'deploy_success' | 'deploy_failure'
 
@@ -115,6 +115,10 @@ export interface DeploymentRow {
   /** Seconds with the suffix `s`. */
   duration: string | null
   rollbackOf: string | null
+  /** Whether it restored an earlier state of the target exactly: its archive then has only what differed from it. */
+  exact: boolean
+  /** The deployment whose changes it undid; null if it is no undo. */
+  undoOf: string | null
   message: string | null
   env: string
   hasArtifact: boolean

@@ -1,3 +1,21 @@
+/** Where the earlier contents of a path can be had: in an archive, in the before-images, or nowhere. */
+export type KeptContents = `archive:${string}` | 'before' | 'none'
+
+/** What a deployment found at a path, and replaced or removed. */
+export interface EarlierFile {
+  size: number
+  mode: number
+  /** The SHA-256 in hex digits; for a symbolic link, of its target path; of a directory, 64 zeros. */
+  sha256: string
+  /** Modification time in milliseconds since 1970. Manifests of earlier versions lack it. */
+  mtimeMs?: number
+  /**
+   * Where its contents can be had (install/before-images.ts). Absent if they are those of the new file, in a directory,
+   * and in manifests of earlier versions.
+   */
+  kept?: KeptContents
+}
+
 /** A file that a deployment put in place: a line of `deployments/<id>.manifest`. */
 export interface ManifestFile {
   /** Relative to the target, `/` between segments. */
@@ -13,7 +31,28 @@ export interface ManifestFile {
   /** The number of its inode, with `mtimeMs` and `size` a quick sign that nobody changed the file since. */
   ino?: number
   /** The previous file at this path; null if there was none. */
-  before: { size: number; mode: number; sha256: string; mtimeMs?: number } | null
+  before: EarlierFile | null
+}
+
+/** A file, a link or an empty directory that a deployment removed. */
+export interface RemovedEntry {
+  removed: string
+  before: EarlierFile
+}
+
+/** A directory that a deployment made. */
+export interface MadeDirectory {
+  made: string
+  /** Permission bits and file type. */
+  mode: number
+}
+
+/** A line of a manifest. */
+export type ManifestLine = ManifestFile | RemovedEntry | MadeDirectory
+
+/** Returns the path that a line of a manifest is about. */
+export function pathOfLine(line: ManifestLine): string {
+  return 'path' in line ? line.path : 'removed' in line ? line.removed : line.made
 }
 
 /** The differences between the files of two deployments (decisions, §4 there). */

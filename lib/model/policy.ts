@@ -11,6 +11,13 @@ export const postFailureModes = ['keep', 'revert'] as const
 /** What runs after the earlier files are back: the post-deploy script again, or nothing. */
 export const revertScripts = ['post', 'none'] as const
 
+/** Whether a deployment removes the files of earlier ones that it does not contain. */
+export const pruneModes = ['off', 'managed'] as const
+/** What a rollback does: it puts the files of an archive over the others, or restores an earlier state exactly. */
+export const rollbackModes = ['overlay', 'exact'] as const
+/** Whether a deployment may replace contents that cannot be kept for a way back. */
+export const exactModes = ['best', 'required'] as const
+
 /** The policy of a project. */
 export interface Policy {
   drift: (typeof driftModes)[number]
@@ -20,6 +27,20 @@ export interface Policy {
   confirm: { seconds: number } | null
   onPostFailure: (typeof postFailureModes)[number]
   revertScript: (typeof revertScripts)[number]
+  prune: (typeof pruneModes)[number]
+  /** Globs of paths that are never removed by a prune. */
+  protect: readonly string[]
+  /** Whether the deploy token of the project may ask for a prune. */
+  pruneByDeployToken: boolean
+  /** Whether the deploy token of the project may replace edited files although `drift` is `refuse`. */
+  forceByDeployToken: boolean
+  /** What a rollback does unless it says otherwise. */
+  rollback: (typeof rollbackModes)[number]
+  exact: (typeof exactModes)[number]
+  /** The file that says that the project is in maintenance, relative to the target. */
+  maintenanceFile: string
+  /** A file of the target whose contents the maintenance file gets; null: a page of svc. */
+  maintenancePage: string | null
 }
 
 /** One check after the files are in place. */
@@ -52,7 +73,15 @@ export const defaultPolicy: Policy = {
   gate: null,
   confirm: null,
   onPostFailure: 'keep',
-  revertScript: 'post'
+  revertScript: 'post',
+  prune: 'off',
+  protect: [],
+  pruneByDeployToken: false,
+  forceByDeployToken: false,
+  rollback: 'overlay',
+  exact: 'best',
+  maintenanceFile: '.maintenance',
+  maintenancePage: null
 }
 
 /** The keys of a policy that a project sets. */

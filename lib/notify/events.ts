@@ -66,6 +66,8 @@ export function headlineOf({ trigger, event, project }: Pick<Notification, 'trig
       return `${project.name}: deployment ${hasFailed ? 'failed' : 'succeeded'}`
     case 'rollback':
       return `${project.name}: rollback ${hasFailed ? 'failed' : 'succeeded'}`
+    case 'repair':
+      return `${project.name}: repair ${hasFailed ? 'failed' : 'succeeded'}`
     case 'async_post_deploy':
       return `${project.name}: the post-deploy script in the background failed`
     case 'manual':

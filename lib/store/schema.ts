@@ -325,6 +325,16 @@ const migrations: Migration[] = [
       ALTER TABLE deployments ADD COLUMN checks TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE projects ADD COLUMN policy TEXT NOT NULL DEFAULT '{}';
       ${locks}`
+  },
+  {
+    // `beforeFrom`: the deployments whose archives contain what this one replaced. `foreignAfter`: the number of the
+    // last deployment before an import changed the target without a record.
+    what: 'exact rollbacks; the archives that they need',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE deployments ADD COLUMN undoOf TEXT;
+      ALTER TABLE deployments ADD COLUMN beforeFrom TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE projects ADD COLUMN foreignAfter INTEGER;`
   }
 ]
 

@@ -21,7 +21,7 @@ import type { Read } from '../base/fields.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
-import { revertReasons, stepNames } from '../model/deployment.js'
+import { revertReasons, stepNames, triggerSources } from '../model/deployment.js'
 import type { CheckResult, DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { logKinds } from '../model/log-source.js'
 import { labelColors } from '../model/label.js'
@@ -318,11 +318,13 @@ const deploymentRecord = object({
   projectId: id,
   projectName: label,
   status: oneOf(['success', 'failed']),
-  triggerSource: withDefault(oneOf(['cli', 'rollback']), 'cli'),
+  triggerSource: withDefault(oneOf(triggerSources), 'cli'),
   startTime: instant,
   endTime: nullable(instant),
   duration: nullableLabel,
   rollbackOf: strict,
+  exact: switchedOff,
+  undoOf: nullableLabel,
   message: nullableLabel,
   env,
   hasArtifact: switchedOff,

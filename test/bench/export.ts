@@ -71,6 +71,8 @@ async function furnish(): Promise<void> {
         endTime: at,
         duration: '1s',
         rollbackOf: null,
+        exact: false,
+        undoOf: null,
         message: null,
         env: 'production',
         hasArtifact: true,

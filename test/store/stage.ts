@@ -62,6 +62,8 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     endTime: null,
     duration: null,
     rollbackOf: null,
+    exact: false,
+    undoOf: null,
     message: null,
     env: 'production',
     hasArtifact: true,

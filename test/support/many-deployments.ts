@@ -28,6 +28,8 @@ export async function insertDeployments(
           endTime: new Date(base + index * 60_000 + 5000).toISOString(),
           duration: '5s',
           rollbackOf: null,
+          exact: false,
+          undoOf: null,
           message: `change ${index}`,
           env: 'production',
           hasArtifact: false,

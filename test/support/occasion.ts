@@ -22,6 +22,8 @@ const deployment: DeploymentRow = {
   endTime: '2030-01-01T00:00:01.500Z',
   duration: '1.50s',
   rollbackOf: null,
+  exact: false,
+  undoOf: null,
   message: 'New prices',
   env: 'production',
   hasArtifact: true,

@@ -3,7 +3,7 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 4
+export const olderVersion = schemaVersion - 5
 
 /** Changes a svc.db to an older schema: removes what the last four steps added. */
 export async function olderDatabase(path: string): Promise<void> {
@@ -12,6 +12,10 @@ export async function olderDatabase(path: string): Promise<void> {
     `
     DROP TABLE locks;
     ALTER TABLE projects DROP COLUMN policy;
+    ALTER TABLE deployments DROP COLUMN exact;
+    ALTER TABLE deployments DROP COLUMN undoOf;
+    ALTER TABLE deployments DROP COLUMN beforeFrom;
+    ALTER TABLE projects DROP COLUMN foreignAfter;
     ALTER TABLE deployments DROP COLUMN treeSha256;
     ALTER TABLE deployments DROP COLUMN target;
     ALTER TABLE deployments DROP COLUMN heldFor;

@@ -44,6 +44,8 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   endTime: nullable(text),
   duration: nullable(text),
   rollbackOf: nullable(text),
+  exact: flag,
+  undoOf: nullable(text),
   message: nullable(text),
   env: text,
   hasArtifact: flag,

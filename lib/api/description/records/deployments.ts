@@ -3,12 +3,13 @@ import {
   holdReasons,
   revertReasons,
   stepNames,
+  triggerSources,
   type CheckResult,
   type Deployment,
   type DeploymentStep,
   type RanScript
 } from '../../../model/deployment.js'
-import type { Changes, ManifestFile } from '../../../model/manifest.js'
+import type { Changes, KeptContents, ManifestFile } from '../../../model/manifest.js'
 import type { CiRun, Provenance } from '../../../model/provenance.js'
 import { uploadFeatures, type UploadPermit } from '../../../model/upload-permit.js'
 import {
@@ -25,7 +26,8 @@ import {
   oneOf,
   optional,
   record,
-  text
+  text,
+  type Schema
 } from '../schema.js'
 import { bytes, deployId, env, nullableBytes, nullableText, projectId, sha256, statuses, success } from './common.js'
 
@@ -106,7 +108,10 @@ export const deployment = named(
     projectId,
     projectName: text('Shop'),
     status: oneOf(statuses, 'success'),
-    triggerSource: described('`cli` for an upload, `rollback` for a rollback', oneOf(['cli', 'rollback'])),
+    triggerSource: described(
+      '`cli` for an upload, `rollback` for a rollback or an undo, `repair` for a repair',
+      oneOf(triggerSources)
+    ),
     startTime: instant,
     endTime: nullableInstant,
     duration: described('Seconds with the suffix `s`. Null until the deployment has finished', nullable(text('1.2s'))),
@@ -114,6 +119,8 @@ export const deployment = named(
       'The deployment whose archive was deployed again. Null for an upload',
       nullable(deployId, null)
     ),
+    exact: described('Whether it restored an earlier state of the target exactly', boolean(false)),
+    undoOf: described('The deployment whose changes it undid. Otherwise null', nullable(deployId, null)),
     message: described('A note on the deployment', nullable(text('New prices'))),
     env,
     hasArtifact: described('Whether the archive still exists, so that a rollback is possible', boolean(true)),
@@ -177,7 +184,13 @@ export const manifestFile = record<ManifestFile>({
       size: bytes,
       mode: integer(0o100644),
       sha256,
-      mtimeMs: optional(number(1763856000000))
+      mtimeMs: optional(number(1763856000000)),
+      kept: optional(
+        described(
+          'Where its content is kept: `archive:<deployId>`, `before` or `none`',
+          text('before') as Schema<KeptContents>
+        )
+      )
     }),
     null
   )

@@ -1,7 +1,7 @@
 /* Schemas of the overviews and the statistics of deployments. */
 import type { Durations } from '../../../machine/stats.js'
 import { changeTopics, type ChangeVersions } from '../../../model/changes.js'
-import { stepNames } from '../../../model/deployment.js'
+import { stepNames, triggerSources } from '../../../model/deployment.js'
 import type {
   BrokenProject,
   DayCounts,
@@ -44,7 +44,7 @@ const pinned = record<PinnedProject>({
 
 const brief = record<DeploymentBrief>({
   id: deployId,
-  triggerSource: oneOf(['cli', 'rollback']),
+  triggerSource: oneOf(triggerSources),
   startTime: instant,
   endTime: nullableInstant,
   message: nullable(text('New prices')),
