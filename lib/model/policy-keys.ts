@@ -2,13 +2,28 @@
  * The keys of a policy that requests and packages may set, each with the reader of its values. A key that is not in
  * this table is refused by its name, so a key has no row before something follows it.
  */
-import { integer, nullable, object, oneOf, optional, reads, type Read } from '../base/fields.js'
+import {
+  checked,
+  flag,
+  integer,
+  line,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  reads,
+  type Read
+} from '../base/fields.js'
+import { compileGlob } from '../base/glob.js'
 import { invalid } from '../base/refusal.js'
 import { confirmLimits, defaultGate, gateFault } from './gate.js'
 import {
   changePolicy,
   driftModes,
+  exactModes,
   postFailureModes,
+  pruneModes,
   revertScripts,
   type Gate,
   type GivenPolicy,
@@ -36,6 +51,15 @@ function invalidGate(field: string, fault: { field: string; reason: string }): E
   return invalid(place, `"${place}" is not valid: ${fault.reason}`)
 }
 
+const protectedGlob: Read<string> = checked(line({ min: 1, max: 1000 }), pattern => {
+  try {
+    compileGlob(pattern)
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+})
+
 /** The keys, in the order of forms and documents. */
 export const policyKeys = {
   drift: {
@@ -57,6 +81,26 @@ export const policyKeys = {
   revertScript: {
     read: oneOf(revertScripts),
     what: 'What runs after the earlier files are back. Default: `post`, the post-deploy script'
+  },
+  prune: {
+    read: oneOf(pruneModes),
+    what: 'Whether a deployment removes files of earlier deployments that it does not contain. Default: `off`'
+  },
+  protect: {
+    read: list(protectedGlob, { max: 100 }),
+    what: 'Globs of paths that are never removed. Default: none'
+  },
+  pruneByDeployToken: {
+    read: flag,
+    what: 'Whether the deploy token of the project may ask for a prune. Default: false'
+  },
+  forceByDeployToken: {
+    read: flag,
+    what: 'Whether the deploy token of the project may replace edited files if `drift` is `refuse`. Default: false'
+  },
+  exact: {
+    read: oneOf(exactModes),
+    what: 'Whether a deployment is refused if it cannot keep what it replaces. Default: `best`, it is not'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 

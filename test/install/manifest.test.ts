@@ -3,10 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { ManifestFile } from '../../lib/model/manifest.js'
 import { disk } from '../../lib/install/disk.js'
-import { compareManifests, readManifest, manifestAt, writeManifest } from '../../lib/install/manifest.js'
+import { compareManifests, readManifest, manifestAt } from '../../lib/install/manifest.js'
+import { canonicalOrder, writeManifest } from '../../lib/install/manifest-writer.js'
 import type { Item } from '../../lib/install/plan.js'
 import { createRecords } from '../../lib/install/record.js'
 import { sha256 } from '../../lib/base/sha256.js'
+import { nothingReckoned } from './nothing-reckoned.js'
 
 const item = (path: string, kind: Item['kind'] = 'file'): Item => ({ path, kind, size: 3, mode: null, mtimeMs: null })
 
@@ -33,7 +35,8 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
     records.setBefore(index, { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) }, 1600000000000)
   }
   const archiveModes = items.map(({ path }) => (path === 'mode' ? 0o755 : null))
-  const staged = { disk, items, records, archiveModes }
+  const order = canonicalOrder(items)
+  const staged = { disk, items, order, records, archiveModes, plan: { folders: [] }, reckoned: nothingReckoned }
   const { fileCount, changedCount, changes, treeSha256 } = writeManifest(manifestAt(disk, path), staged)
   t.equal(fileCount, 5)
   t.equal(changedCount, 3)
@@ -120,7 +123,8 @@ t.test('syncs a manifest and its name', async t => {
         return (real[name] as (...args: unknown[]) => unknown)(...args)
       }
   })
-  const staged = { disk: recording, items: [item('a')], records: createRecords(1), archiveModes: [null] }
+  const given = { items: [item('a')], order: [0], records: createRecords(1), archiveModes: [null] }
+  const staged = { disk: recording, ...given, plan: { folders: [] }, reckoned: nothingReckoned }
   writeManifest(manifestAt(recording, path), staged)
   t.strictSame(calls, [
     `open ${path}.tmp`,
