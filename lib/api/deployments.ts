@@ -29,7 +29,17 @@ export const undoFields = { message: rollbackFields.message, force: optional(fla
 export interface DeploymentsNeeds {
   deployer: Pick<
     Deployer,
-    'rollback' | 'undo' | 'planRollback' | 'planUndo' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'confirmUntil' | 'manifest' | 'changes'
+    | 'rollback'
+    | 'undo'
+    | 'planRollback'
+    | 'planUndo'
+    | 'cancel'
+    | 'mark'
+    | 'follow'
+    | 'unrecorded'
+    | 'confirmUntil'
+    | 'manifest'
+    | 'changes'
   >
   records: Pick<Records, 'find' | 'complete'>
   /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */

@@ -223,7 +223,8 @@ export class Admission {
     await note.settle()
     try {
       // The archive of a rollback is a link to one that is already counted.
-      if (draft.rollbackOf === null && draft.exact === null) this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+      if (draft.rollbackOf === null && draft.exact === null)
+        this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft.actor))
     } catch (error) {
       this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)

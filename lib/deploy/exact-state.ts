@@ -61,10 +61,7 @@ const sameTimeMs = 0.001
  * Returns the way back over these deployments, which are in the order from new to old. `owned` yields the whole owned
  * tree, with directories. Refuses (`conflict`, not_exact) contents or times that were not kept.
  */
-export async function exactStateOf(
-  undone: readonly Undone[],
-  owned: AsyncIterable<OwnedEntry>
-): Promise<ExactState> {
+export async function exactStateOf(undone: readonly Undone[], owned: AsyncIterable<OwnedEntry>): Promise<ExactState> {
   const state: ExactState = { wanted: [], removed: [], directories: [] }
   const [earlier, now] = [earliestOf(undone)[Symbol.asyncIterator](), owned[Symbol.asyncIterator]()]
   try {

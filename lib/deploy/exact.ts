@@ -70,12 +70,14 @@ export function exactRange(store: Reader, project: Project, goal: ExactGoal): Ex
     throw notExactRefusal(oldest.id, 'the record of the change before it is gone')
   }
   const foreign = foreignChangeOf(store, project.id)
-  if (foreign !== null && foreign >= goal.placed) throw foreignChange()
+  // An undo restores what was there just before, whatever that was.
+  const isMixed = foreign === goal.placed && goal.undoOf !== null
+  if (foreign !== null && foreign >= goal.placed && !isMixed) throw foreignChange()
   const found = all.find(({ placed }) => placed === goal.placed)
   if (found !== undefined && found.target !== project.deployPath) {
     throw notExactRefusal(found.id, 'its files went to another directory')
   }
-  const to = found === undefined ? null : (findDeployment(store, found.id) ?? null)
+  const to = found === undefined || isMixed ? null : (findDeployment(store, found.id) ?? null)
   return { undone: after.filter(({ target }) => target === project.deployPath), to }
 }
 
@@ -172,18 +174,18 @@ export function exactWindow({ store, files }: Pick<ExactNeeds, 'store' | 'files'
   const all = placements(store, projectId)
   const foreign = foreignChangeOf(store, projectId) ?? -1
   const [last] = all
-  let steps = 0
-  for (const [at, { id, placed, target, beforeFrom }] of all.entries()) {
-    const isNext = placed === (last as Placement).placed - at
-    const isThere = target !== project.deployPath || (existsSync(files.manifest(id)) && hasContents(files, id, beforeFrom))
-    if (!isNext || !isThere || foreign >= placed - 1) break
-    steps++
-  }
-  const oldest = all[steps]
-  const live = steps === 0 || last === undefined ? undefined : findDeployment(store, last.id)
+  const isUndoable = ({ id, target, beforeFrom }: Placement): boolean =>
+    target !== project.deployPath || (existsSync(files.manifest(id)) && hasContents(files, id, beforeFrom))
+  const broken = all.findIndex((each, at) => each.placed !== (last as Placement).placed - at || !isUndoable(each))
+  const undoable = broken === -1 ? all : all.slice(0, broken)
+  const steps = undoable.filter(({ placed }) => foreign < placed - 1).length
+  const live =
+    undoable.length === 0 || foreign >= (last as Placement).placed
+      ? undefined
+      : findDeployment(store, (last as Placement).id)
   return {
     undo: live === undefined ? null : { deployId: live.id, message: live.message },
-    exactBackTo: steps === 0 ? null : { deployId: oldest?.id ?? null, steps }
+    exactBackTo: steps === 0 ? null : { deployId: all[steps]?.id ?? null, steps }
   }
 }
 
@@ -202,7 +204,11 @@ function notReady(): Refusal {
 }
 
 function nothingToUndo({ name }: Project): Refusal {
-  return new Refusal('conflict', 'nothing_to_undo', `Nothing to undo: no deployment of "${name}" has changed its target`)
+  return new Refusal(
+    'conflict',
+    'nothing_to_undo',
+    `Nothing to undo: no deployment of "${name}" has changed its target`
+  )
 }
 
 function undoOutdated(undoOf: string, lastId: string): Refusal {

@@ -12,8 +12,7 @@ export function refuseRollback(source: DeploymentRow): void {
 
 /** Returns the 409 for a deployment whose archive has only what differed from an earlier state. */
 function partialArchive(deployId: string): Refusal {
-  const sentence =
-    `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
+  const sentence = `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
   return new Refusal('conflict', 'partial_archive', sentence)
 }
 

@@ -91,7 +91,13 @@ export function scriptEnvironment({
 const plainName = /^(PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR)$/
 
 /** Returns the variables `SVC_*`. All of them are always set, even if empty: a script may use `set -u`. */
-function variablesOf({ project, deployId, rollbackOf, isUndo = false, previousDeployId }: ScriptFacts): Record<string, string> {
+function variablesOf({
+  project,
+  deployId,
+  rollbackOf,
+  isUndo = false,
+  previousDeployId
+}: ScriptFacts): Record<string, string> {
   return {
     SVC_PROJECT_ID: project.id,
     SVC_PROJECT_NAME: project.name,
