@@ -42,6 +42,8 @@ export interface Reckoned {
   kept: Edits
   /** In canonical order. */
   removed: readonly RemovedFile[]
+  /** Files to be removed that somebody else had removed: svc does not own them any more. In canonical order. */
+  gone: readonly string[]
   /** Children first. */
   directories: readonly RemovedDirectory[]
   /** Returns where the earlier contents of an item are kept; undefined if they are those of the new entry. */
@@ -108,6 +110,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   const removedSources: number[] = []
   const [replaced, kept] = [createEdits(), createEdits()]
   const removed: RemovedFile[] = []
+  const gone: string[] = []
   const removal = createRemoval(ownership, needs)
   let ownedCount = 0
 
@@ -148,7 +151,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   function settleOther(known: OwnedEntry): void {
     if (!removal.isAsked(known.path)) return
     const found = removal.find(known)
-    if (found === null) return
+    if (found === null) return void gone.push(known.path)
     const edited = isEdited(found, known)
     if (edited && (ownership.removes?.kind === 'absent' || ownership.edited === 'keep')) {
       return kept.add(known.path, known.since)
@@ -194,6 +197,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       replaced: replaced.all,
       kept: kept.all,
       removed,
+      gone,
       directories,
       keptOf: index => sources[sourceOf[index] as number],
       beforeFrom: usedSources(),
