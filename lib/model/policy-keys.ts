@@ -2,9 +2,21 @@
  * The keys of a policy that requests and packages may set, each with the reader of its values. A key that is not in
  * this table is refused by its name, so a key has no row before something follows it.
  */
-import { integer, nullable, object, oneOf, optional, reads, type Read } from '../base/fields.js'
+import {
+  checked,
+  integer,
+  line,
+  maxPathLength,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  reads,
+  type Read
+} from '../base/fields.js'
 import { invalid } from '../base/refusal.js'
 import { confirmLimits, defaultGate, gateFault } from './gate.js'
+import { targetFileFault } from './maintenance.js'
 import {
   changePolicy,
   driftModes,
@@ -30,6 +42,15 @@ const gate: Read<Gate> = reads({ $ref: '#/components/schemas/Gate' }, null, (val
   if (fault !== null) throw invalidGate(field, fault)
   return given as Gate
 })
+
+/** Reads the path of a file in the target. */
+const targetFile: Read<string> = Object.assign(
+  checked(line({ max: maxPathLength }), given => {
+    const fault = targetFileFault(given)
+    return fault === null ? null : `it ${fault}`
+  }),
+  { example: 'maintenance.html' }
+)
 
 function invalidGate(field: string, fault: { field: string; reason: string }): Error {
   const place = fault.field === '' ? field : `${field}.${fault.field.replace(/\.(\d+)/g, '[$1]')}`
@@ -57,6 +78,14 @@ export const policyKeys = {
   revertScript: {
     read: oneOf(revertScripts),
     what: 'What runs after the earlier files are back. Default: `post`, the post-deploy script'
+  },
+  maintenanceFile: {
+    read: targetFile,
+    what: 'The file that `svc maintenance on` places in the target. Default: `.maintenance`'
+  },
+  maintenancePage: {
+    read: targetFile,
+    what: 'A file of the target whose contents the maintenance file gets. Default: a page of svc'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 

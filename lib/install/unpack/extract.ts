@@ -54,6 +54,8 @@ export interface ExtractOptions {
   expected?: Expected | undefined
   /** The guard of edited files; absent: none. */
   drift?: DriftGuard | undefined
+  /** Paths that the archive must not touch (reserved.ts); absent: none. */
+  reserved?: readonly string[] | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
   signal: AbortSignal
@@ -91,6 +93,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     drift,
+    reserved,
     isDurable = true,
     staysOpen = false,
     signal
@@ -106,6 +109,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     drift,
+    reserved,
     isDurable,
     staysOpen
   }

@@ -19,6 +19,7 @@ import { holdFolders, type Folders } from '../folders.js'
 import { canHoldDirectories, type HeldDirectory } from '../held.js'
 import { writeManifest, type Manifest, type ManifestFile } from '../manifest.js'
 import { planTarget, type Item } from '../plan.js'
+import { refuseReserved } from '../reserved.js'
 import { holdTarget, type HeldTarget } from '../reach.js'
 import { createRecords } from '../record.js'
 import { createStage, sealFolders, type Stage } from './stage.js'
@@ -49,6 +50,8 @@ export interface ExtractionJob {
   drift?: DriftGuard | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
+  /** Paths that the archive must not touch (reserved.ts); default: none. */
+  reserved?: readonly string[] | undefined
   /** Whether the deployment may still be put back after everything is in place; default: false. */
   staysOpen?: boolean
 }
@@ -178,6 +181,7 @@ function checkArchive(
 ): void {
   const probe = `${root.path}/${stagingName(job.deployId)}-fold`
   checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
+  refuseReserved(archive.entries, job.reserved ?? [])
   const folders = holdFolders(disk, root)
   try {
     checkLinks(links, path => linkIn(disk, folders, path), check)
