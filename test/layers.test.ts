@@ -145,7 +145,6 @@ function isInside({ path, room }: Source): boolean {
 const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^cli\/commands\/projects-(create|show|set|token|delete)\.ts$/, 'commands/projects.test.ts: the life of a project'],
   [/^cli\/commands\/env-(list|unset|import)\.ts$/, 'commands/env-set.test.ts: the four work on the same variables'],
-  [/^cli\/commands\/maintenance-(on|off|status)\.ts$/, 'cli/maintenance-place.test.ts: the three change one another'],
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
   [
     /^api\/description\//,
