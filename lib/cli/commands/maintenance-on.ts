@@ -14,11 +14,11 @@ export const command = defineCommand({
   details:
     'Places a file (the policy maintenanceFile, default .maintenance) in the target. A web server that is configured\n' +
     'to look for it shows it to visitors with status 503; docs/maintenance.md has the configuration for nginx and\n' +
-    'Caddy. Deployments are not refused; "svc lock" does that. A running deployment is waited for.\n\n' +
-    projectDetails,
+    'Caddy. Deployments are not refused; "svc lock" does that. A running deployment is waited for.\n' +
+    `The policy maintenancePage names a page of the site to show instead.\n\n${projectDetails}`,
   examples: [
     ['maintenance on shop --reason "Back at 18:00"', 'show visitors a page with this sentence'],
-    ['projects set shop --policy maintenancePage=errors/503.html', 'show a page of the site instead']
+    ['maintenance on shop --force', 'also replace a file that svc did not place']
   ],
   async run({ options, operands }, context) {
     const { reason, force, json } = options

@@ -7,11 +7,8 @@ import { maintenanceOperands, maintenanceOptions, maintenanceSentence, openMaint
 export const command = defineCommand({
   operands: maintenanceOperands,
   options: maintenanceOptions,
-  details: projectDetails,
-  examples: [
-    ['maintenance status shop', 'find out since when, by whom and why'],
-    ['locks', 'list all locks, and all projects in maintenance']
-  ],
+  details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails}`,
+  examples: [['maintenance status shop', 'find out since when, by whom and why']],
   async run({ options, operands }, context) {
     const { api, projectId } = await openMaintenance(context, { options, operands })
     const maintenance = await api.maintenance(projectId)
