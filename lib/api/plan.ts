@@ -1,12 +1,14 @@
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
+import type { PlanRequest } from '../deploy/plan.js'
 import { json, type Reply } from '../http/core/route.js'
 import { ndjson } from '../http/stream/ndjson.js'
 import type { Quota } from '../machine/quota.js'
 import { planKinds, type PlanAnswer } from '../model/plan.js'
+import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { refuseUnknown } from './deploy-check.js'
-import { queryText } from './query.js'
+import { queryText, switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
 import { readTreeBody } from './tree-body.js'
 import { checkUploadProject } from './upload.js'
@@ -28,7 +30,7 @@ export interface PlanApiNeeds {
 }
 
 /**
- * Handler of `POST /api/deploy/plan?projectId=&list=`: says what a deployment of these files would do. The body is a
+ * Handler of `POST /api/deploy/plan?projectId=&list=&prune=&force=`: says what a deployment of these files would do. The body is a
  * tree (archive/tree-wire.ts).
  */
 export function planHandlers({ deployer, findProject, settings, quota }: PlanApiNeeds) {
@@ -37,12 +39,13 @@ export function planHandlers({ deployer, findProject, settings, quota }: PlanApi
       const projectId = queryText(request.query, 'projectId')
       if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: name the project to plan for')
       refuseUnknown(projectId, request, findProject)
-      checkUploadProject(projectId, request.actor, findProject)
+      const project = checkUploadProject(projectId, request.actor, findProject)
       const isStream = (request.headers.accept ?? '').includes('application/x-ndjson')
       const { role, session } = request.actor
       const answer = await deployer.plan({
         projectId,
         listed: isStream ? Infinity : readListed(request),
+        asks: readAsks(request, project),
         scripts: readScripts(request),
         mayUpload: role === 'project' || role === 'global' || session !== undefined,
         noSpace: await refusalOf(quota.claim({ bytes: 1, projectId })),
@@ -88,6 +91,27 @@ function readListed({ query }: ApiRequest): number {
   const listed = Number(text)
   if (/^\d+$/.test(text) && listed <= listedPaths.max) return listed
   throw invalid('list', `"list" is "${text}": expected a number from 0 to ${listedPaths.max}`)
+}
+
+/**
+ * Reads what the request asks for instead of the policy. Refuses (`forbidden`, deploy_token_may_not) what the policy
+ * does not allow to the deploy token of the project.
+ */
+function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['asks'] {
+  const { pruneByDeployToken, forceByDeployToken } = policyOf(project)
+  const text = queryText(query, 'prune')
+  const prune = text === 'force' ? 'force' : (switchText(text, 'prune') ?? undefined)
+  const force = switchText(queryText(query, 'force'), 'force') ?? false
+  const refuse = (what: string, key: string): never => {
+    const sentence = `The deploy token of the project may not ${what}. Set "${key}" in the policy of the project`
+    throw new Refusal('forbidden', 'deploy_token_may_not', sentence)
+  }
+  if (actor.role === 'project') {
+    const isMore = prune !== undefined && prune !== false && policyOf(project).prune === 'off'
+    if ((isMore || prune === 'force') && !pruneByDeployToken) refuse('remove files', 'pruneByDeployToken')
+    if (force && !forceByDeployToken) refuse('replace edited files', 'forceByDeployToken')
+  }
+  return { prune: prune === undefined || prune === 'force' ? prune : prune ? 'managed' : 'off', force }
 }
 
 /** Reads `pre=<sha256>,post=<sha256>`. */

@@ -13,7 +13,7 @@
  * Nothing below an excluded directory is looked up, unless a later `!a/b` names something there: only a rule with a
  * slash reaches into it. (`!build` means the project's own directory, not one in node_modules.)
  */
-import { compileGlob, type Glob } from './glob.js'
+import { compileGlob, type Glob } from '../base/glob.js'
 
 /** The built-in rules (§4.13). Patterns with a slash are relative to the root of the packed tree. */
 export const builtinIgnore: readonly string[] = [

@@ -66,6 +66,8 @@ export interface ArchiveLimits {
   maxEntries: number
   /** Maximum sum of the uncompressed sizes of all entries. */
   maxExtractedBytes: number
+  /** Whether an archive without entries is valid; default: false. */
+  mayBeEmpty?: boolean
 }
 
 /**
@@ -169,6 +171,7 @@ class WindowReader extends yauzl.RandomAccessReader {
 }
 
 async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile): Promise<ArchiveEntry[]> {
+  if (zip.entryCount === 0 && limits.mayBeEmpty) return []
   if (zip.entryCount === 0) throw broken('empty_zip', 'it contains no entries')
   if (zip.entryCount > limits.maxEntries) {
     throw tooLarge(

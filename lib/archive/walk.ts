@@ -14,7 +14,7 @@ import { nameOfDescriptor, placeOfDescriptor } from '../base/descriptors.js'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
-import type { Glob } from './glob.js'
+import type { Glob } from '../base/glob.js'
 import { rootVerdict, type Ignore, type Verdict } from './ignore.js'
 import { sourceChanged, type ZipSource } from './source.js'
 

@@ -1,6 +1,7 @@
 import { machineTimeOf } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import type { Compared } from '../install/compare.js'
+import type { Removes } from '../install/ownership.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Baseline } from '../model/plan.js'
 import type { Project } from '../model/project.js'
@@ -14,6 +15,10 @@ export interface Comparison {
   tree: Uint8Array
   /** Maximum number of paths listed of each kind. */
   listed: number
+  /** Which owned files would be removed; default: none. */
+  removes?: Removes | null
+  /** Whether those that somebody edited would be removed, too. */
+  takesEdited?: boolean
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   signal: AbortSignal
@@ -38,14 +43,18 @@ const compareMs = 60_000
 export function createComparer({ home, allowSystemPaths, clock, executors, trees }: ComparerNeeds): Comparer {
   const comparing = new Set<string>()
 
-  async function compare(project: Project, { tree, listed, isFull = false, signal }: Comparison) {
+  async function compare(
+    project: Project,
+    { tree, listed, removes = null, takesEdited = false, isFull = false, signal }: Comparison
+  ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
     const rights = await findRights(project)
     const known = await trees.read(project.id)
     const owned = known.baseline === 'owned' ? await known.contents() : null
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const job = { target, rules, tree, owned, isFull, umask: umaskOf(project), ...limits }
+    const asked = { removes, takesEdited, isFull }
+    const job = { target, rules, tree, owned, ...asked, umask: umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }
     signal.throwIfAborted()

@@ -1,7 +1,8 @@
 import { planOutdated, type Expected } from '../install/expected.js'
+import type { Wishes } from './ownership.js'
 
 /** A plan that an upload can name. */
-export interface KeptPlan {
+export interface KeptPlan extends Wishes {
   projectId: string
   /** The deployment whose files were in the target; null if there was none. */
   liveId: string | null

@@ -117,9 +117,10 @@ async function makeTarget(run: PipelineRun): Promise<string> {
 }
 
 async function extract(run: PipelineRun): Promise<string> {
-  const { fileCount, bytes, changedCount, changes } = await run.extract()
+  const { fileCount, bytes, changedCount, removedCount, changes } = await run.extract()
   if (run.scripts.postDeploy !== null) await passChanges(run, changes)
-  return `extracted ${countOf(fileCount, 'file')} (${formatBytes(bytes)}), ${changedCount} new or changed`
+  const removed = removedCount === 0 ? '' : `, ${removedCount} removed`
+  return `extracted ${countOf(fileCount, 'file')} (${formatBytes(bytes)}), ${changedCount} new or changed${removed}`
 }
 
 /** Passes the list of changes to the script. The files are in place, so a failure must not stop the script. */

@@ -13,7 +13,8 @@ import { failed, passed } from '../install/preflight.js'
 import { extractionLimits } from '../install/unpack/extract.js'
 import { maxTreeEntries } from '../archive/tree-wire.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript } from '../model/plan.js'
+import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript, PruneMode } from '../model/plan.js'
+import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { formatBytes } from '../shared/size.js'
 import { liveDeployment } from '../store/tables/deployments.js'
@@ -22,6 +23,7 @@ import { findProject } from '../store/tables/projects.js'
 import type { Comparer } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live } from './output/live.js'
+import { wishesOf } from './ownership.js'
 import { createKeptPlans, type KeptPlan } from './kept-plans.js'
 import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
 
@@ -32,6 +34,8 @@ export interface PlanRequest {
   tree: Uint8Array
   /** Maximum number of paths listed of each kind. */
   listed: number
+  /** What the request asks for instead of the policy of the project. */
+  asks: { prune: PruneMode | undefined; force: boolean }
   /** The SHA-256 of each script that the client would send. */
   scripts: { preDeploy?: string | undefined; postDeploy?: string | undefined }
   /** Whether the token of the request could also upload. */
@@ -80,12 +84,21 @@ export function createPlans(needs: PlanNeeds): Plans {
 
   async function answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
     const liveBefore = liveDeployment(store, project.id) ?? null
-    const { baseline, compared } = await comparer.compare(project, request)
+    const { prune = wishesOf(project).prune, force } = request.asks
+    const { protect } = policyOf(project)
+    const removes = prune === 'off' ? null : { kind: 'absent' as const, protect, isForced: prune === 'force' }
+    const { baseline, compared } = await comparer.compare(project, { ...request, removes })
     const { treeSha256, counts, paths, bytes, expected } = compared
     const planId = expected === null ? null : ids.id('plan_')
     let expiresAt: string | null = null
     if (planId !== null && expected !== null) {
-      const leftMs = kept.keep(planId, { projectId: project.id, liveId: liveBefore?.id ?? null, expected })
+      const leftMs = kept.keep(planId, {
+        projectId: project.id,
+        liveId: liveBefore?.id ?? null,
+        prune,
+        force,
+        expected
+      })
       expiresAt = new Date(clock.now() + leftMs).toISOString()
     }
     const { maxExtractedBytes } = extractionLimits(settings)
@@ -102,6 +115,7 @@ export function createPlans(needs: PlanNeeds): Plans {
       bytes,
       paths,
       checks: [...compared.checks, ...ownChecks(project, request, compared)],
+      prune,
       scripts: scriptsOf(project, request.scripts),
       queue: queueOf(project.id),
       limits: { maxUploadBytes: request.maxUploadBytes, maxExtractedBytes }

@@ -14,16 +14,17 @@ import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
-import { readManifest } from '../install/manifest.js'
+import { readManifestLines } from '../install/manifest.js'
 import {
   foldManifest,
+  readOwnedEntries,
   readOwnedHead,
   readOwnedTree,
   UnusableTree,
   writeOwnedTree,
   type OwnedHead
 } from '../install/owned-tree.js'
-import type { ManifestFile } from '../model/manifest.js'
+import { pathOfLine, type ManifestLine } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { placedDeployments, type PlacedDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
@@ -121,7 +122,7 @@ export function createTrees({
     let isEmpty = known === null
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
-      let entries: AsyncIterable<OwnedEntry> = isEmpty ? noEntries() : readOwnedTree(path)
+      let entries: AsyncIterable<OwnedEntry> = isEmpty ? noEntries() : readOwnedEntries(path)
       for (const each of next) entries = foldManifest(entries, manifestOf(each), each.id)
       const { id: deployId, placed: sequence } = next.at(-1) ?? last
       await writeOwnedTree(path, { deployId, sequence, target }, entries)
@@ -138,21 +139,21 @@ export function createTrees({
   async function* manifestOf({
     id,
     fileCount
-  }: Pick<PlacedDeployment, 'id' | 'fileCount'>): AsyncGenerator<ManifestFile> {
+  }: Pick<PlacedDeployment, 'id' | 'fileCount'>): AsyncGenerator<ManifestLine> {
     const path = files.manifest(id)
     if (!existsSync(path)) return
-    const older: ManifestFile[] = []
+    const older: ManifestLine[] = []
     try {
-      for await (const file of readManifest(path, fileCount ?? 0)) {
+      for await (const line of readManifestLines(path, fileCount ?? 0)) {
         // Manifests of earlier versions have another order and no times.
-        if (file.mtimeMs === undefined) older.push(file)
-        else yield file
+        if ('path' in line && line.mtimeMs === undefined) older.push(line)
+        else yield line
       }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       log(`The tree of a project lacks files of deployment ${id}`, error)
     }
-    yield* older.sort((a, b) => compareTreePaths(a.path, b.path))
+    yield* older.sort((a, b) => compareTreePaths(pathOfLine(a), pathOfLine(b)))
   }
 
   return {
@@ -167,7 +168,7 @@ export function createTrees({
       const head = await bringUpToDate(projectId)
       if (head === null) return
       const path = pathOf(projectId)
-      await writeOwnedTree(path, head, foldManifest(readOwnedTree(path), manifestOf({ id, fileCount: null }), id))
+      await writeOwnedTree(path, head, foldManifest(readOwnedEntries(path), manifestOf({ id, fileCount: null }), id))
     },
     update(projectId) {
       bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))

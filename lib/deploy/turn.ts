@@ -12,7 +12,7 @@ import type { Executors } from '../install/unpack/executors.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
-import { driftGuardOf, linesOfEdits } from './drift.js'
+import { linesOfEdits, ownershipOf, wishesOf } from './ownership.js'
 import type { Trees } from './trees.js'
 import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
@@ -114,7 +114,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         home: needs.home,
         limits,
         expected: planned.plan?.expected,
-        drift: await driftGuardOf(needs.trees, project),
+        ownership: await ownershipOf(needs, project, planned.plan ?? wishesOf(project)),
         reserved: reservedPaths(needs.store, project.id),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
@@ -125,7 +125,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       hold?.placed()
       row.fileCount = extracted.fileCount
       row.treeSha256 = extracted.treeSha256
-      for (const line of extracted.edits === null ? [] : linesOfEdits(extracted.edits)) output.say(line)
+      for (const line of linesOfEdits(extracted, project)) output.say(line)
       output.tolerateFailures()
       return extracted
     },

@@ -4,8 +4,9 @@
  * A directory that the target does not have is moved with all its contents in one call. Each new file is moved in one
  * call too. A file that replaces another is moved over it, after a hard link `aside/<n>` has been made to the old file.
  * So the name is never absent, the file is never half-written, and a program that has the old file open keeps it. New
- * entries come first, so that a page is replaced only when the assets that it refers to are in place. Existing files
- * that only need a new time come last.
+ * entries come first, so that a page is replaced only when the assets that it refers to are in place. Then come existing
+ * files that only need a new time. Files to be removed come last: they are moved to `aside/<n>`, so that nothing that a
+ * new page needs is missing while both exist. Directories that became empty are removed after them, children first.
  *
  * The list of these moves is in the undo journal, synced to disk, before the first rename (undo.ts). File contents are
  * synced before that. Names are synced before the journal says that everything is done (durable.ts). Each step checks
@@ -18,8 +19,9 @@ import { changedMeanwhile, holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 import type { Folder, Item, Plan } from './plan.js'
 import type { Records } from './record.js'
+import type { RemovedDirectory, RemovedFile } from './removal.js'
 import { changeTime } from './regular.js'
-import type { JournalLine, TimeLine } from './journal-line.js'
+import type { JournalLine, RemoveLine, TimeLine } from './journal-line.js'
 import type { Journal } from './journal.js'
 
 /** Everything that a commit works with. */
@@ -31,6 +33,9 @@ export interface CommitNeeds {
   items: readonly Item[]
   plan: Plan
   records: Records
+  /** What is removed; the directories children first. */
+  removed: readonly RemovedFile[]
+  directories: readonly RemovedDirectory[]
   journal: Journal
   sync: TargetSync
   /** Whether the deployment may still be put back after everything is in place. */
@@ -71,19 +76,30 @@ function stagedFiles({ items, records }: CommitNeeds): StagedFile[] {
 function changedDirectories(lines: Iterable<JournalLine>): string[] {
   const paths = new Set<string>()
   for (const { kind, path } of lines) {
-    if (kind !== 'D' && kind !== 'N' && kind !== 'R') continue
+    if (!renaming.has(kind)) continue
     const parent = parentOf(path)
     paths.delete(parent)
     paths.add(parent)
+    // A removed directory cannot be synced; the one that contained it can.
+    if (kind === 'x') paths.delete(path)
   }
   return [...paths]
 }
+
+/** The kinds of lines that change names in a directory. */
+const renaming: ReadonlySet<JournalLine['kind']> = new Set(['D', 'N', 'R', 'X', 'x'] as const)
 
 /**
  * Lists everything that the commit does, in order: new directories, new files, replaced files, times. The lines are
  * generated on demand: for 200,000 items, only the item numbers are kept in memory.
  */
-function listMoves({ items, plan, records }: CommitNeeds): Iterable<JournalLine> & { hasLines: boolean } {
+function listMoves({
+  items,
+  plan,
+  records,
+  removed,
+  directories
+}: CommitNeeds): Iterable<JournalLine> & { hasLines: boolean } {
   // Grouped by folder, so that each folder is held once, whatever the order of the archive.
   const trees = new Map<Folder, { folders: Folder[]; items: number[] }>()
   const [added, replaced, dated] = [
@@ -107,7 +123,7 @@ function listMoves({ items, plan, records }: CommitNeeds): Iterable<JournalLine>
   })
   const pathOf = (index: number): string => (items[index] as Item).path
   return {
-    hasLines: trees.size + added.size + replaced.size + dated.size > 0,
+    hasLines: trees.size + added.size + replaced.size + dated.size + removed.length + directories.length > 0,
     *[Symbol.iterator]() {
       for (const [{ path }, tree] of trees) {
         yield { kind: 'D', path }
@@ -120,6 +136,9 @@ function listMoves({ items, plan, records }: CommitNeeds): Iterable<JournalLine>
         const { path, mtimeMs } = items[index] as Item
         yield { kind: 'T', path, fromMs: records.timeBeforeMs(index), toMs: mtimeMs as number }
       }
+      // Numbers that no item has.
+      for (const [at, { path }] of removed.entries()) yield { kind: 'X', path, aside: items.length + at }
+      for (const { path, mode } of directories) yield { kind: 'x', path, mode: mode & 0o7777 }
     }
   }
 }
@@ -141,7 +160,7 @@ function topOf(folder: Folder): Folder {
   return top
 }
 
-function move({ disk, root, staging, check }: CommitNeeds, lines: Iterable<JournalLine>): void {
+function move({ disk, root, staging, items, removed, check }: CommitNeeds, lines: Iterable<JournalLine>): void {
   // The folders are held again: those that staging held may have been exchanged since.
   const folders = holdFolders(disk, root)
   try {
@@ -151,6 +170,15 @@ function move({ disk, root, staging, check }: CommitNeeds, lines: Iterable<Journ
       const place = folders.place(line.path)
       if (line.kind === 'T') {
         setTime(disk, place, line)
+        continue
+      }
+      if (line.kind === 'X') {
+        const expected = removed[line.aside - items.length] as RemovedFile
+        remove(disk, { line, place, aside: `${staging}/aside/${line.aside}`, expected })
+        continue
+      }
+      if (line.kind === 'x') {
+        removeDirectory(disk, line.path, place)
         continue
       }
       const moved = { path: line.path, staged: `${staging}/files/${line.path}`, place }
@@ -205,4 +233,39 @@ function replace(disk: Disk, { path, staged, place }: Moved, aside: string): voi
 function setTime(disk: Disk, place: string, { path, fromMs, toMs }: TimeLine): void {
   if (changeTime(disk, place, { toMs, isExpected: stats => stats.mtimeMs === fromMs })) return
   throw changedMeanwhile(path, 'was changed or removed')
+}
+
+interface Removing {
+  line: RemoveLine
+  /** Paths of the file in calls, before and after the move. */
+  place: string
+  aside: string
+  /** What staging found there. */
+  expected: RemovedFile
+}
+
+/** Moves a file away that is still the one that was read. */
+function remove(disk: Disk, { line, place, aside, expected }: Removing): void {
+  try {
+    disk.renameSync(place, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw changedMeanwhile(line.path, 'was removed')
+    throw error
+  }
+  const { ino, mtimeMs, size } = disk.lstatSync(aside)
+  const { before } = expected
+  if (ino === expected.ino && mtimeMs === before.mtimeMs && size === before.size) return
+  disk.renameSync(aside, place)
+  throw changedMeanwhile(line.path, 'was changed')
+}
+
+const notEmpty = new Set(['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR'])
+
+function removeDirectory(disk: Disk, path: string, place: string): void {
+  try {
+    disk.rmdirSync(place)
+  } catch (error) {
+    if (notEmpty.has((error as NodeJS.ErrnoException).code ?? '')) throw changedMeanwhile(path, 'was changed')
+    throw error
+  }
 }

@@ -21,7 +21,9 @@ import { findEntry, isEdited, type FoundEntry } from './found-entry.js'
 import { holdFolders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
 import type { HeldDirectory } from './held.js'
+import type { Removes } from './ownership.js'
 import { readOwnedTree } from './owned-tree.js'
+import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
 import { surveyTarget, type Folder, type Item, type Plan } from './plan.js'
 import { checkMissingTarget, checkTarget, failed, passed } from './preflight.js'
 import { holdTarget } from './reach.js'
@@ -35,6 +37,10 @@ export interface CompareJob {
   tree: Uint8Array
   /** The contents of the owned tree (owned-tree.ts); null if svc does not know what it owns. */
   owned: Uint8Array | null
+  /** Which owned files would be removed; default: none. */
+  removes?: Removes | null
+  /** Whether those that somebody edited would be removed, too. */
+  takesEdited?: boolean
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
@@ -136,6 +142,9 @@ async function compareIn(
   }
   const writes = createWrites({ disk, root, folders })
 
+  const asked = createAsked(job.removes ?? null)
+  let ownedCount = 0
+
   const trusted = (known: OwnedEntry | null): OwnedEntry | null => (job.isFull ? null : known)
 
   /** Returns the entry at a path, or null. An entry that cannot be read cannot be replaced either. */
@@ -173,8 +182,14 @@ async function compareIn(
       // The directory was removed or replaced by a link, or svc may not read it: the file of svc is not there.
       if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
     }
-    if (found !== null) lists.path('kept', path)
-    if (isEdited(found, known)) lists.drift(driftOf(known, found, false))
+    const edited = isEdited(found, known)
+    const isPruned = asked(path) && found !== null && (!edited || job.takesEdited === true)
+    if (found !== null) lists.path(isPruned ? 'pruned' : 'kept', path)
+    if (found !== null && isPruned) {
+      writes.remove(path, found)
+      expected.remove({ ...found, path })
+    }
+    if (edited) lists.drift(driftOf(known, found, false))
   }
 
   try {
@@ -187,6 +202,7 @@ async function compareIn(
     let isPartial = false
     for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
       if ((isPartial = isLate())) break
+      ownedCount++
       while (next < items.length && compareTreePaths((items[next] as Item).path, known.path) < 0) {
         if ((isPartial = isLate())) break
         compareItem(next++, plan, null)
@@ -202,7 +218,7 @@ async function compareIn(
       counts: lists.counts,
       paths: lists.paths,
       bytes: { changed: writes.bytes(), extracted: sizeOf(items), diskNeeded, diskFree },
-      checks: [...checks, checkFileSystem(conflicts)],
+      checks: [...checks, checkFileSystem(conflicts), checkPrune(job.removes ?? null, lists.counts.pruned, ownedCount)],
       expected: isPartial ? null : expected.end(job.nowMs)
     }
   } finally {
@@ -261,6 +277,12 @@ function checkFileSystem(conflicts: readonly PlanConflict[]): PlanCheck {
   const found = conflicts.find(({ code }) => code === 'other_file_system')
   if (found === undefined) return passed('same_file_system')
   return { ...failed('same_file_system', found.code, found.message), paths: [found.path] }
+}
+
+function checkPrune(removes: Removes | null, pruned: number, owned: number): PlanCheck {
+  if (removes?.kind !== 'absent' || removes.isForced || !isTooMuch(pruned, owned)) return passed('prune_limit')
+  const { code, message } = pruneTooMuch(pruned, owned)
+  return failed('prune_limit', code, message)
 }
 
 function sizeOf(items: readonly Item[]): number {

@@ -15,6 +15,7 @@ import type { Stats } from 'node:fs'
 import { parentOf } from '../base/paths.js'
 import type { Disk } from './disk.js'
 import { createDigester, type Digester } from './digest.js'
+import { nameOf } from './folders.js'
 import type { HeldDirectory } from './held.js'
 import { sameTimeMs } from './regular.js'
 
@@ -55,6 +56,26 @@ const maxPaths = 100
 export function createDisplacing(needs: DisplacingNeeds): Displacing {
   const { disk, staging } = needs
   const digester = createDigester(disk)
+  const nameFor = createNaming(disk, staging)
+
+  return {
+    keep(path, place, how) {
+      if (!isEdited(needs, digester, { path, place })) return false
+      const kept = nameFor(path)
+      if (how === 'move' || !link(disk, place, kept)) disk.renameSync(place, kept)
+      return true
+    }
+  }
+}
+
+/** Creates the function that keeps an entry at `place`, whatever it is. */
+export function createDisplace(disk: Disk, staging: string): (path: string, place: string) => void {
+  const nameFor = createNaming(disk, staging)
+  return (path, place) => disk.renameSync(place, nameFor(path))
+}
+
+/** Creates the function that returns the path of a kept file in staging, whose directory it makes. */
+function createNaming(disk: Disk, staging: string): (path: string) => string {
   const made = new Set<string>()
 
   function makeDirectory(path: string): string {
@@ -70,15 +91,7 @@ export function createDisplacing(needs: DisplacingNeeds): Displacing {
     return directory
   }
 
-  return {
-    keep(path, place, how) {
-      if (!isEdited(needs, digester, { path, place })) return false
-      const name = path.slice(path.lastIndexOf('/') + 1)
-      const kept = `${makeDirectory(parentOf(path))}/${name}`
-      if (how === 'move' || !link(disk, place, kept)) disk.renameSync(place, kept)
-      return true
-    }
-  }
+  return path => `${makeDirectory(parentOf(path))}/${nameOf(path)}`
 }
 
 function isEdited(

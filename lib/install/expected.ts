@@ -6,10 +6,11 @@
 import { createHash } from 'node:crypto'
 import { Refusal } from '../base/refusal.js'
 import { sha256 } from '../base/sha256.js'
-import { compareTreePaths, treeLine, type TreeEntry } from '../shared/tree-text.js'
+import { treeLine, type TreeEntry } from '../shared/tree-text.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
 import type { Item } from './plan.js'
+import type { Reckoned } from './reckon.js'
 import type { Records } from './record.js'
 
 /** What a plan wants, and what it found. It is plain data, for threads and helper processes. */
@@ -22,6 +23,8 @@ export interface Expected {
   foundSha256: string
   /** The SHA-256 of what shall be there. */
   wantedSha256: string
+  /** The SHA-256 of the paths that shall be removed, and of what was found there. */
+  removedSha256: string
 }
 
 const markBytes = 8
@@ -30,6 +33,8 @@ const markBytes = 8
 export interface ExpectedBuilder {
   /** `found` is null if there is nothing at the path. */
   add(wanted: Wanted, found: Omit<TreeEntry, 'path'> | null): void
+  /** Adds a file that would be removed. */
+  remove(found: TreeEntry): void
   end(plannedAtMs: number): Expected
 }
 
@@ -41,6 +46,7 @@ export function buildExpected(count: number): ExpectedBuilder {
   const marks = new Uint8Array(new ArrayBuffer(count * markBytes))
   const all = createHash('sha256')
   const wantedHash = createHash('sha256')
+  const removedHash = createHash('sha256')
   let at = 0
   return {
     add(wanted, found) {
@@ -50,7 +56,14 @@ export function buildExpected(count: number): ExpectedBuilder {
       marks.set(sha256(line).subarray(0, markBytes), at)
       at += markBytes
     },
-    end: plannedAtMs => ({ plannedAtMs, marks, foundSha256: all.digest('hex'), wantedSha256: wantedHash.digest('hex') })
+    remove: found => void removedHash.update(treeLine(found)),
+    end: plannedAtMs => ({
+      plannedAtMs,
+      marks,
+      foundSha256: all.digest('hex'),
+      wantedSha256: wantedHash.digest('hex'),
+      removedSha256: removedHash.digest('hex')
+    })
   }
 }
 
@@ -59,16 +72,18 @@ export interface StagedTarget {
   disk: Disk
   folders: Folders
   items: readonly Item[]
+  /** The items in canonical order. */
+  order: readonly number[]
   records: Records
+  reckoned: Pick<Reckoned, 'removed' | 'kept'>
 }
 
 /**
  * Refuses (`conflict`) a deployment whose archive differs from its plan (tree_changed), or whose target does
  * (plan_outdated). Must be called before anything is renamed.
  */
-export function refuseOutdated(expected: Expected, { disk, folders, items, records }: StagedTarget): void {
-  const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
-  order.sort((a, b) => compareTreePaths((items[a] as Item).path, (items[b] as Item).path))
+export function refuseOutdated(expected: Expected, staged: StagedTarget): void {
+  const { disk, folders, items, order, records, reckoned } = staged
   const builder = buildExpected(order.length)
   for (const index of order) {
     const { path, kind, size } = items[index] as Item
@@ -77,15 +92,24 @@ export function refuseOutdated(expected: Expected, { disk, folders, items, recor
     const found = before === null ? null : { ...before, sha256: Buffer.from(before.sha256).toString('hex') }
     builder.add({ path, kind, size, sha256: digest }, found)
   }
+  for (const { path, before } of reckoned.removed) builder.remove({ ...before, path })
   const now = builder.end(expected.plannedAtMs)
   if (now.wantedSha256 !== expected.wantedSha256) {
     const sentence = 'Nothing was changed: the archive does not contain the files of the plan. Plan again'
     throw new Refusal('conflict', 'tree_changed', sentence)
   }
+  if (now.removedSha256 !== expected.removedSha256) throw otherRemovals(expected, staged)
   if (now.foundSha256 === expected.foundSha256) return
   const at = order.findIndex((_, at) => Buffer.compare(markAt(now, at), markAt(expected, at)) !== 0)
   const { path } = items[order[at] as number] as Item
   throw outdated(path, expected, timeAt(disk, folders, path))
+}
+
+/** Names the first file that was edited and is therefore not removed, if there is one. */
+function otherRemovals(expected: Expected, { disk, folders, reckoned }: StagedTarget): Refusal {
+  const [edited] = reckoned.kept.files
+  if (edited !== undefined) return outdated(edited.path, expected, timeAt(disk, folders, edited.path))
+  return planOutdated('other files would be removed than the plan says')
 }
 
 function markAt({ marks }: Expected, at: number): Uint8Array {

@@ -1,4 +1,5 @@
 /* Collects the findings of a comparison (compare.ts): lists of paths, and what a deployment would write. */
+import { parentOf } from '../base/paths.js'
 import { planKinds, type DriftedFile, type PlanConflict, type PlanCounts, type PlanPaths } from '../model/plan.js'
 import type { FoundEntry } from './found-entry.js'
 import type { Folder, Item } from './plan.js'
@@ -8,7 +9,7 @@ import { protectsOwner, type Intended } from './preflight.js'
 export interface Lists {
   counts: PlanCounts
   paths: PlanPaths
-  path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept', path: string): void
+  path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept' | 'pruned', path: string): void
   drift(file: DriftedFile): void
   conflict(conflict: PlanConflict): void
 }
@@ -43,6 +44,8 @@ export function createLists(listed: number): Lists {
 export interface Writes {
   /** Adds an entry that would be created, or that would replace `found`. */
   add(item: Item, folder: Folder, found: FoundEntry | null): void
+  /** Adds an entry that would be removed. */
+  remove(path: string, found: FoundEntry): void
   /** Total size of the added entries. */
   bytes(): number
   all(): Pick<Intended, 'written' | 'foreign' | 'sizes' | 'entries'>
@@ -73,6 +76,12 @@ export function createWrites(held: Pick<Intended, 'disk' | 'root' | 'folders'>):
       if (above !== null) written.add(above.path)
       if (found === null || found.stats.uid === user || !isProtected(folder.path)) return
       foreign.push({ path, uid: found.stats.uid })
+    },
+    remove(path, { stats }) {
+      const parent = parentOf(path)
+      written.add('')
+      written.add(parent)
+      if (stats.uid !== user && isProtected(parent)) foreign.push({ path, uid: stats.uid })
     },
     bytes: () => sizes.reduce((sum, size) => sum + size, 0),
     all: () => ({ written, foreign, sizes, entries: sizes.length + created.size })

@@ -1,26 +1,20 @@
 /*
- * `deployments/<id>.manifest`: the files that a deployment put in place, one line of JSON for each (model/manifest.ts),
- * sorted by the UTF-8 bytes of the path (by UTF-16 units in earlier versions). The file is complete or absent, even
- * after a power cut: it is written under another name, synced, and renamed; then the name is synced. A manifest of an
- * earlier version may be torn, because it was not synced.
+ * `deployments/<id>.manifest`: what a deployment changed in the target, one line of JSON for each file that it put in
+ * place, each entry that it removed, and each directory that it made (model/manifest.ts). The lines are sorted by the
+ * UTF-8 bytes of the path (by UTF-16 units in earlier versions, which know files only). manifest-writer.ts writes it.
+ *
+ * The file is complete or absent, even after a power cut: it is written under another name, synced, and renamed; then
+ * the name is synced. A manifest of an earlier version may be torn, because it was not synced.
  */
 import { createReadStream, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/lines.js'
 import { Refusal } from '../base/refusal.js'
-import type { Changes, ManifestFile as Line } from '../model/manifest.js'
-import { createTreeDigest } from '../model/tree.js'
-import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
-import { syncDirectory, writeFully, type Disk } from './disk.js'
+import { pathOfLine, type Changes, type ManifestFile as FileLine, type ManifestLine } from '../model/manifest.js'
+import { removeBeforeImages } from './before-images.js'
+import { syncDirectory, type Disk } from './disk.js'
 import { deployIdOf } from './journal-file.js'
-import type { Item } from './plan.js'
-import type { Digest, Records } from './record.js'
 import type { Recovery } from './undo.js'
-
-/** Bytes that are collected before a write; a line has at most 20 KiB. */
-const batchBytes = 256 * 1024
-/** Maximum size in UTF-8 of one code unit of a string. */
-const maxUnitBytes = 3
 
 /** Summary of a manifest. */
 export interface Manifest {
@@ -28,9 +22,11 @@ export interface Manifest {
   fileCount: number
   /** Number of those that are new, or whose contents differ from before. */
   changedCount: number
+  /** Number of files and symbolic links that were removed. */
+  removedCount: number
   /**
-   * Their paths, one per line, sorted. The text is in pieces, as bytes, which can be transferred to another thread
-   * without copying.
+   * The paths of changed and of removed files, one per line, sorted; `- ` precedes a removed one. The text is in pieces,
+   * as bytes, which can be transferred to another thread without copying.
    */
   changes: Array<Uint8Array<ArrayBuffer>>
 }
@@ -98,7 +94,9 @@ export function settleManifest(disk: Disk, journalPath: string, recovery: Recove
   const isUnnamed = disk.lstatSync(unnamedManifest(path), { throwIfNoEntry: false }) !== undefined
   const wasPlaced = recovery === 'complete' || recovery === 'held' || recovery === 'reverted'
   if (wasPlaced && isUnnamed) nameManifest(disk, path)
-  if (recovery === 'put back' || recovery === 'untouched') manifestAt(disk, path).remove()
+  if (recovery !== 'put back' && recovery !== 'untouched') return
+  manifestAt(disk, path).remove()
+  removeBeforeImages(disk, journalPath)
 }
 
 /** Returns the path of the manifest that belongs to a journal, or null. It may not have its final name yet. */
@@ -107,139 +105,98 @@ export function manifestOf(journalPath: string): string | null {
   return [path, unnamedManifest(path)].find(existsSync) ?? null
 }
 
-/** The items of an extraction and the records about them. */
-export interface Staged {
-  disk: Disk
-  items: readonly Item[]
-  records: Records
-  /**
-   * The permission bits of the items in the archive. Those of the items may have lost bits to the umask of the project.
-   */
-  archiveModes: ReadonlyArray<number | null>
-}
-
-/** Writes the manifest of staged items. It does not contain directories. */
-export function writeManifest(
-  to: ManifestFile,
-  { disk, items, records, archiveModes }: Staged
-): Manifest & { treeSha256: string } {
-  const changes: Manifest['changes'] = []
-  const utf8 = new TextEncoder()
-  let changedCount = 0
-  let fileCount = 0
-  const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
-  const compare = treeOrder(items.map(({ path }) => path))
-  order.sort((a, b) => compare((items[a] as Item).path, (items[b] as Item).path))
-  const tree = createTreeDigest()
-  to.fill(fd => {
-    // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.
-    const batch = Buffer.allocUnsafeSlow(batchBytes)
-    let batchLength = 0
-    let changed: string[] = []
-    const flush = (): void => {
-      writeFully(disk, fd, batch.subarray(0, batchLength))
-      changes.push(utf8.encode(changed.join('')) as Uint8Array<ArrayBuffer>)
-      changed = []
-      batchLength = 0
-    }
-    for (const index of order) {
-      const item = items[index] as Item
-      const file = describe(item, index, records)
-      const mode = item.kind === 'symlink' ? linkMode : modeInTree(archiveModes[index] ?? null)
-      tree.add({ path: file.path, mode, size: file.size, sha256: file.sha256 })
-      const line = `${JSON.stringify(file)}\n`
-      fileCount++
-      if (isChanged(file)) {
-        changedCount++
-        changed.push(`${file.path}\n`)
-      }
-      if (batchLength + line.length * maxUnitBytes > batchBytes) flush()
-      batchLength += batch.write(line, batchLength)
-    }
-    flush()
-  })
-  return { fileCount, changedCount, changes, treeSha256: tree.end() }
-}
-
-function modeInTree(mode: number | null): number {
-  return mode === null ? defaultFileMode : fileType | mode
-}
-
-function describe(item: Item, index: number, records: Records): Line {
-  const before = records.before(index)
-  return {
-    path: item.path,
-    size: item.size,
-    mode: records.mode(index),
-    sha256: records.sha256(index).toString('hex'),
-    mtimeMs: records.mtimeMs(index),
-    ino: records.ino(index),
-    before: before === null ? null : describeBefore(before, records.timeBeforeMs(index))
-  }
-}
-
-function describeBefore({ size, mode, sha256 }: Digest, mtimeMs: number): NonNullable<Line['before']> {
-  return { size, mode, sha256: Buffer.from(sha256).toString('hex'), mtimeMs }
-}
-
 const typeBits = 0o170000
+const directoryType = 0o040000
+const archivePrefix = 'archive:'
 
-function isChanged({ before, mode, sha256 }: Line): boolean {
+/** Whether a file is new, or has other contents or another type than before. */
+export function isChanged({ before, mode, sha256 }: Pick<FileLine, 'before' | 'mode' | 'sha256'>): boolean {
   return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
 }
 
-/**
- * Yields the files of a manifest, sorted by path. Refuses (`conflict`, torn_manifest) an incomplete manifest;
- * `leastFiles` is the number of files that it must contain at least.
- */
-export async function* readManifest(path: string, leastFiles = 0): AsyncGenerator<Line> {
-  let files: Line[] = []
-  let count = 0
-  const lines = createLineSplitter(line => files.push(parseLine(line)))
-  for await (const chunk of createReadStream(path)) {
-    lines.push(chunk as Buffer)
-    count += files.length
-    yield* files
-    files = []
-  }
-  lines.end()
-  if (count + files.length < leastFiles) throw torn()
-  yield* files
+/** Returns the line of a list of changes for a line of a manifest; empty if it is no change of a file. */
+export function changeOf(line: ManifestLine): string {
+  if ('path' in line) return isChanged(line) ? `${line.path}\n` : ''
+  return isRemovedFile(line) ? `- ${line.removed}\n` : ''
 }
 
-/** Returns the result of `writeManifest` for a manifest on disk, and the total size of its files in bytes. */
-export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number }> {
+/** Whether a line is about a file or a link that was removed. */
+export function isRemovedFile(line: ManifestLine): line is Extract<ManifestLine, { removed: string }> {
+  return 'removed' in line && (line.before.mode & typeBits) !== directoryType
+}
+
+/**
+ * Yields the lines of a manifest, sorted by path. Refuses (`conflict`, torn_manifest) an incomplete manifest;
+ * `leastFiles` is the number of files that it must contain at least.
+ */
+export async function* readManifestLines(path: string, leastFiles = 0): AsyncGenerator<ManifestLine> {
+  let lines: ManifestLine[] = []
+  let fileCount = 0
+  const splitter = createLineSplitter(text => {
+    const line = parseLine(text)
+    if ('path' in line) fileCount++
+    lines.push(line)
+  })
+  for await (const chunk of createReadStream(path)) {
+    splitter.push(chunk as Buffer)
+    yield* lines
+    lines = []
+  }
+  splitter.end()
+  if (fileCount < leastFiles) throw torn()
+  yield* lines
+}
+
+/** Yields the files of a manifest like `readManifestLines`. */
+export async function* readManifest(path: string, leastFiles = 0): AsyncGenerator<FileLine> {
+  for await (const line of readManifestLines(path, leastFiles)) if ('path' in line) yield line
+}
+
+/**
+ * Returns the summary of a manifest on disk, the total size of its files in bytes, and the deployments whose archives
+ * contain what was replaced or removed.
+ */
+export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number; beforeFrom: string[] }> {
+  const beforeFrom = new Set<string>()
   const changed: string[] = []
-  let [fileCount, bytes] = [0, 0]
-  for await (const file of readManifest(path)) {
+  let [fileCount, bytes, changedCount, removedCount] = [0, 0, 0, 0]
+  for await (const line of readManifestLines(path)) {
+    changed.push(changeOf(line))
+    if (isRemovedFile(line)) removedCount++
+    const source = 'made' in line ? undefined : line.before?.kept
+    if (source?.startsWith(archivePrefix)) beforeFrom.add(source.slice(archivePrefix.length))
+    if (!('path' in line)) continue
     fileCount++
-    bytes += file.size
-    if (isChanged(file)) changed.push(`${file.path}\n`)
+    bytes += line.size
+    if (isChanged(line)) changedCount++
   }
   const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
-  return { fileCount, changedCount: changed.length, changes, bytes }
+  return { fileCount, changedCount, removedCount, changes, bytes, beforeFrom: [...beforeFrom] }
 }
 
 /** Returns the files of a manifest by their paths. `text` is its contents. */
-export function parseManifest(text: string): Map<string, Pick<Line, 'size' | 'sha256'>> {
-  const files = new Map<string, Pick<Line, 'size' | 'sha256'>>()
+export function parseManifest(text: string): Map<string, Pick<FileLine, 'size' | 'sha256'>> {
+  const files = new Map<string, Pick<FileLine, 'size' | 'sha256'>>()
   for (const line of text.split('\n')) {
     if (line === '') continue
-    const { path, ...file } = parseLine(line)
-    files.set(path, file)
+    const parsed = parseLine(line)
+    if ('path' in parsed) files.set(parsed.path, parsed)
   }
   return files
 }
 
-function parseLine(line: string): Line {
-  let file: Partial<Line> | null
+function parseLine(text: string): ManifestLine {
+  let line: unknown
   try {
-    file = JSON.parse(line) as Partial<Line> | null
+    line = JSON.parse(text)
   } catch (error) {
     throw torn(error)
   }
-  if (typeof file?.path !== 'string' || typeof file.sha256 !== 'string') throw torn()
-  return file as Line
+  if (typeof line !== 'object' || line === null) throw torn()
+  const known = line as ManifestLine
+  const isWhole = 'path' in known ? typeof known.sha256 === 'string' : !('removed' in known) || known.before != null
+  if (typeof pathOfLine(known) !== 'string' || !isWhole) throw torn()
+  return known
 }
 
 function torn(cause?: unknown): Refusal {
@@ -252,7 +209,7 @@ function torn(cause?: unknown): Refusal {
 }
 
 /** Returns the differences between two manifests, each sorted by path. Compares contents, kind and mode. */
-export async function compareManifests(then: AsyncIterable<Line>, now: AsyncIterable<Line>): Promise<Changes> {
+export async function compareManifests(then: AsyncIterable<FileLine>, now: AsyncIterable<FileLine>): Promise<Changes> {
   const old = new Map<string, string>()
   for await (const file of then) old.set(file.path, `${file.sha256} ${file.mode}`)
   const changes: Changes = { added: [], changed: [], removed: [] }

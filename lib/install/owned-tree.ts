@@ -1,13 +1,13 @@
 /*
- * `trees/<projectId>.tree`: the files and symbolic links that svc put into the target of a project and that it has not
- * replaced since, whichever deployment they came with.
+ * `trees/<projectId>.tree`: the files and symbolic links that svc put into the target of a project and has neither
+ * replaced nor removed since, whichever deployment they came with, and the directories that it made.
  *
- *   svc-owned 1 <deployId> <sequence> <target>           the last deployment in it, its number, and the deployPath as JSON
+ *   svc-owned 2 <deployId> <sequence> <target>           the last deployment in it, its number, and the deployPath as JSON
  *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known
  *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
  *
- * Mode and path are those of shared/tree-text.ts, and so is the order. `since` is the deployment that put the file
- * there. A tree is the fold of the manifests of all deployments that changed the target, in their order, so a lost or
+ * Mode and path are those of shared/tree-text.ts, and so is the order. A directory has the mode 40000, the size 0 and a
+ * SHA-256 of zeros. `since` is the deployment that put the entry there. A tree is the fold of the manifests of all deployments that changed the target, in their order, so a lost or
  * torn file can always be made again. It is complete or absent: it is written under another name, synced, and renamed.
  *
  * Folding reads and writes streams of lines, and keeps a few lines in memory, whatever the number of files.
@@ -18,7 +18,7 @@ import { dirname } from 'node:path'
 import { crc32 } from '../base/crc32.js'
 import { createLineSplitter } from '../base/lines.js'
 import { syncDirectory } from '../base/sync.js'
-import type { ManifestFile } from '../model/manifest.js'
+import { pathOfLine, type ManifestLine } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'
 
@@ -35,7 +35,7 @@ export interface OwnedHead {
 /** A tree that cannot be used: it is missing, torn, or of another version. It must be made again from the manifests. */
 export class UnusableTree extends Error {}
 
-const version = 'svc-owned 1'
+const version = 'svc-owned 2'
 /** Bytes of text that are collected before a write. */
 const batchLength = 64 * 1024
 const crcDigits = 8
@@ -46,11 +46,24 @@ export async function readOwnedHead(path: string): Promise<OwnedHead> {
   throw new UnusableTree(`"${path}" is empty`)
 }
 
+/** The mode of a directory in a tree. */
+export const directoryMode = 0o040000
+
+/** Whether an entry of a tree is a directory. */
+export function isDirectory({ mode }: Pick<OwnedEntry, 'mode'>): boolean {
+  return mode === directoryMode
+}
+
+/** Yields the files and links of a tree like `readOwnedEntries`. */
+export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
+  for await (const entry of readOwnedEntries(from)) if (!isDirectory(entry)) yield entry
+}
+
 /**
  * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the
  * tree is incomplete, which may be noticed only at its end.
  */
-export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
+export async function* readOwnedEntries(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
   let crc = 0
   let count = 0
   let isHead = true
@@ -123,26 +136,27 @@ export async function writeOwnedTree(
 }
 
 /**
- * Yields the entries of a tree after a deployment with these files: its files replace those at the same path, and all
- * others stay, because a deployment removes nothing. Both must be in canonical order.
+ * Yields the entries of a tree after a deployment with this manifest: its files replace those at the same path, the
+ * entries that it removed are gone, its new directories are added, and all others stay. Both must be in canonical order.
  */
 export async function* foldManifest(
   owned: AsyncIterable<OwnedEntry>,
-  files: AsyncIterable<ManifestFile>,
+  manifest: AsyncIterable<ManifestLine>,
   since: string
 ): AsyncGenerator<OwnedEntry> {
-  const [left, right] = [owned[Symbol.asyncIterator](), files[Symbol.asyncIterator]()]
+  const [left, right] = [owned[Symbol.asyncIterator](), manifest[Symbol.asyncIterator]()]
   try {
-    let [own, file] = [await left.next(), await right.next()]
-    while (!own.done || !file.done) {
-      const order = own.done ? 1 : file.done ? -1 : compareTreePaths(own.value.path, file.value.path)
+    let [own, line] = [await left.next(), await right.next()]
+    while (!own.done || !line.done) {
+      const order = own.done ? 1 : line.done ? -1 : compareTreePaths(own.value.path, pathOfLine(line.value))
       if (order <= 0) {
         if (order < 0) yield own.value
         own = await left.next()
       }
       if (order >= 0) {
-        yield ownedOf(file.value, since)
-        file = await right.next()
+        const entry = ownedOf(line.value, since)
+        if (entry !== null) yield entry
+        line = await right.next()
       }
     }
   } finally {
@@ -151,9 +165,17 @@ export async function* foldManifest(
   }
 }
 
-function ownedOf({ path, mode, size, sha256, mtimeMs, ino }: ManifestFile, since: string): OwnedEntry {
+/** Returns the entry that a line of a manifest leaves in the target; null if it removed one. */
+function ownedOf(line: ManifestLine, since: string): OwnedEntry | null {
+  if ('removed' in line) return null
+  if ('made' in line)
+    return { path: line.made, mode: directoryMode, size: 0, sha256: noContents, mtimeMs: null, ino: null, since }
+  const { path, mode, size, sha256, mtimeMs, ino } = line
   return { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
 }
+
+/** Stands for the SHA-256 of a directory. */
+export const noContents = '0'.repeat(64)
 
 /**
  * Yields the lines of a tree, given by its path or its contents, in the pieces in which they were read. Throws
@@ -182,7 +204,7 @@ function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer
 }
 
 function parseHead(line: string): OwnedHead {
-  const [, deployId, sequence, target] = /^svc-owned 1 (\S+) (\d+) (".*")$/.exec(line) ?? []
+  const [, deployId, sequence, target] = /^svc-owned 2 (\S+) (\d+) (".*")$/.exec(line) ?? []
   if (deployId === undefined || sequence === undefined || target === undefined) {
     throw new UnusableTree('The first line is not that of a tree')
   }

@@ -11,6 +11,9 @@
  *   old     -        new           the file was replaced                      place ⇒ kept, aside → place
  *   old     -        new, kept     … and putting it back was interrupted      aside → place
  *
+ * A removed file (`X`) was moved to `aside/<n>` by one rename, so it is moved back if it is there. Whatever somebody has
+ * put in its place since is kept like an edited file. A removed directory (`x`) is made again if it is missing.
+ *
  * `⇒` is a hard link, `aside/<n>.new`, which is removed with the staging directory. It exists for speed alone: a rename
  * that deletes the file at its destination waits until the kernel has written that file's contents, because the commit
  * has just requested that (ext4: 0.6 ms per file). With another name, the file is not deleted. If the link cannot be
@@ -20,7 +23,7 @@
 import type { Stats } from 'node:fs'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
-import type { Displacing } from './displaced.js'
+import { createDisplace, type Displacing } from './displaced.js'
 import { holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 import type { JournalLine } from './journal-line.js'
@@ -48,6 +51,7 @@ export function putBack({ disk, root, staging, displacing }: PutBackNeeds, lines
         aside,
         isPlaced: displacing !== undefined,
         keepEdited: (path, place, how) => displacing?.keep(path, place, how) ?? false,
+        displace: createDisplace(disk, staging),
         within(path, use) {
           const place = placeOf(() => folders.place(path))
           if (place !== null) use(place)
@@ -91,12 +95,14 @@ interface UndoNeeds {
   /** Whether every line was done, so that no replaced file is still in staging. */
   isPlaced: boolean
   keepEdited: Displacing['keep']
+  /** Keeps the entry at `place`, whatever it is. */
+  displace(path: string, place: string): void
   /** Calls `use` with the path of an entry of the target in calls, if its folder exists. */
   within(path: string, use: (place: string) => void): void
 }
 
 function undoIn(
-  { disk, staging, aside, isPlaced, keepEdited, within }: UndoNeeds,
+  { disk, staging, aside, isPlaced, keepEdited, displace, within }: UndoNeeds,
   lines: readonly JournalLine[]
 ): void {
   const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
@@ -127,6 +133,14 @@ function undoIn(
         }
         moveIfThere(disk, old, place)
       })
+    } else if (line.kind === 'X') {
+      if (!aside.has(String(line.aside))) continue
+      within(line.path, place => {
+        if (find(place) !== undefined) displace(line.path, place)
+        moveIfThere(disk, `${staging}/aside/${line.aside}`, place)
+      })
+    } else if (line.kind === 'x') {
+      within(line.path, place => makeAgain(disk, place, line.mode))
     } else if (line.kind === 'T') {
       const { fromMs, toMs } = line
       const isExpected = ({ mtimeMs }: Stats): boolean => Math.abs(mtimeMs - toMs) < sameTimeMs
@@ -139,6 +153,17 @@ function undoIn(
       })
     }
   }
+}
+
+/** Makes a directory that was removed, unless there is an entry with its name. */
+function makeAgain(disk: Disk, place: string, mode: number): void {
+  try {
+    disk.mkdirSync(place, 0o700)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    throw error
+  }
+  disk.chmodSync(place, mode)
 }
 
 /** Gives a file another name if possible. */

@@ -2,7 +2,7 @@
  * The findings about each item during staging, in packed form: 200,000 objects would take several times the memory.
  *
  *   offset  bytes
- *        0      1  outcome: 0 pending, 1 staged, 2 unchanged, 3 unchanged except for its time
+ *        0      1  outcome: 0 pending, 1 staged, 2 unchanged, 3 unchanged except for its time, 4 kept: edited, left as it is
  *        1      1  existing entry of the target: 0 none, 1 a file, 2 a symbolic link
  *        4      4  mode of the new entry, with the file type
  *        8      4  mode of the existing entry
@@ -19,8 +19,8 @@ const recordBytes = 112
 const existingCodes: readonly Existing[] = ['none', 'file', 'symlink']
 
 /** The result of staging an item. */
-export type Outcome = 'pending' | 'staged' | 'unchanged' | 'other_time'
-const outcomeCodes: readonly Outcome[] = ['pending', 'staged', 'unchanged', 'other_time']
+export type Outcome = 'pending' | 'staged' | 'unchanged' | 'other_time' | 'kept'
+const outcomeCodes: readonly Outcome[] = ['pending', 'staged', 'unchanged', 'other_time', 'kept']
 
 /** Size, mode and SHA-256 of an entry. */
 export interface Digest {
@@ -46,6 +46,8 @@ export interface Records {
   outcome(index: number): Outcome
   /** Records the outcome. `placed` is the new entry; its mode includes the file type. */
   settle(index: number, outcome: Outcome, placed: Placed): void
+  /** Records that the existing entry, or its absence, stays as it is. */
+  keep(index: number): void
   /** Records the existing entry and its modification time in milliseconds since 1970. */
   setBefore(index: number, before: Digest, mtimeMs: number): void
   /** Returns the modification time of the existing entry. */
@@ -85,6 +87,9 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
       view.setFloat64(at(index) + 104, ino)
       bytes.set(sha256, at(index) + 24)
       bytes[at(index)] = outcomeCodes.indexOf(outcome)
+    },
+    keep(index) {
+      bytes[at(index)] = outcomeCodes.indexOf('kept')
     },
     setBefore(index, before, mtimeMs) {
       view.setFloat64(at(index) + 88, mtimeMs)

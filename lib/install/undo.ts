@@ -14,6 +14,8 @@
  *   N <path>                    a new file, to be moved into an existing directory
  *   R <n> <path>                a file to be replaced; the existing one is linked to `aside/<n>` first
  *   T <ms> <ms> <path>          a file whose time alone changes, from the first to the second
+ *   X <n> <path>                a file to be removed; it is moved to `aside/<n>`
+ *   x <mode> <path>             a directory that is empty by then, to be removed; its permission bits in octal digits
  *   ready <lines> <crc>         end of the list. All of it is on disk before the first rename (fdatasync)
  *                               Control characters and `%` in paths are encoded as in URLs: one path, one line
  *   placed <ms> <crc>           everything is in place, and on disk, but may still be put back (only if the deployment is

@@ -43,8 +43,6 @@ export interface RemovedEntry {
 /** A directory that a deployment made. */
 export interface MadeDirectory {
   made: string
-  /** Permission bits and file type. */
-  mode: number
 }
 
 /** A line of a manifest. */

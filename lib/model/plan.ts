@@ -6,7 +6,16 @@ import type { DeploymentStatus, RanScript } from './deployment.js'
 import type { Project } from './project.js'
 
 /** The kinds of paths of a plan. */
-export const planKinds = ['added', 'changed', 'timeOnly', 'unchanged', 'kept', 'drifted', 'conflicts'] as const
+export const planKinds = [
+  'added',
+  'changed',
+  'timeOnly',
+  'unchanged',
+  'kept',
+  'pruned',
+  'drifted',
+  'conflicts'
+] as const
 /** A kind of paths of a plan. */
 export type PlanKind = (typeof planKinds)[number]
 
@@ -48,6 +57,8 @@ export interface PlanPaths {
   unchanged: string[]
   /** svc put them there, and the new archive does not contain them. They stay. */
   kept: string[]
+  /** svc put them there, nobody edited them, and the new archive does not contain them. They are removed. */
+  pruned: string[]
   drifted: DriftedFile[]
   conflicts: PlanConflict[]
   /** Whether some lists are incomplete. */
@@ -64,6 +75,7 @@ export const planCheckNames = [
   'space_home',
   'upload_limit',
   'entry_limit',
+  'prune_limit',
   'client_scripts_allowed',
   'not_locked',
   'token',
@@ -104,6 +116,11 @@ export interface PlannedScript extends Pick<RanScript, 'step' | 'source' | 'asyn
 /** What the server knows of the files in a target: from its records, not yet, or nothing. */
 export type Baseline = 'owned' | 'building' | 'none'
 
+/** Whether a deployment removes owned files that it does not contain; `force` does so however many they are. */
+export const pruneWishes = ['off', 'managed', 'force'] as const
+/** Whether a deployment removes owned files that it does not contain. */
+export type PruneMode = (typeof pruneWishes)[number]
+
 /** The answer to a request for a plan. */
 export interface PlanAnswer {
   success: true
@@ -122,6 +139,8 @@ export interface PlanAnswer {
   bytes: PlanBytes
   paths: PlanPaths
   checks: PlanCheck[]
+  /** Whether files that the archive does not contain are removed: not, unless they are many, or however many. */
+  prune: PruneMode
   scripts: PlannedScript[]
   queue: { running: string | null; waiting: number }
   limits: { maxUploadBytes: number; maxExtractedBytes: number }
@@ -150,8 +169,8 @@ export interface DriftReport {
 }
 
 /** Returns whether a plan would change anything in the target. */
-export function changesAnything({ added, changed, timeOnly }: PlanCounts): boolean {
-  return added + changed + timeOnly > 0
+export function changesAnything({ added, changed, timeOnly, pruned }: PlanCounts): boolean {
+  return added + changed + timeOnly + pruned > 0
 }
 
 /** Returns whether the deployment would be refused. */

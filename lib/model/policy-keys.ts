@@ -4,8 +4,10 @@
  */
 import {
   checked,
+  flag,
   integer,
   line,
+  list,
   maxPathLength,
   nullable,
   object,
@@ -14,13 +16,16 @@ import {
   reads,
   type Read
 } from '../base/fields.js'
+import { compileGlob } from '../base/glob.js'
 import { invalid } from '../base/refusal.js'
 import { confirmLimits, defaultGate, gateFault } from './gate.js'
 import { targetFileFault } from './maintenance.js'
 import {
   changePolicy,
   driftModes,
+  exactModes,
   postFailureModes,
+  pruneModes,
   revertScripts,
   type Gate,
   type GivenPolicy,
@@ -57,6 +62,15 @@ function invalidGate(field: string, fault: { field: string; reason: string }): E
   return invalid(place, `"${place}" is not valid: ${fault.reason}`)
 }
 
+const protectedGlob: Read<string> = checked(line({ min: 1, max: 1000 }), pattern => {
+  try {
+    compileGlob(pattern)
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+})
+
 /** The keys, in the order of forms and documents. */
 export const policyKeys = {
   drift: {
@@ -86,6 +100,26 @@ export const policyKeys = {
   maintenancePage: {
     read: targetFile,
     what: 'A file of the target whose contents the maintenance file gets. Default: a page of svc'
+  },
+  prune: {
+    read: oneOf(pruneModes),
+    what: 'Whether a deployment removes files of earlier deployments that it does not contain. Default: `off`'
+  },
+  protect: {
+    read: list(protectedGlob, { max: 100 }),
+    what: 'Globs of paths that are never removed. Default: none'
+  },
+  pruneByDeployToken: {
+    read: flag,
+    what: 'Whether the deploy token of the project may ask for a prune. Default: false'
+  },
+  forceByDeployToken: {
+    read: flag,
+    what: 'Whether the deploy token of the project may replace edited files if `drift` is `refuse`. Default: false'
+  },
+  exact: {
+    read: oneOf(exactModes),
+    what: 'Whether a deployment is refused if it cannot keep what it replaces. Default: `best`, it is not'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 

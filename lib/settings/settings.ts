@@ -128,6 +128,14 @@ export const settingRows = [
     help: 'Number of archives of successful deployments to keep.'
   },
   {
+    key: 'max_before_size',
+    type: 'number',
+    unit: 'MB',
+    default: '2048',
+    check: whole(0, 1_048_576),
+    help: 'Maximum size of the files that one deployment replaces and that are kept because no archive contains them.'
+  },
+  {
     key: 'script_timeout',
     type: 'number',
     unit: 'seconds',

@@ -4,7 +4,9 @@ import { createKeptPlans, refuseOtherLive, type KeptPlan } from '../../lib/deplo
 const plan = (bytes = 8, liveId: string | null = null): KeptPlan => ({
   projectId: 'proj_1',
   liveId,
-  expected: { plannedAtMs: 0, marks: new Uint8Array(bytes), foundSha256: '', wantedSha256: '' }
+  prune: 'off',
+  force: false,
+  expected: { plannedAtMs: 0, marks: new Uint8Array(bytes), foundSha256: '', wantedSha256: '', removedSha256: '' }
 })
 
 t.test('keeps plans for fifteen minutes', async t => {

@@ -153,6 +153,20 @@ t.test('prune, drift and the list of owned files ignore the maintenance file', a
   t.ok(existsSync(fileOf(project)))
 })
 
+t.test('a deployment that prunes leaves the file, even if an earlier one shipped the same', async t => {
+  const stage = await deployStage(t)
+  const policy = { prune: 'managed', maintenancePage: 'page.html' } as const
+  const project = await stage.addProject({ policy })
+  const shipped = { 'page.html': 'same', '.maintenance': 'same', old: '1' }
+  await stage.deploy(project, { ...shipped, a: '1', b: '2', c: '3' })
+  await stage.deployer.maintenance.on({ ...request(project), force: true, reason: null })
+  const row = await stage.deploy(project, { 'page.html': 'same', a: '1', b: '2', c: '3' })
+  t.equal(row.status, 'success', await stage.output(row.id))
+  t.notOk(existsSync(join(project.deployPath, 'old')), 'another file of the earlier deployment is removed')
+  t.equal(readFileSync(fileOf(project), 'utf8'), 'same')
+  t.match(await off(stage, project), { by: 'admin' })
+})
+
 t.test(
   'the file has the rights of the project',
   maySwitchUser() ? {} : { skip: 'only root on Linux can switch to another user' },

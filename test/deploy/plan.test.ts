@@ -16,7 +16,16 @@ t.test('plans', async t => {
     mkdirSync(site, { recursive: true })
     for (const [path, contents] of Object.entries(files)) writeFileSync(join(site, path), contents)
     const tree = await treeBody(site)
-    const asked = { listed: 10, scripts: {}, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 5 }
+    const asks = { prune: undefined, force: false }
+    const asked = {
+      asks,
+      listed: 10,
+      scripts: {},
+      mayUpload: true,
+      clientTimeMs: null,
+      noSpace: null,
+      maxUploadBytes: 5
+    }
     return { projectId: project.id, tree, signal: never, ...asked }
   }
 

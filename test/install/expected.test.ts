@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { buildExpected, planOutdated, refuseOutdated, type Expected } from '../../lib/install/expected.js'
 import { disk } from '../../lib/install/disk.js'
 import { holdFolders } from '../../lib/install/folders.js'
+import { canonicalOrder } from '../../lib/install/manifest-writer.js'
 import type { Item } from '../../lib/install/plan.js'
 import { holdTarget } from '../../lib/install/reach.js'
 import { createRecords } from '../../lib/install/record.js'
+import { nothingReckoned } from './nothing-reckoned.js'
 
 const plannedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5)
 const digest = (letter: string): string => letter.repeat(64)
@@ -52,7 +54,8 @@ t.test('a staging is held to what the plan wanted and found', async t => {
       records.setExisting(at + 1, 'file')
       records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) }, 0)
     }
-    refuseOutdated(planned(states), { disk, folders, items, records })
+    const order = canonicalOrder(items)
+    refuseOutdated(planned(states), { disk, folders, items, order, records, reckoned: nothingReckoned })
   }
   const changed = (path: string, patch: Partial<State>): State[] =>
     states.map(state => (state.path === path ? { ...state, ...patch } : state))

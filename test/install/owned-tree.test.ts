@@ -75,7 +75,7 @@ t.test('a torn, changed or missing tree is not used', async t => {
   for (const [from, to] of [
     [' 5 ', ' 6 '],
     [' a\n', ' \n'],
-    ['svc-owned 1', 'svc-owned 2'],
+    ['svc-owned 2', 'svc-owned 3'],
     ['end 3', 'end 2'],
     [' b\n', ' d\n']
   ] as const) {

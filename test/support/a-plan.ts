@@ -15,6 +15,7 @@ export function aPlan(patch: Partial<PlanAnswer> = {}): PlanAnswer {
     bytes: { changed: 0, extracted: 0, diskNeeded: 0, diskFree: 1024 ** 3 },
     paths: { ...Object.fromEntries(planKinds.map(kind => [kind, []])), truncated: false } as unknown as PlanPaths,
     checks: [],
+    prune: 'off',
     scripts: [],
     queue: { running: null, waiting: 0 },
     limits: { maxUploadBytes: 1024, maxExtractedBytes: 2048 },

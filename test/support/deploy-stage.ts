@@ -36,6 +36,7 @@ export interface DeployStage extends DeployNeeds {
     script_timeout: number
     max_extracted_size: number
     max_output_size: number
+    max_before_size: number
     allow_client_scripts: boolean
     durable_targets: boolean
     gate_hosts: string[]
@@ -75,6 +76,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     script_timeout: 30,
     max_extracted_size: 64,
     max_output_size: 1024,
+    max_before_size: 64,
     allow_client_scripts: true,
     durable_targets: true,
     gate_hosts: [] as string[]

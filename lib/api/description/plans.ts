@@ -1,6 +1,7 @@
 /* The schema of a plan (model/plan.ts). */
 import {
   planCheckNames,
+  pruneWishes,
   type DriftedFile,
   type DriftReport,
   type PlanAnswer,
@@ -60,6 +61,7 @@ const paths = record<PlanPaths>({
   timeOnly: described('Only the modification time differs', list(path)),
   unchanged: list(path),
   kept: described('svc put them there, and the new archive does not contain them. They stay', list(path)),
+  pruned: described('svc put them there, and the new archive does not contain them. They are removed', list(path)),
   drifted: described('svc put them there, and they were edited or removed since', list(driftedFile)),
   conflicts: described('Entries of the target that are in the way', list(conflict)),
   truncated: described('Whether some lists are incomplete', boolean(false))
@@ -140,6 +142,7 @@ export const planAnswer = named(
       timeOnly: count,
       unchanged: count,
       kept: count,
+      pruned: count,
       drifted: count,
       conflicts: count
     }),
@@ -151,6 +154,10 @@ export const planAnswer = named(
     }),
     paths,
     checks: list(check),
+    prune: described(
+      'Whether files of svc that the archive does not contain are removed: `force` does so however many they are',
+      oneOf(pruneWishes)
+    ),
     scripts: described(
       'The scripts that would run',
       list(

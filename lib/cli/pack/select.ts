@@ -7,7 +7,7 @@
  */
 import { lstat, realpath } from 'node:fs/promises'
 import { dirname, posix, resolve, sep } from 'node:path'
-import { compileGlob, isGlob, type Glob } from '../../archive/glob.js'
+import { compileGlob, isGlob, type Glob } from '../../base/glob.js'
 import { createIgnore, neverPushed, type IgnoreRules } from '../../archive/ignore.js'
 import { checkCharacters, quoteName, readName } from '../../archive/names.js'
 import type { ZipSource } from '../../archive/source.js'

@@ -12,6 +12,7 @@ import { createGate } from '../../base/gate.js'
 import { HelperStuck, runHelper } from '../../proc/helper.js'
 import type { Rights } from '../../proc/identity.js'
 import { knownProcess } from '../../proc/processes.js'
+import { beforePathOf, removeBeforeImages } from '../before-images.js'
 import { disk, syncDirectory } from '../disk.js'
 import type { TargetRules } from '../guard.js'
 import { deployIdOf, formatHelper } from '../journal-file.js'
@@ -87,6 +88,7 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     const archive = open(archivePath, 'r')
     const journal = open(journalPath, 'ax+')
     const manifest = open(unnamed, 'w')
+    const before = open(beforePathOf(journalPath), 'w')
     const onStart = (pid: number): void => {
       writeSync(
         journal,
@@ -99,17 +101,21 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
       module,
       rights,
       job: { kind: 'extract', extraction },
-      descriptors: [archive, journal, manifest],
+      descriptors: [archive, journal, manifest, before],
       signal,
       onStart
     } as const
     const answer = await runHelper<HelperJob, Answer>(call)
     nameManifest(disk, manifestPath)
+    if (answer.kind === 'extracted' && answer.extracted.beforeBytes === 0) removeBeforeImages(disk, journalPath)
     return answer
   } finally {
     endJournal(opened[1], journalPath)
     // As long as the journal exists, its recovery decides about the manifest.
-    if (!existsSync(journalPath)) rmSync(unnamed, { force: true })
+    if (!existsSync(journalPath)) {
+      rmSync(unnamed, { force: true })
+      if (!existsSync(manifestPath)) rmSync(beforePathOf(journalPath), { force: true })
+    }
     for (const fd of opened) closeSync(fd)
   }
 }

@@ -5,16 +5,17 @@
  * without an answer, it has another thread put the target back.
  */
 import { existsSync } from 'node:fs'
-import { lstat, realpath } from 'node:fs/promises'
+import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../../archive/read.js'
 import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
 import { codeOf, messageOf, reasonOf } from '../../base/system-error.js'
 import type { Rights } from '../../proc/identity.js'
-import type { DriftGuard } from '../drift.js'
 import type { Expected } from '../expected.js'
+import { beforePathOf } from '../before-images.js'
 import { summarizeManifest } from '../manifest.js'
+import type { Ownership } from '../ownership.js'
 import { stagingName } from '../staging.js'
 import { describeJournal, listJournals } from '../undo.js'
 import type { Executors } from './executors.js'
@@ -52,8 +53,8 @@ export interface ExtractOptions {
   limits: ArchiveLimits
   /** The plan that the extraction is held to; absent: none. */
   expected?: Expected | undefined
-  /** The guard of edited files; absent: none. */
-  drift?: DriftGuard | undefined
+  /** What svc owns in the target; absent: nothing is known. */
+  ownership?: Ownership | undefined
   /** Paths that the archive must not touch (reserved.ts); absent: none. */
   reserved?: readonly string[] | undefined
   /** The setting `durable_targets`; default: true. */
@@ -92,7 +93,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     home,
     limits,
     expected,
-    drift,
+    ownership,
     reserved,
     isDurable = true,
     staysOpen = false,
@@ -108,7 +109,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     masksModes: umask !== null,
     limits,
     expected,
-    drift,
+    ownership,
     reserved,
     isDurable,
     staysOpen
@@ -121,12 +122,22 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
   if (outcome.kind === 'died' && existsSync(journalPath)) {
     // A deployment that was complete before the thread ended is still complete.
     const { recovery } = await putBack(executor, { journalPath, placed: 'revert' }, putBackSignal())
-    if (recovery === 'complete') return { ...(await summarizeManifest(manifestPath)), treeSha256: null, edits: null }
+    if (recovery === 'complete') return completed(manifestPath, journalPath)
     if (recovery === 'reverted') await removeJournal(home, deployId)
   }
   if (signal.aborted) throw signal.reason
   if (outcome.kind === 'failed') throw explain(outcome.error, rights)
   throw new Error('The thread that extracted the archive died')
+}
+
+/** Returns what is known of an extraction that was complete before its thread ended. */
+async function completed(manifestPath: string, journalPath: string): Promise<Extracted> {
+  const beforeBytes = await stat(beforePathOf(journalPath)).then(
+    ({ size }) => size,
+    () => 0
+  )
+  const unknown = { treeSha256: null, replaced: null, kept: null }
+  return { ...(await summarizeManifest(manifestPath)), ...unknown, beforeBytes }
 }
 
 /** After this time, putting back is left to the next deployment or start. */

@@ -1,6 +1,7 @@
 import { openArchive } from '../../archive/read.js'
 import { OpenFile } from '../../base/open-file.js'
 import { firstDescriptor } from '../../proc/helper.js'
+import { beforeAt, beforePathOf, openedBefore } from '../before-images.js'
 import type { Disk } from '../disk.js'
 import { journalAt, openedJournal } from '../journal-file.js'
 import { manifestAt, openedManifest } from '../manifest.js'
@@ -18,7 +19,8 @@ export function filesAt(disk: Disk, { archivePath, journalPath, manifestPath }: 
   return {
     openArchive: limits => openArchive(archivePath, limits),
     journal: journalAt(disk, journalPath),
-    manifest: manifestAt(disk, manifestPath)
+    manifest: manifestAt(disk, manifestPath),
+    before: beforeAt(disk, beforePathOf(journalPath))
   }
 }
 
@@ -26,13 +28,19 @@ export function filesAt(disk: Disk, { archivePath, journalPath, manifestPath }: 
  * The descriptors of a helper process that extracts. A process that recovers has only the journal, as the first
  * descriptor.
  */
-const descriptors = { archive: firstDescriptor, journal: firstDescriptor + 1, manifest: firstDescriptor + 2 }
+const descriptors = {
+  archive: firstDescriptor,
+  journal: firstDescriptor + 1,
+  manifest: firstDescriptor + 2,
+  before: firstDescriptor + 3
+}
 
 /** Returns the files of an extraction as a helper process gets them: already open. */
 export function openedFiles(disk: Disk, deployId: string): ExtractionFiles {
   return {
     openArchive: limits => openArchive(new OpenFile(descriptors.archive), limits),
     journal: openedJournal(disk, descriptors.journal, deployId),
-    manifest: openedManifest(disk, descriptors.manifest)
+    manifest: openedManifest(disk, descriptors.manifest),
+    before: openedBefore(disk, descriptors.before)
   }
 }

@@ -13,15 +13,20 @@ import { commit } from '../commit.js'
 import { discardFiles } from '../discard.js'
 import { syncDirectory, type Disk } from '../disk.js'
 import { createTargetSync, type SyncFileSystem } from '../durable.js'
-import { guardDrift, type DriftGuard, type ReplacedEdits } from '../drift.js'
+import { checkExactly, exactTimeMs, exactUmask, setExactly } from '../exact-items.js'
 import { refuseOutdated, type Expected } from '../expected.js'
 import { holdFolders, type Folders } from '../folders.js'
 import { canHoldDirectories, type HeldDirectory } from '../held.js'
-import { writeManifest, type Manifest, type ManifestFile } from '../manifest.js'
+import type { BeforeFile } from '../before-images.js'
+import type { Manifest, ManifestFile } from '../manifest.js'
+import { canonicalOrder, writeManifest } from '../manifest-writer.js'
+import type { Ownership } from '../ownership.js'
+import { reckon, type Edits } from '../reckon.js'
 import { planTarget, type Item } from '../plan.js'
 import { refuseReserved } from '../reserved.js'
 import { holdTarget, type HeldTarget } from '../reach.js'
 import { createRecords } from '../record.js'
+import { sameTimeMs } from '../regular.js'
 import { createStage, sealFolders, type Stage } from './stage.js'
 import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../staging.js'
 import type { JournalFile } from '../journal-file.js'
@@ -46,8 +51,8 @@ export interface ExtractionJob {
   masksModes: boolean
   /** The plan that the extraction is held to; undefined: none. */
   expected?: Expected | undefined
-  /** The guard of edited files; undefined: none. */
-  drift?: DriftGuard | undefined
+  /** What svc owns in the target; default: nothing is known. */
+  ownership?: Ownership | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
   /** Paths that the archive must not touch (reserved.ts); default: none. */
@@ -62,8 +67,14 @@ export interface Extracted extends Manifest {
   bytes: number
   /** The tree of the archive (shared/tree-text.ts); null if the extraction was interrupted and then completed. */
   treeSha256: string | null
-  /** The edited files that were replaced; null if nothing looked for them. */
-  edits: ReplacedEdits | null
+  /** The edited files that were replaced or removed; null if the extraction was interrupted and then completed. */
+  replaced: Edits | null
+  /** The edited files that were left as they are; null like `replaced`. */
+  kept: Edits | null
+  /** The deployments whose archives contain what was replaced or removed. */
+  beforeFrom: string[]
+  /** Size of the before-images in bytes. */
+  beforeBytes: number
 }
 
 /** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
@@ -71,6 +82,7 @@ export interface ExtractionFiles {
   openArchive(limits: ArchiveLimits): Promise<Archive>
   journal: JournalFile
   manifest: ManifestFile
+  before: BeforeFile
   /** Absent in a helper process, which runs for one extraction only. */
   beginSecond?: BeginSecond
 }
@@ -124,7 +136,10 @@ async function extractInto(
 ): Promise<Extracted> {
   const items = archive.entries
   const archiveModes = items.map(({ mode }) => mode)
-  const umask = job.masksModes ? maskModes(items, job.umask) : job.umask
+  const exact = job.ownership?.exact ?? null
+  const digests = exact === null ? null : setExactly(items, exact)
+  const umask = exact !== null ? exactUmask : job.masksModes ? maskModes(items, job.umask) : job.umask
+  const toleranceMs = exact === null ? sameTimeMs : exactTimeMs
   const links = readLinks(archive)
   checkArchive(archive, links, { root, job, disk, check })
   const plan = planTarget(disk, root, items)
@@ -140,21 +155,29 @@ async function extractInto(
     staging = makeStaging(disk, root, job.deployId)
     journal.staged(staging.mark)
     furnishStaging(disk, staging, plan)
-    const stage = createStage({ disk, folders, staging: staging.path, umask, items, records })
+    const stage = createStage({ disk, folders, staging: staging.path, umask, toleranceMs, items, records })
     stageLinks(items, links, stage)
     const second = files.beginSecond?.(
-      { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, records: records.memory },
+      { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },
       items.length
     )
     await stageEntries(archive, { stage, check, second })
-    if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, records })
-    const edits = job.drift === undefined ? null : await guardDrift(job.drift, { items, records })
+    if (digests !== null) checkExactly(digests, { items, records })
+    const order = canonicalOrder(items)
+    const ownership = job.ownership ?? nothingKnown
+    const { reserved } = job
+    const found = { disk, folders, items, order, records, plan, before: files.before, staging: staging.path, check }
+    const reckoned = await reckon(ownership, { ...found, reserved })
+    if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, order, records, reckoned })
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
-    const manifest = writeManifest(files.manifest, { disk, items, records, archiveModes })
-    extracted = { ...manifest, bytes: archive.totalBytes, edits }
+    const staged = { disk, items, order, records, archiveModes, plan, reckoned }
+    const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
+    const manifest = writeManifest(files.manifest, staged)
+    extracted = { ...manifest, bytes: archive.totalBytes, replaced, kept, beforeFrom, beforeBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     const staysOpen = job.staysOpen ?? false
-    await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, staysOpen, check })
+    const ending = { journal, sync, staysOpen, check }
+    await commit({ disk, root, staging: staging.path, items, plan, records, removed, directories, ...ending })
     if (!staysOpen) await tidy(disk, { root, staging, deployId: job.deployId })
     return extracted
   } catch (error) {
@@ -165,6 +188,16 @@ async function extractInto(
     folders.close()
     staging?.close()
   }
+}
+
+/** Every file that is replaced is then copied into the before-images. */
+const nothingKnown: Ownership = {
+  tree: null,
+  edited: 'ignore',
+  removes: null,
+  exact: null,
+  archives: [],
+  before: { maxBytes: 0, isRequired: false }
 }
 
 /** Gives every item its final mode. Returns the umask with which a stage sets all of them. */
@@ -182,6 +215,8 @@ function checkArchive(
   const probe = `${root.path}/${stagingName(job.deployId)}-fold`
   checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
   refuseReserved(archive.entries, job.reserved ?? [])
+  // An exact change puts back links that were there; svc itself never follows one.
+  if (job.ownership?.exact) return
   const folders = holdFolders(disk, root)
   try {
     checkLinks(links, path => linkIn(disk, folders, path), check)
@@ -244,7 +279,9 @@ function putBack(
 ): Recovery {
   try {
     const settle = (recovery: Recovery): void => {
-      if (recovery !== 'complete') files.manifest.remove()
+      if (recovery === 'complete') return
+      files.manifest.remove()
+      files.before.remove()
     }
     const recovery = recover(disk, files.journal, { held, settle })
     // It is reported as failed, so nothing is recorded about it.

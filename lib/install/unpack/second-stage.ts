@@ -21,6 +21,7 @@ export interface StageTask {
   /** The path of the staging directory in calls (held.ts). */
   staging: string
   umask: number
+  toleranceMs: number
   records: SharedArrayBuffer
 }
 

@@ -38,6 +38,7 @@ function begin(task: StageTask, cells: Int32Array): Work {
       folders,
       staging: task.staging,
       umask: task.umask,
+      toleranceMs: task.toleranceMs,
       items,
       records: recordsIn(task.records)
     })

@@ -21,7 +21,6 @@ import { createDigester } from '../digest.js'
 import { changedMeanwhile, type Folders } from '../folders.js'
 import type { Item, Plan } from '../plan.js'
 import type { Placed, Records } from '../record.js'
-import { sameTimeMs } from '../regular.js'
 
 /** Stages items by their indexes. */
 export interface Stage {
@@ -43,10 +42,12 @@ export interface StageNeeds {
   items: readonly Item[]
   records: Records
   umask: number
+  /** Times that differ by less than this are the same. */
+  toleranceMs: number
 }
 
 /** Creates a stage for one thread. `makeStaging` must have been called. */
-export function createStage({ disk, folders, staging, items, records, umask }: StageNeeds): Stage {
+export function createStage({ disk, folders, staging, items, records, umask, toleranceMs }: StageNeeds): Stage {
   const digester = createDigester(disk)
   /** The user that owns the files of svc. If it is unknown (Windows), a file is replaced to change its time. */
   const user = process.geteuid?.()
@@ -69,7 +70,7 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
     }
     if (item.kind === 'file') {
       if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
-      if (item.mtimeMs !== null && Math.abs(stats.mtimeMs - item.mtimeMs) >= sameTimeMs) {
+      if (item.mtimeMs !== null && Math.abs(stats.mtimeMs - item.mtimeMs) >= toleranceMs) {
         if (stats.uid !== user || stats.nlink !== 1) return false
         records.settle(index, 'other_time', { ...found, mtimeMs: item.mtimeMs })
         return true

@@ -109,7 +109,7 @@ t.test('the manifest lists the new and the replaced files', async t => {
       mode: 0o100644,
       sha256: digest('new'),
       ...now('site/index.html'),
-      before: { size: 8, mode: 0o100640, sha256: digest('old page'), mtimeMs: oldTimeMs }
+      before: { size: 8, mode: 0o100640, sha256: digest('old page'), mtimeMs: oldTimeMs, kept: 'none' }
     }
   ])
 })

@@ -42,7 +42,8 @@ async function beginStaging(t: Test, begin: (archivePath: string) => BeginSecond
   t.teardown(() => {
     for (const each of [staging, root, archive]) each.close()
   })
-  const task = { root: { path: root.path, fd: root.fd }, staging: staging.path, umask: 0o022, records: records.memory }
+  const held = { path: root.path, fd: root.fd }
+  const task = { root: held, staging: staging.path, umask: 0o022, toleranceMs: 2, records: records.memory }
   t.equal(begin(stage.archivePath)(task, 999), null, 'a thread for a few files would not save time')
   const second = begin(stage.archivePath)(task, 1000) as SecondStage
   return { second, archive, records, files: join(stage.target, '.svc-staging-dep_test/files') }

@@ -29,7 +29,7 @@ function start(t: Test, items: Item[], files: Record<string, string> = {}) {
     root.close()
   })
   const records = createRecords(items.length)
-  const stage = createStage({ disk, folders, staging, items, records, umask: 0o022 })
+  const stage = createStage({ disk, folders, staging, items, records, umask: 0o022, toleranceMs: 2 })
   return { stage, records, target, staged: (path: string) => join(staging, 'files', path) }
 }
 

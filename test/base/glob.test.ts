@@ -1,5 +1,5 @@
 import t from 'tap'
-import { compileGlob, isGlob } from '../../lib/archive/glob.js'
+import { compileGlob, isGlob } from '../../lib/base/glob.js'
 import { createRandom, type Random } from '../support/random.js'
 import { repetitions } from '../support/thorough.js'
 

@@ -1,8 +1,9 @@
 import t from 'tap'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { driftGuardOf, linesOfEdits } from '../../lib/deploy/drift.js'
+import { linesOfEdits, ownershipOf, wishesOf } from '../../lib/deploy/ownership.js'
 import type { Trees } from '../../lib/deploy/trees.js'
+import type { PolicyChanges } from '../../lib/model/policy.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { snapshot } from '../support/tree.js'
 import { aProject } from '../store/stage.js'
@@ -67,17 +68,34 @@ t.test('the guard of edited files', async t => {
 })
 
 t.test('a tree that is not ready stops only a deployment that needs it', async t => {
+  const stage = await deployStage(t)
   const trees: Pick<Trees, 'read'> = { read: async () => ({ baseline: 'building' }) }
-  const guard = (drift: 'off' | 'warn' | 'refuse') => driftGuardOf(trees, aProject({ policy: { drift } }))
-  t.equal(await guard('off'), undefined)
-  t.equal(await guard('warn'), undefined)
-  await t.rejects(guard('refuse'), { kind: 'unavailable', code: 'tree_not_ready' })
+  const needs = { store: stage.store, settings: { ...stage.settings, number: () => 1 }, trees }
+  const ask = (policy: PolicyChanges, force = false) => {
+    const project = aProject({ policy })
+    return ownershipOf(needs, project, { ...wishesOf(project), force })
+  }
+  t.match(await ask({ drift: 'off' }), { tree: null, edited: 'ignore', removes: null, before: { maxBytes: 2 ** 20 } })
+  t.match(await ask({ drift: 'warn', exact: 'required' }), { edited: 'warn', before: { isRequired: true } })
+  t.match(await ask({ drift: 'refuse' }, true), { edited: 'warn' })
+  const notReady = { kind: 'unavailable', code: 'tree_not_ready' }
+  await t.rejects(ask({ drift: 'refuse' }), notReady)
+  await t.rejects(ask({ drift: 'off', prune: 'managed' }), notReady)
 })
 
-t.test('the lines end with a count', async t => {
+t.test('the lines end with a count', t => {
   const files = [{ path: 'a\nb', since: 'dep_1' }]
-  t.equal(linesOfEdits({ count: 0, files: [] }).length, 0)
-  t.strictSame(linesOfEdits({ count: 3, files }).length, 2)
-  t.match(linesOfEdits({ count: 3, files })[1], /2 more files/)
-  t.notMatch(linesOfEdits({ count: 1, files })[0], /\n/)
+  const none = { count: 0, files: [] }
+  const [loud, silent] = [aProject(), aProject({ policy: { drift: 'off' } })]
+  t.strictSame(linesOfEdits({ replaced: none, kept: none }, loud), [])
+  t.strictSame(linesOfEdits({ replaced: null, kept: null }, loud), [])
+  const [first, more] = linesOfEdits({ replaced: { count: 3, files }, kept: none }, loud)
+  t.match(more, /replaced 2 more files/)
+  t.notMatch(first, /\n/)
+  t.strictSame(linesOfEdits({ replaced: { count: 3, files }, kept: none }, silent), [])
+  t.match(linesOfEdits({ replaced: none, kept: { count: 1, files } }, silent), [/^→ kept .* after deployment dep_1$/])
+  t.match(linesOfEdits({ replaced: none, kept: { count: 1, files: [{ path: 'a', since: '' }] } }, loud), [
+    /did not put/
+  ])
+  t.end()
 })

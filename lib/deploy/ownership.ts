@@ -1,0 +1,92 @@
+/* What a deployment is told about the files that svc owns in its target (install/ownership.ts), and what it says. */
+import { oneLine } from '../base/one-line.js'
+import { Refusal } from '../base/refusal.js'
+import type { Ownership } from '../install/ownership.js'
+import type { Edits } from '../install/reckon.js'
+import type { Extracted } from '../install/unpack/extraction.js'
+import type { PruneMode } from '../model/plan.js'
+import { policyOf } from '../model/policy.js'
+import type { Project } from '../model/project.js'
+import { archivedDeployments } from '../store/tables/deployments.js'
+import type { DeployNeeds } from './needs.js'
+import type { Trees } from './trees.js'
+
+/** What a deployment may do about files of svc that somebody edited, or that it does not contain. */
+export interface Wishes {
+  prune: PruneMode
+  /** Whether it replaces edited files although the policy `drift` is `refuse`. */
+  force: boolean
+}
+
+/** What an exact change needs, instead of wishes. */
+export type ExactChange = Pick<Ownership, 'exact' | 'removes' | 'edited'>
+
+/** Time to wait for the owned tree. */
+const waitMs = 10_000
+/** The same if the deployment cannot go on without it. */
+const longWaitMs = 60_000
+const bytesPerMegabyte = 1024 * 1024
+
+/** Returns what the policy of a project wishes, unless a plan says otherwise. */
+export function wishesOf(project: Project): Wishes {
+  return { prune: policyOf(project).prune, force: false }
+}
+
+/**
+ * Returns what an extraction needs to know. Refuses (`unavailable`, tree_not_ready) if it needs the owned tree, and that
+ * is not made in time.
+ */
+export async function ownershipOf(
+  { store, settings, trees }: Pick<DeployNeeds, 'store' | 'settings'> & { trees: Pick<Trees, 'read'> },
+  project: Project,
+  asked: Wishes | ExactChange
+): Promise<Ownership> {
+  const policy = policyOf(project)
+  const rules = 'exact' in asked ? asked : rulesOf(asked, project)
+  const needsTree = rules.edited === 'refuse' || rules.edited === 'keep' || rules.removes !== null
+  const owned = await trees.read(project.id, needsTree ? longWaitMs : waitMs, needsTree)
+  if (owned.baseline === 'building' && needsTree) throw notReady()
+  return {
+    tree: owned.baseline === 'owned' ? await owned.contents() : null,
+    ...rules,
+    archives: archivedDeployments(store, project.id).map(({ id }) => id),
+    before: {
+      maxBytes: settings.number('max_before_size') * bytesPerMegabyte,
+      isRequired: policy.exact === 'required'
+    }
+  }
+}
+
+function rulesOf({ prune, force }: Wishes, project: Project): ExactChange {
+  const { drift, protect } = policyOf(project)
+  return {
+    edited: drift === 'off' ? 'ignore' : drift === 'refuse' && force ? 'warn' : drift,
+    removes: prune === 'off' ? null : { kind: 'absent', protect, isForced: prune === 'force' },
+    exact: null
+  }
+}
+
+function notReady(): Refusal {
+  const sentence =
+    'Nothing was changed: the list of the files that svc owns in the target is still being made. Try again'
+  return new Refusal('unavailable', 'tree_not_ready', sentence)
+}
+
+/** Returns the lines of the output about edited files. */
+export function linesOfEdits({ replaced, kept }: Pick<Extracted, 'replaced' | 'kept'>, project: Project): string[] {
+  const isSilent = policyOf(project).drift === 'off'
+  return [
+    ...(replaced === null || isSilent ? [] : linesOf('replaced', replaced)),
+    ...(kept === null ? [] : linesOf('kept', kept))
+  ]
+}
+
+function linesOf(verb: string, { count, files }: Edits): string[] {
+  const lines = files.map(({ path, since }) => {
+    const when =
+      since === '' ? 'which svc did not put there' : `which was edited on the server after deployment ${since}`
+    return `→ ${verb} "${oneLine(path)}", ${when}`
+  })
+  const more = count - files.length
+  return more > 0 ? [...lines, `→ ${verb} ${more} more files that were edited on the server`] : lines
+}

@@ -1,0 +1,129 @@
+/* Writes the manifest of an extraction (manifest.ts). */
+import type { EarlierFile, ManifestFile as FileLine, ManifestLine } from '../model/manifest.js'
+import { pathOfLine } from '../model/manifest.js'
+import { createTreeDigest } from '../model/tree.js'
+import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
+import { writeFully, type Disk } from './disk.js'
+import { changeOf, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
+import { noContents } from './owned-tree.js'
+import type { Item, Plan } from './plan.js'
+import type { Reckoned } from './reckon.js'
+import type { Digest, Records } from './record.js'
+
+/** Bytes that are collected before a write; a line has at most 20 KiB. */
+const batchBytes = 256 * 1024
+/** Maximum size in UTF-8 of one code unit of a string. */
+const maxUnitBytes = 3
+
+/** The items of an extraction and the records about them. */
+export interface Staged {
+  disk: Disk
+  items: readonly Item[]
+  /** The items in canonical order (`canonicalOrder`). */
+  order: readonly number[]
+  records: Records
+  /**
+   * The permission bits of the items in the archive. Those of the items may have lost bits to the umask of the project.
+   */
+  archiveModes: ReadonlyArray<number | null>
+  plan: Pick<Plan, 'folders'>
+  reckoned: Pick<Reckoned, 'keptOf' | 'removed' | 'directories'>
+}
+
+/** Returns the indexes of all items except directories, in the order of `compareTreePaths`. */
+export function canonicalOrder(items: readonly Item[]): number[] {
+  const order = items.flatMap((item, index) => (item.kind === 'directory' ? [] : [index]))
+  const compare = treeOrder(items.map(({ path }) => path))
+  return order.sort((a, b) => compare((items[a] as Item).path, (items[b] as Item).path))
+}
+
+/** Writes the manifest of staged items. An item that is left as it is (`kept`) is not in it. */
+export function writeManifest(to: ManifestFile, staged: Staged): Manifest & { treeSha256: string } {
+  const { disk, items, records, archiveModes } = staged
+  const changes: Manifest['changes'] = []
+  const utf8 = new TextEncoder()
+  let [changedCount, fileCount, removedCount] = [0, 0, 0]
+  const tree = createTreeDigest()
+  to.fill(fd => {
+    // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.
+    const batch = Buffer.allocUnsafeSlow(batchBytes)
+    let batchLength = 0
+    let changed: string[] = []
+    const flush = (): void => {
+      writeFully(disk, fd, batch.subarray(0, batchLength))
+      changes.push(utf8.encode(changed.join('')) as Uint8Array<ArrayBuffer>)
+      changed = []
+      batchLength = 0
+    }
+    const write = (line: ManifestLine): void => {
+      const text = `${JSON.stringify(line)}\n`
+      const change = changeOf(line)
+      if (change !== '') changed.push(change)
+      if (isRemovedFile(line)) removedCount++
+      if (batchLength + text.length * maxUnitBytes > batchBytes) flush()
+      batchLength += batch.write(text, batchLength)
+    }
+    const others = otherLines(staged)
+    let next = 0
+    const compare = treeOrder([...items.map(({ path }) => path), ...others.map(pathOfLine)])
+    for (const index of staged.order) {
+      const item = items[index] as Item
+      while (next < others.length && compare(pathOfLine(others[next] as ManifestLine), item.path) < 0) {
+        write(others[next++] as ManifestLine)
+      }
+      if (records.outcome(index) === 'kept') continue
+      const file = describe(index, staged)
+      const mode = item.kind === 'symlink' ? linkMode : modeInTree(archiveModes[index] ?? null)
+      tree.add({ path: file.path, mode, size: file.size, sha256: file.sha256 })
+      fileCount++
+      if (isChanged(file)) changedCount++
+      write(file)
+    }
+    for (const line of others.slice(next)) write(line)
+    flush()
+  })
+  return { fileCount, changedCount, removedCount, changes, treeSha256: tree.end() }
+}
+
+function modeInTree(mode: number | null): number {
+  return mode === null ? defaultFileMode : fileType | mode
+}
+
+function describe(index: number, { items, records, reckoned }: Staged): FileLine {
+  const { path, size } = items[index] as Item
+  const before = records.before(index)
+  return {
+    path,
+    size,
+    mode: records.mode(index),
+    sha256: records.sha256(index).toString('hex'),
+    mtimeMs: records.mtimeMs(index),
+    ino: records.ino(index),
+    before:
+      before === null ? null : earlierOf(before, { mtimeMs: records.timeBeforeMs(index), kept: reckoned.keptOf(index) })
+  }
+}
+
+function earlierOf(
+  { size, mode, sha256 }: Digest,
+  { mtimeMs, kept }: { mtimeMs: number; kept: EarlierFile['kept'] }
+): EarlierFile {
+  const earlier = { size, mode, sha256: Buffer.from(sha256).toString('hex'), mtimeMs }
+  return kept === undefined ? earlier : { ...earlier, kept }
+}
+
+/** Returns the lines about removed entries and new directories, in canonical order. */
+function otherLines({ plan, reckoned }: Staged): ManifestLine[] {
+  const made = plan.folders.filter(({ exists, path }) => !exists && path !== '').map(({ path }) => ({ made: path }))
+  const { removed, directories } = reckoned
+  const lines: ManifestLine[] = [
+    ...made,
+    ...removed.map(({ path, before }) => ({ removed: path, before })),
+    ...directories.map(({ path, mode, mtimeMs }) => ({
+      removed: path,
+      before: { size: 0, mode, sha256: noContents, mtimeMs }
+    }))
+  ]
+  const compare = treeOrder(lines.map(pathOfLine))
+  return lines.sort((a, b) => compare(pathOfLine(a), pathOfLine(b)))
+}

@@ -1,0 +1,265 @@
+/*
+ * Decides, after staging and before anything is moved, what an extraction does about the files that are in the target:
+ *
+ *   edited files      that svc put in place, that somebody has edited since, and that would be replaced by other contents.
+ *                     An edit that equals the new contents is not lost, and does not count.
+ *   removed files     owned files that the archive does not contain (prune), or that are named (an exact rollback). Only
+ *                     files that are still as svc put them there; they are read for that. Files that svc never put there
+ *                     are not looked at.
+ *   removed folders   directories that svc made and that become empty.
+ *   kept contents     where the contents of each replaced or removed file can be had: in the archive of the deployment that
+ *                     put it there, or in the before-images (before-images.ts).
+ *
+ * Staging has digested the replaced files anyhow, so this reads the owned tree and the files to remove. It writes nothing
+ * but the before-images.
+ */
+import { Refusal } from '../base/refusal.js'
+import type { KeptContents } from '../model/manifest.js'
+import type { OwnedEntry } from '../model/tree.js'
+import { compareTreePaths } from '../shared/tree-text.js'
+import { fitBeforeImages, writeBeforeImages, type BeforeFile, type BeforeImage } from './before-images.js'
+import type { Disk } from './disk.js'
+import type { Folders } from './folders.js'
+import { isEdited } from './found-entry.js'
+import { isDirectory, readOwnedEntries, UnusableTree } from './owned-tree.js'
+import type { Ownership } from './ownership.js'
+import type { Item, Plan } from './plan.js'
+import type { Records } from './record.js'
+import { createRemoval, isTooMuch, pruneTooMuch, type RemovedDirectory, type RemovedFile } from './removal.js'
+
+/** Edited files: their number, and some of them. */
+export interface Edits {
+  count: number
+  /** The first of them, with the deployment that put each in place. */
+  files: Array<{ path: string; since: string }>
+}
+
+/** The decisions about one extraction. */
+export interface Reckoned {
+  /** Edited files that are replaced or removed. */
+  replaced: Edits
+  /** Edited files that stay as they are. */
+  kept: Edits
+  /** In canonical order. */
+  removed: readonly RemovedFile[]
+  /** Children first. */
+  directories: readonly RemovedDirectory[]
+  /** Returns where the earlier contents of an item are kept; undefined if they are those of the new entry. */
+  keptOf(index: number): KeptContents | undefined
+  /** The deployments whose archives contain what is replaced or removed. */
+  beforeFrom: string[]
+  /** Size of the before-images in bytes; 0 if there are none. */
+  beforeBytes: number
+}
+
+/** What `reckon` needs. */
+export interface ReckonNeeds {
+  disk: Disk
+  folders: Folders
+  items: readonly Item[]
+  /** The items in canonical order. */
+  order: readonly number[]
+  records: Records
+  plan: Pick<Plan, 'folders'>
+  before: BeforeFile
+  /** The path of the staging directory in calls (held.ts). */
+  staging: string
+  /** Paths that are never removed (reserved.ts); absent: none. */
+  reserved?: readonly string[] | undefined
+  /** Throws if the extraction must be abandoned. */
+  check(): void
+}
+
+const maxListed = 20
+const maxNamed = 3
+const typeBits = 0o170000
+
+/**
+ * Makes the decisions, and writes the before-images. Refuses (`conflict`): target_drifted, prune_too_much,
+ * target_changed; (`too_large`) before_too_large.
+ */
+export async function reckon(ownership: Ownership, needs: ReckonNeeds): Promise<Reckoned> {
+  const reckoning = createReckoning(ownership, needs)
+  try {
+    await reckoning.walk()
+  } catch (error) {
+    // The tree is made again from the manifests. A deployment that only reads it to warn does without.
+    const isNeeded = ownership.edited === 'refuse' || ownership.edited === 'keep' || ownership.removes !== null
+    if (!(error instanceof UnusableTree) || isNeeded) throw error
+    return reckon({ ...ownership, tree: null }, needs)
+  }
+  return reckoning.end()
+}
+
+interface Reckoning {
+  walk(): Promise<void>
+  end(): Reckoned
+}
+
+/** The sources of kept contents, by number: 0 means those of the new entry. */
+const firstSources: ReadonlyArray<KeptContents | undefined> = [undefined, 'before', 'none']
+const beforeSource = 1
+const noSource = 2
+
+function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
+  const { items, order, records, check } = needs
+  const sources = [...firstSources]
+  const sourceNumbers = new Map<string, number>()
+  const archives = new Set(ownership.archives)
+  const sourceOf = new Uint16Array(items.length)
+  const removedSources: number[] = []
+  const [replaced, kept] = [createEdits(), createEdits()]
+  const removed: RemovedFile[] = []
+  const removal = createRemoval(ownership, needs)
+  let ownedCount = 0
+
+  /** Returns the number of the source for contents that a deployment put in place. */
+  function archiveOf(deployId: string): number {
+    if (!archives.has(deployId)) return beforeSource
+    const known = sourceNumbers.get(deployId)
+    if (known !== undefined) return known
+    const number = sources.push(`archive:${deployId}`) - 1
+    sourceNumbers.set(deployId, number)
+    return number
+  }
+
+  function keepItem(index: number, since: string): void {
+    const { path } = items[index] as Item
+    kept.add(path, since)
+    // A new directory is moved into place with all its contents.
+    needs.disk.unlinkSync(`${needs.staging}/files/${path}`)
+    records.keep(index)
+  }
+
+  /** Decides about an item; `known` is the owned entry at its path. */
+  function settleItem(index: number, known: OwnedEntry | null): void {
+    const before = records.before(index)
+    const isStaged = records.outcome(index) === 'staged'
+    if (before === null) {
+      // Somebody removed a file that an exact change would bring back.
+      if (isStaged && known !== null && ownership.edited === 'keep') keepItem(index, known.since)
+      return
+    }
+    if (!isStaged || !isReplaced(records, index)) return
+    const isOwned = known !== null && sameContents(before, known)
+    if (!isOwned && ownership.edited === 'keep') return keepItem(index, known?.since ?? '')
+    if (!isOwned && known !== null) replaced.add(known.path, known.since)
+    sourceOf[index] = isOwned ? archiveOf(known.since) : beforeSource
+  }
+
+  function settleOther(known: OwnedEntry): void {
+    if (!removal.isAsked(known.path) || needs.reserved?.includes(known.path)) return
+    const found = removal.find(known)
+    if (found === null) return
+    const edited = isEdited(found, known)
+    if (edited && (ownership.removes?.kind === 'absent' || ownership.edited === 'keep')) {
+      return kept.add(known.path, known.since)
+    }
+    if (edited) replaced.add(known.path, known.since)
+    const { size, mode, sha256, stats } = found
+    removed.push({ path: known.path, before: { size, mode, sha256, mtimeMs: stats.mtimeMs }, ino: stats.ino })
+    removedSources.push(edited ? beforeSource : archiveOf(known.since))
+  }
+
+  async function walk(): Promise<void> {
+    const isRead = ownership.removes !== null || order.some(index => isReplaced(records, index))
+    let next = 0
+    const pathAt = (at: number): string => (items[order[at] as number] as Item).path
+    for await (const known of isRead && ownership.tree !== null ? readOwnedEntries(ownership.tree) : []) {
+      check()
+      if (isDirectory(known)) {
+        removal.noteDirectory(known.path)
+        continue
+      }
+      ownedCount++
+      while (next < order.length && compareTreePaths(pathAt(next), known.path) < 0) {
+        settleItem(order[next++] as number, null)
+      }
+      if (next < order.length && pathAt(next) === known.path) settleItem(order[next++] as number, known)
+      else settleOther(known)
+    }
+    while (next < order.length) settleItem(order[next++] as number, null)
+  }
+
+  function end(): Reckoned {
+    if (ownership.edited === 'refuse' && replaced.all.count > 0) throw targetDrifted(replaced.all)
+    const { removes } = ownership
+    const isMost = isTooMuch(removed.length, ownedCount)
+    if (removes?.kind === 'absent' && !removes.isForced && isMost) throw pruneTooMuch(removed.length, ownedCount)
+    const directories = removal.directories(removed)
+    const beforeBytes = writeBefore()
+    removed.forEach(({ before }, at) => {
+      const source = sources[removedSources[at] as number]
+      if (source !== undefined) before.kept = source
+    })
+    return {
+      replaced: replaced.all,
+      kept: kept.all,
+      removed,
+      directories,
+      keptOf: index => sources[sourceOf[index] as number],
+      beforeFrom: [...sourceNumbers.keys()],
+      beforeBytes
+    }
+  }
+
+  /** Writes the before-images. What does not fit is noted as not kept. */
+  function writeBefore(): number {
+    const images: Array<BeforeImage & { drop(): void }> = []
+    for (const index of order) {
+      if (sourceOf[index] !== beforeSource) continue
+      const { size, mode, sha256 } = records.before(index) as NonNullable<ReturnType<Records['before']>>
+      const { path } = items[index] as Item
+      const image = { path, size, mode, sha256: hex(sha256), mtimeMs: records.timeBeforeMs(index) }
+      images.push({ ...image, drop: () => void (sourceOf[index] = noSource) })
+    }
+    removed.forEach(({ path, before }, at) => {
+      if (removedSources[at] !== beforeSource) return
+      const { size, mode, sha256, mtimeMs = 0 } = before
+      images.push({ path, size, mode, sha256, mtimeMs, drop: () => void (removedSources[at] = noSource) })
+    })
+    if (images.length === 0) return 0
+    const fit = fitBeforeImages(images, ownership.before)
+    for (const image of images) if (!fit.has(image)) image.drop()
+    return fit.size === 0 ? 0 : writeBeforeImages(needs.before, fit, needs)
+  }
+
+  return { walk, end }
+}
+
+/** Whether the earlier contents, or the type, of an item are replaced. */
+function isReplaced(records: Records, index: number): boolean {
+  if (records.outcome(index) !== 'staged') return false
+  const before = records.before(index)
+  if (before === null) return false
+  const isSame = Buffer.compare(before.sha256, records.sha256(index)) === 0
+  return !isSame || (before.mode & typeBits) !== (records.mode(index) & typeBits)
+}
+
+function sameContents(before: { mode: number; sha256: Uint8Array }, known: OwnedEntry): boolean {
+  return (before.mode & typeBits) === (known.mode & typeBits) && hex(before.sha256) === known.sha256
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
+}
+
+function createEdits(): { all: Edits; add(path: string, since: string): void } {
+  const all: Edits = { count: 0, files: [] }
+  return {
+    all,
+    add(path, since) {
+      all.count++
+      if (all.files.length < maxListed) all.files.push({ path, since })
+    }
+  }
+}
+
+function targetDrifted({ count, files }: Edits): Refusal {
+  const names = files.slice(0, maxNamed).map(({ path }) => `"${path}"`)
+  const more = count > names.length ? `, and ${count - names.length} more` : ''
+  const sentence =
+    `Nothing was changed: ${names.join(', ')}${more} ${count === 1 ? 'was' : 'were'} edited on the server, and the ` +
+    'policy "drift" of the project is "refuse". Take the edits into the build, or put the files back'
+  return new Refusal('conflict', 'target_drifted', sentence)
+}

@@ -1,0 +1,141 @@
+/*
+ * Finds what an extraction removes: owned files that the archive does not contain, or that are named, and directories
+ * that svc made and that become empty.
+ */
+import { compileGlob } from '../base/glob.js'
+import { parentOf } from '../base/paths.js'
+import { Refusal } from '../base/refusal.js'
+import { hasCode } from '../base/system-error.js'
+import type { EarlierFile } from '../model/manifest.js'
+import type { OwnedEntry } from '../model/tree.js'
+import { compareTreePaths } from '../shared/tree-text.js'
+import { createDigester } from './digest.js'
+import type { Disk } from './disk.js'
+import { findEntry, type FoundEntry } from './found-entry.js'
+import type { Folders } from './folders.js'
+import type { Ownership, Removes } from './ownership.js'
+import type { Plan } from './plan.js'
+
+/** A prune of more files than this, and of more than half of all, is refused unless it is forced. */
+const maxPrunedUnasked = 50
+
+/** A file or a link that is removed. */
+export interface RemovedFile {
+  path: string
+  before: EarlierFile
+  ino: number
+}
+
+/** A directory that is removed. */
+export interface RemovedDirectory {
+  path: string
+  mode: number
+  mtimeMs: number
+}
+
+/** What `createRemoval` needs. */
+export interface RemovalNeeds {
+  disk: Disk
+  folders: Folders
+  plan: Pick<Plan, 'folders'>
+}
+
+/**
+ * Returns the function that says whether an owned file that is not in the archive is to be removed. It must be called in
+ * the order of `compareTreePaths`.
+ */
+export function createAsked(removes: Removes | null): (path: string) => boolean {
+  if (removes === null) return () => false
+  if (removes.kind === 'absent') {
+    const protects = removes.protect.map(compileGlob)
+    return path => !protects.some(glob => glob.matches(path))
+  }
+  const listed = linesOf(removes.paths)
+  let next = 0
+  return path => {
+    while (next < listed.length && compareTreePaths(listed[next] as string, path) < 0) next++
+    return listed[next] === path
+  }
+}
+
+/** Finds what is removed. */
+export interface Removal {
+  /** Whether the owned file at a path, which is not in the archive, is to be removed. Call it in canonical order. */
+  isAsked(path: string): boolean
+  /** Reads an owned file; null if it is not there any more. */
+  find(known: OwnedEntry): FoundEntry | null
+  /** Notes a directory that svc made. */
+  noteDirectory(path: string): void
+  /** Returns the directories that become empty. */
+  directories(removed: readonly RemovedFile[]): RemovedDirectory[]
+}
+
+/** Creates what finds the files and directories to remove. It writes nothing. */
+export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan }: RemovalNeeds): Removal {
+  const finder = { disk, digester: createDigester(disk) }
+  const owned: string[] = []
+  const inArchive = new Set(plan.folders.map(({ path }) => path))
+  const protects = (removes?.kind === 'absent' ? removes.protect : []).map(compileGlob)
+
+  /** Returns whether everything in a directory is removed. */
+  function becomesEmpty(path: string, gone: ReadonlySet<string>): boolean {
+    const names = within(() => disk.readdirSync(folders.at(path)))
+    return names?.every(name => gone.has(`${path}/${name}`)) ?? false
+  }
+
+  return {
+    isAsked: createAsked(removes),
+    find: known => within(() => findEntry(finder, folders.place(known.path), null)),
+    noteDirectory(path) {
+      if (removes?.kind !== 'absent' || inArchive.has(path)) return
+      if (!protects.some(glob => glob.matches(path) || glob.mayMatchBelow(path))) owned.push(path)
+    },
+    directories(removed) {
+      const asked = exact === null ? owned : linesOf(exact.directories)
+      const gone = new Set(removed.map(({ path }) => path))
+      const found: RemovedDirectory[] = []
+      // Longer paths first: what is in a directory is decided before the directory itself.
+      for (const path of [...asked].sort((a, b) => depthOf(b) - depthOf(a))) {
+        if (!becomesEmpty(path, gone)) continue
+        const stats = within(() => disk.lstatSync(folders.place(path), { throwIfNoEntry: false }))
+        if (!stats?.isDirectory()) continue
+        gone.add(path)
+        found.push({ path, mode: stats.mode, mtimeMs: stats.mtimeMs })
+      }
+      return found
+    }
+  }
+}
+
+/** Returns null if a directory on the way was removed, or replaced by a link: nothing of svc's is there. */
+function within<T>(look: () => T | null): T | null {
+  try {
+    return look()
+  } catch (error) {
+    if (error instanceof Refusal || hasCode(error, 'ENOENT', 'ENOTDIR')) return null
+    throw error
+  }
+}
+
+function depthOf(path: string): number {
+  let depth = 0
+  for (let at = path; at !== ''; at = parentOf(at)) depth++
+  return depth
+}
+
+function linesOf(bytes: Uint8Array): string[] {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8').split('\n').filter(Boolean)
+}
+
+/** Returns the refusal of a prune that would remove most of the files of a project: probably the wrong directory. */
+export function pruneTooMuch(count: number, owned: number): Refusal {
+  const sentence =
+    `Nothing was changed: ${count} of the ${owned} files that svc put into the target would be removed. ` +
+    'If that is intended, push with --prune=force'
+  return new Refusal('conflict', 'prune_too_much', sentence)
+}
+
+/** Whether a prune of this number of files needs to be forced. */
+export function isTooMuch(count: number, owned: number): boolean {
+  return count > maxPrunedUnasked && count * 2 > owned
+}

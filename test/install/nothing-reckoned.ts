@@ -1,0 +1,12 @@
+import type { Reckoned } from '../../lib/install/reckon.js'
+
+/** The decisions about an extraction that removes nothing and replaces no edited file. */
+export const nothingReckoned: Reckoned = {
+  replaced: { count: 0, files: [] },
+  kept: { count: 0, files: [] },
+  removed: [],
+  directories: [],
+  keptOf: () => undefined,
+  beforeFrom: [],
+  beforeBytes: 0
+}
