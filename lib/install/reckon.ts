@@ -7,7 +7,7 @@
  *                     files that are still as svc put them there; they are read for that. Files that svc never put there
  *                     are not looked at.
  *   removed folders   directories that svc made and that become empty.
- *   kept contents     where the contents of each replaced or removed file can be had: in the archive of the deployment that
+ *   kept contents     where the contents of each replaced or removed file are kept: in the archive of the deployment that
  *                     put it there, or in the before-images (before-images.ts).
  *
  * Staging has digested the replaced files anyhow, so this reads the owned tree and the files to remove. It writes nothing

@@ -17,7 +17,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
 import { findMaintenance } from '../../lib/store/tables/maintenance.js'
 import type { Project } from '../../lib/model/project.js'
-import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { treeBody } from '../support/planned.js'
+import { admin, deployStage, never, type DeployStage } from '../support/deploy-stage.js'
 import { openDirectory } from '../support/open-directory.js'
 import { until } from '../support/until.js'
 
@@ -165,6 +166,29 @@ t.test('a deployment that prunes leaves the file, even if an earlier one shipped
   t.notOk(existsSync(join(project.deployPath, 'old')), 'another file of the earlier deployment is removed')
   t.equal(readFileSync(fileOf(project), 'utf8'), 'same')
   t.match(await off(stage, project), { by: 'admin' })
+})
+
+t.test('a plan says that the archive touches the maintenance file, and that it is not removed', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ policy: { prune: 'managed', maintenancePage: 'page.html' } })
+  const files = { 'page.html': 'same', '.maintenance': 'same', a: '1', b: '2' }
+  await stage.deploy(project, files)
+  await stage.deployer.maintenance.on({ ...request(project), force: true, reason: null })
+  const planOf = async (name: string, given: Record<string, string>) => {
+    const site = join(stage.directory, name)
+    mkdirSync(site)
+    for (const [path, contents] of Object.entries(given)) writeFileSync(join(site, path), contents)
+    const asks = { prune: undefined, force: false }
+    const rest = { listed: 10, scripts: {}, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 5 }
+    const asked = { projectId: project.id, tree: await treeBody(site), signal: never, asks, ...rest }
+    return stage.deployer.plan(asked)
+  }
+  const touching = await planOf('same', files)
+  t.match(touching.paths.conflicts, [{ path: '.maintenance', code: 'reserved_path' }])
+  t.equal(touching.counts.conflicts, 1)
+  const { '.maintenance': _left, ...others } = files
+  const without = await planOf('others', others)
+  t.match(without.counts, { conflicts: 0, pruned: 0, kept: 1 })
 })
 
 t.test(
