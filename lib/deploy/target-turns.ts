@@ -141,11 +141,25 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
   }
 }
 
-/** Works on one file of a target with the rights of its project. */
-export async function workOnTargetFile(executors: Executors, rights: Rights | null, file: FileJob): Promise<FoundFile> {
-  const outcome = await executors.as(rights).run({ kind: 'file', file }, AbortSignal.timeout(fileMs))
-  if (outcome.kind === 'found') return outcome.found
-  if (outcome.kind === 'failed') throw outcome.error
+/**
+ * Works on one file of a target with the rights of its project, in the threads for comparisons: those for deployments
+ * may be busy for minutes.
+ */
+export async function workOnTargetFile(
+  executors: Pick<Executors, 'comparing'>,
+  rights: Rights | null,
+  file: FileJob
+): Promise<FoundFile> {
+  const signal = AbortSignal.timeout(fileMs)
+  const outcome = await executors
+    .comparing(rights)
+    .run({ kind: 'file', file }, signal)
+    .catch((error: unknown) => {
+      if (error === signal.reason) return null
+      throw error
+    })
+  if (outcome?.kind === 'found') return outcome.found
+  if (outcome?.kind === 'failed') throw outcome.error
   const sentence = 'The file system of the target does not respond. Check it, and try again'
   throw new Refusal('unavailable', 'target_stuck', sentence)
 }

@@ -153,3 +153,22 @@ t.test('a deploy token ends only the maintenance that it began', async t => {
   t.match(await stage.client.get('/api/projects/proj_x/maintenance'), { status: 404 })
   t.match(await stage.client.put('/api/projects/proj_x/maintenance', { on: true }), { status: 404 })
 })
+
+t.test('of many callers at the same time, one begins the maintenance, and one ends it', async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  const path = `/api/projects/${shop.id}/maintenance`
+  const statuses = async (on: boolean): Promise<number[]> => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => stage.client.put(path, { on })))
+    return answers.map(({ status }) => status).sort()
+  }
+  t.same(await statuses(true), [200, ...Array.from({ length: 19 }, () => 409)])
+  t.ok(existsSync(join(shop.deployPath, '.maintenance')))
+  t.same(
+    await statuses(false),
+    Array.from({ length: 20 }, () => 200)
+  )
+  t.same(readdirSync(shop.deployPath), [])
+  const audit = (await stage.client.get('/api/audit?limit=50')).body.items as Array<{ action: string }>
+  t.equal(audit.filter(({ action }) => action.startsWith('project.maintenance')).length, 2)
+})

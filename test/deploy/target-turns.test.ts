@@ -51,6 +51,10 @@ t.test('turns', async t => {
     t.same(readdirSync(stage.home.deployments), [])
     const looked = await workOnTargetFile(executors, null, { target: project.deployPath, path: 'b.txt' })
     t.same(looked, { is: 'absent' })
+    const broken = { comparing: () => ({ run: async () => ({ kind: 'died' }) as const, isStuck: () => false }) }
+    await t.rejects(workOnTargetFile(broken, null, { target: project.deployPath, path: 'b.txt' }), {
+      code: 'target_stuck'
+    })
   })
 
   await t.test('an error of the work ends the turn, and the next one begins', async t => {
