@@ -127,7 +127,7 @@ export function createMaintenances(needs: MaintenanceNeeds): Maintenances {
     try {
       const source = { path, kind: 'file', source: contents, bytes: contents.length } as const
       await writeZipFile([{ ...source, mode: fileMode, mtimeMs: clock.now() }], archive)
-      await turn.extract(archivePath, [])
+      await turn.extract(archivePath)
     } finally {
       await archive.close()
       await rm(archivePath, { force: true })

@@ -4,7 +4,7 @@
  * has a temporary id, no record and no output, and runs no scripts.
  */
 import { notFound, Refusal } from '../base/refusal.js'
-import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
+import { endJournal, extractArchive, extractionLimits, type ExtractOptions } from '../install/unpack/extract.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
@@ -25,8 +25,8 @@ export interface TargetTurn {
   /** The temporary id of an extraction. */
   id: string
   project: Project
-  /** Extracts an archive over the target. `reserved`: paths that the archive must not touch. */
-  extract(archivePath: string, reserved: readonly string[]): Promise<Extracted>
+  /** Extracts an archive over the target. */
+  extract(archivePath: string, options?: Pick<ExtractOptions, 'reserved' | 'ownership'>): Promise<Extracted>
   /** Must be called after the result of an extraction is recorded. */
   settle(): Promise<void>
   /** Looks at one file of the target, or removes it. */
@@ -86,12 +86,12 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
       return await work({
         id,
         project,
-        extract: (archivePath, reserved) =>
+        extract: (archivePath, options = {}) =>
           extractArchive(executors, {
+            ...options,
             archivePath,
             target,
             real,
-            reserved,
             limits: extractionLimits(settings),
             isDurable: settings.flag('durable_targets'),
             isAtWork: targets.isHeld,

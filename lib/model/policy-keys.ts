@@ -27,6 +27,7 @@ import {
   postFailureModes,
   pruneModes,
   revertScripts,
+  rollbackModes,
   type Gate,
   type GivenPolicy,
   type Policy,
@@ -116,6 +117,10 @@ export const policyKeys = {
   forceByDeployToken: {
     read: flag,
     what: 'Whether the deploy token of the project may replace edited files if `drift` is `refuse`. Default: false'
+  },
+  rollback: {
+    read: oneOf(rollbackModes),
+    what: 'What a rollback does unless it says otherwise. Default: `overlay`, it puts files over the others'
   },
   exact: {
     read: oneOf(exactModes),

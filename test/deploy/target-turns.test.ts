@@ -38,8 +38,8 @@ t.test('turns', async t => {
     const archivePath = join(stage.home.tmp, 'a.zip')
     writeFileSync(archivePath, await zipOf({ 'a.txt': '1' }))
     const size = await turns(request, async turn => {
-      await t.rejects(turn.extract(archivePath, ['a.txt']), { code: 'reserved_path' })
-      await turn.extract(archivePath, [])
+      await t.rejects(turn.extract(archivePath, { reserved: ['a.txt'] }), { code: 'reserved_path' })
+      await turn.extract(archivePath)
       t.ok(existsSync(files.journal(turn.id)))
       t.ok(targets.isHeld(turn.id))
       await turn.settle()
