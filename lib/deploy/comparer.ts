@@ -19,6 +19,8 @@ export interface Comparison {
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Paths that the archive must not touch (install/reserved.ts); default: none. */
+  reserved?: readonly string[]
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   signal: AbortSignal
@@ -45,7 +47,7 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
 
   async function compare(
     project: Project,
-    { tree, listed, removes = null, takesEdited = false, isFull = false, signal }: Comparison
+    { tree, listed, removes = null, takesEdited = false, reserved = [], isFull = false, signal }: Comparison
   ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
@@ -53,7 +55,7 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     const known = await trees.read(project.id)
     const owned = known.baseline === 'owned' ? await known.contents() : null
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const asked = { removes, takesEdited, isFull }
+    const asked = { removes, takesEdited, reserved, isFull }
     const job = { target, rules, tree, owned, ...asked, umask: umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }

@@ -66,6 +66,8 @@ export interface ReckonNeeds {
   before: BeforeFile
   /** The path of the staging directory in calls (held.ts). */
   staging: string
+  /** Paths that are never removed (reserved.ts); absent: none. */
+  reserved?: readonly string[] | undefined
   /** Throws if the extraction must be abandoned. */
   check(): void
 }
@@ -149,7 +151,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   }
 
   function settleOther(known: OwnedEntry): void {
-    if (!removal.isAsked(known.path)) return
+    if (!removal.isAsked(known.path) || needs.reserved?.includes(known.path)) return
     const found = removal.find(known)
     if (found === null) return void gone.push(known.path)
     const edited = isEdited(found, known)

@@ -33,6 +33,8 @@ PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
 PUT /api/projects/:id/lock own
 DELETE /api/projects/:id/lock own
+GET /api/projects/:id/maintenance read
+PUT /api/projects/:id/maintenance own
 GET /api/projects/:id/drift read
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin

@@ -72,6 +72,10 @@ export const cures: Readonly<Record<string, string>> = {
   links_too_long: withoutLink,
   locked: 'Wait (`svc push --wait`), or remove the lock: `svc locks`, `svc unlock`.',
   locked_out: later,
+  maintenance_changed: 'Look at the file, then remove it with `svc maintenance off --force`.',
+  maintenance_file_exists: 'Remove the file, use `--force`, or set `maintenanceFile` in the policy.',
+  maintenance_on: 'End the maintenance first: `svc maintenance off`.',
+  maintenance_page: 'Correct `maintenancePage` in the policy: a file of the target of at most 1 MB.',
   method_not_allowed: 'Use a method of the header `Allow`.',
   misdirected_host: 'Use the address of `SVC_PUBLIC_URL`, or add the name to `allowed_hosts`.',
   multi_disk_zip: 'Pack the files into one zip file.',
@@ -116,6 +120,7 @@ export const cures: Readonly<Record<string, string>> = {
   shutting_down: 'Try again when the server has started.',
   size_mismatch: wholeArchive,
   stopping: 'Try again when the server has started.',
+  target_missing: 'Check that the disk of the target is mounted.',
   terminal_disabled: 'Set `terminal_enabled` to true, and start the server without `--no-terminal`.',
   terminal_unavailable: 'Install node-pty on the server: [troubleshooting.md](troubleshooting.md).',
   too_large: 'Send less, or raise the setting that the message names.',
@@ -312,6 +317,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   redirected: row('command', 'The server redirects to another address', 'Use the new address as `--server`.'),
   redo_damaged: row('server start', 'The redo log of the database is damaged', restoreBackup),
   redo_newer: row('server start', 'A newer svc wrote the redo log', 'Install the newer svc: [upgrade.md](upgrade.md).'),
+  reserved_path: row(
+    'deployment',
+    'The archive contains the maintenance file, and the project is in maintenance',
+    'End the maintenance, or leave the file out of the archive: [maintenance.md](maintenance.md).'
+  ),
   restore_unfinished: row(
     'command',
     'The restored files are not yet in place',

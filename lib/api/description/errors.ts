@@ -80,6 +80,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'too_many',
     means: 'Too many failed logins from this address. Retry-After contains the seconds to wait'
   },
+  maintenance_changed: { kind: 'conflict', means: 'The maintenance file in the target was changed' },
+  maintenance_file_exists: { kind: 'conflict', means: 'The target contains the maintenance file already' },
+  maintenance_on: { kind: 'conflict', means: 'The project is in maintenance' },
+  maintenance_page: { kind: 'conflict', means: 'The page for a maintenance is missing or too large' },
   method_not_allowed: {
     kind: 'method',
     means: 'The path does not support this method. The header Allow lists the supported methods'
@@ -106,7 +110,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
-  other_owner: { kind: 'forbidden', means: 'The lock belongs to somebody else' },
+  other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
   not_waiting: {
     kind: 'conflict',
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
@@ -133,6 +137,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
   size_mismatch: { kind: 'invalid', means: 'The size of an entry of the archive is wrong' },
   stopping: { kind: 'unavailable', means: 'The server is shutting down' },
+  target_missing: { kind: 'unavailable', means: 'The target does not exist, or leads elsewhere' },
   terminal_disabled: { kind: 'forbidden', means: 'The terminal is disabled' },
   terminal_unavailable: {
     kind: 'unsupported',

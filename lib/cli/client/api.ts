@@ -1,6 +1,7 @@
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
+import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Project } from '../../model/project.js'
 import type { TokenHolder } from '../../model/token-holder.js'
@@ -17,6 +18,8 @@ const listLimit = 500
 const ndjson = 'application/x-ndjson'
 /** A comparison with a target takes up to a minute. */
 const compareLimitMs = 5 * 60_000
+/** Placing a file waits for deployments, and for the disk. */
+const answerLimitMs = 5 * 60_000
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
@@ -55,6 +58,18 @@ export interface VariablesChange {
 
 /** Fields of a project to set. In `policy`, null restores the default of a key. */
 export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
+
+/** A change of the maintenance of a project. */
+export interface MaintenanceChange {
+  on: boolean
+  reason?: string | undefined
+  /** Replaces a file of somebody else, or removes the file although somebody changed it. */
+  force?: boolean
+}
+
+interface MaintenanceAnswer {
+  maintenance: Maintenance | null
+}
 
 /** A lock to place. */
 export interface LockFields {
@@ -104,6 +119,11 @@ export interface Api {
   lock(projectId: string | null, fields: LockFields): Promise<ListedLock>
   /** Removes a lock and returns it. `takeOver` is the reason to remove the lock of another owner. */
   unlock(projectId: string | null, takeOver: string | undefined): Promise<ListedLock>
+  /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
+  locksAndMaintenance(): Promise<Array<ListedLock | ListedMaintenance>>
+  maintenance(projectId: string): Promise<Maintenance | null>
+  /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
+  setMaintenance(projectId: string, change: MaintenanceChange): Promise<Maintenance | null>
   variables(projectId: string): Promise<Variable[]>
   /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
   changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
@@ -137,6 +157,7 @@ export function createApi(client: Client): Api {
   const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
   const variablesPath = (id: string) => `${projectPath(id)}/variables`
   const lockPath = (id: string | null) => (id === null ? '/api/lock' : `${projectPath(id)}/lock`)
+  const maintenancePath = (id: string) => `${projectPath(id)}/maintenance`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
@@ -169,6 +190,11 @@ export function createApi(client: Client): Api {
       (await client.json<{ lock: ListedLock }>({ method: 'PUT', path: lockPath(id), json })).lock,
     unlock: async (id, takeOver) =>
       (await client.json<{ lock: ListedLock }>({ method: 'DELETE', path: lockPath(id), json: { takeOver } })).lock,
+    locksAndMaintenance: () => client.json({ path: '/api/locks', query: { kind: 'all' } }),
+    maintenance: async id => (await client.json<MaintenanceAnswer>({ path: maintenancePath(id) })).maintenance,
+    setMaintenance: async (id, json) =>
+      (await client.json<MaintenanceAnswer>({ method: 'PUT', path: maintenancePath(id), json, answerLimitMs }))
+        .maintenance,
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
