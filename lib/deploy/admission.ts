@@ -5,13 +5,17 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { formatBytes } from '../shared/size.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
+import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
+import type { RollbackMode } from '../model/rollback.js'
 import type { Provenance } from '../model/provenance.js'
 import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
+import { findWayBack, goalOfUndo } from './exact.js'
+import type { ExactOrder } from './exact-change.js'
 import { refuseFullDisk } from './failure.js'
-import type { DeployFiles } from './files.js'
+import { makeDirectories, type DeployFiles } from './files.js'
 import type { Intake, Received } from './intake.js'
 import { refuseLocked } from './locks.js'
 import type { Live } from './output/live.js'
@@ -23,6 +27,7 @@ import type { Plans } from './plan.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import type { Runner } from './run.js'
+import { refuseUnlessFinal } from './status.js'
 import { refuseClientScripts, type OfferedScripts } from './scripts/scripts.js'
 import type { Planned } from './turn.js'
 
@@ -49,8 +54,16 @@ export interface DeployRequest extends ClientScripts {
 }
 
 /** A rollback as requested by a user. */
-export interface RollbackRequest {
+export interface RollbackRequest extends UndoRequest {
+  /** Undefined: as the policy of the project says. */
+  mode?: RollbackMode | undefined
+}
+
+/** An undo as requested by a user. */
+export interface UndoRequest {
   message?: string | null | undefined
+  /** Whether an exact rollback takes back files that were edited since; default: false. */
+  force?: boolean | undefined
   actor: Actor
 }
 
@@ -68,7 +81,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   live: Live
   pending: Pending
   queue: Queue
-  ends: Pick<Ends, 'current'>
+  ends: Pick<Ends, 'current' | 'settle'>
   plans: Pick<Plans, 'expect'>
   runner: Runner
   /** Throws if the server is stopping. */
@@ -91,6 +104,8 @@ interface Draft {
   env: Record<string, string>
   /** The plan that the deployment is held to; null: none. */
   plan: KeptPlan | null
+  /** Null: it is neither an exact rollback nor an undo. */
+  exact: ExactOrder | null
   discardUpload(): Promise<void>
 }
 
@@ -116,6 +131,7 @@ export class Admission {
         confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
+        exact: null,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         discardUpload: received.discard
       })
@@ -130,6 +146,10 @@ export class Admission {
     if (recorded === undefined) throw notFound('Deployment', sourceId)
     const source = this.#needs.ends.current(recorded)
     const project = this.#admissibleProject(source.projectId)
+    if ((request.mode ?? policyOf(project).rollback) === 'exact') {
+      refuseUnlessFinal(source, 'roll back to')
+      return this.#goBack(project, { goal: { to: sourceId, undoOf: null }, force: request.force === true }, request)
+    }
     refuseRollback(source)
     const offered = offeredBySource(source)
     const startedAt = instantOf(this.#needs.clock)
@@ -146,7 +166,8 @@ export class Admission {
       confirmSeconds: null,
       offered,
       env: {},
-      plan: null
+      plan: null,
+      exact: null
     }
     try {
       return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
@@ -156,6 +177,37 @@ export class Admission {
     } catch (error) {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(sourceId) : refuseFullDisk(error)
     }
+  }
+
+  /** Undoes the last deployment whose files are in the target of a project. */
+  async undo(projectId: string, request: UndoRequest): Promise<Run> {
+    const project = this.#admissibleProject(projectId)
+    await this.#needs.ends.settle()
+    const goal = goalOfUndo(this.#needs.store, project)
+    return this.#goBack(project, { goal, force: request.force === true }, request)
+  }
+
+  /** Admits an exact change. Its archive is composed when it starts. What is certain now is refused now. */
+  async #goBack(project: Project, exact: ExactOrder, request: UndoRequest): Promise<Run> {
+    const { store, clock, ids } = this.#needs
+    findWayBack(this.#needs, project, exact.goal)
+    const { to } = exact.goal
+    const source = to === null ? undefined : findDeployment(store, to)
+    const startedAt = instantOf(clock)
+    return this.#admit(null, ids.id('dep_'), {
+      project,
+      actor: request.actor,
+      message: messageOf(request),
+      archive: { bytes: null, sha256: null, startedAt, endedAt: startedAt },
+      rollbackOf: to,
+      provenance: source?.provenance ?? null,
+      confirmSeconds: null,
+      offered: source === undefined ? { origin: 'source deployment' } : offeredBySource(source),
+      env: {},
+      plan: null,
+      exact,
+      discardUpload: async () => {}
+    })
   }
 
   #admissibleProject(projectId: string): Project {
@@ -169,26 +221,28 @@ export class Admission {
   }
 
   /** Keeps archive, output and record under the new id, all or none. Nothing can fail once the record is durable. */
-  async #admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
+  async #admit(archivePath: string | null, id: string, draft: Draft): Promise<Run> {
     const { planned, note } = await this.#keep(archivePath, id, draft)
     // No await in between, so that the queue has the order of the records.
     const run = this.#enqueue(planned)
     await note.settle()
     try {
       // The archive of a rollback is a link to one that is already counted.
-      if (draft.rollbackOf === null) this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
-      this.#needs.audit(beginOf(planned.row, draft.actor))
+      if (draft.rollbackOf === null && draft.exact === null)
+        this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+      this.#needs.audit(beginOf(planned.row, draft.actor, draft.exact))
     } catch (error) {
       this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
     }
     return run
   }
 
-  async #keep(archivePath: string, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
+  async #keep(archivePath: string | null, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
     const { store, clock, files, intake, live, pending, settings, quota } = this.#needs
     const note = await pending.note([id], { isRequired: true })
     try {
-      await intake.keep(archivePath, id)
+      if (archivePath !== null) await intake.keep(archivePath, id)
+      else await makeDirectories(this.#needs.home)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const output = await openOutput({
         path: files.output(id),
@@ -206,9 +260,9 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
-        const { offered, env, plan, discardUpload } = draft
+        const { offered, env, plan, exact, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, discardUpload }
+        return { row, live: run, offered, env, plan, exact, discardUpload }
       })
       return { planned, note }
     } catch (error) {
@@ -253,22 +307,36 @@ function messageOf({ message }: { message?: string | null | undefined }): string
 }
 
 /** Returns the audit entry of a deployment that was queued. */
-function beginOf({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor): AuditEvent {
+function beginOf({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor, exact: ExactOrder | null): AuditEvent {
+  const about = { actor, projectId, target: id }
+  if (exact !== null) {
+    const { to, undoOf } = exact.goal
+    const forced = exact.force ? ', also files that were edited since' : ''
+    if (undoOf !== null) return { ...about, action: 'deployment.undo', detail: `of ${undoOf}${forced}` }
+    return { ...about, action: 'deployment.rollback', detail: `exactly to ${to}${forced}` }
+  }
   const action = rollbackOf === null ? 'deployment.upload' : 'deployment.rollback'
-  return { action, actor, projectId, target: id, detail: rollbackOf === null ? null : `to ${rollbackOf}` }
+  return { ...about, action, detail: rollbackOf === null ? null : `to ${rollbackOf}` }
 }
 
-function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft): string[] {
-  const what = rollbackOf === null ? `Deployment ${id}` : `Deployment ${id} (a rollback to ${rollbackOf})`
+function firstLines(id: string, draft: Draft): string[] {
+  const { project, actor, archive, exact } = draft
+  const what = `Deployment ${id}${kindOf(draft)}`
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
   const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
-  return [begin, `→ stored the archive${size} (${took})`]
+  return exact !== null ? [begin] : [begin, `→ stored the archive${size} (${took})`]
+}
+
+function kindOf({ rollbackOf, exact }: Draft): string {
+  if (exact !== null && exact.goal.undoOf !== null) return ` (an undo of ${exact.goal.undoOf})`
+  if (exact !== null) return ` (an exact rollback to ${rollbackOf})`
+  return rollbackOf === null ? '' : ` (a rollback to ${rollbackOf})`
 }
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds }: Draft,
+  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds, exact }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -278,16 +346,17 @@ function rowOf(
     projectId: project.id,
     projectName: project.name,
     status: 'queued',
-    triggerSource: rollbackOf === null ? 'cli' : 'rollback',
+    triggerSource: rollbackOf === null && exact === null ? 'cli' : 'rollback',
     startTime,
     endTime: null,
     duration: null,
     rollbackOf,
-    exact: false,
-    undoOf: null,
+    exact: exact !== null,
+    undoOf: exact?.goal.undoOf ?? null,
     message,
     env: project.env,
-    hasArtifact: true,
+    // The archive of an exact change is composed when it starts.
+    hasArtifact: exact === null,
     archiveBytes: archive.bytes,
     archiveSha256: archive.sha256,
     fileCount: null,

@@ -19,6 +19,8 @@ export interface Comparison {
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Whether the modes are final, so that the umask of the project does not apply; default: false. */
+  isExact?: boolean
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   signal: AbortSignal
@@ -45,7 +47,7 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
 
   async function compare(
     project: Project,
-    { tree, listed, removes = null, takesEdited = false, isFull = false, signal }: Comparison
+    { tree, listed, removes = null, takesEdited = false, isExact = false, isFull = false, signal }: Comparison
   ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
@@ -54,7 +56,7 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     const owned = known.baseline === 'owned' ? await known.contents() : null
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
     const asked = { removes, takesEdited, isFull }
-    const job = { target, rules, tree, owned, ...asked, umask: umaskOf(project), ...limits }
+    const job = { target, rules, tree, owned, ...asked, umask: isExact ? null : umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }
     signal.throwIfAborted()

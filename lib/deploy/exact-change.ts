@@ -21,7 +21,7 @@ import type { Project } from '../model/project.js'
 import { updateDeployment } from '../store/tables/deployments.js'
 import type { Placement } from '../store/tables/placements.js'
 import { foldBack, type EarlierEntry, type EarlierState, type Source } from './exact-fold.js'
-import { findWayBack, isArchiveKept, notExact, type Goal, type WayBack, type WayBackNeeds } from './exact.js'
+import { findWayBack, isArchiveKept, notExact, type Goal, type WayBack } from './exact.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { longWaitMs, notReady, type ExactChange } from './ownership.js'
@@ -35,7 +35,7 @@ export interface ExactOrder {
 }
 
 /** What finding the change needs. */
-export interface ExactNeeds extends WayBackNeeds, Pick<DeployNeeds, 'store' | 'settings'> {
+export interface ExactNeeds extends Pick<DeployNeeds, 'store' | 'settings'> {
   files: DeployFiles
   trees: Pick<Trees, 'read'>
 }
@@ -165,7 +165,8 @@ function wantedLine({ path, mode, size, sha256, mtimeMs }: EarlierEntry): string
   return JSON.stringify(entry)
 }
 
-function bytesOf(lines: readonly string[]): Uint8Array {
+/** Returns lines as bytes. */
+export function bytesOf(lines: readonly string[]): Uint8Array {
   return new TextEncoder().encode(lines.map(line => `${line}\n`).join(''))
 }
 

@@ -1,5 +1,7 @@
+import { stat } from 'node:fs/promises'
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment } from '../store/tables/deployments.js'
+import { setBeforeFrom, wayBackOf } from '../store/tables/placements.js'
 import { summarizeManifest } from '../install/manifest.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
@@ -35,6 +37,23 @@ export async function placedPatch(
   return { steps, fileCount }
 }
 
+/** Records what a way back from a deployment needs, as its files in the data directory say. */
+export async function noteWayBack(
+  { store, files, log }: Pick<PlacementNeeds, 'store' | 'files' | 'log'>,
+  deployId: string
+): Promise<void> {
+  try {
+    const { beforeFrom } = await summarizeManifest(files.manifest(deployId))
+    const beforeBytes = await stat(files.before(deployId)).then(
+      ({ size }) => size,
+      () => 0
+    )
+    await store.write(tx => setBeforeFrom(tx, deployId, wayBackOf(deployId, { beforeFrom, beforeBytes })))
+  } catch (error) {
+    log(`Cannot find out what a way back from deployment ${deployId} needs`, error)
+  }
+}
+
 /**
  * Records that the files of a deployment are in place, if its journal says so but that could not be recorded before.
  * The status does not change. Does nothing if the record no longer exists or already says so.
@@ -45,6 +64,7 @@ export async function recordComplete(needs: PlacementNeeds, deployId: string): P
   if (row === undefined || row.placed !== null || isExtracted(row.steps)) return
   const patch = await placedPatch(needs, row, clock.now())
   await store.write(tx => recordProgress(tx, deployId, patch))
+  await noteWayBack(needs, deployId)
   if (!isFinal(row.status)) return
   try {
     const output = outputOf(deployId) ?? (await openOutput({ path: files.output(deployId), clock }))

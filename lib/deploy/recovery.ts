@@ -10,7 +10,7 @@ import { makeDirectories, sharedChanges, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
 import { openOutput } from './output/output.js'
-import { placedPatch, recordComplete } from './placement.js'
+import { noteWayBack, placedPatch, recordComplete } from './placement.js'
 import { endOf, eventOf, isExtracted, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
 import { isFinal } from './status.js'
 import { removeStrays } from './strays.js'
@@ -108,6 +108,7 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
   ])
   await rm(sharedChanges(files.changes(row.id)), { force: true }).catch(() => {})
   const final = await needs.ends.record(end, outcome)
+  if (target === 'complete') await noteWayBack(needs, row.id)
   sendNotice(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })
 }
 

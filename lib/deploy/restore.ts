@@ -1,7 +1,8 @@
 import { notFound, Refusal } from '../base/refusal.js'
 import { findRights, umaskOf } from '../proc/identity.js'
 import type { Transaction } from '../store/database.js'
-import { findDeployment, placeDeployment } from '../store/tables/deployments.js'
+import { noteForeignChange, setBeforeFrom, wayBackOf } from '../store/tables/placements.js'
+import { findDeployment, placeDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Ends } from './ends.js'
@@ -11,6 +12,7 @@ import type { Extracted } from '../install/unpack/extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { Pending } from './pending.js'
+import { ownershipOf } from './ownership.js'
 import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
 import type { TargetLocks } from './target-locks.js'
@@ -40,7 +42,7 @@ export function createRestore(
     queue: Queue
     ends: Pick<Ends, 'settle'>
     open: OpenExtractions
-    trees: Pick<Trees, 'restored'>
+    trees: Pick<Trees, 'read' | 'restored'>
     refuseWhenStopping(): void
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
@@ -56,13 +58,16 @@ export function createRestore(
       allowSystemPaths: needs.allowSystemPaths,
       umask: umaskOf(project)
     })
+    const taken = { exact: null, removes: null, edited: 'ignore' } as const
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     const note = await pending.note([id])
     const given = signal ?? new AbortController().signal
     try {
       const real = await targets.hold(id, target, { signal: given })
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
+      const ownership = await ownershipOf(needs, project, taken)
       const job = {
+        ownership,
         ...options,
         archivePath,
         target,
@@ -76,9 +81,9 @@ export function createRestore(
         home
       }
       const extracted = await extractArchive(executors, { ...job, signal: given })
-      if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
+      const isRecorded = await store.write(tx => place(tx, { deployId, projectId }, extracted))
       await needs.trees
-        .restored(projectId, { manifestOf: id, deployId })
+        .restored(projectId, { manifestOf: id, deployId: isRecorded ? deployId : null })
         .catch(error => needs.log(`Cannot add the restored files to the tree of project ${projectId}`, error))
       await endJournal(home, { deployId: id, target })
       return extracted
@@ -88,8 +93,20 @@ export function createRestore(
     }
   }
 
-  function placeAgain(tx: Transaction, { deployId, projectId }: { deployId: string; projectId: string }): void {
-    if (findDeployment(tx, deployId)?.projectId === projectId) placeDeployment(tx, deployId, { again: true })
+  /** Records what is in the target now. Returns false if it belongs to no recorded deployment. */
+  function place(
+    tx: Transaction,
+    { deployId, projectId }: Pick<RestoreRequest, 'deployId' | 'projectId'>,
+    extracted: Extracted
+  ): boolean {
+    if (deployId === null || findDeployment(tx, deployId)?.projectId !== projectId) {
+      noteForeignChange(tx, projectId)
+      return false
+    }
+    placeDeployment(tx, deployId, { again: true })
+    updateDeployment(tx, deployId, { fileCount: extracted.fileCount })
+    setBeforeFrom(tx, deployId, wayBackOf(deployId, extracted))
+    return true
   }
 
   return async request => {

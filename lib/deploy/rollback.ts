@@ -6,7 +6,15 @@ import { refuseUnlessFinal } from './status.js'
 /** Throws the 409 for a deployment that cannot be rolled back to. */
 export function refuseRollback(source: DeploymentRow): void {
   refuseUnlessFinal(source, 'roll back to')
+  if (source.exact) throw partialArchive(source.id)
   if (!source.hasArtifact) throw noArchive(source.id)
+}
+
+function partialArchive(deployId: string): Refusal {
+  const sentence =
+    `Cannot roll back to deployment ${deployId} with its archive: it was an exact rollback, so its archive contains only ` +
+    'what differed. Roll back with --exact'
+  return new Refusal('conflict', 'partial_archive', sentence)
 }
 
 /** Returns the 409 for an archive that was removed, by retention or by hand. */

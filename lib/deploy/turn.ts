@@ -8,10 +8,13 @@ import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
 import { umaskOf, type Rights } from '../proc/identity.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
+import { setBeforeFrom, wayBackOf } from '../store/tables/placements.js'
+import type { Extracted } from '../install/unpack/extraction.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
+import { lineOfExact, prepareExact, type ExactOrder, type PreparedExact } from './exact-change.js'
 import { linesOfEdits, ownershipOf, wishesOf } from './ownership.js'
 import type { Trees } from './trees.js'
 import { createChecks } from './checks.js'
@@ -40,6 +43,10 @@ export interface Planned {
   env: Readonly<Record<string, string>>
   /** The plan that the deployment is held to; null: none. */
   plan: KeptPlan | null
+  /** What an exact rollback or an undo shall reach; null: it is neither. */
+  exact: ExactOrder | null
+  /** What a way back from it needs (`wayBackOf`), once its files are in place. */
+  wayBack?: string[]
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
   /** The record of a deployment that was held when the server stopped, and continues. */
@@ -90,6 +97,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
   row.steps = steps.all()
   const hold =
     turn.plan === null ? null : holdOf(needs, planned, { turn, plan: turn.plan, steps, stage: () => run.stage })
+  let prepared: PreparedExact | null = null
   const run: PipelineRun = {
     steps,
     scripts,
@@ -99,6 +107,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
       await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
       await holdTarget(needs, planned, target)
+      if (planned.exact === null) return
+      prepared = await prepareExact(needs, planned.exact, { project, row, signal: live.signal })
     },
     async extract() {
       const extracted = await extractArchive(needs.executors, {
@@ -111,9 +121,9 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         umask: umaskOf(project),
         deployId: row.id,
         home: needs.home,
-        limits,
+        limits: prepared?.limits ?? limits,
         expected: planned.plan?.expected,
-        ownership: await ownershipOf(needs, project, planned.plan ?? wishesOf(project)),
+        ownership: await ownershipOf(needs, project, prepared?.change ?? planned.plan ?? wishesOf(project)),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
@@ -122,7 +132,10 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       })
       hold?.placed()
       row.fileCount = extracted.fileCount
-      row.treeSha256 = extracted.treeSha256
+      row.treeSha256 = prepared === null ? extracted.treeSha256 : treeAfter(prepared, extracted)
+      planned.wayBack = wayBackOf(row.id, extracted)
+      needs.quota.changed(project.id, extracted.beforeBytes)
+      if (prepared !== null) output.say(lineOfExact(prepared.way, extracted))
       for (const line of linesOfEdits(extracted, project)) output.say(line)
       output.tolerateFailures()
       return extracted
@@ -135,6 +148,11 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     discardUpload: planned.discardUpload
   }
   return run
+}
+
+/** Returns the tree that is in the target again; null if edited files were kept, or that is not known. */
+function treeAfter({ way }: PreparedExact, { kept }: Extracted): string | null {
+  return kept?.count === 0 ? (way.to?.treeSha256 ?? null) : null
 }
 
 /** Creates the hold of a deployment. */
@@ -182,7 +200,9 @@ function stageOf(
   )
   const own = Object.fromEntries(variables.map(({ name, value }) => [name, value]))
   for (const line of hasScripts(scripts) ? linesOfDropped(dropped) : []) live.output.say(line)
-  const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
+  const { rollbackOf } = row
+  const isRollback = row.triggerSource === 'rollback'
+  const facts = { project, deployId: row.id, isRollback, rollbackOf, previousDeployId: previousId }
   return {
     target: project.deployPath,
     directory: project.scriptDirectory,
@@ -205,13 +225,17 @@ function stageOf(
  * Returns the function that records the steps: each one when it begins, with the end of the one before it. Once the
  * files are in place, a failed write does not stop the deployment, because the final record contains the steps, too.
  */
-function saveSteps({ store, home, log }: TurnNeeds, { row }: Planned, target: string) {
+function saveSteps({ store, home, log }: TurnNeeds, planned: Planned, target: string) {
+  const { row } = planned
   return async (steps: DeploymentStep[]): Promise<void> => {
     try {
       const { scripts, fileCount, treeSha256, heldFor, holdUntil, confirmSeconds, revertReason, checks } = row
       const hold = { heldFor, holdUntil, confirmSeconds, revertReason, checks }
       const patch = { steps, scripts, fileCount, treeSha256, ...hold }
-      const saved = await store.write(tx => recordProgress(tx, row.id, patch))
+      const saved = await store.write(tx => {
+        if (planned.wayBack !== undefined) setBeforeFrom(tx, row.id, planned.wayBack)
+        return recordProgress(tx, row.id, patch)
+      })
       const isSettled = saved !== undefined && saved.placed !== null && saved.heldFor === null
       if (isSettled && !isRevertPending(saved)) await endJournal(home, { deployId: row.id, target })
     } catch (error) {

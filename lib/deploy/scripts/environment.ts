@@ -7,6 +7,8 @@ import { variablesOf as variablesOfUser, type Rights } from '../../proc/identity
 export interface ScriptFacts {
   project: Pick<Project, 'id' | 'name' | 'deployPath' | 'env'>
   deployId: string
+  isRollback: boolean
+  /** Null for an undo of the first deployment. */
   rollbackOf: string | null
   previousDeployId: string | null
 }
@@ -89,14 +91,15 @@ export function scriptEnvironment({
 const plainName = /^(PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR)$/
 
 /** Returns the variables `SVC_*`. All of them are always set, even if empty: a script may use `set -u`. */
-function variablesOf({ project, deployId, rollbackOf, previousDeployId }: ScriptFacts): Record<string, string> {
+function variablesOf(facts: ScriptFacts): Record<string, string> {
+  const { project, deployId, isRollback, rollbackOf, previousDeployId } = facts
   return {
     SVC_PROJECT_ID: project.id,
     SVC_PROJECT_NAME: project.name,
     SVC_DEPLOY_ID: deployId,
     SVC_DEPLOY_PATH: project.deployPath,
     SVC_ENV: project.env,
-    SVC_DEPLOY_MODE: rollbackOf === null ? 'deploy' : 'rollback',
+    SVC_DEPLOY_MODE: isRollback ? 'rollback' : 'deploy',
     SVC_ROLLBACK_OF: rollbackOf ?? '',
     SVC_PREVIOUS_DEPLOY_ID: previousDeployId ?? '',
     SVC_CHANGES: ''
