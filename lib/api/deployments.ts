@@ -3,9 +3,8 @@ import type { Deployer } from '../deploy/deployer.js'
 import type { Run } from '../deploy/admission.js'
 import { json, type Reply } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { rollbackModes } from '../model/policy.js'
 import { flag, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
-import { listedPaths } from './plan.js'
+import { rollbackModes } from '../model/policy.js'
 import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
 import type { Records } from './records.js'
@@ -24,11 +23,7 @@ export const rollbackFields = {
   dryRun: optional(flag)
 }
 /** Fields of `POST /api/projects/:id/undo`. */
-export const undoFields = {
-  message: rollbackFields.message,
-  force: rollbackFields.force,
-  dryRun: rollbackFields.dryRun
-}
+export const undoFields = { message: rollbackFields.message, force: optional(flag), dryRun: optional(flag) }
 
 /** Dependencies of the handlers of deployments. */
 export interface DeploymentsNeeds {
@@ -51,11 +46,11 @@ export interface DeploymentsNeeds {
   pageOf(id: string): string | null
 }
 
-/** Handlers of rollback, undo, cancelling and status correction (§4.5), and of a deployment's files. */
+/** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
 export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNeeds) {
-  /** Streams the output of a deployment if the client accepts NDJSON; otherwise waits for its result. */
-  async function answer(request: ApiRequest, run: Run): Promise<Reply> {
-    if (request.headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
+  /** Waits for the result of a run, or streams its output if the client accepts NDJSON. */
+  async function replyTo({ headers }: ApiRequest, run: Run): Promise<Reply> {
+    if (headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
     const { id, status, duration, errorMessage } = await run.finished
     const failure = status === 'failed' ? { error: errorMessage } : {}
     return json({ success: status === 'success', deployId: id, status, duration, ...failure })
@@ -68,19 +63,18 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
     rollback: async request => {
       const { message, mode, force, dryRun } = readFields(await optionalBody(request), rollbackFields)
       const id = param(request, 'id')
-      const asked = { listed: listedPaths.max, mode, force, signal: request.signal }
-      if (dryRun === true) return json(await deployer.planRollback(id, asked))
-      return answer(request, await deployer.rollback(id, { message, mode, force, actor: request.actor }))
+      const { actor, signal } = request
+      if (dryRun) return json(await deployer.planRollback(id, { mode, force, signal }))
+      return replyTo(request, await deployer.rollback(id, { message, mode, force, actor }))
     },
 
-    /** `POST /api/projects/:id/undo`: restores the state before the last deployment, and answers like a rollback. */
+    /** `POST /api/projects/:id/undo`: undoes the last change of the target exactly. Answers like a rollback. */
     undo: async request => {
       const { message, force, dryRun } = readFields(await optionalBody(request), undoFields)
       const id = param(request, 'id')
-      if (dryRun === true) {
-        return json(await deployer.planUndo(id, { listed: listedPaths.max, force, signal: request.signal }))
-      }
-      return answer(request, await deployer.undo(id, { message, force, actor: request.actor }))
+      const { actor, signal } = request
+      if (dryRun) return json(await deployer.planUndo(id, { force, signal }))
+      return replyTo(request, await deployer.undo(id, { message, force, actor }))
     },
 
     /** `POST /api/deployments/:id/cancel`: cancels a queued or running deployment. */

@@ -1,173 +1,188 @@
 /*
- * Composes a zip from entries of other zips. Their contents are copied as they are, without inflating them, so it takes
- * the time of a copy. Modes and times are those that the caller gives. Whoever extracts the zip checks the contents.
+ * Composes a zip of entries of other zips. The packed bytes are copied as they are, without inflating them, so a
+ * composition costs about as much as copying. The contents are checked where the zip is extracted.
  */
-import { createHash } from 'node:crypto'
-import { open, rm, type FileHandle } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Refusal } from '../base/refusal.js'
-import { syncDirectory } from '../base/sync.js'
-import { directoryOf, localHeader, newRecord, stored, type ZipRecord } from '../shared/zip-records.js'
-import { createEntryReader } from './entry-data.js'
-import { quoteName } from './names.js'
-import { openArchive, type ArchiveEntry, type ArchiveLimits } from './read.js'
+import { open, rename, rm, type FileHandle } from 'node:fs/promises'
+import { createHash, type Hash } from 'node:crypto'
+import type { OpenFile } from '../base/open-file.js'
+import { directoryOf, localBytes, localHeader, newRecord, signatures, type ZipRecord } from '../shared/zip-records.js'
+import { refuse } from './names.js'
+import { openArchive, type ArchiveEntry } from './read.js'
 
-/** An entry of the new zip. */
+/** An entry of a composition. */
 export interface ComposedEntry {
   path: string
-  /** File type and permission bits, as in stat. */
+  /** File type and permission bits. */
   mode: number
-  /** Uncompressed size. */
-  size: number
-  /** Milliseconds since 1970; null for a directory. */
-  mtimeMs: number | null
-  /** The path of the zip that contains the contents, under the same path; null for a directory. */
+  mtimeMs: number
+  /** The path of the zip that contains an entry of the same path; null for a directory. */
   source: string | null
 }
 
-/** The result of composing. */
-export interface ComposedArchive {
+/** A composed zip. */
+export interface Composed {
   bytes: number
   sha256: string
 }
 
-const batchBytes = 1024 * 1024
-/** Number of small entries that are copied without a pause. */
-const entriesInTurn = 200
+const blockBytes = 1024 * 1024
+const directoryBits = 0o040000
+const typeBits = 0o170000
 
 /**
- * Writes a zip of these entries; it may be empty. The file and its name are on disk when this resolves, and there is
- * no file if it rejects. Refuses (`invalid`, damaged_archive) an entry that its source does not contain, and what
- * `openArchive` refuses. An abort rejects with the reason of the signal.
+ * Writes a zip of these entries. The file is complete and synced when this resolves; its name is not synced. Refuses what
+ * `openArchive` refuses, and (`invalid`) missing_entry for a zip that lacks an entry.
  */
-export async function composeArchive(
-  path: string,
-  entries: readonly ComposedEntry[],
-  { limits, signal }: { limits: ArchiveLimits; signal?: AbortSignal }
-): Promise<ComposedArchive> {
+export async function composeArchive(path: string, entries: readonly ComposedEntry[]): Promise<Composed> {
+  const beside = `${path}.tmp`
   try {
-    const file = await open(path, 'w', 0o600)
-    let composed: ComposedArchive
+    const file = await open(beside, 'w', 0o600)
     try {
-      composed = await compose(createTail(file), entries, { limits, signal })
+      const composed = await write(file, entries)
       await file.datasync()
+      await rename(beside, path)
+      return composed
     } finally {
       await file.close()
     }
-    await syncDirectory(dirname(path))
-    return composed
   } catch (error) {
-    await rm(path, { force: true }).catch(() => {})
+    await rm(beside, { force: true }).catch(() => {})
     throw error
   }
 }
 
-interface Composing {
-  limits: ArchiveLimits
-  signal: AbortSignal | undefined
-}
-
-async function compose(tail: Tail, entries: readonly ComposedEntry[], composing: Composing): Promise<ComposedArchive> {
+async function write(file: FileHandle, entries: readonly ComposedEntry[]): Promise<Composed> {
+  const writer = createWriter(file)
   const records: ZipRecord[] = []
   const bySource = new Map<string, ComposedEntry[]>()
   for (const entry of entries) {
     if (entry.source === null) {
-      const record = recordOf(entry, tail.offset())
-      await tail.add(localHeader(record))
+      const record = recordOf(entry, { size: 0, offset: writer.offset() })
+      await writer.add(localHeader(record))
       records.push(record)
     } else {
-      const list = bySource.get(entry.source) ?? []
-      bySource.set(entry.source, list)
-      list.push(entry)
+      const others = bySource.get(entry.source)
+      if (others === undefined) bySource.set(entry.source, [entry])
+      else others.push(entry)
     }
   }
-  for (const [source, wanted] of bySource) records.push(...(await copyFrom(source, wanted, { tail, ...composing })))
-  await tail.add(directoryOf(records, tail.offset()))
-  return tail.end()
+  for (const [source, wanted] of bySource) await copyFrom(source, wanted, { writer, records })
+  await writer.add(directoryOf(records, writer.offset()))
+  return writer.end()
 }
 
-async function copyFrom(
-  source: string,
-  wanted: readonly ComposedEntry[],
-  { tail, limits, signal }: Composing & { tail: Tail }
-): Promise<ZipRecord[]> {
-  const records: ZipRecord[] = []
+interface Writing {
+  writer: Writer
+  records: ZipRecord[]
+}
+
+/** Copies entries of one zip, in the order of its bytes. */
+async function copyFrom(source: string, wanted: readonly ComposedEntry[], { writer, records }: Writing): Promise<void> {
   const byPath = new Map(wanted.map(entry => [entry.path, entry]))
-  const archive = await openArchive(source, limits)
+  const archive = await openArchive(source, { maxEntries: Infinity, maxExtractedBytes: Infinity, mayBeEmpty: true })
   try {
-    const reader = createEntryReader(archive)
-    // In the order of the archive, so that neighbours come from one read.
+    const window = createWindow(archive.file)
     for (const found of archive.entries) {
       const entry = byPath.get(found.path)
-      if (entry === undefined || found.kind === 'directory' || found.size !== entry.size) continue
+      if (entry === undefined) continue
       byPath.delete(found.path)
-      const record = recordOf(entry, tail.offset())
-      Object.assign(record, contentsOf(found))
-      await tail.add(localHeader(record))
-      for await (const piece of reader.rawPieces(found)) await tail.add(piece)
+      const record = recordOf(entry, { ...found, offset: writer.offset() })
       records.push(record)
-      if (records.length % entriesInTurn > 0) continue
-      await nextTurn()
-      signal?.throwIfAborted()
+      await writer.add(localHeader(record))
+      for await (const piece of packedBytes(window, found)) await writer.add(piece)
     }
   } finally {
     archive.close()
   }
   const [missing] = byPath.keys()
-  if (missing !== undefined) throw notContained(missing)
-  return records
+  if (missing !== undefined) throw refuse('missing_entry', missing, 'the archive does not contain it')
 }
 
-function recordOf({ path, mode, size, mtimeMs }: ComposedEntry, offset: number): ZipRecord {
-  const isDirectory = mtimeMs === null
+function recordOf(
+  { path, mode, mtimeMs }: ComposedEntry,
+  found: { size: number; offset: number } & Partial<Pick<ArchiveEntry, 'method' | 'crc32' | 'compressedSize'>>
+): ZipRecord {
+  const isDirectory = (mode & typeBits) === directoryBits
   const name = Buffer.from(isDirectory ? `${path}/` : path)
-  return newRecord({ name, mtimeMs: mtimeMs ?? 0, attributes: (mode & 0xffff) * 0x10000, bytes: size, offset })
+  const attributes = (mode & 0xffff) * 0x10000
+  const record = newRecord({ name, mtimeMs, attributes, bytes: found.size, offset: found.offset })
+  record.method = found.method ?? record.method
+  record.crc = (found.crc32 ?? 0) >>> 0
+  record.packedBytes = found.compressedSize ?? 0
+  return record
 }
 
-function contentsOf({
-  method,
-  crc32,
-  compressedSize
-}: ArchiveEntry): Pick<ZipRecord, 'method' | 'crc' | 'packedBytes'> {
-  return { method: compressedSize === 0 ? stored : method, crc: crc32 >>> 0, packedBytes: compressedSize }
+/** Yields the packed bytes of an entry. A piece is valid until the next one. */
+async function* packedBytes(window: Window, entry: ArchiveEntry): AsyncGenerator<Buffer> {
+  const header = await window.read(entry.headerOffset, localBytes)
+  if (header.length < localBytes || header.readUInt32LE(0) !== signatures.local) {
+    throw refuse('damaged_zip', entry.path, 'its local header is missing at the declared offset')
+  }
+  let at = entry.headerOffset + localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
+  const end = at + entry.compressedSize
+  if (end > entry.limitOffset) {
+    throw refuse('overlapping_entries', entry.path, 'its bytes overlap those of the next entry')
+  }
+  while (at < end) {
+    const piece = await window.read(at, Math.min(blockBytes, end - at))
+    if (piece.length === 0) throw refuse('truncated_zip', entry.path, 'the archive ends in the middle of it')
+    yield piece
+    at += piece.length
+  }
 }
 
-function notContained(path: string): Refusal {
-  const sentence = `Nothing was changed: the archive that should contain ${quoteName(path)} does not contain it`
-  return new Refusal('invalid', 'damaged_archive', sentence)
+interface Window {
+  /** Returns at most `length` bytes, which are valid until the next call; fewer only at the end of the file. */
+  read(position: number, length: number): Promise<Buffer>
 }
 
-/** The end of the zip, where bytes are added. */
-interface Tail {
+/** Reads a file in blocks: neighbouring entries cost one call. */
+function createWindow(file: OpenFile): Window {
+  const block = Buffer.allocUnsafeSlow(blockBytes)
+  let start = 0
+  let length = 0
+  return {
+    async read(position, wanted) {
+      if (position < start || position + wanted > start + length) {
+        start = position
+        length = await file.read(block, position)
+      }
+      return block.subarray(position - start, Math.min(position - start + wanted, length))
+    }
+  }
+}
+
+interface Writer {
   offset(): number
   add(bytes: Uint8Array): Promise<void>
-  end(): Promise<ComposedArchive>
+  end(): Promise<Composed>
 }
 
-function createTail(file: FileHandle): Tail {
-  const hash = createHash('sha256')
-  const batch = Buffer.allocUnsafeSlow(batchBytes)
-  let [length, offset] = [0, 0]
+/** Collects small pieces and writes them in blocks. */
+function createWriter(file: FileHandle): Writer {
+  const hash: Hash = createHash('sha256')
+  const block = Buffer.allocUnsafeSlow(blockBytes)
+  let filled = 0
+  let offset = 0
 
   async function flush(): Promise<void> {
-    const bytes = batch.subarray(0, length)
+    const bytes = block.subarray(0, filled)
     hash.update(bytes)
     await file.writeFile(bytes)
-    length = 0
+    filled = 0
   }
 
   return {
     offset: () => offset,
     async add(bytes) {
-      offset += bytes.length
-      for (let at = 0; at < bytes.length; ) {
-        const count = Math.min(bytes.length - at, batch.length - length)
-        batch.set(bytes.subarray(at, at + count), length)
-        at += count
-        length += count
-        if (length === batch.length) await flush()
+      for (let done = 0; done < bytes.length; ) {
+        const part = bytes.subarray(done, done + blockBytes - filled)
+        block.set(part, filled)
+        filled += part.length
+        done += part.length
+        if (filled === blockBytes) await flush()
       }
+      offset += bytes.length
     },
     async end() {
       await flush()

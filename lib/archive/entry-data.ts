@@ -42,12 +42,6 @@ export interface EntryReader {
   readPieces(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
   /** Like `readPieces`, but passes a small entry as one piece. */
   read(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
-  /**
-   * Yields the bytes of any entry as they are in the archive, without inflating or checking them. A piece is valid until
-   * the next one is requested, and until the next call. Refuses (`invalid`): damaged_zip, overlapping_entries,
-   * truncated_zip.
-   */
-  rawPieces(entry: ArchiveEntry): AsyncGenerator<Buffer>
 }
 
 /**
@@ -130,16 +124,9 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): 
     check(entry, length, crc)
   }
 
-  async function* rawPieces(entry: ArchiveEntry): AsyncGenerator<Buffer> {
-    const offset = dataOffset(entry)
-    if (entry.compressedSize <= maxWholeBytes) yield bytesAt(offset, entry.compressedSize, entry)
-    else yield* blocksOf(archive.file, offset, entry)
-  }
-
   return {
     readWhole,
     readPieces,
-    rawPieces,
     read: async (entry, onPiece) => (isSmall(entry) ? onPiece(readWhole(entry)) : readPieces(entry, onPiece))
   }
 }

@@ -1,21 +1,20 @@
 import { elapsedOf, instantOf } from '../base/clock.js'
+import { composeArchive } from '../archive/compose.js'
 import { countOf } from '../base/count.js'
 import { formatSeconds } from '../base/duration.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import { policyOf, type Policy } from '../model/policy.js'
 import { formatBytes } from '../shared/size.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
-import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
-import type { RollbackMode } from '../model/rollback.js'
 import type { Provenance } from '../model/provenance.js'
 import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
-import { findWayBack, goalOfUndo } from './exact.js'
-import type { ExactOrder } from './exact-change.js'
+import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
 import { refuseFullDisk } from './failure.js'
-import { makeDirectories, type DeployFiles } from './files.js'
+import type { DeployFiles } from './files.js'
 import type { Intake, Received } from './intake.js'
 import { refuseLocked } from './locks.js'
 import type { Live } from './output/live.js'
@@ -54,16 +53,12 @@ export interface DeployRequest extends ClientScripts {
 }
 
 /** A rollback as requested by a user. */
-export interface RollbackRequest extends UndoRequest {
+export interface RollbackRequest {
   /** Undefined: as the policy of the project says. */
-  mode?: RollbackMode | undefined
-}
-
-/** An undo as requested by a user. */
-export interface UndoRequest {
-  message?: string | null | undefined
-  /** Whether an exact rollback takes back files that were edited since; default: false. */
+  mode?: Policy['rollback'] | undefined
+  /** Whether an exact rollback takes back files that somebody edited since, too. */
   force?: boolean | undefined
+  message?: string | null | undefined
   actor: Actor
 }
 
@@ -81,7 +76,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   live: Live
   pending: Pending
   queue: Queue
-  ends: Pick<Ends, 'current' | 'settle'>
+  ends: Pick<Ends, 'current'>
   plans: Pick<Plans, 'expect'>
   runner: Runner
   /** Throws if the server is stopping. */
@@ -104,8 +99,8 @@ interface Draft {
   env: Record<string, string>
   /** The plan that the deployment is held to; null: none. */
   plan: KeptPlan | null
-  /** Null: it is neither an exact rollback nor an undo. */
-  exact: ExactOrder | null
+  /** The state that the target is to have exactly; null: the files of the archive are put over the others. */
+  exact: ExactGoal | null
   discardUpload(): Promise<void>
 }
 
@@ -131,8 +126,8 @@ export class Admission {
         confirmSeconds: request.confirmSeconds ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
-        exact: null,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
+        exact: null,
         discardUpload: received.discard
       })
     } catch (error) {
@@ -148,7 +143,7 @@ export class Admission {
     const project = this.#admissibleProject(source.projectId)
     if ((request.mode ?? policyOf(project).rollback) === 'exact') {
       refuseUnlessFinal(source, 'roll back to')
-      return this.#goBack(project, { goal: { to: sourceId, undoOf: null }, force: request.force === true }, request)
+      return this.#restore(project, goalOf(source, request.force ?? false), request)
     }
     refuseRollback(source)
     const offered = offeredBySource(source)
@@ -179,35 +174,35 @@ export class Admission {
     }
   }
 
-  /** Undoes the last deployment whose files are in the target of a project. */
-  async undo(projectId: string, request: UndoRequest): Promise<Run> {
+  /** Undoes the last change of a project's target exactly. */
+  async undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
     const project = this.#admissibleProject(projectId)
-    await this.#needs.ends.settle()
-    const goal = goalOfUndo(this.#needs.store, project)
-    return this.#goBack(project, { goal, force: request.force === true }, request)
+    return this.#restore(project, undoGoal(this.#needs.store, project, request.force ?? false), request)
   }
 
-  /** Admits an exact change. Its archive is composed when it starts. What is certain now is refused now. */
-  async #goBack(project: Project, exact: ExactOrder, request: UndoRequest): Promise<Run> {
-    const { store, clock, ids } = this.#needs
-    findWayBack(this.#needs, project, exact.goal)
-    const { to } = exact.goal
-    const source = to === null ? undefined : findDeployment(store, to)
-    const startedAt = instantOf(clock)
-    return this.#admit(null, ids.id('dep_'), {
-      project,
-      actor: request.actor,
-      message: messageOf(request),
-      archive: { bytes: null, sha256: null, startedAt, endedAt: startedAt },
-      rollbackOf: to,
-      provenance: source?.provenance ?? null,
-      confirmSeconds: null,
-      offered: source === undefined ? { origin: 'source deployment' } : offeredBySource(source),
-      env: {},
-      plan: null,
-      exact,
-      discardUpload: async () => {}
-    })
+  /** Admits a deployment that brings back an earlier state of the target exactly. */
+  async #restore(project: Project, goal: ExactGoal, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
+    // What is certain now is refused now. The way back is computed at the turn of the deployment.
+    const { to } = exactRange(this.#needs.store, project, goal)
+    const at = instantOf(this.#needs.clock)
+    try {
+      return await this.#admit(null, this.#needs.ids.id('dep_'), {
+        project,
+        actor: request.actor,
+        message: messageOf(request),
+        archive: { bytes: null, sha256: null, startedAt: at, endedAt: at },
+        rollbackOf: to?.id ?? null,
+        provenance: to?.provenance ?? null,
+        confirmSeconds: null,
+        offered: to === null ? { origin: 'source deployment' } : offeredBySource(to),
+        env: {},
+        plan: null,
+        exact: goal,
+        discardUpload: async () => {}
+      })
+    } catch (error) {
+      throw refuseFullDisk(error)
+    }
   }
 
   #admissibleProject(projectId: string): Project {
@@ -230,7 +225,7 @@ export class Admission {
       // The archive of a rollback is a link to one that is already counted.
       if (draft.rollbackOf === null && draft.exact === null)
         this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
-      this.#needs.audit(beginOf(planned.row, draft.actor, draft.exact))
+      this.#needs.audit(beginOf(planned.row, draft.actor))
     } catch (error) {
       this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
     }
@@ -241,8 +236,9 @@ export class Admission {
     const { store, clock, files, intake, live, pending, settings, quota } = this.#needs
     const note = await pending.note([id], { isRequired: true })
     try {
-      if (archivePath !== null) await intake.keep(archivePath, id)
-      else await makeDirectories(this.#needs.home)
+      // The archive of an exact change is composed at its turn.
+      if (archivePath === null) await composeArchive(files.archive(id), [])
+      else await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const output = await openOutput({
         path: files.output(id),
@@ -307,36 +303,30 @@ function messageOf({ message }: { message?: string | null | undefined }): string
 }
 
 /** Returns the audit entry of a deployment that was queued. */
-function beginOf({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor, exact: ExactOrder | null): AuditEvent {
-  const about = { actor, projectId, target: id }
-  if (exact !== null) {
-    const { to, undoOf } = exact.goal
-    const forced = exact.force ? ', also files that were edited since' : ''
-    if (undoOf !== null) return { ...about, action: 'deployment.undo', detail: `of ${undoOf}${forced}` }
-    return { ...about, action: 'deployment.rollback', detail: `exactly to ${to}${forced}` }
-  }
-  const action = rollbackOf === null ? 'deployment.upload' : 'deployment.rollback'
-  return { ...about, action, detail: rollbackOf === null ? null : `to ${rollbackOf}` }
+function beginOf({ id, projectId, rollbackOf, exact, undoOf }: DeploymentRow, actor: Actor): AuditEvent {
+  const common = { actor, projectId, target: id }
+  if (undoOf !== null) return { ...common, action: 'deployment.undo', detail: `of ${undoOf}` }
+  if (rollbackOf === null) return { ...common, action: 'deployment.upload', detail: null }
+  return { ...common, action: 'deployment.rollback', detail: `${exact ? 'exactly ' : ''}to ${rollbackOf}` }
 }
 
-function firstLines(id: string, draft: Draft): string[] {
-  const { project, actor, archive, exact } = draft
-  const what = `Deployment ${id}${kindOf(draft)}`
+function firstLines(id: string, { project, actor, archive, rollbackOf, exact }: Draft): string[] {
+  const what = `Deployment ${id}${purposeOf({ rollbackOf, exact })}`
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
   const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
-  return exact !== null ? [begin] : [begin, `→ stored the archive${size} (${took})`]
+  return exact === null ? [begin, `→ stored the archive${size} (${took})`] : [begin]
 }
 
-function kindOf({ rollbackOf, exact }: Draft): string {
-  if (exact !== null && exact.goal.undoOf !== null) return ` (an undo of ${exact.goal.undoOf})`
-  if (exact !== null) return ` (an exact rollback to ${rollbackOf})`
-  return rollbackOf === null ? '' : ` (a rollback to ${rollbackOf})`
+function purposeOf({ rollbackOf, exact }: Pick<Draft, 'rollbackOf' | 'exact'>): string {
+  if (exact?.undoOf) return ` (undoes ${exact.undoOf})`
+  if (rollbackOf === null) return ''
+  return exact === null ? ` (a rollback to ${rollbackOf})` : ` (a rollback exactly to ${rollbackOf})`
 }
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds, exact }: Draft,
+  { project, actor, message, archive, rollbackOf, exact, provenance, confirmSeconds }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -352,11 +342,10 @@ function rowOf(
     duration: null,
     rollbackOf,
     exact: exact !== null,
-    undoOf: exact?.goal.undoOf ?? null,
+    undoOf: exact?.undoOf ?? null,
     message,
     env: project.env,
-    // The archive of an exact change is composed when it starts.
-    hasArtifact: exact === null,
+    hasArtifact: true,
     archiveBytes: archive.bytes,
     archiveSha256: archive.sha256,
     fileCount: null,

@@ -8,19 +8,12 @@ import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
 import type { DriftReport } from '../model/plan.js'
-import type { ExactWindow } from '../model/rollback.js'
+import type { ExactWindow } from '../model/rollback-plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
-import {
-  Admission,
-  type ClientScripts,
-  type DeployRequest,
-  type RollbackRequest,
-  type Run,
-  type UndoRequest
-} from './admission.js'
+import { Admission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
 import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
@@ -37,12 +30,12 @@ import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
 import { createPlans, type Plans } from './plan.js'
+import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives, retentionOf } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createResume } from './resume.js'
-import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
@@ -75,15 +68,11 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   drift(request: DriftRequest): Promise<DriftReport>
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
-  /**
-   * Restores the state of a target before the last deployment, as a deployment. Writes the audit entry. Refuses:
-   * unknown, `nothing_to_undo`, `not_exact`, `foreign_change`.
-   */
-  undo(projectId: string, request: UndoRequest): Promise<Run>
-  /** Says what a rollback would do. Changes nothing. */
-  planRollback: RollbackPlans['ofRollback']
-  /** Says what an undo would do. Changes nothing. */
-  planUndo: RollbackPlans['ofUndo']
+  /** Undoes the last change of a project's target exactly. Audited. Refuses what `exactRange` refuses. */
+  undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run>
+  /** Says what a rollback, or an undo, would do. Changes nothing. */
+  planRollback: RollbackPlans['rollback']
+  planUndo: RollbackPlans['undo']
   /** Returns how far a project can go back exactly. */
   exactWindow(projectId: string): ExactWindow
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
@@ -168,7 +157,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const open = createOpenDeployments({ ...needs, files })
   const comparer = createComparer({ ...needs, executors, trees })
   const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
-  const rollbackPlans = createRollbackPlans({ ...needs, files, trees, comparer, ends })
+  const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, ends })
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
   const admission = new Admission({
     ...needs,
@@ -262,10 +251,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     countAhead: queue.count,
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
-    planRollback: (deployId, request) => rollbackPlans.ofRollback(deployId, request),
-    planUndo: (projectId, request) => rollbackPlans.ofUndo(projectId, request),
     undo: (projectId, request) => admission.undo(projectId, request),
-    exactWindow: projectId => exactWindow({ store, files }, projectId, retentionOf(settings).steps),
+    planRollback: rollbackPlans.rollback,
+    planUndo: rollbackPlans.undo,
+    exactWindow: projectId => exactWindow({ store, files }, projectId),
     plan: plans.plan,
     drift: request => reportDrift({ store, comparer }, request),
     ...correction,

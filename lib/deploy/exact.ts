@@ -1,159 +1,224 @@
 /*
- * The way back to an earlier state of a target: which deployments must be undone, in which order they changed the target,
- * and whether that is known completely. exact-change.ts finds the contents.
- *
- * The numbers of the changes (`placed`) have no gaps. If there is one, a record was removed or placed again by an import,
- * so what happened in between is not known.
+ * Exact rollbacks and undos (exact-state.ts): which deployments are undone, whether all that is needed is there, and the
+ * archive that a deployment of the difference extracts.
  */
 import { existsSync } from 'node:fs'
-import { Refusal } from '../base/refusal.js'
+import { composeArchive, type Composed } from '../archive/compose.js'
+import { countOf } from '../base/count.js'
+import { notFound, Refusal } from '../base/refusal.js'
+import { readManifestLines } from '../install/manifest.js'
+import { readOwnedEntries } from '../install/owned-tree.js'
+import type { WantedEntry } from '../install/ownership.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
-import type { ExactWindow } from '../model/rollback.js'
+import type { ExactWindow } from '../model/rollback-plan.js'
 import type { Reader } from '../store/database.js'
-import { findDeployment } from '../store/tables/deployments.js'
-import {
-  foreignAfter,
-  notKept,
-  ownImages,
-  placementBefore,
-  placementsAfter,
-  type Placement
-} from '../store/tables/placements.js'
-import { findProject } from '../store/tables/projects.js'
+import { findDeployment, liveDeployment, placements, type Placement } from '../store/tables/deployments.js'
+import { foreignChangeOf, findProject } from '../store/tables/projects.js'
+import { exactStateOf, notExactRefusal, type ContentSource, type ExactState, type Undone } from './exact-state.js'
 import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import type { ExactChange } from './ownership.js'
+import type { Trees } from './trees.js'
 
-/** An earlier state of a target. */
-export interface Goal {
-  /** The deployment after which the target was in this state; null: before the first one. */
-  to: string | null
-  /** The deployment that is undone, whatever came before; null: all deployments since `to` are undone. */
+/** The state that a target is to have. */
+export interface ExactGoal {
+  /** The number of the deployment after which the target was so; 0: before the first one. */
+  placed: number
+  /** Whether files that somebody edited since are taken back, too. */
+  force: boolean
+  /** The only deployment that may be undone; null: any number of them. */
   undoOf: string | null
 }
 
-/** The deployments that must be undone to reach a goal. */
-export interface WayBack {
-  goal: Goal
-  to: Placement | null
-  /** Oldest first. */
+/** The deployments between a state and the current one. */
+export interface ExactRange {
+  /** From new to old. */
   undone: Placement[]
+  /** The deployment after which the target was so; null: before the first one. */
+  to: DeploymentRow | null
 }
 
-/** What finding a way back needs. */
-export interface WayBackNeeds {
-  store: Reader
-  files: Pick<DeployFiles, 'archive' | 'before' | 'manifest'>
-}
+/** Dependencies of exact rollbacks. */
+export type ExactNeeds = Pick<DeployNeeds, 'store'> & { files: DeployFiles; trees: Pick<Trees, 'read'> }
 
-/** Returns the goal of undoing the last deployment. Refuses (`conflict`) nothing_to_undo. */
-export function goalOfUndo(store: Reader, { id, name, deployPath }: Project): Goal {
-  const [live] = placementsAfter(store, id, 0, 1)
-  if (live === undefined) {
-    throw new Refusal('conflict', 'nothing_to_undo', `Cannot undo: nothing of "${name}" is deployed`)
-  }
-  return { to: placementBefore(store, id, { placed: live.placed, target: deployPath })?.id ?? null, undoOf: live.id }
+/** Time to wait for the owned tree. */
+const treeWaitMs = 60_000
+
+/** Returns the goal of an exact rollback to a deployment. Refuses (`conflict`, not_exact) one without a number. */
+export function goalOf(source: DeploymentRow, force: boolean): ExactGoal {
+  if (source.placed !== null) return { placed: source.placed, force, undoOf: null }
+  throw notExactRefusal(source.id, 'its files were never in this target, or were put back')
 }
 
 /**
- * Returns the way back to a goal. Refuses (`conflict`): not_exact, foreign_change, and plan_outdated if the deployment
- * to undo is not the last one any more.
+ * Returns the deployments that lie between a goal and the current state. Refuses (`conflict`): nothing_to_undo,
+ * not_exact, foreign_change; undo_outdated if another deployment was made since.
  */
-export function findWayBack({ store, files }: WayBackNeeds, project: Project, goal: Goal): WayBack {
-  const way = goal.undoOf === null ? wayOver(store, project, goal) : wayOfUndo(store, project, goal)
-  for (const { id } of [...way.undone].reverse()) {
-    if (!existsSync(files.manifest(id))) throw notExact(goal, `the file list of deployment ${id} is gone`)
+export function exactRange(store: Reader, project: Project, goal: ExactGoal): ExactRange {
+  const all = placements(store, project.id)
+  const [last] = all
+  if (last === undefined) throw nothingToUndo(project)
+  if (goal.undoOf !== null && last.id !== goal.undoOf) throw undoOutdated(goal.undoOf, last.id)
+  const after = all.filter(({ placed }) => placed > goal.placed)
+  after.forEach(({ placed, id }, at) => {
+    const expected = last.placed - at
+    if (placed !== expected) throw notExactRefusal(id, `the record of the change after it (number ${expected}) is gone`)
+  })
+  const oldest = after.at(-1)
+  if (oldest !== undefined && oldest.placed !== goal.placed + 1) {
+    throw notExactRefusal(oldest.id, 'the record of the change before it is gone')
   }
-  return way
+  const foreign = foreignChangeOf(store, project.id)
+  // An undo restores what was there just before, whatever that was.
+  const isMixed = foreign === goal.placed && goal.undoOf !== null
+  if (foreign !== null && foreign >= goal.placed && !isMixed) throw foreignChange()
+  const found = all.find(({ placed }) => placed === goal.placed)
+  if (found !== undefined && found.target !== project.deployPath) {
+    throw notExactRefusal(found.id, 'its files went to another directory')
+  }
+  const to = found === undefined || isMixed ? null : (findDeployment(store, found.id) ?? null)
+  return { undone: after.filter(({ target }) => target === project.deployPath), to }
 }
 
-function wayOfUndo(store: Reader, project: Project, goal: Goal): WayBack {
-  const [live] = placementsAfter(store, project.id, 0, 1)
-  if (live === undefined || live.id !== goal.undoOf) {
-    const sentence = `Nothing was changed: deployment ${goal.undoOf} is not the last one any more. Undo again`
-    throw new Refusal('conflict', 'plan_outdated', sentence)
-  }
-  if (live.target !== project.deployPath) throw notExact(goal, `it is in another directory: "${live.target}"`)
-  refuseForeign(store, { project, goal, from: live.placed })
-  const to = placementBefore(store, project.id, { placed: live.placed, target: project.deployPath }) ?? null
-  return { goal, to, undone: [live] }
+/** Returns the goal of the undo of the last change of a target. Refuses (`conflict`, nothing_to_undo). */
+export function undoGoal(store: Reader, project: Project, force: boolean): ExactGoal {
+  const live = liveDeployment(store, project.id)
+  if (live === undefined || live.placed === null) throw nothingToUndo(project)
+  return { placed: live.placed - 1, force, undoOf: live.id }
 }
 
-function wayOver(store: Reader, project: Project, goal: Goal): WayBack {
-  const number = findDeployment(store, goal.to as string)?.placed ?? null
-  if (number === null) throw notExact(goal, 'its files are not among the changes of the target')
-  const changes = placementsAfter(store, project.id, number - 1)
-  const to = changes.at(-1) as Placement
-  if (to.target !== project.deployPath) throw notExact(goal, `it went to another directory: "${to.target}"`)
-  for (const [at, change] of changes.entries()) {
-    const before = changes[at + 1]
-    if (before !== undefined && before.placed !== change.placed - 1) {
-      throw notExact(goal, `the record of the change before deployment ${change.id} is gone`)
+/**
+ * Computes the way to a goal. Refuses what `exactRange` and `exactStateOf` refuse, and (`unavailable`, tree_not_ready).
+ */
+export async function exactState(
+  { store, files, trees }: ExactNeeds,
+  project: Project,
+  goal: ExactGoal
+): Promise<ExactState & ExactRange> {
+  const range = exactRange(store, project, goal)
+  const owned = await trees.read(project.id, treeWaitMs)
+  if (owned.baseline === 'building') throw notReady()
+  const entries = owned.baseline === 'owned' ? readOwnedEntries(await owned.contents()) : noEntries()
+  const state = await exactStateOf(
+    range.undone.map(placement => undoneOf(files, placement)),
+    entries
+  )
+  for (const { path, source } of state.wanted) {
+    if (source === null || existsSync(pathOfSource(files, source))) continue
+    const what = source.kind === 'archive' ? 'the archive' : 'the copy of the replaced files'
+    throw notExactRefusal(source.deployId, `${what} of ${source.deployId}, which contains "${path}", has been removed`)
+  }
+  return { ...state, ...range }
+}
+
+async function* noEntries(): AsyncGenerator<never> {}
+
+function undoneOf(files: DeployFiles, { id, fileCount }: Placement): Undone {
+  const path = files.manifest(id)
+  return {
+    id,
+    async *lines() {
+      if (!existsSync(path)) throw notExactRefusal(id, 'the list of its files has been removed')
+      try {
+        yield* readManifestLines(path, fileCount ?? 0)
+      } catch (error) {
+        if (error instanceof Refusal) throw notExactRefusal(id, 'the list of its files is damaged')
+        throw error
+      }
     }
   }
-  refuseForeign(store, { project, goal, from: number })
-  const undone = changes.slice(0, -1).filter(({ target }) => target === project.deployPath)
-  return { goal, to, undone: undone.reverse() }
 }
 
-function refuseForeign(store: Reader, { project, goal, from }: { project: Project; goal: Goal; from: number }): void {
-  const foreign = foreignAfter(store, project.id)
-  if (foreign === null || foreign < from) return
-  const sentence = `Cannot ${wordsOf(goal)}: an import has changed the target since, without a deployment${advice(goal)}`
-  throw new Refusal('conflict', 'foreign_change', sentence)
+function pathOfSource(files: DeployFiles, { kind, deployId }: ContentSource): string {
+  return kind === 'archive' ? files.archive(deployId) : files.before(deployId)
 }
 
-/** Returns the 409 for a state that cannot be restored exactly. */
-export function notExact(goal: Goal, why: string): Refusal {
-  return new Refusal('conflict', 'not_exact', `Cannot ${wordsOf(goal)}: ${why}${advice(goal)}`)
+/** Returns the line of the output about a way back. */
+export function exactSentence({ wanted, removed, undone, to }: ExactState & ExactRange): string {
+  const goal = to === null ? 'to the state before the first deployment' : `to ${to.id}`
+  const files = wanted.filter(({ source }) => source !== null).length
+  const what = `brings back ${countOf(files, 'file')}, removes ${removed.length}`
+  return `exactly ${goal}, over ${countOf(undone.length, 'deployment')}: ${what}`
 }
 
-function wordsOf({ to, undoOf }: Goal): string {
-  return undoOf === null ? `go back exactly to deployment ${to}` : `undo deployment ${undoOf} exactly`
+/** Composes the archive of a way back. */
+export function composeExact(files: DeployFiles, deployId: string, { wanted }: ExactState): Promise<Composed> {
+  const entries = wanted.map(({ path, mode, mtimeMs, source }) => ({
+    path,
+    mode,
+    mtimeMs: mtimeMs ?? 0,
+    source: source === null ? null : pathOfSource(files, source)
+  }))
+  return composeArchive(files.archive(deployId), entries)
 }
 
-function advice({ to }: Goal): string {
-  return to === null ? '' : `. Roll back to ${to} with --overlay to put the files of its archive over the others`
+/** Returns what the extraction of that archive is told. */
+export function exactChangeOf({ wanted, removed, directories }: ExactState, force: boolean): ExactChange {
+  const lines = wanted.map(({ source: _, ...entry }): string => `${JSON.stringify(entry satisfies WantedEntry)}\n`)
+  return {
+    edited: force ? 'warn' : 'keep',
+    removes: { kind: 'listed', paths: linesOf(removed) },
+    exact: { wanted: Buffer.from(lines.join('')), directories: linesOf(directories) }
+  }
 }
 
-/** Returns how far a project can go back exactly. It looks at files and records, and reads no manifest. */
-export function exactWindow({ store, files }: WayBackNeeds, projectId: string, steps: number): ExactWindow {
-  const nothing: ExactWindow = { undo: null, exactBackTo: null }
+function linesOf(paths: readonly string[]): Uint8Array {
+  return Buffer.from(paths.map(path => `${path}\n`).join(''))
+}
+
+/** Returns how far a project can go back exactly, as far as its records and files tell without reading them. */
+export function exactWindow({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, projectId: string): ExactWindow {
   const project = findProject(store, projectId)
-  const changes = placementsAfter(store, projectId, 0, steps + 1)
-  const [live] = changes
-  if (project === undefined || live === undefined || live.target !== project.deployPath) return nothing
-  const foreign = foreignAfter(store, projectId) ?? -1
-  const known = createKnown({ store, files })
-  let undone = 0
-  const found = { ...nothing }
-  for (const [at, change] of changes.slice(0, steps).entries()) {
-    const isOurs = change.target === project.deployPath
-    if (foreign >= change.placed || (isOurs && !known(change))) break
-    if (isOurs) undone++
-    found.undo ??= { deployId: live.id, message: live.message }
-    const before = changes[at + 1]
-    if (before === undefined || before.placed !== change.placed - 1) break
-    if (before.target === project.deployPath && before.placed > foreign) {
-      found.exactBackTo = { deployId: before.id, steps: undone }
-    }
-  }
-  return found
-}
-
-/** Returns the function that says whether everything is there that a way back from a deployment needs. */
-function createKnown({ store, files }: WayBackNeeds): (change: Placement) => boolean {
-  const archives = new Map<string, boolean>()
-  const hasArchive = (id: string): boolean => {
-    const known = archives.get(id) ?? isArchiveKept({ store, files }, id)
-    archives.set(id, known)
-    return known
-  }
-  return ({ id, beforeFrom }) => {
-    if (beforeFrom.length === 0 || beforeFrom.includes(notKept) || !existsSync(files.manifest(id))) return false
-    return beforeFrom.every(source => (source === ownImages ? existsSync(files.before(id)) : hasArchive(source)))
+  if (project === undefined) throw notFound('Project', projectId)
+  const all = placements(store, projectId)
+  const foreign = foreignChangeOf(store, projectId) ?? -1
+  const [last] = all
+  const isUndoable = ({ id, target, beforeFrom }: Placement): boolean =>
+    target !== project.deployPath || (existsSync(files.manifest(id)) && hasContents(files, id, beforeFrom))
+  const broken = all.findIndex((each, at) => each.placed !== (last as Placement).placed - at || !isUndoable(each))
+  const undoable = broken === -1 ? all : all.slice(0, broken)
+  const steps = undoable.filter(({ placed }) => foreign < placed - 1).length
+  const live =
+    undoable.length === 0 || foreign >= (last as Placement).placed
+      ? undefined
+      : findDeployment(store, (last as Placement).id)
+  return {
+    undo: live === undefined ? null : { deployId: live.id, message: live.message },
+    exactBackTo: steps === 0 ? null : { deployId: all[steps]?.id ?? null, steps }
   }
 }
 
-/** Whether the archive of a deployment still exists. */
-export function isArchiveKept({ store, files }: WayBackNeeds, deployId: string): boolean {
-  return findDeployment(store, deployId)?.hasArtifact === true && existsSync(files.archive(deployId))
+function hasContents(files: DeployFiles, id: string, beforeFrom: readonly string[] | null): boolean {
+  return (
+    beforeFrom?.every(source => {
+      if (source === 'none') return false
+      return existsSync(source === 'before' ? files.before(id) : files.archive(source))
+    }) === true && existsSync(files.archive(id))
+  )
+}
+
+function notReady(): Refusal {
+  const sentence = 'The list of the files that svc owns in the target is still being made. Try again in a moment'
+  return new Refusal('unavailable', 'tree_not_ready', sentence)
+}
+
+function nothingToUndo({ name }: Project): Refusal {
+  return new Refusal(
+    'conflict',
+    'nothing_to_undo',
+    `Nothing to undo: no deployment of "${name}" has changed its target`
+  )
+}
+
+function undoOutdated(undoOf: string, lastId: string): Refusal {
+  const sentence = `Cannot undo ${undoOf}: deployment ${lastId} was made in the meantime`
+  return new Refusal('conflict', 'undo_outdated', sentence)
+}
+
+function foreignChange(): Refusal {
+  const sentence =
+    'Cannot go back exactly: an import restored files in the target since. A rollback with --overlay puts the files of ' +
+    'an archive over the others'
+  return new Refusal('conflict', 'foreign_change', sentence)
 }

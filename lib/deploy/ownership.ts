@@ -23,8 +23,8 @@ export type ExactChange = Pick<Ownership, 'exact' | 'removes' | 'edited'>
 
 /** Time to wait for the owned tree. */
 const waitMs = 10_000
-/** Time to wait for it if the deployment cannot go on without it. */
-export const longWaitMs = 60_000
+/** The same if the deployment cannot go on without it. */
+const longWaitMs = 60_000
 const bytesPerMegabyte = 1024 * 1024
 
 /** Returns what the policy of a project wishes, unless a plan says otherwise. */
@@ -66,8 +66,7 @@ function rulesOf({ prune, force }: Wishes, project: Project): ExactChange {
   }
 }
 
-/** Returns the 503 for an owned tree that is not made in time. */
-export function notReady(): Refusal {
+function notReady(): Refusal {
   const sentence =
     'Nothing was changed: the list of the files that svc owns in the target is still being made. Try again'
   return new Refusal('unavailable', 'tree_not_ready', sentence)

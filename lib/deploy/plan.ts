@@ -178,7 +178,7 @@ export function createPlans(needs: PlanNeeds): Plans {
 
 const noUpload = 'An upload needs the deploy token of the project, not the admin token'
 
-/** Returns the deployment whose files are in the target, as plans show it. */
+/** Describes the deployment whose files are, or would be, in a target. */
 export function describeLive({ id, status, message, treeSha256, startTime, endTime }: DeploymentRow): PlanLive {
   return { deployId: id, status, message, treeSha256, at: endTime ?? startTime }
 }

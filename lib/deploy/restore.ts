@@ -1,9 +1,8 @@
 import { notFound, Refusal } from '../base/refusal.js'
 import { findRights, umaskOf } from '../proc/identity.js'
 import type { Transaction } from '../store/database.js'
-import { noteForeignChange, setBeforeFrom, wayBackOf } from '../store/tables/placements.js'
-import { findDeployment, placeDeployment, updateDeployment } from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
+import { findDeployment, placeDeployment, setBeforeFrom } from '../store/tables/deployments.js'
+import { findProject, noteForeignChange } from '../store/tables/projects.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Ends } from './ends.js'
 import type { Executors } from '../install/unpack/executors.js'
@@ -11,8 +10,8 @@ import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import { ownershipOf, type ExactChange } from './ownership.js'
 import type { Pending } from './pending.js'
-import { ownershipOf } from './ownership.js'
 import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
 import type { TargetLocks } from './target-locks.js'
@@ -28,10 +27,14 @@ export interface RestoreRequest {
   signal?: AbortSignal | undefined
 }
 
+/** Puts the files over the others, whatever the policy of the project. */
+const overlay: ExactChange = { edited: 'ignore', removes: null, exact: null }
+
 /**
  * Creates the function that extracts an archive over a project's target, for an import. It is all or nothing, like a
  * deployment, and waits in the project's queue. It runs no scripts and writes no record, because an import brings its
- * own. If the archive belongs to no recorded deployment, the last known deployment stays the live one.
+ * own. If the archive belongs to no recorded deployment, the last known deployment stays the live one, and nobody can go
+ * back exactly over this change.
  */
 export function createRestore(
   needs: DeployNeeds & {
@@ -58,16 +61,13 @@ export function createRestore(
       allowSystemPaths: needs.allowSystemPaths,
       umask: umaskOf(project)
     })
-    const taken = { exact: null, removes: null, edited: 'ignore' } as const
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     const note = await pending.note([id])
     const given = signal ?? new AbortController().signal
     try {
       const real = await targets.hold(id, target, { signal: given })
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
-      const ownership = await ownershipOf(needs, project, taken)
       const job = {
-        ownership,
         ...options,
         archivePath,
         target,
@@ -80,10 +80,14 @@ export function createRestore(
         deployId: id,
         home
       }
-      const extracted = await extractArchive(executors, { ...job, signal: given })
-      const isRecorded = await store.write(tx => place(tx, { deployId, projectId }, extracted))
+      const ownership = await ownershipOf(needs, project, overlay)
+      const extracted = await extractArchive(executors, { ...job, ownership, signal: given })
+      await store.write(tx => {
+        if (deployId === null) noteForeignChange(tx, projectId)
+        else placeAgain(tx, { deployId, projectId, beforeFrom: extracted.beforeFrom })
+      })
       await needs.trees
-        .restored(projectId, { manifestOf: id, deployId: isRecorded ? deployId : null })
+        .restored(projectId, { manifestOf: id, deployId })
         .catch(error => needs.log(`Cannot add the restored files to the tree of project ${projectId}`, error))
       await endJournal(home, { deployId: id, target })
       return extracted
@@ -93,20 +97,13 @@ export function createRestore(
     }
   }
 
-  /** Records what is in the target now. Returns false if it belongs to no recorded deployment. */
-  function place(
+  function placeAgain(
     tx: Transaction,
-    { deployId, projectId }: Pick<RestoreRequest, 'deployId' | 'projectId'>,
-    extracted: Extracted
-  ): boolean {
-    if (deployId === null || findDeployment(tx, deployId)?.projectId !== projectId) {
-      noteForeignChange(tx, projectId)
-      return false
-    }
+    { deployId, projectId, beforeFrom }: { deployId: string; projectId: string; beforeFrom: readonly string[] }
+  ): void {
+    if (findDeployment(tx, deployId)?.projectId !== projectId) return
     placeDeployment(tx, deployId, { again: true })
-    updateDeployment(tx, deployId, { fileCount: extracted.fileCount })
-    setBeforeFrom(tx, deployId, wayBackOf(deployId, extracted))
-    return true
+    setBeforeFrom(tx, deployId, beforeFrom)
   }
 
   return async request => {

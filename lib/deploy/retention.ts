@@ -1,15 +1,14 @@
 import { rm, stat } from 'node:fs/promises'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
-import { archivedDeployments, liveDeployment, updateDeployment } from '../store/tables/deployments.js'
 import {
-  notKept,
-  ownImages,
-  placementsAfter,
-  placementsWithImages,
+  archivedDeployments,
+  liveDeployment,
+  placements,
   setBeforeFrom,
+  updateDeployment,
   type Placement
-} from '../store/tables/placements.js'
+} from '../store/tables/deployments.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { isFinal } from './status.js'
@@ -62,12 +61,13 @@ export function retentionOf(
  */
 export function prunableArchives(db: Reader, projectId: string, { archives, steps }: Retention): string[] {
   const live = liveDeployment(db, projectId)?.id
-  const needed = new Set(undoable(db, projectId, steps).flatMap(({ beforeFrom }) => beforeFrom))
+  // The own archives, too: they contain files that only got another mode or time.
+  const needed = new Set(undoable(db, projectId, steps).flatMap(({ id, beforeFrom }) => [id, ...(beforeFrom ?? [])]))
   return archivesToPrune(archivedDeployments(db, projectId), archives, needed).filter(id => id !== live)
 }
 
 function undoable(db: Reader, projectId: string, steps: number): Placement[] {
-  return steps === 0 ? [] : placementsAfter(db, projectId, 0, steps)
+  return placements(db, projectId).slice(0, steps)
 }
 
 /** Removes old archives of a project and returns their deployments. Updates the records before it removes the files. */
@@ -95,13 +95,13 @@ async function pruneImages(
 ): Promise<void> {
   const choose = (db: Reader): Placement[] => {
     const kept = new Set(undoable(db, projectId, steps).map(({ id }) => id))
-    return placementsWithImages(db, projectId).filter(({ id }) => !kept.has(id))
+    return placements(db, projectId).filter(({ id, beforeFrom }) => beforeFrom?.includes('before') && !kept.has(id))
   }
   if (choose(store).length === 0) return
   const chosen = await store.write(tx => {
     const images = choose(tx)
     for (const { id, beforeFrom } of images) {
-      setBeforeFrom(tx, id, [...beforeFrom.filter(source => source !== ownImages), notKept])
+      setBeforeFrom(tx, id, [...(beforeFrom ?? []).filter(source => source !== 'before'), 'none'])
     }
     return images
   })

@@ -6,14 +6,13 @@ import { refuseUnlessFinal } from './status.js'
 /** Throws the 409 for a deployment that cannot be rolled back to. */
 export function refuseRollback(source: DeploymentRow): void {
   refuseUnlessFinal(source, 'roll back to')
-  if (source.exact) throw partialArchive(source.id)
   if (!source.hasArtifact) throw noArchive(source.id)
+  if (source.exact) throw partialArchive(source.id)
 }
 
+/** Returns the 409 for a deployment whose archive has only what differed from an earlier state. */
 function partialArchive(deployId: string): Refusal {
-  const sentence =
-    `Cannot roll back to deployment ${deployId} with its archive: it was an exact rollback, so its archive contains only ` +
-    'what differed. Roll back with --exact'
+  const sentence = `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
   return new Refusal('conflict', 'partial_archive', sentence)
 }
 

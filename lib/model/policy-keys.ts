@@ -101,7 +101,7 @@ export const policyKeys = {
   },
   rollback: {
     read: oneOf(rollbackModes),
-    what: 'Whether a rollback restores the earlier state exactly. Default: `overlay`, it replaces files and removes none'
+    what: 'What a rollback does unless it says otherwise. Default: `overlay`, it puts files over the others'
   },
   exact: {
     read: oneOf(exactModes),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /**
  * Returns everything that an exact way back restores: each path with its type, permissions, modification time in
- * microseconds, and contents. Directories have no time.
+ * microseconds, to which Node rounds it, and contents. Directories have no time.
  */
 export function exactTree(directory: string, below = ''): Record<string, string> {
   const tree: Record<string, string> = {}
@@ -18,7 +18,7 @@ export function exactTree(directory: string, below = ''): Record<string, string>
     } else if (stats.isSymbolicLink()) {
       tree[path] = `link to ${readlinkSync(place)}`
     } else {
-      tree[path] = `file ${mode} ${stats.mtimeNs / 1000n} ${readFileSync(place, 'latin1')}`
+      tree[path] = `file ${mode} ${(stats.mtimeNs + 500n) / 1000n} ${readFileSync(place, 'latin1')}`
     }
   }
   return tree

@@ -5,7 +5,6 @@ import { deploySays } from '../../support/sentences/deploy.js'
 const facts = {
   project: { id: 'proj_1', name: 'Shop', deployPath: '/srv/shop', env: 'staging' },
   deployId: 'dep_2',
-  isRollback: false,
   rollbackOf: null,
   previousDeployId: 'dep_1'
 }
@@ -93,7 +92,7 @@ t.test('a script gets the server environment without secrets, the client variabl
   const rollback = scriptEnvironment({
     inherited: {},
     accepted: {},
-    facts: { ...facts, isRollback: true, rollbackOf: 'dep_0', previousDeployId: null },
+    facts: { ...facts, rollbackOf: 'dep_0', previousDeployId: null },
     rights: null
   })
   t.match(rollback, { SVC_DEPLOY_MODE: 'rollback', SVC_ROLLBACK_OF: 'dep_0', SVC_PREVIOUS_DEPLOY_ID: '' })
