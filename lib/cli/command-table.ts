@@ -44,6 +44,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/rollback.js')
   },
   {
+    name: 'undo',
+    group: 'deploying',
+    summary: 'restore the files before the last deployment',
+    load: () => import('./commands/undo.js')
+  },
+  {
     name: 'init',
     group: 'deploying',
     summary: 'create svc.config.json in the current directory',

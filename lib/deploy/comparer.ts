@@ -21,6 +21,8 @@ export interface Comparison {
   takesEdited?: boolean
   /** Paths that the archive must not touch (install/reserved.ts); default: none. */
   reserved?: readonly string[]
+  /** Whether the modes are final, so that the umask of the project does not apply; default: false. */
+  isExact?: boolean
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   signal: AbortSignal
@@ -47,7 +49,7 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
 
   async function compare(
     project: Project,
-    { tree, listed, removes = null, takesEdited = false, reserved = [], isFull = false, signal }: Comparison
+    { tree, listed, removes = null, isExact = false, isFull = false, signal, ...more }: Comparison
   ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
@@ -55,8 +57,9 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     const known = await trees.read(project.id)
     const owned = known.baseline === 'owned' ? await known.contents() : null
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
+    const { takesEdited = false, reserved = [] } = more
     const asked = { removes, takesEdited, reserved, isFull }
-    const job = { target, rules, tree, owned, ...asked, umask: umaskOf(project), ...limits }
+    const job = { target, rules, tree, owned, ...asked, umask: isExact ? null : umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }
     signal.throwIfAborted()

@@ -34,7 +34,7 @@ import { createPlans, type Plans } from './plan.js'
 import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
-import { prunableArchives, pruneArchives } from './retention.js'
+import { prunableArchives, pruneArchives, retentionOf } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createResume } from './resume.js'
 import { createRunner } from './run.js'
@@ -153,8 +153,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const queue = createQueue()
   const intake = createIntake({ ...needs, files })
   const pending = createPending({ ...needs, files })
-  const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
-    pruneArchives({ store, files, quota }, projectId, keep)
+  const prune = (projectId: string, keep?: number): Promise<string[]> =>
+    pruneArchives({ store, files, quota }, projectId, retentionOf(settings, keep))
   const executors = createExecutors()
   const ends = createEnds(needs)
   const targets = createTargetLocks()
@@ -301,7 +301,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     async changes(deployId, against) {
       return compareManifests(manifestOf(against), manifestOf(deployId))
     },
-    prunable: (projectId, keep = settings.number('keep_archives')) => prunableArchives(store, projectId, keep),
+    prunable: (projectId, keep) => prunableArchives(store, projectId, retentionOf(settings, keep)),
     prune,
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),

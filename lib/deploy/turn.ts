@@ -136,6 +136,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       row.fileCount = extracted.fileCount
       row.treeSha256 = exact === null ? extracted.treeSha256 : exact.treeSha256(extracted)
       planned.beforeFrom = extracted.beforeFrom
+      needs.quota.changed(project.id, extracted.beforeBytes)
       for (const line of linesOfEdits(extracted, project)) output.say(line)
       output.tolerateFailures()
       return extracted

@@ -54,6 +54,7 @@ GET /api/deploy/check upload_check
 POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
+POST /api/projects/:id/undo operate
 POST /api/deployments/:id/cancel own
 POST /api/deployments/:id/confirm own
 POST /api/deployments/:id/revert own

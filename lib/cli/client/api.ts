@@ -4,6 +4,7 @@ import type { ListedLock } from '../../model/lock.js'
 import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Project } from '../../model/project.js'
+import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { GivenVariable, Variable } from '../../model/variable.js'
@@ -143,12 +144,31 @@ export interface Api {
   upload(request: UploadRequest): Promise<Run>
   /** Lists the files of a target that were edited since svc put them there. */
   drift(projectId: string, options: { full: boolean; signal: AbortSignal }): Promise<DriftReport>
-  rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
+  rollback(id: string, options: RollbackOptions & { message: string | undefined }): Promise<Run>
+  /** Undoes the last deployment of a project. */
+  undo(projectId: string, options: UndoOptions & { message: string | undefined }): Promise<Run>
+  /** Says what a rollback would do. */
+  planRollback(id: string, options: RollbackOptions): Promise<RollbackPlan>
+  /** Says what an undo would do. */
+  planUndo(projectId: string, options: UndoOptions): Promise<RollbackPlan>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
   confirm(id: string): Promise<unknown>
   /** Puts the files before a held deployment back. */
   revert(id: string): Promise<{ success: boolean; deployment: Deployment }>
+}
+
+/** How to undo. */
+export interface UndoOptions {
+  /** Whether files that were edited since are taken back, too. */
+  force?: boolean | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** How to roll back. */
+export interface RollbackOptions extends UndoOptions {
+  /** Undefined: as the policy of the project says. */
+  mode?: RollbackPlan['mode'] | undefined
 }
 
 /** Builds the API on a client. */
@@ -233,14 +253,29 @@ export function createApi(client: Client): Api {
       const call = { path: `${projectPath(projectId)}/drift`, query, answerLimitMs: compareLimitMs, signal }
       return client.json<DriftReport>(call)
     },
-    async rollback(id, { message, signal }) {
-      const path = `${deploymentPath(id)}/rollback`
-      return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
-    },
+    rollback: (id, options) => startRun(client, `${deploymentPath(id)}/rollback`, options),
+    undo: (projectId, options) => startRun(client, `${projectPath(projectId)}/undo`, options),
+    planRollback: (id, options) => planRun(client, `${deploymentPath(id)}/rollback`, options),
+    planUndo: (projectId, options) => planRun(client, `${projectPath(projectId)}/undo`, options),
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
     revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` })
   }
+}
+
+type RunOptions = RollbackOptions & { message?: string | undefined }
+
+async function startRun(client: Client, path: string, { signal, ...json }: RunOptions): Promise<Run> {
+  return runOf(await client.open({ method: 'POST', path, accept: ndjson, json, signal }))
+}
+
+/**
+ * Asks what a rollback would do. Refuses (`unsupported`) server_too_old a server without such plans. A server that does
+ * not know the field `dryRun` refuses it, so it does not begin.
+ */
+async function planRun(client: Client, path: string, { signal, ...asked }: RunOptions): Promise<RollbackPlan> {
+  const json = { ...asked, dryRun: true }
+  return client.json<RollbackPlan>({ method: 'POST', path, json, answerLimitMs: compareLimitMs, signal })
 }
 
 /** Returns the answer of a route that older servers lack: null for a 404 and for an answer of another shape. */
