@@ -32,6 +32,7 @@ import { reportBody, telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
+import { treeHandlers } from './tree.js'
 import { uploadHandlers } from './upload.js'
 import { variableHandlers } from './variables.js'
 import { whoamiHandlers } from './whoami.js'
@@ -53,6 +54,7 @@ export interface ApiNeeds {
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
   plan: Parameters<typeof planHandlers>[0]
   drift: Parameters<typeof driftHandlers>[0]
+  tree: Parameters<typeof treeHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   locks: Parameters<typeof lockHandlers>[0]
   confirm: Parameters<typeof confirmHandlers>[0]
@@ -92,6 +94,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const { upload } = uploadHandlers(needs.upload)
   const deployments = deploymentHandlers(needs.deployments)
   const locks = lockHandlers(needs.locks)
+  const drift = driftHandlers(needs.drift)
+  const tree = treeHandlers(needs.tree)
   const confirm = confirmHandlers(needs.confirm)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
@@ -148,7 +152,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
       row('PUT', '/api/projects/:id/lock', 'own', locks.lockProject),
       row('DELETE', '/api/projects/:id/lock', 'own', locks.unlockProject),
-      row('GET', '/api/projects/:id/drift', 'read', driftHandlers(needs.drift).drift),
+      row('GET', '/api/projects/:id/tree', 'read', tree.summary),
+      row('GET', '/api/projects/:id/verify', 'read', tree.verify),
+      row('GET', '/api/projects/:id/drift', 'read', drift.drift),
+      row('GET', '/api/projects/:id/drift/file', 'read', drift.driftFile),
       row('GET', '/api/projects/:id/files', 'admin', files.list),
       row('GET', '/api/projects/:id/file', 'admin', files.preview),
       row('GET', '/api/projects/:id/download', 'admin_download', files.download),

@@ -37,7 +37,9 @@ import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
+import { createTreeStates, type TreeStates } from './tree-state.js'
 import { createTrees, type Trees } from './trees.js'
+import { createVerifier, type Verifier } from './verify.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 
@@ -63,6 +65,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   plan: Plans['plan']
   /** Lists the files of a target that were edited since svc put them there. Writes nothing. */
   drift(request: DriftRequest): Promise<DriftReport>
+  /** Compares every file that svc put into a target with what is there. Writes nothing. */
+  verify: Verifier['verify']
+  /** Describes the files that svc put into the target of a project. */
+  treeSummary: TreeStates['summary']
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
@@ -146,6 +152,15 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const targets = createTargetLocks()
   const open = createOpenDeployments({ ...needs, files })
   const comparer = createComparer({ ...needs, executors, trees })
+  const states: TreeStates = createTreeStates({
+    ...needs,
+    trees,
+    async searchDrift({ id: projectId }, signal) {
+      await reportDrift({ store, comparer, states }, { projectId, isFull: false, signal })
+    }
+  })
+  const hasRunning = (projectId: string): boolean => live.hasRunning(projectId)
+  const verifier = createVerifier({ ...needs, executors, trees, states, hasRunning })
   const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
   const admission = new Admission({
@@ -241,7 +256,9 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
     plan: plans.plan,
-    drift: request => reportDrift({ store, comparer }, request),
+    drift: request => reportDrift({ store, comparer, states }, request),
+    verify: verifier.verify,
+    treeSummary: states.summary,
     ...correction,
     ...confirmation,
     follow(deployId, { from = 0, signal }) {
@@ -260,7 +277,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       return readWindow(files.output(deployId), wanted)
     },
     figures: () => ({ uploads: intake.uploads(), followers: live.followers }),
-    hasRunning: projectId => live.hasRunning(projectId),
+    hasRunning,
     async removeWith(deployIds, work) {
       const note = await pending.note(deployIds)
       const removed = await work().catch(async (error: unknown) => {
@@ -271,7 +288,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       quota.recountLater()
     },
     ownedTree: trees.read,
-    removeTree: trees.remove,
+    async removeTree(projectId) {
+      states.forget(projectId)
+      await trees.remove(projectId)
+    },
     note: pending.note,
     async manifest(deployId) {
       const list: ManifestFile[] = []

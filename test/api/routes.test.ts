@@ -33,7 +33,10 @@ PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
 PUT /api/projects/:id/lock own
 DELETE /api/projects/:id/lock own
+GET /api/projects/:id/tree read
+GET /api/projects/:id/verify read
 GET /api/projects/:id/drift read
+GET /api/projects/:id/drift/file read
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
 GET /api/projects/:id/download admin_download

@@ -140,6 +140,7 @@ export const cures: Readonly<Record<string, string>> = {
   unsupported_type: 'Send the Content-Type that the message names.',
   upgrade_required: 'Connect with a WebSocket client.',
   variables_key: 'Restore `variables.key` from a backup, or set the secrets again.',
+  verify_busy: 'Wait a moment and verify again.',
   websocket_unavailable: 'Run the server with Node.js.',
   write_failed: 'Check the disk of the data directory, then repeat the request.',
   written_through_link: withoutLink,

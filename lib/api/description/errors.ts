@@ -163,6 +163,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   unsupported_type: { kind: 'unsupported_type', means: 'The Content-Type is not supported' },
   upgrade_required: { kind: 'upgrade', means: 'The route accepts WebSocket connections only' },
   variables_key: { kind: 'unavailable', means: 'The key file of the secret variables is missing or wrong' },
+  verify_busy: { kind: 'conflict', means: 'Another verification of the project is in progress' },
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   write_failed: { kind: 'unavailable', means: 'The change could not be written to the database' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },

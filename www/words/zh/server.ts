@@ -134,6 +134,7 @@ export const words: Words = {
   'code:unsupported_type': '不支持该 Content-Type',
   'code:upgrade_required': '此地址需要 WebSocket',
   'code:variables_key': '机密变量的密钥文件缺失或不正确',
+  'code:verify_busy': '正在为该项目进行另一次校验',
   'code:websocket_unavailable': '服务器的运行环境没有 WebSocket',
   'code:write_failed': '更改无法写入数据库',
   'code:written_through_link': '压缩包中有条目位于符号链接之下',
