@@ -5,7 +5,7 @@
  */
 import { instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/refusal.js'
-import type { OwnedHead } from '../install/owned-tree.js'
+import { UnusableTree, type OwnedHead } from '../install/owned-tree.js'
 import { isLink } from '../install/verify.js'
 import type { Project } from '../model/project.js'
 import { createTreeDigest } from '../model/tree.js'
@@ -74,12 +74,23 @@ export function createTreeStates({ store, clock, trees, searchDrift }: TreeState
 
   function figures(projectId: string, owned: Extract<Owned, { baseline: 'owned' }>): Promise<TreeFigures> {
     const state = stateOf(projectId, owned.head)
-    const reading = state.figures ?? measure(owned)
+    const reading = state.figures ?? measureAny(projectId, owned)
     state.figures = reading
     reading.catch(() => {
       if (state.figures === reading) state.figures = null
     })
     return reading
+  }
+
+  /** Measures a tree. A torn one is made again first. */
+  async function measureAny(projectId: string, owned: Extract<Owned, { baseline: 'owned' }>): Promise<TreeFigures> {
+    try {
+      return await measure(owned)
+    } catch (error) {
+      if (!(error instanceof UnusableTree)) throw error
+      await trees.read(projectId)
+      return measure(owned)
+    }
   }
 
   async function drifted(projectId: string, count: number): Promise<void> {
@@ -110,7 +121,7 @@ export function createTreeStates({ store, clock, trees, searchDrift }: TreeState
     async summary({ projectId, drift, signal }) {
       const project = findProject(store, projectId)
       if (project === undefined) throw notFound('Project', projectId)
-      const owned = await trees.read(projectId)
+      const owned = await trees.read(projectId, undefined, false)
       const nothing = { undo: null, exactBackTo: null }
       if (owned.baseline !== 'owned') {
         const { baseline } = owned

@@ -4,6 +4,7 @@
  * of files. Nothing is written.
  */
 import { notFound, Refusal } from '../base/refusal.js'
+import { UnusableTree } from '../install/owned-tree.js'
 import type { Executor } from '../install/unpack/extract-threads.js'
 import type { Executors } from '../install/unpack/executors.js'
 import { isLink, type SliceFinding, type VerifyJob } from '../install/verify.js'
@@ -65,7 +66,7 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
 
   async function* run(project: Project, { sums, signal }: VerifyRequest): AsyncGenerator<VerifyEvent[]> {
     const rights = await findRights(project)
-    const owned = await trees.read(project.id)
+    const owned = await trees.read(project.id, undefined, false)
     if (owned.baseline !== 'owned') {
       yield [{ event: 'start', files: 0, baseline: owned.baseline }, endOf(0, countNothing(), false)]
       return
@@ -107,6 +108,10 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
       busy.add(projectId)
       try {
         yield* run(project, request)
+      } catch (error) {
+        if (!(error instanceof UnusableTree)) throw error
+        await trees.read(projectId)
+        throw wasTorn()
       } finally {
         busy.delete(projectId)
       }
@@ -228,4 +233,9 @@ async function hasMoved(
 function isBusy({ name }: Project): Refusal {
   const sentence = `Another verification of "${name}" is in progress. Try again in a moment`
   return new Refusal('conflict', 'verify_busy', sentence, { retryAfterSeconds: 5 })
+}
+
+function wasTorn(): Refusal {
+  const sentence = 'The list of the files that svc owns in the target was damaged, and was made again. Verify again'
+  return new Refusal('conflict', 'changed_meanwhile', sentence)
 }

@@ -14,6 +14,7 @@ import { createDigester, type Digester, type FileDigest } from './digest.js'
 import type { Disk } from './disk.js'
 import { holdFolders, type Folders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
+import type { HeldDirectory } from './held.js'
 import { holdTarget } from './reach.js'
 
 /** An entry to verify. */
@@ -46,32 +47,37 @@ const typeBits = 0o170000
 
 /**
  * Returns the entries that differ from the target, in their order. In a target that does not exist, all are missing.
- * Refuses what `checkDeployPath` and `holdTarget` refuse, and (`forbidden`) not_readable.
+ * Refuses (`conflict`) target_unusable.
  */
 export function verifyTarget(job: VerifyJob, { disk, check = () => {} }: VerifyTools): SliceFinding[] {
+  const root = holdIfThere(disk, job)
+  if (root === null) return job.entries.map((_, index) => ({ index, state: 'missing' }))
+  const folders = holdFolders(disk, root)
+  const finder = { disk, folders, digester: createDigester(disk) }
   const findings: SliceFinding[] = []
-  const add = (index: number, state: FindingState | null): void => {
-    if (state !== null) findings.push({ index, state })
-  }
   try {
-    const root = holdTarget(disk, checkDeployPath(job.target, job.rules))
-    const folders = holdFolders(disk, root)
-    const finder = { disk, folders, digester: createDigester(disk) }
-    try {
-      for (const [index, entry] of job.entries.entries()) {
-        check()
-        add(index, stateOf(entry, finder))
-      }
-    } finally {
-      folders.close()
-      root.close()
+    for (const [index, entry] of job.entries.entries()) {
+      check()
+      const state = stateOf(entry, finder)
+      if (state !== null) findings.push({ index, state })
     }
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return job.entries.map((_, index) => ({ index, state: 'missing' }))
-    if (!hasCode(error, 'EACCES', 'EPERM')) throw error
-    throw new Refusal('forbidden', 'not_readable', `Cannot read the target: ${reasonOf(error)}`)
+    return findings
+  } finally {
+    folders.close()
+    root.close()
   }
-  return findings
+}
+
+function holdIfThere(disk: Disk, { target, rules }: VerifyJob): HeldDirectory | null {
+  try {
+    return holdTarget(disk, checkDeployPath(target, rules))
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    const isRefusal = error instanceof Refusal
+    if (!isRefusal && !hasCode(error, 'EACCES', 'EPERM')) throw error
+    const sentence = `Cannot verify the target: ${isRefusal ? error.message : reasonOf(error)}`
+    throw new Refusal('conflict', 'target_unusable', sentence, { cause: error })
+  }
 }
 
 interface Finder {

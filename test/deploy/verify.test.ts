@@ -1,5 +1,5 @@
 import t from 'tap'
-import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { VerifyEvent } from '../../lib/model/verify.js'
 import { deployStage, never, type DeployStage } from '../support/deploy-stage.js'
@@ -128,5 +128,19 @@ t.test('a target that cannot be used is refused, and a missing one lacks every f
   renameSync(project.deployPath, `${project.deployPath}-aside`)
   t.match((await verify(stage, project.id)).at(-1), { event: 'end', ok: 0, missing: 1 })
   writeFileSync(project.deployPath, 'a file')
-  await t.rejects(verify(stage, project.id), { code: 'target_is_a_file' })
+  await t.rejects(verify(stage, project.id), { code: 'target_unusable' })
+})
+
+t.test('a torn list of the files is made again', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  await stage.deploy(project, { a: 'x', b: 'x' })
+  const path = join(stage.home.directory, 'trees', `${project.id}.tree`)
+  const whole = readFileSync(path, 'utf8')
+  const tear = (): void => writeFileSync(path, whole.replace(/ b\n/, ' c\n'))
+  tear()
+  t.match((await verify(stage, project.id)).at(-1), { ok: 2 }, 'before it was read for the first time')
+  tear()
+  await t.rejects(verify(stage, project.id), { code: 'changed_meanwhile' })
+  t.match((await verify(stage, project.id)).at(-1), { ok: 2 })
 })

@@ -115,6 +115,7 @@ export const cures: Readonly<Record<string, string>> = {
   shutting_down: 'Try again when the server has started.',
   size_mismatch: wholeArchive,
   stopping: 'Try again when the server has started.',
+  target_unusable: 'Read the message, and correct the target or its permissions.',
   terminal_disabled: 'Set `terminal_enabled` to true, and start the server without `--no-terminal`.',
   terminal_unavailable: 'Install node-pty on the server: [troubleshooting.md](troubleshooting.md).',
   too_large: 'Send less, or raise the setting that the message names.',

@@ -111,13 +111,16 @@ t.test('what cannot be read is not the same', async t => {
 t.test('refuses a target that cannot be used, and stops when it is told to', async t => {
   const target = targetOf(t, { a: 'x', b: 'x' })
   const entries = entriesOf(target, ['a', 'b'])
-  t.throws(() => verifyTarget({ target: `${target}/a`, rules, entries }, { disk }), { code: 'target_is_a_file' })
-  t.throws(() => verifyTarget({ target, rules: { home: target }, entries }, { disk }), { code: 'invalid_field' })
+  t.throws(() => verifyTarget({ target: `${target}/a`, rules, entries }, { disk }), {
+    code: 'target_unusable',
+    message: /^Cannot verify the target: .*is not a directory$/
+  })
+  t.throws(() => verifyTarget({ target, rules: { home: target }, entries }, { disk }), { code: 'target_unusable' })
   const denied = (() => {
     throw Object.assign(new Error('permission denied'), { code: 'EACCES' })
   }) as Disk['openSync']
   t.throws(() => verifyTarget({ target, rules, entries }, { disk: { ...disk, openSync: denied } }), {
-    code: 'not_readable'
+    code: 'target_unusable'
   })
   let calls = 0
   const check = (): void => {

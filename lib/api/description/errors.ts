@@ -129,6 +129,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
   size_mismatch: { kind: 'invalid', means: 'The size of an entry of the archive is wrong' },
   stopping: { kind: 'unavailable', means: 'The server is shutting down' },
+  target_unusable: { kind: 'conflict', means: 'The target of the project cannot be read' },
   terminal_disabled: { kind: 'forbidden', means: 'The terminal is disabled' },
   terminal_unavailable: {
     kind: 'unsupported',

@@ -109,6 +109,7 @@ export const words: Words = {
   'code:shutting_down': '服务器正在关闭',
   'code:size_mismatch': '压缩包中有条目大小错误',
   'code:stopping': '服务器正在关闭',
+  'code:target_unusable': '无法读取项目的目标目录',
   'code:terminal_disabled': '终端已停用',
   'code:terminal_unavailable': '终端需要 node-pty，但它未安装或无法加载',
   'code:too_large': '请求内容过大',

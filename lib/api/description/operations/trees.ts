@@ -69,7 +69,7 @@ export const treeOperations: Operations = {
     answers: media('The findings while the files are read', 'application/x-ndjson', {
       example: events.map(event => `${JSON.stringify(event)}\n`).join('')
     }),
-    errors: ['invalid_field', 'not_found', 'other_project', 'verify_busy', 'not_readable']
+    errors: ['invalid_field', 'not_found', 'other_project', 'verify_busy', 'target_unusable', 'changed_meanwhile']
   },
   'GET /api/projects/:id/drift': {
     summary: 'List the files that were edited on the server',
