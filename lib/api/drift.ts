@@ -55,7 +55,8 @@ export function driftHandlers({ deployer, projects, targets, secrets }: DriftApi
       const path = queryPath(request.query, 'path')
       if (path === undefined) throw invalid('path', '"path" is missing: expected a path relative to the deployPath')
       const owned = await findOwned(deployer, projectId, path)
-      const headers = { 'content-disposition': attachment(path.slice(path.lastIndexOf('/') + 1)) }
+      const name = path.slice(path.lastIndexOf('/') + 1)
+      const headers = { 'content-disposition': attachment(name), 'content-type': 'application/octet-stream' }
       return fileReply({ file: () => targets.open(project, path, inspect(project, owned)), headers })
     }
   } satisfies Record<string, Handler>

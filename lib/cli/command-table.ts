@@ -228,7 +228,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'verify',
     group: 'data',
-    summary: 'verify the data directory and its references',
+    summary: 'verify the data directory, or the files of a project',
     load: () => import('./commands/verify.js')
   },
   {

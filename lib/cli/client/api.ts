@@ -5,6 +5,7 @@ import type { DriftReport } from '../../model/plan.js'
 import type { Project } from '../../model/project.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
+import type { VerifyEvent } from '../../model/verify.js'
 import type { GivenVariable, Variable } from '../../model/variable.js'
 import type { ServerEvent } from '../../shared/event-stream.js'
 import type { Answer } from './answer.js'
@@ -123,6 +124,10 @@ export interface Api {
   upload(request: UploadRequest): Promise<Run>
   /** Lists the files of a target that were edited since svc put them there. */
   drift(projectId: string, options: { full: boolean; signal: AbortSignal }): Promise<DriftReport>
+  /** Returns the contents of a file that was edited on the server. */
+  driftFile(projectId: string, path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
+  /** Compares every file of a target with what svc put there. */
+  verify(projectId: string, options: { sums: boolean; signal: AbortSignal }): AsyncIterable<VerifyEvent>
   rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
@@ -206,6 +211,18 @@ export function createApi(client: Client): Api {
       const query = { full: full ? '1' : undefined }
       const call = { path: `${projectPath(projectId)}/drift`, query, answerLimitMs: compareLimitMs, signal }
       return client.json<DriftReport>(call)
+    },
+    driftFile: (projectId, path, signal) =>
+      client.open({
+        path: `${projectPath(projectId)}/drift/file`,
+        query: { path },
+        accept: 'application/octet-stream',
+        signal
+      }),
+    async *verify(projectId, { sums, signal }) {
+      const call = { path: `${projectPath(projectId)}/verify`, query: { sums: sums ? '1' : undefined }, signal }
+      const answer = await client.open({ ...call, accept: ndjson, answerLimitMs: compareLimitMs })
+      for await (const event of readNdjson(answer)) yield event as VerifyEvent
     },
     async rollback(id, { message, signal }) {
       const path = `${deploymentPath(id)}/rollback`
