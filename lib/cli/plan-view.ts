@@ -1,7 +1,7 @@
 /* Prints a plan, in lines of at most 80 columns. */
 import { countOf } from '../base/count.js'
 import { oneLine } from '../base/one-line.js'
-import { changesAnything, isRefused, type DriftedFile, type PlanAnswer, type PlanCounts } from '../model/plan.js'
+import { changesAnything, isRefused, type DriftedFile, type PlanAnswer } from '../model/plan.js'
 import { formatBytes } from '../shared/size.js'
 import { exitCodes } from './command.js'
 import type { Paint } from './terminal/colors.js'
@@ -18,7 +18,7 @@ export interface PlanViewOptions {
 }
 
 const columns = 80
-/** Number of added and changed paths that are shown without `--all`. */
+/** Number of added, changed and removed paths that are shown without `--all`. */
 const shownPaths = 10
 /** Number of edited files that are shown without `--all`. */
 const shownDrift = 20
@@ -27,7 +27,7 @@ const shownDrift = 20
 export function planLines(plan: PlanAnswer, options: PlanViewOptions): string[] {
   return [
     options.paint.bold(headOf(plan, options.nowMs)),
-    ...summaryOf(plan.counts),
+    ...summaryOf(plan),
     ...pathLines(plan, options),
     ...plan.scripts.map(script => `  scripts   ${scriptWords(script)}`),
     `  space     ${spaceWords(plan.bytes)}`,
@@ -44,14 +44,15 @@ function headOf({ project, live }: PlanAnswer, nowMs: number): string {
   return cutToWidth(`${name}, against ${live.deployId}, ${relativeTime(live.at, nowMs)}${message}`, columns)
 }
 
-function summaryOf(counts: PlanCounts): string[] {
+function summaryOf({ counts, prune }: PlanAnswer): string[] {
   const asTheyAre = counts.unchanged + counts.timeOnly
   const parts = [
     `+ ${number(counts.added)} added`,
     `~ ${number(counts.changed)} changed`,
     `= ${number(asTheyAre)} as they are`,
     ...(counts.drifted > 0 ? [`! ${number(counts.drifted)} edited on the server`] : []),
-    ...(counts.kept > 0 ? [`. ${number(counts.kept)} kept`] : [])
+    ...(counts.kept > 0 ? [`. ${number(counts.kept)} kept`] : []),
+    ...(prune === 'off' ? [] : [`- ${number(counts.pruned)} removed`])
   ]
   const lines: string[] = []
   for (const part of parts) {
@@ -66,10 +67,11 @@ function pathLines({ counts, paths }: PlanAnswer, { paint, all }: PlanViewOption
   const fit = (line: string): string => (all ? line : cutToWidth(line, columns))
   const written = [
     ...paths.added.map(path => paint.green(fit(`  + ${oneLine(path)}`))),
-    ...paths.changed.map(path => paint.yellow(fit(`  ~ ${oneLine(path)}`)))
+    ...paths.changed.map(path => paint.yellow(fit(`  ~ ${oneLine(path)}`))),
+    ...paths.pruned.map(path => paint.red(fit(`  - ${oneLine(path)}`)))
   ]
   const shown = all ? written : written.slice(0, shownPaths)
-  const left = counts.added + counts.changed - shown.length
+  const left = counts.added + counts.changed + counts.pruned - shown.length
   const drifted = all ? paths.drifted : paths.drifted.slice(0, shownDrift)
   const moreDrift = counts.drifted - drifted.length
   return [
@@ -111,7 +113,8 @@ function queueLines({ queue }: PlanAnswer): string[] {
   return [`  queue     ${queue.running} is running${waiting}`]
 }
 
-function problemLines({ partial, paths, checks, counts }: PlanAnswer, paint: Paint): string[] {
+/** Returns the lines about what would stop the deployment. */
+export function problemLines({ partial, paths, checks, counts }: PlanAnswer, paint: Paint): string[] {
   const marked = (mark: string, text: string): string[] =>
     wrap(oneLine(text), columns - 4).map((line, at) => `${at === 0 ? `  ${mark} ` : '    '}${line}`)
   const failedCodes = new Set(checks.flatMap(({ ok, code }) => (ok || code === undefined ? [] : [code])))

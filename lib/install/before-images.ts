@@ -1,7 +1,7 @@
 /*
  * `deployments/<id>.before.zip`: the contents that a deployment replaced or removed and that no kept archive has. They
- * are what makes going back exact: files that somebody edited, and files that svc never put there. Where the contents of
- * each earlier file can be had is in the manifest (`before.kept`); times and modes are there, too.
+ * are files that somebody edited, and files that svc never put there. An exact way back needs them. The manifest says
+ * where the contents of each earlier file are kept (`before.kept`), and contains times and modes.
  *
  * The file is written during staging and synced before the undo journal lists any move, so a complete deployment has it.
  * It does not exist if there is nothing to keep, which is the usual case.

@@ -107,6 +107,7 @@ export function manifestOf(journalPath: string): string | null {
 
 const typeBits = 0o170000
 const directoryType = 0o040000
+const archivePrefix = 'archive:'
 
 /** Whether a file is new, or has other contents or another type than before. */
 export function isChanged({ before, mode, sha256 }: Pick<FileLine, 'before' | 'mode' | 'sha256'>): boolean {
@@ -151,20 +152,27 @@ export async function* readManifest(path: string, leastFiles = 0): AsyncGenerato
   for await (const line of readManifestLines(path, leastFiles)) if ('path' in line) yield line
 }
 
-/** Returns the summary of a manifest on disk, and the total size of its files in bytes. */
-export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number }> {
+/**
+ * Returns the summary of a manifest on disk, the total size of its files in bytes, and the deployments whose archives
+ * contain what was replaced or removed.
+ */
+export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number; beforeFrom: string[] }> {
+  const beforeFrom = new Set<string>()
   const changed: string[] = []
   let [fileCount, bytes, changedCount, removedCount] = [0, 0, 0, 0]
   for await (const line of readManifestLines(path)) {
     changed.push(changeOf(line))
     if (isRemovedFile(line)) removedCount++
+    const source = 'made' in line ? undefined : line.before?.kept
+    if (source !== undefined)
+      beforeFrom.add(source.startsWith(archivePrefix) ? source.slice(archivePrefix.length) : source)
     if (!('path' in line)) continue
     fileCount++
     bytes += line.size
     if (isChanged(line)) changedCount++
   }
   const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
-  return { fileCount, changedCount, removedCount, changes, bytes }
+  return { fileCount, changedCount, removedCount, changes, bytes, beforeFrom: [...beforeFrom] }
 }
 
 /** Returns the files of a manifest by their paths. `text` is its contents. */

@@ -1,4 +1,4 @@
-/** Where the earlier contents of a path can be had: in an archive, in the before-images, or nowhere. */
+/** Where the earlier contents of a path are kept: in an archive, in the before-images, or nowhere. */
 export type KeptContents = `archive:${string}` | 'before' | 'none'
 
 /** What a deployment found at a path, and replaced or removed. */
@@ -10,7 +10,7 @@ export interface EarlierFile {
   /** Modification time in milliseconds since 1970. Manifests of earlier versions lack it. */
   mtimeMs?: number
   /**
-   * Where its contents can be had (install/before-images.ts). Absent if they are those of the new file, in a directory,
+   * Where its contents are kept (install/before-images.ts). Absent if they are those of the new file, in a directory,
    * and in manifests of earlier versions.
    */
   kept?: KeptContents

@@ -125,7 +125,7 @@ t.test('prune', async t => {
     writeFileSync(join(project.deployPath, 'a'), 'again')
     const before = snapshot(project.deployPath)
     const refused = await stage.deploy(project, { a: '2' })
-    t.match(refused, { status: 'failed', errorMessage: /5 bytes would be replaced that no archive contains/ })
+    t.match(refused, { status: 'failed', errorMessage: /5 B would be replaced that no archive contains/ })
     t.strictSame(snapshot(project.deployPath), before)
     await stage.change(project, { policy: {} })
     const best = await stage.deploy(project, { a: '2' })

@@ -37,6 +37,7 @@ const given: Record<string, Given> = {
     files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }) },
     done: running
   },
+  'docs/exact.md': { files: site, done: running },
   'docs/locks.md': { files: site, done: running },
   'docs/migrating.md': {
     files: {

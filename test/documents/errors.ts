@@ -103,6 +103,7 @@ export const cures: Readonly<Record<string, string>> = {
   overlapping_entries: wholeArchive,
   path_leaves_target: 'Pack the files without ".." in their paths.',
   path_taken: 'Choose another target, or delete the other project.',
+  deploy_token_may_not: 'Set the policy that the message names, or use the global deploy token.',
   plan_busy: 'Wait a moment and plan again.',
   plan_unknown: 'Plan again, and deploy with the new plan.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
@@ -299,6 +300,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A directory of the target is on another file system',
     'Use a target on one file system.'
   ),
+  plan_refused: row('command', 'The plan says that the push would fail', 'Look at the reasons that the plan lists.'),
   plan_incomplete: row('command', 'The server could not compare the whole target', 'Look at the checks of the plan.'),
   plan_outdated: row('deployment', 'The target has changed since the plan', 'Plan again, and look at what changed.'),
   pm2_failed: row('server start', 'pm2 reported an error', 'Read the output of pm2 in the message.'),
@@ -350,6 +352,21 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'deployment',
     'Another deployment into the same directory waits for its checks or its confirmation',
     'Confirm or revert that deployment first.'
+  ),
+  before_too_large: row(
+    'deployment',
+    'The files that would be replaced are in no archive, and are too large to be copied',
+    'Raise the setting `max_before_size`, or set the policy `exact` to `best`.'
+  ),
+  damaged_archive: row(
+    'deployment',
+    'The kept contents of a file are not those that were in the target',
+    'Check the disk of the data directory. Deploy again.'
+  ),
+  prune_too_much: row(
+    'deployment',
+    'More than half of the files that svc put there would be removed',
+    'Check the directory that is packed. If the removal is intended, push with `--prune=force`.'
   ),
   target_drifted: row(
     'deployment',

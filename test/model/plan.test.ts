@@ -4,9 +4,9 @@ import { changesAnything, isRefused, planKinds, type PlanCheck, type PlanCounts 
 const counts = (patch: Partial<PlanCounts> = {}): PlanCounts =>
   ({ ...Object.fromEntries(planKinds.map(kind => [kind, 0])), ...patch }) as PlanCounts
 
-t.test('a plan changes something if a path is added, changed, or gets another time', async t => {
+t.test('a plan changes something if a path is added, changed, removed, or gets another time', async t => {
   for (const kind of planKinds) {
-    const expected = ['added', 'changed', 'timeOnly'].includes(kind)
+    const expected = ['added', 'changed', 'timeOnly', 'pruned'].includes(kind)
     t.equal(changesAnything(counts({ [kind]: 1 })), expected, kind)
   }
 })

@@ -21,7 +21,10 @@ t.test('an invalid policy is refused with the name of the field', async t => {
   const wrong: Array<[unknown, string]> = [
     ['warn', 'policy'],
     [[], 'policy'],
-    [{ prune: 'managed' }, 'policy.prune'],
+    [{ prune: 'all' }, 'policy.prune'],
+    [{ windows: {} }, 'policy.windows'],
+    [{ protect: 'uploads' }, 'policy.protect'],
+    [{ protect: ['{a,b}'.repeat(20)] }, 'policy.protect[0]'],
     [{ drift: 'ignore' }, 'policy.drift'],
     [{ confirm: { seconds: 9 } }, 'policy.confirm.seconds'],
     [{ confirm: { seconds: 90, by: 'other' } }, 'policy.confirm.by'],

@@ -112,6 +112,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
   },
   other_project: { kind: 'forbidden', means: 'The deploy token belongs to another project' },
+  deploy_token_may_not: {
+    kind: 'forbidden',
+    means: 'The policy of the project does not allow that to its deploy token'
+  },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
   overlapping_entries: { kind: 'invalid', means: 'Two entries of the archive overlap' },

@@ -12,6 +12,8 @@ import { readNdjson, streamBroken } from './streams.js'
 export interface PlanQuery {
   projectId: string
   tree: SourceTree
+  /** What the deployment asks for instead of the policy of the project. */
+  wishes: { prune: 'managed' | 'force' | undefined; force: boolean }
   /** Whether all paths are wanted, not only the first of each kind. */
   all: boolean
   /** The scripts of the upload. Only their digests are sent. */
@@ -36,13 +38,17 @@ export async function requestPlan(client: Client, query: PlanQuery): Promise<Pla
   }
 }
 
-async function callOf({ projectId, tree, scripts, signal }: PlanQuery): Promise<Call> {
+async function callOf({ projectId, tree, wishes, scripts, signal }: PlanQuery): Promise<Call> {
   const bytes = await compress([...writeTree(tree.entries, tree.treeSha256)].join(''))
   const digests = [digestOf('pre', scripts.preDeploy), digestOf('post', scripts.postDeploy)].filter(Boolean).join(',')
   return {
     method: 'POST',
     path: '/api/deploy/plan',
-    query: { projectId },
+    query: {
+      projectId,
+      ...(wishes.prune !== undefined && { prune: wishes.prune === 'force' ? 'force' : '1' }),
+      ...(wishes.force && { force: '1' })
+    },
     headers: {
       'content-encoding': 'gzip',
       'x-svc-time': String(Date.now()),

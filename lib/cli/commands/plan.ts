@@ -4,6 +4,7 @@ import { defineCommand } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../interrupts.js'
 import { planProject } from '../pack/planning.js'
+import { wishesOf, wishOptions } from '../pack/push-plan.js'
 import { savePlan } from '../plan-file.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
 import { splitList } from '../terminal/lists.js'
@@ -18,6 +19,7 @@ export const command = defineCommand({
     project: { type: 'text', value: 'id', complete: 'projects', help: 'project to plan for' },
     token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
     ...scriptOptions,
+    ...wishOptions,
     all: { type: 'switch', help: 'list every path' },
     json: { type: 'switch', help: 'print the plan as JSON' },
     save: { type: 'text', value: 'file', help: 'write the plan to a file, for "svc push --plan"' },
@@ -56,7 +58,7 @@ export const command = defineCommand({
     const api = await openDeployApi(context, config)
     const { all, save } = options
     const plan = await withInterrupts(context.host, signal =>
-      planProject({ api, projectId, config, all, signal }, context)
+      planProject({ api, projectId, config, wishes: wishesOf(options), all, signal }, context)
     )
     if (options.json) output.json(plan)
     else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all })) output.print(line)

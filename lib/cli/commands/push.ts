@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
 import { locateHome } from '../../config/home.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { readVersion } from '../../config/version.js'
@@ -15,9 +14,9 @@ import type { PackedArchive } from '../pack/pack.js'
 import type { Provenance } from '../../model/provenance.js'
 import { splitList } from '../terminal/lists.js'
 import { packProject } from '../pack/packing.js'
-import { planProject, readTreeOfProject, type Planning } from '../pack/planning.js'
-import { loadPlan, type SavedPlan } from '../plan-file.js'
-import { exitCodeOf, planLines } from '../plan-view.js'
+import type { Wishes } from '../pack/planning.js'
+import { checkPlan, dryRun, planForWishes, wishesOf, wishOptions } from '../pack/push-plan.js'
+import { loadPlan } from '../plan-file.js'
 import { followLine, type GivenOptions } from '../hints.js'
 import { checkBeforePacking } from '../pack/preflight.js'
 import { Interrupted } from '../terminal/prompt.js'
@@ -67,6 +66,7 @@ export const command = defineCommand({
       value: 'time',
       help: 'wait for a lock or other deployments before anything is sent; without a value: 10m'
     },
+    ...wishOptions,
     'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
     plan: { type: 'text', value: 'file', help: 'fail unless the push does what this plan of "svc plan --save" shows' },
     json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
@@ -121,7 +121,11 @@ export const command = defineCommand({
       })
       const projectId = (known.projectId = projectIdOf(context, config))
       const api = await openDeployApi(context, config)
-      if (options['dry-run']) return () => dryRun({ api, projectId, config, json }, context)
+      const wishes = wishesOf(options)
+      if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, json }, context)
+      if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
+        throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
+      }
       const plan = options.plan === undefined ? null : await loadPlan(resolve(context.cwd, options.plan))
       const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
       const print = json ? context.output.note : context.output.print
@@ -130,8 +134,8 @@ export const command = defineCommand({
       const report = reportPush(context)
       const watched = await withInterrupts(context.host, async signal => {
         if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
-        const planId = plan?.planId
-        const upload = { api, projectId, config, confirm, given, origin, known, waitMs, planId, signal }
+        const asked = { wishes, planId: plan?.planId }
+        const upload = { api, projectId, config, confirm, given, origin, known, waitMs, ...asked, signal }
         const run = await packAndUpload(upload, context)
         log.open('Deployment output')
         const { note } = context.output
@@ -153,33 +157,6 @@ export const command = defineCommand({
     })
   }
 })
-
-/** Shows what the push would do. */
-async function dryRun(
-  { json, ...planning }: Omit<Planning, 'all' | 'signal'> & { json: boolean },
-  context: Context
-): Promise<number> {
-  const { output } = context
-  const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
-  if (json) output.json(plan)
-  else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false })) output.print(line)
-  return exitCodeOf(plan, false)
-}
-
-/** Refuses (`conflict`, tree_changed) a plan of other files, or of another project. */
-async function checkPlan(
-  plan: SavedPlan,
-  { projectId, config, signal }: Pick<Planning, 'projectId' | 'config' | 'signal'>,
-  context: Context
-): Promise<void> {
-  const why =
-    plan.projectId !== projectId
-      ? `the plan is for project ${plan.projectId}, not for ${projectId}`
-      : (await readTreeOfProject(context, config, signal)).treeSha256 === plan.treeSha256
-        ? null
-        : 'the files differ from those of the plan'
-  if (why !== null) throw new Refusal('conflict', 'tree_changed', `Nothing was deployed: ${why}. Plan again`)
-}
 
 /**
  * Runs `push` and then the function that it returns. If `push` fails, it reports the failure as JSON and in the summary
@@ -250,7 +227,9 @@ function formFields(
 }
 
 interface Upload {
-  /** The plan that the deployment is held to. */
+  /** What the push asks for instead of the policy of the project. */
+  wishes: Wishes
+  /** The saved plan that the deployment is held to. */
   planId: string | undefined
   api: Api
   projectId: string
@@ -278,11 +257,12 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
     }
   )
   requireConfirmFeature(request.confirm, limits)
+  const planId = request.planId ?? (await planForWishes(request, context))
   const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
   try {
     known.provenance = await origin
     known.message ??= known.provenance?.subject ?? null
-    const run = await upload(archive, request, context)
+    const run = await upload(archive, { ...request, planId }, context)
     known.deployId = run.deployId
     known.url = pageOf(api, run.deployId, run.page)
     return run

@@ -35,11 +35,18 @@ export async function readTreeOfProject(
   }
 }
 
+/** What a deployment asks for instead of the policy of the project. */
+export interface Wishes {
+  prune: 'managed' | 'force' | undefined
+  force: boolean
+}
+
 /** What to plan. */
 export interface Planning {
   api: Api
   projectId: string
   config: EffectiveConfig
+  wishes: Wishes
   /** Whether all paths are wanted. */
   all: boolean
   signal: AbortSignal
@@ -47,8 +54,8 @@ export interface Planning {
 
 /** Reads the files, and asks the server what their deployment would do. Refuses what `requestPlan` refuses. */
 export async function planProject(planning: Planning, context: Context): Promise<PlanAnswer> {
-  const { api, projectId, config, all, signal } = planning
+  const { api, projectId, config, wishes, all, signal } = planning
   const tree = await readTreeOfProject(context, config, signal)
   const scripts = { preDeploy: config.preDeploy?.value, postDeploy: config.postDeploy?.value }
-  return requestPlan(api.client, { projectId, tree, all, scripts, signal })
+  return requestPlan(api.client, { projectId, tree, wishes, all, scripts, signal })
 }

@@ -132,7 +132,7 @@ async function completed(manifestPath: string, journalPath: string): Promise<Ext
     ({ size }) => size,
     () => 0
   )
-  const unknown = { treeSha256: null, replaced: null, kept: null, beforeFrom: null }
+  const unknown = { treeSha256: null, replaced: null, kept: null }
   return { ...(await summarizeManifest(manifestPath)), ...unknown, beforeBytes }
 }
 

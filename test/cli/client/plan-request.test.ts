@@ -15,6 +15,7 @@ interface Asked {
   body: Buffer
 }
 
+const noWishes = { prune: undefined, force: false }
 const memory = (path: string, text: string) =>
   ({ path, kind: 'file', source: Buffer.from(text), bytes: text.length, mode: 0o644, mtimeMs: 1000 }) as const
 
@@ -33,7 +34,14 @@ t.test('sends the tree compressed, with the digests of the scripts, and reads th
   const client = createClient({ serverUrl, token: null, env: {} })
   const tree = await treeOf([memory('b', 'x'), memory('a', 'y')])
   const scripts = { preDeploy: 'echo secret', postDeploy: ' ' }
-  const query = { projectId: 'proj_1', tree, all: false, scripts, signal: new AbortController().signal }
+  const query = {
+    projectId: 'proj_1',
+    tree,
+    wishes: noWishes,
+    all: false,
+    scripts,
+    signal: new AbortController().signal
+  }
 
   const plan = aPlan()
   answer = { status: 200, type: 'application/json', text: JSON.stringify(plan) }
@@ -44,6 +52,9 @@ t.test('sends the tree compressed, with the digests of the scripts, and reads th
   t.equal(request.headers['x-svc-scripts'], `pre=${createHash('sha256').update('echo secret').digest('hex')}`)
   t.notOk(JSON.stringify(request.headers).includes('secret'))
   t.strictSame(readTree(gunzipSync(body)), { entries: tree.entries, treeSha256: tree.treeSha256 })
+
+  await requestPlan(client, { ...query, wishes: { prune: 'force', force: true } })
+  t.equal(asked.at(-1)?.request.url, '/api/deploy/plan?projectId=proj_1&prune=force&force=1')
 
   const { paths: _, ...head } = plan
   const conflict = { path: 'c', code: 'file_in_the_way', message: 'in the way' }

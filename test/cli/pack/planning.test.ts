@@ -61,6 +61,12 @@ t.test('asks the server with the scripts of the configuration', async t => {
     }
   }
   const api = { client } as unknown as Api
-  t.match(await planProject({ api, projectId: 'proj_1', config, all: false, signal }, context), { planId: 'plan_1' })
+  t.match(
+    await planProject(
+      { api, projectId: 'proj_1', config, wishes: { prune: undefined, force: false }, all: false, signal },
+      context
+    ),
+    { planId: 'plan_1' }
+  )
   t.match(calls, [{ query: { projectId: 'proj_1' }, headers: { 'x-svc-scripts': /^pre=[0-9a-f]{64}$/ } }])
 })

@@ -20,6 +20,16 @@ export const planOperations: Operations = {
         `Maximum number of paths of each kind, at most ${listedPaths.max}. Default: ${listedPaths.fallback}`,
         { type: 'integer', minimum: 0, maximum: listedPaths.max }
       ),
+      query(
+        'prune',
+        'Whether to remove files of earlier deployments that the tree does not contain. `force` removes however many they are. Default: the policy of the project',
+        { type: 'string', enum: ['true', 'false', '1', '0', 'force'] }
+      ),
+      query(
+        'force',
+        'Whether to replace edited files although the policy `drift` is `refuse`. Default: false',
+        switchSchema
+      ),
       {
         in: 'header',
         name: 'X-Svc-Scripts',
@@ -40,6 +50,7 @@ export const planOperations: Operations = {
     },
     answers: answer('The plan', planAnswer),
     errors: [
+      'deploy_token_may_not',
       'invalid_tree',
       'tree_too_large',
       'broken_gzip',

@@ -1,0 +1,44 @@
+import t from 'tap'
+import { sha256 } from '../../lib/base/sha256.js'
+import { checkExactly, setExactly } from '../../lib/install/exact-items.js'
+import type { Exact, WantedEntry } from '../../lib/install/ownership.js'
+import type { Item } from '../../lib/install/plan.js'
+import { createRecords } from '../../lib/install/record.js'
+
+const item = (path: string, kind: Item['kind']): Item => ({ path, kind, size: 0, mode: 0o600, mtimeMs: 1 })
+const digest = (text: string): Buffer => sha256(Buffer.from(text))
+const exactOf = (entries: WantedEntry[]): Exact => ({
+  wanted: Buffer.from(entries.map(entry => `${JSON.stringify(entry)}\n`).join('')),
+  directories: Buffer.from('')
+})
+const wanted = (path: string, mode: number, mtimeMs: number | null): WantedEntry => ({
+  path,
+  mode,
+  size: 0,
+  sha256: digest(path).toString('hex'),
+  mtimeMs
+})
+
+t.test('gives items their exact modes and times, and knows their contents', t => {
+  const items = [item('b', 'file'), item('a', 'symlink'), item('d', 'directory')]
+  const entries = [wanted('a', 0o120777, 3.25), wanted('b', 0o104755, 2.125), wanted('d', 0o040710, null)]
+  const digests = setExactly(items, exactOf(entries))
+  t.strictSame(
+    items.map(({ mode, mtimeMs }) => [mode, mtimeMs]),
+    [
+      [0o4755, 2.125],
+      [null, 3.25],
+      [0o710, null]
+    ]
+  )
+  const records = createRecords(3)
+  const settle = (at: number, text: string): void =>
+    records.settle(at, 'staged', { mode: 0, sha256: digest(text), mtimeMs: 0, ino: 0 })
+  settle(0, 'b')
+  settle(1, 'a')
+  t.doesNotThrow(() => checkExactly(digests, { items, records }))
+  settle(0, 'other')
+  t.throws(() => checkExactly(digests, { items, records }), { code: 'damaged_archive', message: /of "b" are not/ })
+  t.throws(() => setExactly(items, exactOf([wanted('c', 0o100644, 0)])), { code: 'damaged_archive' })
+  t.end()
+})
