@@ -13,7 +13,14 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
-import { Admission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
+import {
+  Admission,
+  type ClientScripts,
+  type DeployRequest,
+  type RepairRequest,
+  type RollbackRequest,
+  type Run
+} from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
 import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
@@ -76,6 +83,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Undoes the last change of a project's target exactly. Audited. Refuses what `exactRange` refuses. */
   undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run>
+  /**
+   * Puts back the files of a project that are not as svc put them there. Audited. Refuses what `findRepair` refuses.
+   */
+  repair(projectId: string, request: RepairRequest): Promise<Run>
   /** Says what a rollback, or an undo, would do. Changes nothing. */
   planRollback: RollbackPlans['rollback']
   planUndo: RollbackPlans['undo']
@@ -165,6 +176,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const states: TreeStates = createTreeStates({
     ...needs,
     trees,
+    windowOf: projectId => exactWindow({ store, files }, projectId),
     async searchDrift({ id: projectId }, signal) {
       await reportDrift({ store, comparer, states }, { projectId, isFull: false, signal })
     }
@@ -173,7 +185,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const verifier = createVerifier({ ...needs, executors, trees, states, hasRunning })
   const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
   const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, ends })
-  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees, verifier })
   const admission = new Admission({
     ...needs,
     files,
@@ -184,6 +196,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     ends,
     plans,
     runner,
+    verifier,
     refuseWhenStopping
   })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
@@ -267,6 +280,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
     undo: (projectId, request) => admission.undo(projectId, request),
+    repair: (projectId, request) => admission.repair(projectId, request),
     planRollback: rollbackPlans.rollback,
     planUndo: rollbackPlans.undo,
     exactWindow: projectId => exactWindow({ store, files }, projectId),

@@ -9,6 +9,7 @@ import { UnusableTree, type OwnedHead } from '../install/owned-tree.js'
 import { isLink } from '../install/verify.js'
 import type { Project } from '../model/project.js'
 import { createTreeDigest } from '../model/tree.js'
+import type { ExactWindow } from '../model/rollback-plan.js'
 import type { TreeSummary } from '../model/verify.js'
 import { linkMode } from '../shared/tree-text.js'
 import { findProject } from '../store/tables/projects.js'
@@ -47,6 +48,8 @@ export interface TreeStates {
 /** Dependencies of `createTreeStates`. */
 export interface TreeStateNeeds extends Pick<DeployNeeds, 'store' | 'clock'> {
   trees: Pick<Trees, 'read'>
+  /** Returns how far a project can go back exactly. */
+  windowOf(projectId: string): ExactWindow
   /** Searches for edited files, and calls `drifted`. */
   searchDrift(project: Project, signal: AbortSignal): Promise<void>
 }
@@ -61,7 +64,7 @@ interface State extends Pick<TreeSummary, 'verified' | 'drift'> {
 const driftLastsMs = 60 * 60_000
 
 /** Creates the memory of a server. */
-export function createTreeStates({ store, clock, trees, searchDrift }: TreeStateNeeds): TreeStates {
+export function createTreeStates({ store, clock, trees, windowOf, searchDrift }: TreeStateNeeds): TreeStates {
   const states = new Map<string, State>()
 
   function stateOf(projectId: string, head: OwnedHead): State {
@@ -122,16 +125,16 @@ export function createTreeStates({ store, clock, trees, searchDrift }: TreeState
       const project = findProject(store, projectId)
       if (project === undefined) throw notFound('Project', projectId)
       const owned = await trees.read(projectId, undefined, false)
-      const nothing = { undo: null, exactBackTo: null }
+      const way = windowOf(projectId)
       if (owned.baseline !== 'owned') {
         const { baseline } = owned
-        const none = { liveId: null, treeSha256: null, verified: null, drift: null, ...nothing }
+        const none = { liveId: null, treeSha256: null, verified: null, drift: null, ...way }
         return { success: true, baseline, files: 0, bytes: 0, ...none }
       }
       if (drift) await searchNow(project, owned, signal)
       const found = await figures(projectId, owned)
       const state = stateOf(projectId, owned.head)
-      const results = { verified: state.verified, drift: state.drift, ...nothing }
+      const results = { verified: state.verified, drift: state.drift, ...way }
       return { success: true, baseline: 'owned', ...found, liveId: owned.head.deployId, ...results }
     },
     forget: projectId => void states.delete(projectId)

@@ -11,7 +11,7 @@ import { isLink, type SliceFinding, type VerifyJob } from '../install/verify.js'
 import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/tree.js'
 import type { FindingState, VerifyEvent, VerifyTotals } from '../model/verify.js'
-import { findRights } from '../proc/identity.js'
+import { findRights, type Rights } from '../proc/identity.js'
 import { findProject } from '../store/tables/projects.js'
 import type { DeployNeeds } from './needs.js'
 import type { TreeStates } from './tree-state.js'
@@ -33,6 +33,25 @@ export interface Verifier {
    * reason of the signal.
    */
   verify(request: VerifyRequest): AsyncGenerator<VerifyEvent[]>
+  /** Returns the entries that differ. Refuses like `verify`. */
+  differences(project: Project, request: DifferencesRequest): Promise<Differences>
+}
+
+/** What to compare. */
+export interface DifferencesRequest {
+  /** Null: every entry. */
+  paths: readonly string[] | null
+  /** Whether it is refused while a verification is in progress. */
+  isAlone: boolean
+  signal: AbortSignal
+}
+
+/** The result of a comparison. */
+export interface Differences {
+  /** In canonical order. */
+  different: OwnedEntry[]
+  /** The paths that svc does not own. */
+  unknown: string[]
 }
 
 /** Dependencies of `createVerifier`. */
@@ -51,6 +70,8 @@ interface SliceLimits {
 }
 
 const bytesPerMegabyte = 1024 * 1024
+/** Time to wait for the owned tree if nothing can be done without it. */
+const longWaitMs = 60_000
 /** Two slices are in work, and one waits, so that no thread waits for the event loop. */
 const slicesAhead = 3
 const threadSlice: SliceLimits = { entries: 1000, bytes: 16 * bytesPerMegabyte }
@@ -73,9 +94,7 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
     }
     const wasRunning = needs.hasRunning(project.id)
     const { files } = await states.figures(project.id, owned)
-    const executor = executors.comparing(rights)
-    const job = { target: project.deployPath, rules: { home: home.directory, allowSystemPaths } }
-    const given = { job, limits: rights === null ? threadSlice : processSlice(files), signal }
+    const { executor, given } = workOf(project, { rights, files, signal })
     const counts = countNothing()
     let done = 0
     let hasBegun = false
@@ -99,13 +118,41 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
     yield [...(hasBegun ? [] : [{ event: 'start', files, baseline: 'owned' } as const]), end]
   }
 
+  function workOf(
+    project: Project,
+    { rights, files, signal }: { rights: Rights | null; files: number; signal: AbortSignal }
+  ): { executor: Executor; given: GivenSlices } {
+    const job = { target: project.deployPath, rules: { home: home.directory, allowSystemPaths } }
+    const limits = rights === null ? threadSlice : processSlice(files)
+    return { executor: executors.comparing(rights), given: { job, limits, signal } }
+  }
+
+  function enter(project: Project): void {
+    if (busy.has(project.id)) throw isBusy(project)
+    busy.add(project.id)
+  }
+
+  async function compare(project: Project, { paths, signal }: DifferencesRequest): Promise<Differences> {
+    const rights = await findRights(project)
+    const owned = await trees.read(project.id, longWaitMs)
+    const unknown = new Set(paths)
+    if (owned.baseline !== 'owned') return { different: [], unknown: [...unknown] }
+    const files = paths?.length ?? (await states.figures(project.id, owned)).files
+    const { executor, given } = workOf(project, { rights, files, signal })
+    const different: OwnedEntry[] = []
+    const entries = paths === null ? owned.entries() : taken(owned.entries(), unknown)
+    for await (const { slice, findings } of verifySlices(entries, executor, given)) {
+      for (const { index } of findings) different.push(slice[index] as OwnedEntry)
+    }
+    return { different, unknown: [...unknown] }
+  }
+
   return {
     async *verify(request) {
       const { projectId } = request
       const project = findProject(store, projectId)
       if (project === undefined) throw notFound('Project', projectId)
-      if (busy.has(projectId)) throw isBusy(project)
-      busy.add(projectId)
+      enter(project)
       try {
         yield* run(project, request)
       } catch (error) {
@@ -115,8 +162,22 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
       } finally {
         busy.delete(projectId)
       }
+    },
+    async differences(project, request) {
+      if (!request.isAlone) return compare(project, request)
+      enter(project)
+      try {
+        return await compare(project, request)
+      } finally {
+        busy.delete(project.id)
+      }
     }
   }
+}
+
+/** Yields the entries with these paths, and takes the paths from the set. */
+async function* taken(entries: AsyncIterable<OwnedEntry>, paths: Set<string>): AsyncGenerator<OwnedEntry> {
+  for await (const entry of entries) if (paths.delete(entry.path)) yield entry
 }
 
 function processSlice(files: number): SliceLimits {

@@ -1,5 +1,6 @@
 /* The results of a verification: what svc put into a target, compared with what is there. */
 import type { Baseline } from './plan.js'
+import type { ExactWindow } from './rollback-plan.js'
 
 /** How an entry differs from what svc put there. `changed`: other contents; `mode`: only other permission bits. */
 export const findingStates = ['changed', 'missing', 'other_type', 'mode'] as const
@@ -29,7 +30,7 @@ export type VerifyEvent =
   | ({ event: 'end' } & VerifyTotals)
 
 /** What svc owns in the target of a project: the answer to `GET /api/projects/:id/tree`. */
-export interface TreeSummary {
+export interface TreeSummary extends ExactWindow {
   success: true
   baseline: Baseline
   /** Number of files and symbolic links. */
@@ -43,8 +44,4 @@ export interface TreeSummary {
   verified: { at: string; differing: number } | null
   /** The last search for edited files; null like `verified`. */
   drift: { at: string; count: number } | null
-  /** The deployment that an undo would take back. */
-  undo: { deployId: string; message: string | null } | null
-  /** The oldest deployment whose state can be restored exactly, and the number of steps to it. */
-  exactBackTo: { deployId: string; steps: number } | null
 }

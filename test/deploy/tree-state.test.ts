@@ -14,6 +14,7 @@ t.test('edited files are searched for at most once an hour', async t => {
   const states = createTreeStates({
     ...stage,
     clock,
+    windowOf: () => ({ undo: null, exactBackTo: null }),
     trees: { read: stage.deployer.ownedTree },
     async searchDrift({ id }) {
       searches++

@@ -1,7 +1,7 @@
 import { maxTreeBytes, maxTreeEntries, treeMediaType } from '../../../archive/tree-wire.js'
 import { formatBytes } from '../../../shared/size.js'
 import { listedPaths } from '../../plan.js'
-import { answer, query, requiredQuery, type Operations } from '../operation.js'
+import { answer, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
 import { planAnswer } from '../plans.js'
 
 const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'

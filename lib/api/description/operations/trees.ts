@@ -39,8 +39,8 @@ const treeSummary: Schema<TreeSummary> = named(
       nullable(record<NonNullable<TreeSummary['undo']>>({ deployId, message: nullable(text('New prices')) }))
     ),
     exactBackTo: described(
-      'The oldest deployment whose state can be restored exactly, and the number of steps to it',
-      nullable(record<NonNullable<TreeSummary['exactBackTo']>>({ deployId, steps: integer(3) }))
+      'The oldest state that can be restored exactly, after this deployment (null: before the first one), and the number of steps to it',
+      nullable(record<NonNullable<TreeSummary['exactBackTo']>>({ deployId: nullable(deployId), steps: integer(3) }))
     )
   })
 )
