@@ -44,6 +44,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/rollback.js')
   },
   {
+    name: 'repair',
+    group: 'deploying',
+    summary: 'put back files that are not as deployed',
+    load: () => import('./commands/repair.js')
+  },
+  {
     name: 'init',
     group: 'deploying',
     summary: 'create svc.config.json in the current directory',

@@ -55,6 +55,8 @@ GET /api/deploy/check upload_check
 POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
+POST /api/projects/:id/undo operate
+POST /api/projects/:id/repair operate
 POST /api/deployments/:id/cancel own
 POST /api/deployments/:id/confirm own
 POST /api/deployments/:id/revert own

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventsOf } from '../support/client.js'
 import { startServer } from '../support/server.js'
@@ -45,4 +45,27 @@ t.test('describes and verifies the files of a project', async t => {
   rmSync(join(sites, 'shop'), { recursive: true })
   writeFileSync(join(sites, 'shop'), 'a file')
   t.match(await own.get(at('verify')), { status: 409, body: { code: 'target_unusable' } }, 'an error response')
+})
+
+t.test('repairs the files of a project', async t => {
+  const { as, client, createProject, sites } = await startServer(t)
+  const shop = await createProject('shop')
+  const other = await createProject('other')
+  const files = { 'index.html': 'hello', 'a.css': 'a {}' }
+  await as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'site.zip', bytes: await zipOf(files) }]
+  ])
+  const route = `/api/projects/${shop.id}/repair`
+  t.match(await client.post(route), { status: 409, body: { code: 'nothing_to_repair' } })
+  for (const name of Object.keys(files)) rmSync(join(sites, 'shop', name))
+  t.match(await client.post(route, { paths: ['x'] }), { status: 400, body: { code: 'invalid_field', field: 'paths' } })
+  t.match(await client.post(route, { paths: 'x' }), { status: 400, body: { field: 'paths' } })
+  const one = await client.post(route, { paths: ['a.css'], message: 'one' })
+  t.match(one, { status: 200, body: { success: true, deployId: /^dep_/, status: 'success' } })
+  t.match(await client.get(`/api/logs/${one.body.deployId}`), { body: { triggerSource: 'repair', message: 'one' } })
+  const streamed = await client.post(route, {}, { accept: 'application/x-ndjson' })
+  t.match(eventsOf(streamed).at(-1), { event: 'status', status: 'success' })
+  t.equal(readFileSync(join(sites, 'shop/index.html'), 'utf8'), 'hello')
+  t.match(await as(other.token).post(route), { status: 403 })
 })

@@ -93,6 +93,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_admin_token: { kind: 'unavailable', means: 'The server has no admin token yet' },
   no_archive: { kind: 'conflict', means: 'The archive of the deployment was removed' },
   no_boundary: { kind: 'invalid', means: 'The Content-Type of the form has no boundary' },
+  no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
@@ -106,6 +107,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
+  nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   other_owner: { kind: 'forbidden', means: 'The lock belongs to somebody else' },
   not_waiting: {
     kind: 'conflict',

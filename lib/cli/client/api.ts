@@ -18,6 +18,8 @@ const listLimit = 500
 const ndjson = 'application/x-ndjson'
 /** A comparison with a target takes up to a minute. */
 const compareLimitMs = 5 * 60_000
+/** The search for files to repair reads all of them. */
+const repairLimitMs = 60 * 60_000
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
@@ -63,6 +65,14 @@ export interface LockFields {
   seconds?: number
   /** Replaces the reason and the end of the caller's own lock. */
   renew?: boolean
+}
+
+/** What to repair. */
+export interface RepairWish {
+  paths: readonly string[]
+  runScripts: boolean
+  message: string | undefined
+  signal: AbortSignal
 }
 
 /** The filter for a list of deployments. */
@@ -129,6 +139,8 @@ export interface Api {
   /** Compares every file of a target with what svc put there. */
   verify(projectId: string, options: { sums: boolean; signal: AbortSignal }): AsyncIterable<VerifyEvent>
   rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
+  /** Puts back the files that differ from what svc put there; no paths: all of them. */
+  repair(projectId: string, wish: RepairWish): Promise<Run>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
   confirm(id: string): Promise<unknown>
@@ -227,6 +239,12 @@ export function createApi(client: Client): Api {
     async rollback(id, { message, signal }) {
       const path = `${deploymentPath(id)}/rollback`
       return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
+    },
+    async repair(projectId, { paths, runScripts, message, signal }) {
+      const json = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
+      const call = { method: 'POST', path: `${projectPath(projectId)}/repair`, json, signal } as const
+      // The server reads the files before it answers.
+      return runOf(await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),

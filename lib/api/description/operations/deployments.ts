@@ -1,6 +1,6 @@
 import { maxProvenanceBytes } from '../../../model/provenance.js'
 import { confirmLimits } from '../../../model/gate.js'
-import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
+import { maxMessageLength } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../../base/fields.js'
 import { maxPlanIdLength } from '../../upload.js'
 import { markFields, rollbackFields } from '../../deployments.js'
@@ -16,12 +16,9 @@ import {
 } from '../operation.js'
 import { success } from '../records/common.js'
 import { changes, deployment, manifestFile, uploadPermit } from '../records/deployments.js'
-import { boolean, list, nullable, oneOf, optional, record, text } from '../schema.js'
+import { ranAnswers, runHeaders } from '../records/run.js'
+import { list, record, text } from '../schema.js'
 
-const runHeaders = {
-  'X-Svc-Deploy-Id': 'The id of the deployment. It is sent as soon as the deployment is recorded.',
-  'X-Svc-Deploy-Url': "The URL of the deployment's page, if the server knows its public URL."
-}
 const runExample =
   '{"event":"log","data":"→ Extracting 12 files"}\n{"event":"status","status":"success","duration":"1.2s","deployId":"dep_1a2b3c4d5e6f7a8b"}\n'
 const run = media(
@@ -100,14 +97,6 @@ const parts: FormPart[] = [
 
 type Marked = { success: true; deployment: unknown }
 type Cancelled = Marked & { message: string }
-interface RolledBack {
-  success: boolean
-  deployId: string
-  status: FinalStatus
-  duration: string | null
-  error?: string | null
-}
-
 /** Deployments, their records and their output. */
 export const deploymentOperations: Operations = {
   'POST /api/deploy/upload': {
@@ -155,19 +144,7 @@ export const deploymentOperations: Operations = {
     body: rollbackFields,
     fields: { message: 'A note on the deployment' },
     isBodyOptional: true,
-    answers: {
-      200: {
-        what: 'The result of the deployment',
-        headers: runHeaders,
-        json: record<RolledBack>({
-          success: boolean(true),
-          deployId: text('dep_1a2b3c4d5e6f7a8b'),
-          status: oneOf(['success', 'failed']),
-          duration: nullable(text('0.8s')),
-          error: optional(nullable(text('The post-deploy script failed')))
-        }) as never
-      }
-    },
+    answers: ranAnswers,
     errors: ['not_found', 'no_archive', 'not_finished', 'locked', 'queue_full', 'disk_full', 'shutting_down']
   },
   'POST /api/deployments/:id/cancel': {

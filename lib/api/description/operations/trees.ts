@@ -1,7 +1,9 @@
+import { repairFields } from '../../deployments.js'
 import type { TreeSummary } from '../../../model/verify.js'
 import { answer, media, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
 import { driftReport } from '../plans.js'
 import { success } from '../records/common.js'
+import { ranAnswers } from '../records/run.js'
 import { described, instant, integer, named, nullable, oneOf, record, text, type Schema } from '../schema.js'
 
 const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
@@ -70,6 +72,32 @@ export const treeOperations: Operations = {
       example: events.map(event => `${JSON.stringify(event)}\n`).join('')
     }),
     errors: ['invalid_field', 'not_found', 'other_project', 'verify_busy', 'target_unusable', 'changed_meanwhile']
+  },
+  'POST /api/projects/:id/repair': {
+    summary: 'Put back the files that are not as deployed',
+    description:
+      'Verifies the files, and deploys those that differ from the archives that contain them. Edited files that are replaced are kept, and an undo brings them back. A directory in the place of a file makes the deployment fail. With `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the deployment has finished.',
+    body: repairFields,
+    fields: {
+      message: 'A note on the deployment',
+      paths: 'The files to put back. Default: all that differ',
+      runScripts: 'Whether the scripts of the last deployment run. Default: false'
+    },
+    isBodyOptional: true,
+    answers: ranAnswers,
+    errors: [
+      'invalid_field',
+      'not_found',
+      'nothing_to_repair',
+      'no_content',
+      'verify_busy',
+      'target_unusable',
+      'changed_meanwhile',
+      'locked',
+      'queue_full',
+      'disk_full',
+      'shutting_down'
+    ]
   },
   'GET /api/projects/:id/drift': {
     summary: 'List the files that were edited on the server',
