@@ -33,7 +33,7 @@ export async function fetchFiles({ directory, paths, open: openRemote, signal }:
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof Refusal) left.push({ path, reason: error.message })
-      else if (hasCode(error, 'EEXIST')) left.push({ path, reason: 'it exists already' })
+      else if (hasCode(error, 'EEXIST')) left.push({ path, reason: 'It exists already' })
       else if ((error as NodeJS.ErrnoException).code === undefined) throw error
       else left.push({ path, reason: reasonOf(error) })
     }
@@ -46,7 +46,7 @@ async function makePlace(directory: string, path: string): Promise<string> {
   const names = path.split('/')
   const isPlain = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !name.includes('\0')
   const isForeign = process.platform === 'win32' && (win32.isAbsolute(path) || /[\\:]/.test(path))
-  if (isAbsolute(path) || isForeign || !names.every(isPlain)) throw unsafe('its path leads out of the directory')
+  if (isAbsolute(path) || isForeign || !names.every(isPlain)) throw unsafe('The path leads out of the directory')
   let at = directory
   for (const name of names.slice(0, -1)) {
     at = join(at, name)

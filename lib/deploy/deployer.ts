@@ -75,7 +75,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   plan: Plans['plan']
   /** Lists the files of a target that were edited since svc put them there. Writes nothing. */
   drift(request: DriftRequest): Promise<DriftReport>
-  /** Compares every file that svc put into a target with what is there. Writes nothing. */
+  /** Compares every file that svc put into a target with the target. Writes nothing. */
   verify: Verifier['verify']
   /** Describes the files that svc put into the target of a project. */
   treeSummary: TreeStates['summary']

@@ -1,4 +1,4 @@
-/* The results of a verification: what svc put into a target, compared with what is there. */
+/* The results of a verification: what svc put into a target, compared with the target. */
 import type { Baseline } from './plan.js'
 import type { ExactWindow } from './rollback-plan.js'
 

@@ -15,7 +15,7 @@ const open: Fetching['open'] = async path => bytes(`contents of ${path}`)
 t.test('keeps the paths, and replaces nothing', async t => {
   const directory = join(t.testdir({ fetched: { 'old.js': 'mine' } }), 'fetched')
   const left = await fetchFiles({ directory, paths: ['a.js', 'old.js', 'sub/deep/b.js', 'sub/c.js'], open, signal })
-  t.strictSame(left, [{ path: 'old.js', reason: 'it exists already' }])
+  t.strictSame(left, [{ path: 'old.js', reason: 'It exists already' }])
   t.equal(readFileSync(join(directory, 'old.js'), 'utf8'), 'mine')
   for (const path of ['a.js', 'sub/deep/b.js', 'sub/c.js'])
     t.equal(readFileSync(join(directory, path), 'utf8'), `contents of ${path}`)
@@ -56,7 +56,7 @@ t.test('a file that does not arrive is not left in part', async t => {
   t.match(left, [
     { path: 'refused', reason: 'It may contain passwords' },
     { path: 'half' },
-    { path: 'full', reason: 'it exists already' }
+    { path: 'full', reason: 'It exists already' }
   ])
   t.notOk(existsSync(join(directory, 'half')))
   t.notOk(existsSync(join(directory, 'refused')))

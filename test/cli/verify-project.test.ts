@@ -71,5 +71,5 @@ t.test('verifies the files of a project on the server', async t => {
   t.equal(readFileSync(join(site, 'edited/a.txt'), 'utf8'), 'hands')
   const again = await run('drift', '--fetch', 'edited')
   t.equal(again.code, 1)
-  t.match(again.stderr, '"a.txt" was not downloaded: it exists already')
+  t.match(again.stderr, '"a.txt" was not downloaded: It exists already')
 })
