@@ -50,6 +50,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/undo.js')
   },
   {
+    name: 'repair',
+    group: 'deploying',
+    summary: 'put back files that are not as deployed',
+    load: () => import('./commands/repair.js')
+  },
+  {
     name: 'init',
     group: 'deploying',
     summary: 'create svc.config.json in the current directory',
@@ -252,7 +258,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'verify',
     group: 'data',
-    summary: 'verify the data directory and its references',
+    summary: 'verify the data directory, or the files of a project',
     load: () => import('./commands/verify.js')
   },
   {

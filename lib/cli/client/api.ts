@@ -7,6 +7,7 @@ import type { Project } from '../../model/project.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
+import type { VerifyEvent } from '../../model/verify.js'
 import type { GivenVariable, Variable } from '../../model/variable.js'
 import type { ServerEvent } from '../../shared/event-stream.js'
 import type { Answer } from './answer.js'
@@ -21,6 +22,8 @@ const ndjson = 'application/x-ndjson'
 const compareLimitMs = 5 * 60_000
 /** Placing a file waits for deployments, and for the disk. */
 const answerLimitMs = 5 * 60_000
+/** The search for files to repair reads all of them. */
+const repairLimitMs = 60 * 60_000
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
@@ -78,6 +81,14 @@ export interface LockFields {
   seconds?: number
   /** Replaces the reason and the end of the caller's own lock. */
   renew?: boolean
+}
+
+/** What to repair. */
+export interface RepairWish {
+  paths: readonly string[]
+  runScripts: boolean
+  message: string | undefined
+  signal: AbortSignal
 }
 
 /** The filter for a list of deployments. */
@@ -151,6 +162,12 @@ export interface Api {
   planRollback(id: string, options: RollbackOptions): Promise<RollbackPlan>
   /** Says what an undo would do. */
   planUndo(projectId: string, options: UndoOptions): Promise<RollbackPlan>
+  /** Returns the contents of a file that was edited on the server. */
+  driftFile(projectId: string, path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
+  /** Compares every file of a target with what svc put there. */
+  verify(projectId: string, options: { sums: boolean; signal: AbortSignal }): AsyncIterable<VerifyEvent>
+  /** Puts back the files that differ from what svc put there; no paths: all of them. */
+  repair(projectId: string, wish: RepairWish): Promise<Run>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
   confirm(id: string): Promise<unknown>
@@ -257,6 +274,24 @@ export function createApi(client: Client): Api {
     undo: (projectId, options) => startRun(client, `${projectPath(projectId)}/undo`, options),
     planRollback: (id, options) => planRun(client, `${deploymentPath(id)}/rollback`, options),
     planUndo: (projectId, options) => planRun(client, `${projectPath(projectId)}/undo`, options),
+    driftFile: (projectId, path, signal) =>
+      client.open({
+        path: `${projectPath(projectId)}/drift/file`,
+        query: { path },
+        accept: 'application/octet-stream',
+        signal
+      }),
+    async *verify(projectId, { sums, signal }) {
+      const call = { path: `${projectPath(projectId)}/verify`, query: { sums: sums ? '1' : undefined }, signal }
+      const answer = await client.open({ ...call, accept: ndjson, answerLimitMs: compareLimitMs })
+      for await (const event of readNdjson(answer)) yield event as VerifyEvent
+    },
+    async repair(projectId, { paths, runScripts, message, signal }) {
+      const json = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
+      const call = { method: 'POST', path: `${projectPath(projectId)}/repair`, json, signal } as const
+      // The server reads the files before it answers.
+      return runOf(await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
+    },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
     revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` })

@@ -55,7 +55,7 @@ export const command = defineCommand({
     if (exact && options.overlay) throw usage('--exact', '--exact and --overlay exclude each other')
     if (force && options.overlay)
       throw usage('--force', '--force applies to exact rollbacks: an overlay replaces edited files')
-    const mode = exact ? 'exact' : options.overlay ? 'overlay' : undefined
+    const mode = exact ? ('exact' as const) : options.overlay ? ('overlay' as const) : undefined
     const { config } = await loadConfiguration(context, {
       flags: { server, token, project: operands.projectId },
       env,

@@ -11,6 +11,7 @@ import { openedJournal } from '../journal-file.js'
 import { parseManifest } from '../manifest.js'
 import { workOnFile, type FileJob } from '../target-file.js'
 import { recover, type PlacedDecision } from '../undo.js'
+import { verifyTarget, type VerifyJob } from '../verify.js'
 import type { Answer } from './extract-threads.js'
 import { openedFiles } from './extraction-files.js'
 import { runExtraction, type ExtractionJob } from './extraction.js'
@@ -20,6 +21,7 @@ export type HelperJob =
   | { kind: 'extract'; extraction: ExtractionJob }
   | { kind: 'compare'; compare: CompareJob }
   | { kind: 'file'; file: FileJob }
+  | { kind: 'verify'; verify: VerifyJob }
   /** Recovers a journal. The second descriptor is the manifest. */
   | { kind: 'recover'; deployId: string; placed: PlacedDecision }
   /** Creates the target like ensureTarget. */
@@ -44,6 +46,8 @@ serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
       return { kind: 'compared', compared: await compareTarget(job.compare, { disk }) }
     case 'file':
       return { kind: 'found', found: workOnFile(job.file, disk) }
+    case 'verify':
+      return { kind: 'verified', findings: verifyTarget(job.verify, { disk }) }
     case 'list':
       return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
     case 'extract': {

@@ -17,6 +17,7 @@ import { deployIdOf } from '../journal-file.js'
 import type { Compared, CompareJob } from '../compare.js'
 import type { Displaced } from '../displaced.js'
 import type { FileJob, FoundFile } from '../target-file.js'
+import type { SliceFinding, VerifyJob } from '../verify.js'
 import type { PlacedDecision, Recovery } from '../undo.js'
 import type { ExtractionPaths } from './extraction-files.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
@@ -30,6 +31,8 @@ export type Job =
   | { kind: 'compare'; compare: CompareJob }
   /** Looks at one file of the target, or removes it. */
   | { kind: 'file'; file: FileJob }
+  /** Compares a slice of the owned tree with the target. */
+  | { kind: 'verify'; verify: VerifyJob }
 
 /** A job as it is sent to a thread. */
 export interface Task {
@@ -44,6 +47,7 @@ export type Answer =
   | { kind: 'recovered'; recovery: Recovery; displaced: Displaced | null }
   | { kind: 'compared'; compared: Compared }
   | { kind: 'found'; found: FoundFile }
+  | { kind: 'verified'; findings: SliceFinding[] }
 
 /** The result of a job: an answer, an error, the death of its thread, or a thread that does not end. */
 export type Outcome = Answer | { kind: 'failed'; error: unknown } | { kind: 'died' } | { kind: 'stuck' }

@@ -21,6 +21,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'server.unlock', words: 'Server unlocked' },
   { action: 'deployment.upload', words: 'Archive pushed' },
   { action: 'deployment.rollback', words: 'Rollback started' },
+  { action: 'deployment.repair', words: 'Repair started' },
   { action: 'deployment.cancel', words: 'Deployment cancelled' },
   { action: 'deployment.confirm', words: 'Deployment confirmed' },
   { action: 'deployment.revert', words: 'Deployment reverted' },

@@ -35,6 +35,7 @@ export const words: Words = {
   'Deploy token regenerated': '部署令牌已重新生成',
   'Archive pushed': '压缩包已推送',
   'Rollback started': '回滚已开始',
+  'Repair started': '修复已开始',
   'Deployment cancelled': '部署已取消',
   'Deployment confirmed': '部署已确认',
   'Deployment reverted': '部署已恢复为先前的文件',

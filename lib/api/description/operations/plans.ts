@@ -2,7 +2,7 @@ import { maxTreeBytes, maxTreeEntries, treeMediaType } from '../../../archive/tr
 import { formatBytes } from '../../../shared/size.js'
 import { listedPaths } from '../../plan.js'
 import { answer, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
-import { driftReport, planAnswer } from '../plans.js'
+import { planAnswer } from '../plans.js'
 
 const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 const example = `svc-tree 1 64\n100644 5120 ${digest} 1767225600000 assets/app.js\nend 1 ${digest}\n`
@@ -65,13 +65,5 @@ export const planOperations: Operations = {
       'changed_meanwhile',
       'shutting_down'
     ]
-  },
-  'GET /api/projects/:id/drift': {
-    summary: 'List the files that were edited on the server',
-    description:
-      'Compares the files that svc put into the target with those that are there now. Nothing is changed. A file whose size, modification time and inode are those that svc recorded is not read, unless `full` is given.',
-    parameters: [query('full', 'Whether to read every file. Default: false', switchSchema)],
-    answers: answer('The edited and removed files', driftReport),
-    errors: ['invalid_field', 'not_found', 'other_project', 'plan_busy', 'changed_meanwhile']
   }
 }
