@@ -28,6 +28,7 @@ export const words: Words = {
   'code:damaged_zip': '压缩包结构已损坏',
   'code:database_unavailable': '数据库无法读写',
   'code:denied_path': '该文件可能含有机密，因此不予显示',
+  'code:deploy_token_may_not': '项目策略不允许项目的部署令牌这样做',
   'code:deploy_token_needed': '这是管理员令牌；上传需要部署令牌',
   'code:deployment_in_use': '部署正在排队或运行',
   'code:deployment_running': '该项目有部署正在排队或运行',
