@@ -21,7 +21,7 @@ async function* stream<T>(values: readonly T[]): AsyncGenerator<T> {
 }
 const undone = (id: string, lines: readonly ManifestLine[]): Undone => ({ id, lines: () => stream(lines) })
 
-t.test('the oldest deployment says what was there', async t => {
+t.test('the oldest deployment determines the earlier state', async t => {
   const state = await exactStateOf(
     [
       undone('dep_3', [put('a', three, earlier(two, { kept: 'archive:dep_2' })), put('new', three, null)]),
