@@ -31,7 +31,7 @@ const typeBits = 0o170000
 
 /**
  * Writes a zip of these entries. The file is complete and synced when this resolves; its name is not synced. Refuses what
- * `openArchive` refuses, and (`invalid`) missing_entry for a zip that lacks an entry.
+ * `openArchive` refuses, and (`invalid`) damaged_archive for a zip that lacks an entry.
  */
 export async function composeArchive(path: string, entries: readonly ComposedEntry[]): Promise<Composed> {
   const beside = `${path}.tmp`
@@ -95,7 +95,7 @@ async function copyFrom(source: string, wanted: readonly ComposedEntry[], { writ
     archive.close()
   }
   const [missing] = byPath.keys()
-  if (missing !== undefined) throw refuse('missing_entry', missing, 'the archive does not contain it')
+  if (missing !== undefined) throw refuse('damaged_archive', missing, 'the archive does not contain it')
 }
 
 function recordOf(

@@ -2,7 +2,7 @@
  * The way back to an earlier state of a target, exactly: what has to be brought back, and what has to be removed.
  *
  * It is the fold of the manifests of the deployments that are undone, newest to oldest: for each path, the oldest one
- * says what was there before all of them. That is compared with the owned tree, which says what is there now. A path
+ * says what the target contained before all of them. That is compared with the owned tree, which is its state now. A path
  * that is the same in both needs nothing. The manifests are read as sorted streams, so only the differences are in
  * memory.
  *

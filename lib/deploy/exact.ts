@@ -70,7 +70,7 @@ export function exactRange(store: Reader, project: Project, goal: ExactGoal): Ex
     throw notExactRefusal(oldest.id, 'the record of the change before it is gone')
   }
   const foreign = foreignChangeOf(store, project.id)
-  // An undo restores what was there just before, whatever that was.
+  // An undo restores the state just before, with the changes of the import.
   const isMixed = foreign === goal.placed && goal.undoOf !== null
   if (foreign !== null && foreign >= goal.placed && !isMixed) throw foreignChange()
   const found = all.find(({ placed }) => placed === goal.placed)

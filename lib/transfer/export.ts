@@ -155,12 +155,12 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
 
 /**
  * Returns the live deployment, if its archive is kept. If no deployment is known to be live, returns the newest
- * successful one that has an archive.
+ * successful one that has an archive. The archive of an exact rollback contains only what differed, so it stands for no
+ * target.
  */
 function artifactOf(store: Reader, projectId: string): DeploymentRow | null {
-  const live = liveDeployment(store, projectId)
-  if (live !== undefined) return live.hasArtifact ? live : null
-  return latestSuccessWithArchive(store, projectId) ?? null
+  const found = liveDeployment(store, projectId) ?? latestSuccessWithArchive(store, projectId)
+  return found?.hasArtifact && !found.exact ? found : null
 }
 
 /** Omits queued and running deployments, which would never end on another server. */

@@ -31,6 +31,17 @@ async function stageOf(t: Test) {
   }
 }
 
+t.test('includes before-images, also of a deployment whose archive was removed', async t => {
+  const { record, put, take } = await stageOf(t)
+  await record('dep_kept', 'success')
+  await record('dep_pruned', 'success', false)
+  for (const id of ['dep_kept', 'dep_pruned']) put(`${id}.before.zip`, 'before')
+  const { files, discard } = await take()
+  const names = files.map(({ path }) => path).filter(path => path.startsWith('deployments/'))
+  t.strictSame(names.sort(), ['deployments/dep_kept.before.zip', 'deployments/dep_pruned.before.zip'])
+  await discard()
+})
+
 t.test('includes the files that the records name, at the size they had', async t => {
   const { home, record, put, take } = await stageOf(t)
   await record('dep_over', 'success')

@@ -200,7 +200,7 @@ t.test('exact rollbacks', async t => {
     const second = await stage.deploy(project, { a: '2' })
     t.match(deployer.exactWindow(project.id), { undo: { deployId: second.id }, exactBackTo: null })
     await t.rejects(rollBack(first.id), { code: 'foreign_change' })
-    t.match(await undo(project), { status: 'success', rollbackOf: null }, 'what was there just before comes back')
+    t.match(await undo(project), { status: 'success', rollbackOf: null }, 'the state just before comes back')
     t.equal(readFileSync(place(project, 'a'), 'utf8'), '1')
   })
 })

@@ -1,6 +1,7 @@
 import t from 'tap'
-import { existsSync } from 'node:fs'
-import { archivesToPrune } from '../../lib/deploy/retention.js'
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { archivesToPrune, retentionOf } from '../../lib/deploy/retention.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import type { DeploymentStatus } from '../../lib/model/deployment.js'
 import { deployStage } from '../support/deploy-stage.js'
@@ -68,4 +69,50 @@ t.test('keeps the archive of the live deployment, even if it failed', async t =>
   t.ok(existsSync(createFiles(stage.home).archive(live.id)))
   const next = await stage.deploy(project, { 'a.txt': '4' })
   t.match(await stage.output(next.id), `after [${live.id}]`)
+})
+
+t.test('keeps the archives that a way back needs', async t => {
+  t.strictSame(archivesToPrune(rows('sfsfff'), 1, new Set(['s2', 'f5'])), [], 'a success, and a fourth failure')
+  const settings = (keepUndo: number) => ({ number: (key: string) => (key === 'keep_undo' ? keepUndo : 4) })
+  t.strictSame(retentionOf(settings(9)), { archives: 4, steps: 3 }, 'one archive more than steps')
+  t.strictSame(retentionOf(settings(1)), { archives: 4, steps: 1 })
+  t.strictSame(retentionOf(settings(9), 1), { archives: 1, steps: 0 })
+
+  const stage = await deployStage(t)
+  const files = createFiles(stage.home)
+  stage.values.keep_archives = 2
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { rare: '1', a: '1' })
+  for (const a of ['2', '3']) await stage.deploy(project, { a })
+  t.notOk(existsSync(files.archive(first.id)))
+  const other = await stage.addProject()
+  const second = await stage.deploy(other, { rare: '1', a: '1' })
+  await stage.deploy(other, { a: '2' })
+  const last = await stage.deploy(other, { a: '3', rare: '3' })
+  t.ok(existsSync(files.archive(second.id)), 'the last deployment replaced a file of the first one')
+  t.match(stage.deployer.exactWindow(other.id), { undo: { deployId: last.id } })
+  await stage.deploy(other, { a: '4' })
+  t.notOk(existsSync(files.archive(second.id)), 'its way back needs it no longer')
+})
+
+t.test('removes the before-images of deployments that cannot be undone any more', async t => {
+  const stage = await deployStage(t)
+  const files = createFiles(stage.home)
+  stage.values.keep_archives = 3
+  const project = await stage.addProject()
+  mkdirSync(project.deployPath, { recursive: true })
+  writeFileSync(join(project.deployPath, 'a'), 'by hand')
+  const first = await stage.deploy(project, { a: '1' })
+  const { size } = statSync(files.before(first.id))
+  t.strictSame(
+    stage.kept.filter(([, bytes]) => bytes === size),
+    [[project.id, size]]
+  )
+  await stage.deploy(project, { a: '2' })
+  t.ok(existsSync(files.before(first.id)))
+  t.match(stage.deployer.exactWindow(project.id), { exactBackTo: { deployId: null, steps: 2 } })
+  await stage.deploy(project, { a: '3' })
+  t.notOk(existsSync(files.before(first.id)))
+  t.match(stage.kept.at(-1), [project.id, -size])
+  t.match(stage.deployer.exactWindow(project.id), { exactBackTo: { deployId: first.id, steps: 2 } })
 })

@@ -21,10 +21,11 @@ t.test('counts a file with several names once, in total and in each project', as
   linkSync(path('dep_1.zip'), path('dep_2.zip'))
   writeFileSync(path('dep_unknown.zip'), 'x'.repeat(7))
   writeFileSync(path('dep_2.log'), 'x'.repeat(30))
+  writeFileSync(path('dep_1.before.zip'), 'x'.repeat(50))
   const kept = await measureKept(store, home)
-  t.match(kept, { archives: 1007, logs: 30 })
+  t.match(kept, { archives: 1057, logs: 30 })
   t.equal(kept.database, statSync(join(directory, 'svc.db')).size + statSync(join(directory, 'svc.db.redo')).size)
-  t.strictSame([...kept.projects], [[project.id, { archiveCount: 2, archiveBytes: 1000, logBytes: 30 }]])
+  t.strictSame([...kept.projects], [[project.id, { archiveCount: 2, archiveBytes: 1050, logBytes: 30 }]])
 })
 
 t.test('counts a missing directory as empty', async t => {

@@ -304,10 +304,7 @@ async function startRun(client: Client, path: string, { signal, ...json }: RunOp
   return runOf(await client.open({ method: 'POST', path, accept: ndjson, json, signal }))
 }
 
-/**
- * Asks what a rollback would do. Refuses (`unsupported`) server_too_old a server without such plans. A server that does
- * not know the field `dryRun` refuses it, so it does not begin.
- */
+/** Asks what a rollback would do. An older server does not know the field, and begins: check that first. */
 async function planRun(client: Client, path: string, { signal, ...asked }: RunOptions): Promise<RollbackPlan> {
   const json = { ...asked, dryRun: true }
   return client.json<RollbackPlan>({ method: 'POST', path, json, answerLimitMs: compareLimitMs, signal })

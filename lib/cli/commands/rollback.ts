@@ -68,6 +68,7 @@ export const command = defineCommand({
         ? await choose(api, projectIdOf(context, config), exact)
         : await named(api, to, config.projectId?.value)
     if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
+    if (isDry || exact || force) refuseOlderServer(source)
     if (isDry) {
       return showRollback(signal => api.planRollback(source.id, { mode, force, signal }), { json, force }, context)
     }
@@ -95,6 +96,13 @@ export const command = defineCommand({
     )
   }
 })
+
+/** Refuses (`unsupported`, server_too_old) a server that would ignore what is asked and overlay the archive at once. */
+function refuseOlderServer(source: Partial<Deployment>): void {
+  if (source.exact !== undefined) return
+  const sentence = 'This server is too old for --exact, --force and --dry-run. Nothing was changed. Update the server'
+  throw new Refusal('unsupported', 'server_too_old', sentence)
+}
 
 interface Choice {
   source: Deployment

@@ -28,6 +28,7 @@ export const words: Words = {
   'Maximum archive size': '压缩包大小上限',
   'Maximum uncompressed size': '解压后大小上限',
   'Archives to keep': '保留的压缩包',
+  'Deployments that can be undone': '可撤销的部署数',
   'Maximum output per deployment': '每次部署保留的输出',
   'Maximum size of the data directory': '数据目录大小上限',
   'Addresses allowed to deploy': '允许部署的地址',
@@ -44,6 +45,8 @@ export const words: Words = {
   'Maximum uncompressed size of an archive.': '压缩包解压后的最大总大小。',
   'Token that may upload to every project. Empty disables it.': '可用于上传到任意项目；留空则不接受。',
   'Number of archives of successful deployments to keep.': '保留的成功部署压缩包数量。',
+  'Number of deployments that can be undone exactly. It is always less than keep_archives.':
+    '可以精确撤销的部署数量。始终小于 keep_archives。',
   'Maximum size of the data directory. 0 or empty sets no limit.': '数据目录的最大总大小；0 或留空则不限制。',
   'Maximum stored output of a deployment.': '每次部署最多保留的输出。',
   'Maximum running time of a script.': '脚本最长可运行多久。',

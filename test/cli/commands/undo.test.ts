@@ -1,0 +1,91 @@
+import t from 'tap'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+
+t.test('undo', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const options = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
+  let number = 0
+
+  /** A project with two deployments. */
+  async function deployed() {
+    const deployPath = join(cwd, `www${++number}`)
+    const project = await server.createProject({ name: `shop ${number}`, deployPath })
+    const ids: string[] = []
+    const releases: Array<Record<string, string>> = [{ 'a.txt': 'one' }, { 'a.txt': 'two', 'b.txt': 'two' }]
+    for (const files of releases) {
+      const { deployId, finished } = await server.upload(project, files, { message: `Version ${ids.length + 1}` })
+      await finished
+      ids.push(deployId)
+    }
+    return { project, place: (name: string) => join(deployPath, name), ids: ids as [string, string] }
+  }
+
+  await t.test('shows what it would do, and does it', async t => {
+    const { project, place, ids } = await deployed()
+    const dry = await svc(['undo', project.id, '--dry-run'], options)
+    t.equal(dry.code, 0, dry.stderr)
+    t.match(dry.stdout, `Exactly to ${ids[0]} (`)
+    t.match(
+      dry.stdout,
+      '"Version 1"), over 1 deployment\n  brings back 1 file · removes 1 that later deployments added\n'
+    )
+    t.match(dry.stdout, '  ~ a.txt\n  - b.txt\nNothing was changed.\n')
+    t.ok(existsSync(place('b.txt')))
+
+    const { code, stdout, stderr } = await svc(['undo', project.id, '--yes', '-m', 'Oops'], options)
+    t.equal(code, 0, stderr)
+    t.match(stdout, `exactly to ${ids[0]}, over 1 deployment: brings back 1 file, removes 1`)
+    t.match(stdout, `the files are as after ${ids[0]}`)
+    t.equal(readFileSync(place('a.txt'), 'utf8'), 'one')
+    t.notOk(existsSync(place('b.txt')))
+    t.match(await server.deployments(project.id), [{ undoOf: ids[1], message: 'Oops', exact: true }, {}, {}])
+  })
+
+  await t.test('keeps edited files unless it is forced', async t => {
+    const { project, place } = await deployed()
+    writeFileSync(place('a.txt'), 'by hand')
+    const kept = await svc(['undo', project.id, '--yes'], options)
+    t.match(kept.stderr, 'keeps 1 edited: a.txt (--force takes them back, too)')
+    t.equal(readFileSync(place('a.txt'), 'utf8'), 'by hand')
+    const again = await svc(['undo', project.id, '--yes', '--json'], options)
+    t.match(JSON.parse(again.stdout), { status: 'success' })
+    t.equal((await svc(['undo', project.id, '--yes', '--force'], options)).code, 0)
+  })
+
+  await t.test('asks on a terminal, and needs --yes without one', async t => {
+    const { project, place } = await deployed()
+    t.match(await svc(['undo', project.id], options), { code: 1, stderr: '--yes' })
+    if (noTerminal !== false) return
+    const asked = await svcOnTerminal(['undo', project.id], [{ see: 'Undo the last deployment', type: 'n\r' }], options)
+    t.match(asked, { code: 1, text: 'Nothing was undone.' })
+    t.ok(existsSync(place('b.txt')))
+  })
+
+  await t.test('says why it is not possible', async t => {
+    const project = await server.createProject({ name: 'empty', deployPath: join(cwd, 'empty') })
+    t.match(await svc(['undo', project.id, '--yes'], options), { code: 1, stderr: 'Nothing to undo' })
+    t.match(await svc(['undo', project.id, '--dry-run'], options), { code: 1, stdout: '✗ Nothing to undo' })
+  })
+
+  await t.test('an exact rollback removes what came later', async t => {
+    const { project, place, ids } = await deployed()
+    const dry = await svc(['rollback', project.id, '--to', ids[0], '--exact', '--dry-run'], options)
+    t.match(dry, { code: 0, stdout: `Exactly to ${ids[0]}` })
+    const overlay = await svc(['rollback', project.id, '--to', ids[0], '--dry-run', '--json'], options)
+    t.match(JSON.parse(overlay.stdout), { mode: 'overlay', counts: { changed: 1, pruned: 0 } })
+    t.ok(existsSync(place('b.txt')))
+    t.match(await svc(['rollback', project.id, '--exact', '--yes'], options), { code: 0 })
+    t.notOk(existsSync(place('b.txt')))
+    for (const wrong of [
+      ['--exact', '--overlay'],
+      ['--overlay', '--force']
+    ]) {
+      t.match(await svc(['rollback', '--to', ids[0], ...wrong], options), { code: 2 })
+    }
+  })
+})

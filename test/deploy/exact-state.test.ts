@@ -1,0 +1,91 @@
+import t from 'tap'
+import { exactStateOf, type Undone } from '../../lib/deploy/exact-state.js'
+import { directoryMode, noContents } from '../../lib/install/owned-tree.js'
+import type { EarlierFile, ManifestFile, ManifestLine } from '../../lib/model/manifest.js'
+import type { OwnedEntry } from '../../lib/model/tree.js'
+
+const [one, two, three] = ['1', '2', '3'].map(digit => digit.repeat(64)) as [string, string, string]
+const mode = 0o100644
+
+const earlier = (sha256: string, more: Partial<EarlierFile> = {}): EarlierFile => {
+  return { size: 1, mode, sha256, mtimeMs: 1000.25, ...more }
+}
+const put = (path: string, sha256: string, before: EarlierFile | null): ManifestFile => {
+  return { path, size: 1, mode, sha256, mtimeMs: 2000, ino: 1, before }
+}
+const own = (path: string, sha256: string, more: Partial<OwnedEntry> = {}): OwnedEntry => {
+  return { path, mode, size: 1, sha256, mtimeMs: 2000, ino: 1, since: 'dep_9', ...more }
+}
+async function* stream<T>(values: readonly T[]): AsyncGenerator<T> {
+  yield* values
+}
+const undone = (id: string, lines: readonly ManifestLine[]): Undone => ({ id, lines: () => stream(lines) })
+
+t.test('the oldest deployment determines the earlier state', async t => {
+  const state = await exactStateOf(
+    [
+      undone('dep_3', [put('a', three, earlier(two, { kept: 'archive:dep_2' })), put('new', three, null)]),
+      undone('dep_2', [put('a', two, earlier(one, { kept: 'archive:dep_1' })), put('b', two, null)])
+    ],
+    stream([own('a', three), own('b', two), own('new', three), own('other', one)])
+  )
+  t.strictSame(state, {
+    wanted: [
+      { path: 'a', mode, size: 1, sha256: one, mtimeMs: 1000.25, source: { kind: 'archive', deployId: 'dep_1' } }
+    ],
+    removed: ['b', 'new'],
+    directories: []
+  })
+})
+
+t.test('a path that is already as it was needs nothing', async t => {
+  const back = undone(
+    'dep_2',
+    [
+      put('same', two, earlier(one, { kept: 'archive:dep_1' })),
+      put('time', one, earlier(one)),
+      put('mode', one, earlier(one, { mode: 0o100600 }))
+    ].sort((a, b) => (a.path < b.path ? -1 : 1))
+  )
+  const owned = [
+    own('mode', one, { mtimeMs: 1000.25 }),
+    own('same', one, { mtimeMs: 1000.25 }),
+    own('time', one, { mtimeMs: 1000.252 })
+  ]
+  const { wanted } = await exactStateOf([back], stream(owned))
+  const source = { kind: 'archive', deployId: 'dep_2' }
+  t.match(wanted, [
+    { path: 'mode', source },
+    { path: 'time', source }
+  ])
+})
+
+t.test('removed entries come back, and new directories go', async t => {
+  const state = await exactStateOf(
+    [
+      undone('dep_2', [
+        { made: 'made' },
+        { removed: 'old', before: { size: 0, mode: 0o040750, sha256: noContents, mtimeMs: 1 } },
+        { removed: 'old/file', before: earlier(one, { kept: 'before' }) }
+      ])
+    ],
+    stream([own('made', noContents, { mode: directoryMode, size: 0 })])
+  )
+  t.match(state, {
+    wanted: [
+      { path: 'old', mode: 0o040750, mtimeMs: null, source: null },
+      { path: 'old/file', source: { kind: 'before', deployId: 'dep_2' } }
+    ],
+    removed: [],
+    directories: ['made']
+  })
+})
+
+t.test('contents and times that were not kept are refused by the name of the deployment', async t => {
+  const refused = (before: EarlierFile): Promise<unknown> =>
+    exactStateOf([undone('dep_2', [put('a', two, before)])], stream([own('a', two)]))
+  await t.rejects(refused(earlier(one, { kept: 'none' })), { code: 'not_exact', message: 'dep_2' })
+  await t.rejects(refused(earlier(one)), { code: 'not_exact', message: 'dep_2' })
+  const { mtimeMs: _, ...older } = earlier(one, { kept: 'archive:dep_1' })
+  await t.rejects(refused(older), { code: 'not_exact', message: 'dep_2' })
+})
