@@ -32,7 +32,7 @@ export async function fetchFiles({ directory, paths, open: openRemote, signal }:
       await save(place, () => openRemote(path))
     } catch (error) {
       signal.throwIfAborted()
-      if (error instanceof Refusal) left.push({ path, reason: error.message })
+      if (error instanceof Refusal || error instanceof UnsafePath) left.push({ path, reason: error.message })
       else if (hasCode(error, 'EEXIST')) left.push({ path, reason: 'It exists already' })
       else if ((error as NodeJS.ErrnoException).code === undefined) throw error
       else left.push({ path, reason: reasonOf(error) })
@@ -41,26 +41,25 @@ export async function fetchFiles({ directory, paths, open: openRemote, signal }:
   return left
 }
 
-/** Makes the directories above a path, and returns its place. Refuses a path that leads out of the directory. */
+/** Makes the directories above a path, and returns its place. Throws `UnsafePath` for one that leads out of the directory. */
 async function makePlace(directory: string, path: string): Promise<string> {
   const names = path.split('/')
   const isPlain = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !name.includes('\0')
   const isForeign = process.platform === 'win32' && (win32.isAbsolute(path) || /[\\:]/.test(path))
-  if (isAbsolute(path) || isForeign || !names.every(isPlain)) throw unsafe('The path leads out of the directory')
+  if (isAbsolute(path) || isForeign || !names.every(isPlain))
+    throw new UnsafePath('The path leads out of the directory')
   let at = directory
   for (const name of names.slice(0, -1)) {
     at = join(at, name)
     await mkdir(at).catch(error => {
       if (!hasCode(error, 'EEXIST')) throw error
     })
-    if (!(await lstat(at)).isDirectory()) throw unsafe(`"${at}" is not a directory`)
+    if (!(await lstat(at)).isDirectory()) throw new UnsafePath(`"${at}" is not a directory`)
   }
   return join(at, names.at(-1) as string)
 }
 
-function unsafe(reason: string): Refusal {
-  return new Refusal('invalid', 'unsafe_path', reason)
-}
+class UnsafePath extends Error {}
 
 /** Writes a new file. A file that is not complete is removed. */
 async function save(place: string, open_: () => Promise<AsyncIterable<Buffer>>): Promise<void> {
