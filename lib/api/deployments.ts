@@ -1,12 +1,14 @@
 import { invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import { json } from '../http/core/route.js'
+import type { Run } from '../deploy/admission.js'
+import { json, type Reply } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { line, nullable, oneOf, readFields } from '../base/fields.js'
+import { flag, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
+import { rollbackModes } from '../model/policy.js'
 import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
 import type { Records } from './records.js'
-import type { Handler } from './route.js'
+import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 import { runReply } from './run-reply.js'
 
@@ -14,13 +16,30 @@ const finalStatuses = ['success', 'failed'] as const
 /** Fields of `PATCH /api/deployments/:id/status`. */
 export const markFields = { status: oneOf(finalStatuses) }
 /** Fields of `POST /api/deployments/:id/rollback`. */
-export const rollbackFields = { message: nullable(line({ max: maxMessageLength })) }
+export const rollbackFields = {
+  message: nullable(line({ max: maxMessageLength })),
+  mode: optional(oneOf(rollbackModes)),
+  force: optional(flag),
+  dryRun: optional(flag)
+}
+/** Fields of `POST /api/projects/:id/undo`. */
+export const undoFields = { message: rollbackFields.message, force: optional(flag), dryRun: optional(flag) }
 
 /** Dependencies of the handlers of deployments. */
 export interface DeploymentsNeeds {
   deployer: Pick<
     Deployer,
-    'rollback' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'confirmUntil' | 'manifest' | 'changes'
+    | 'rollback'
+    | 'undo'
+    | 'planRollback'
+    | 'planUndo'
+    | 'cancel'
+    | 'mark'
+    | 'follow'
+    | 'unrecorded'
+    | 'confirmUntil'
+    | 'manifest'
+    | 'changes'
   >
   records: Pick<Records, 'find' | 'complete'>
   /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
@@ -29,17 +48,33 @@ export interface DeploymentsNeeds {
 
 /** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
 export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNeeds) {
+  /** Waits for the result of a run, or streams its output if the client accepts NDJSON. */
+  async function replyTo({ headers }: ApiRequest, run: Run): Promise<Reply> {
+    if (headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
+    const { id, status, duration, errorMessage } = await run.finished
+    const failure = status === 'failed' ? { error: errorMessage } : {}
+    return json({ success: status === 'success', deployId: id, status, duration, ...failure })
+  }
+
   return {
     /**
      * `POST /api/deployments/:id/rollback`: waits for the result, or streams the output if the client accepts NDJSON.
      */
     rollback: async request => {
-      const { message } = readFields(await optionalBody(request), rollbackFields)
-      const run = await deployer.rollback(param(request, 'id'), { message, actor: request.actor })
-      if (request.headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
-      const { id, status, duration, errorMessage } = await run.finished
-      const failure = status === 'failed' ? { error: errorMessage } : {}
-      return json({ success: status === 'success', deployId: id, status, duration, ...failure })
+      const { message, mode, force, dryRun } = readFields(await optionalBody(request), rollbackFields)
+      const id = param(request, 'id')
+      const { actor, signal } = request
+      if (dryRun) return json(await deployer.planRollback(id, { mode, force, signal }))
+      return replyTo(request, await deployer.rollback(id, { message, mode, force, actor }))
+    },
+
+    /** `POST /api/projects/:id/undo`: undoes the last change of the target exactly. Answers like a rollback. */
+    undo: async request => {
+      const { message, force, dryRun } = readFields(await optionalBody(request), undoFields)
+      const id = param(request, 'id')
+      const { actor, signal } = request
+      if (dryRun) return json(await deployer.planUndo(id, { force, signal }))
+      return replyTo(request, await deployer.undo(id, { message, force, actor }))
     },
 
     /** `POST /api/deployments/:id/cancel`: cancels a queued or running deployment. */

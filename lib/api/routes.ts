@@ -170,6 +170,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
+      row('POST', '/api/projects/:id/undo', 'operate', deployments.undo),
       row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
       row('POST', '/api/deployments/:id/confirm', 'own', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', confirm.revert),

@@ -1,8 +1,10 @@
 import { elapsedOf, instantOf } from '../base/clock.js'
+import { composeArchive } from '../archive/compose.js'
 import { countOf } from '../base/count.js'
 import { formatSeconds } from '../base/duration.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import { policyOf, type Policy } from '../model/policy.js'
 import { formatBytes } from '../shared/size.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
@@ -10,6 +12,7 @@ import type { Provenance } from '../model/provenance.js'
 import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
+import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
 import { refuseFullDisk } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Intake, Received } from './intake.js'
@@ -23,6 +26,7 @@ import type { Plans } from './plan.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import type { Runner } from './run.js'
+import { refuseUnlessFinal } from './status.js'
 import { refuseClientScripts, type OfferedScripts } from './scripts/scripts.js'
 import type { Planned } from './turn.js'
 
@@ -50,6 +54,10 @@ export interface DeployRequest extends ClientScripts {
 
 /** A rollback as requested by a user. */
 export interface RollbackRequest {
+  /** Undefined: as the policy of the project says. */
+  mode?: Policy['rollback'] | undefined
+  /** Whether an exact rollback takes back files that somebody edited since, too. */
+  force?: boolean | undefined
   message?: string | null | undefined
   actor: Actor
 }
@@ -91,6 +99,8 @@ interface Draft {
   env: Record<string, string>
   /** The plan that the deployment is held to; null: none. */
   plan: KeptPlan | null
+  /** The state that the target is to have exactly; null: the files of the archive are put over the others. */
+  exact: ExactGoal | null
   discardUpload(): Promise<void>
 }
 
@@ -117,6 +127,7 @@ export class Admission {
         offered: { origin: 'upload', ...request },
         env: request.env,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
+        exact: null,
         discardUpload: received.discard
       })
     } catch (error) {
@@ -130,6 +141,10 @@ export class Admission {
     if (recorded === undefined) throw notFound('Deployment', sourceId)
     const source = this.#needs.ends.current(recorded)
     const project = this.#admissibleProject(source.projectId)
+    if ((request.mode ?? policyOf(project).rollback) === 'exact') {
+      refuseUnlessFinal(source, 'roll back to')
+      return this.#restore(project, goalOf(source, request.force ?? false), request)
+    }
     refuseRollback(source)
     const offered = offeredBySource(source)
     const startedAt = instantOf(this.#needs.clock)
@@ -146,7 +161,8 @@ export class Admission {
       confirmSeconds: null,
       offered,
       env: {},
-      plan: null
+      plan: null,
+      exact: null
     }
     try {
       return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
@@ -155,6 +171,37 @@ export class Admission {
       })
     } catch (error) {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(sourceId) : refuseFullDisk(error)
+    }
+  }
+
+  /** Undoes the last change of a project's target exactly. */
+  async undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
+    const project = this.#admissibleProject(projectId)
+    return this.#restore(project, undoGoal(this.#needs.store, project, request.force ?? false), request)
+  }
+
+  /** Admits a deployment that brings back an earlier state of the target exactly. */
+  async #restore(project: Project, goal: ExactGoal, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
+    // What is certain now is refused now. The way back is computed at the turn of the deployment.
+    const { to } = exactRange(this.#needs.store, project, goal)
+    const at = instantOf(this.#needs.clock)
+    try {
+      return await this.#admit(null, this.#needs.ids.id('dep_'), {
+        project,
+        actor: request.actor,
+        message: messageOf(request),
+        archive: { bytes: null, sha256: null, startedAt: at, endedAt: at },
+        rollbackOf: to?.id ?? null,
+        provenance: to?.provenance ?? null,
+        confirmSeconds: null,
+        offered: to === null ? { origin: 'source deployment' } : offeredBySource(to),
+        env: {},
+        plan: null,
+        exact: goal,
+        discardUpload: async () => {}
+      })
+    } catch (error) {
+      throw refuseFullDisk(error)
     }
   }
 
@@ -169,14 +216,15 @@ export class Admission {
   }
 
   /** Keeps archive, output and record under the new id, all or none. Nothing can fail once the record is durable. */
-  async #admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
+  async #admit(archivePath: string | null, id: string, draft: Draft): Promise<Run> {
     const { planned, note } = await this.#keep(archivePath, id, draft)
     // No await in between, so that the queue has the order of the records.
     const run = this.#enqueue(planned)
     await note.settle()
     try {
       // The archive of a rollback is a link to one that is already counted.
-      if (draft.rollbackOf === null) this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+      if (draft.rollbackOf === null && draft.exact === null)
+        this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft.actor))
     } catch (error) {
       this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
@@ -184,11 +232,13 @@ export class Admission {
     return run
   }
 
-  async #keep(archivePath: string, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
+  async #keep(archivePath: string | null, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
     const { store, clock, files, intake, live, pending, settings, quota } = this.#needs
     const note = await pending.note([id], { isRequired: true })
     try {
-      await intake.keep(archivePath, id)
+      // The archive of an exact change is composed at its turn.
+      if (archivePath === null) await composeArchive(files.archive(id), [])
+      else await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const output = await openOutput({
         path: files.output(id),
@@ -206,9 +256,9 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
-        const { offered, env, plan, discardUpload } = draft
+        const { offered, env, plan, exact, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, discardUpload }
+        return { row, live: run, offered, env, plan, exact, discardUpload }
       })
       return { planned, note }
     } catch (error) {
@@ -253,22 +303,30 @@ function messageOf({ message }: { message?: string | null | undefined }): string
 }
 
 /** Returns the audit entry of a deployment that was queued. */
-function beginOf({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor): AuditEvent {
-  const action = rollbackOf === null ? 'deployment.upload' : 'deployment.rollback'
-  return { action, actor, projectId, target: id, detail: rollbackOf === null ? null : `to ${rollbackOf}` }
+function beginOf({ id, projectId, rollbackOf, exact, undoOf }: DeploymentRow, actor: Actor): AuditEvent {
+  const common = { actor, projectId, target: id }
+  if (undoOf !== null) return { ...common, action: 'deployment.undo', detail: `of ${undoOf}` }
+  if (rollbackOf === null) return { ...common, action: 'deployment.upload', detail: null }
+  return { ...common, action: 'deployment.rollback', detail: `${exact ? 'exactly ' : ''}to ${rollbackOf}` }
 }
 
-function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft): string[] {
-  const what = rollbackOf === null ? `Deployment ${id}` : `Deployment ${id} (a rollback to ${rollbackOf})`
+function firstLines(id: string, { project, actor, archive, rollbackOf, exact }: Draft): string[] {
+  const what = `Deployment ${id}${purposeOf({ rollbackOf, exact })}`
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
   const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
-  return [begin, `→ stored the archive${size} (${took})`]
+  return exact === null ? [begin, `→ stored the archive${size} (${took})`] : [begin]
+}
+
+function purposeOf({ rollbackOf, exact }: Pick<Draft, 'rollbackOf' | 'exact'>): string {
+  if (exact?.undoOf) return ` (undoes ${exact.undoOf})`
+  if (rollbackOf === null) return ''
+  return exact === null ? ` (a rollback to ${rollbackOf})` : ` (a rollback exactly to ${rollbackOf})`
 }
 
 function rowOf(
   id: string,
-  { project, actor, message, archive, rollbackOf, provenance, confirmSeconds }: Draft,
+  { project, actor, message, archive, rollbackOf, exact, provenance, confirmSeconds }: Draft,
   startTime: string
 ): DeploymentRow {
   const { startedAt, endedAt } = archive
@@ -278,13 +336,13 @@ function rowOf(
     projectId: project.id,
     projectName: project.name,
     status: 'queued',
-    triggerSource: rollbackOf === null ? 'cli' : 'rollback',
+    triggerSource: rollbackOf === null && exact === null ? 'cli' : 'rollback',
     startTime,
     endTime: null,
     duration: null,
     rollbackOf,
-    exact: false,
-    undoOf: null,
+    exact: exact !== null,
+    undoOf: exact?.undoOf ?? null,
     message,
     env: project.env,
     hasArtifact: true,

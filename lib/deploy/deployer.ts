@@ -8,6 +8,7 @@ import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
 import type { DriftReport } from '../model/plan.js'
+import type { ExactWindow } from '../model/rollback-plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
@@ -18,6 +19,7 @@ import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
 import { reportDrift, type DriftRequest } from './drift-report.js'
 import { createEnds, type Ends } from './ends.js'
+import { exactWindow } from './exact.js'
 import { createExecutors } from '../install/unpack/executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
@@ -28,6 +30,7 @@ import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
 import { createPlans, type Plans } from './plan.js'
+import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
@@ -65,6 +68,13 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   drift(request: DriftRequest): Promise<DriftReport>
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
+  /** Undoes the last change of a project's target exactly. Audited. Refuses what `exactRange` refuses. */
+  undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run>
+  /** Says what a rollback, or an undo, would do. Changes nothing. */
+  planRollback: RollbackPlans['rollback']
+  planUndo: RollbackPlans['undo']
+  /** Returns how far a project can go back exactly. */
+  exactWindow(projectId: string): ExactWindow
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
   cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
   /** Corrects the status of a finished deployment. Audited. Refuses: 409 if it is queued or running. */
@@ -147,6 +157,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const open = createOpenDeployments({ ...needs, files })
   const comparer = createComparer({ ...needs, executors, trees })
   const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
+  const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, ends })
   const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
   const admission = new Admission({
     ...needs,
@@ -240,6 +251,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     countAhead: queue.count,
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
+    undo: (projectId, request) => admission.undo(projectId, request),
+    planRollback: rollbackPlans.rollback,
+    planUndo: rollbackPlans.undo,
+    exactWindow: projectId => exactWindow({ store, files }, projectId),
     plan: plans.plan,
     drift: request => reportDrift({ store, comparer }, request),
     ...correction,

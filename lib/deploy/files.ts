@@ -17,6 +17,8 @@ export interface DeployFiles {
   archive(deployId: string): string
   output(deployId: string): string
   manifest(deployId: string): string
+  /** Copies of what it replaced (install/before-images.ts). */
+  before(deployId: string): string
   /** The undo journal (install/undo.ts). */
   journal(deployId: string): string
   /** The list of changes that `SVC_CHANGES` names. */
@@ -34,8 +36,11 @@ export function sharedChanges(path: string): string {
   return join(tmpdir(), `svc-${basename(path)}`)
 }
 
-/** Files in `deployments/`: archive, output, manifest, and a manifest being written (install/manifest.ts). */
-export const deploymentFilePattern = /^(dep_[a-z2-7]{16})\.(zip|log|manifest|manifest\.tmp)$/
+/**
+ * Files in `deployments/`: archive, copies of replaced files, output, manifest, and an archive or a manifest that is being
+ * written (archive/compose.ts, install/manifest.ts).
+ */
+export const deploymentFilePattern = /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|log|manifest|manifest\.tmp)$/
 /** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (logs/read/inflated.ts). */
 export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
 /** Directories in `tmp/` that backups create (backup/snapshot.ts). */
@@ -50,11 +55,14 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     archive: deployId => join(deployments, `${deployId}.zip`),
     output: deployId => join(deployments, `${deployId}.log`),
     manifest: deployId => join(deployments, `${deployId}.manifest`),
+    before: deployId => join(deployments, `${deployId}.before.zip`),
     journal: deployId => join(deployments, `${deployId}.undo`),
     changes: deployId => join(tmp, `${deployId}.changes`),
     async remove(deployId) {
       const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
-      const paths = [files.archive(deployId), files.output(deployId), manifest, `${manifest}.tmp`, changes]
+      const archive = files.archive(deployId)
+      const zips = [archive, `${archive}.tmp`, files.before(deployId)]
+      const paths = [...zips, files.output(deployId), manifest, `${manifest}.tmp`, changes]
       // This directory is shared, so the file may belong to another user.
       const shared = removeFile(sharedChanges(changes)).catch(() => false)
       const results = await Promise.allSettled([...paths.map(removeFile), shared])

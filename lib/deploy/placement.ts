@@ -1,5 +1,5 @@
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
-import { findDeployment } from '../store/tables/deployments.js'
+import { findDeployment, setBeforeFrom } from '../store/tables/deployments.js'
 import { summarizeManifest } from '../install/manifest.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
@@ -13,26 +13,25 @@ type PlacementNeeds = Pick<DeployNeeds, 'store' | 'clock' | 'log'> & {
   outputOf?(deployId: string): Output | undefined
 }
 
-/** Returns the record's fields for a deployment whose journal says that its files are in place. */
+/**
+ * Returns the record's fields for a deployment whose journal says that its files are in place, and where the contents are
+ * that it replaced (`Placement.beforeFrom`).
+ */
 export async function placedPatch(
   { files, log }: Pick<PlacementNeeds, 'files' | 'log'>,
   row: DeploymentRow,
   nowMs: number
-): Promise<Pick<DeploymentRow, 'steps' | 'fileCount'>> {
+): Promise<{ patch: Pick<DeploymentRow, 'steps' | 'fileCount'>; beforeFrom: readonly string[] | null }> {
   const endedAt = new Date(nowMs).toISOString()
   const steps = row.steps.map((step): DeploymentStep => {
     return step.name === 'extract' ? { ...step, status: 'success', endedAt: step.endedAt ?? endedAt } : step
   })
-  const fileCount =
-    row.fileCount ??
-    (await summarizeManifest(files.manifest(row.id)).then(
-      manifest => manifest.fileCount,
-      (error: unknown) => {
-        log(`Cannot read the file list of deployment ${row.id}`, error)
-        return null
-      }
-    ))
-  return { steps, fileCount }
+  const summary = await summarizeManifest(files.manifest(row.id)).catch((error: unknown) => {
+    log(`Cannot read the file list of deployment ${row.id}`, error)
+    return null
+  })
+  const fileCount = row.fileCount ?? summary?.fileCount ?? null
+  return { patch: { steps, fileCount }, beforeFrom: summary?.beforeFrom ?? null }
 }
 
 /**
@@ -43,8 +42,11 @@ export async function recordComplete(needs: PlacementNeeds, deployId: string): P
   const { store, clock, files, log, outputOf = () => undefined } = needs
   const row = findDeployment(store, deployId)
   if (row === undefined || row.placed !== null || isExtracted(row.steps)) return
-  const patch = await placedPatch(needs, row, clock.now())
-  await store.write(tx => recordProgress(tx, deployId, patch))
+  const { patch, beforeFrom } = await placedPatch(needs, row, clock.now())
+  await store.write(tx => {
+    if (beforeFrom !== null) setBeforeFrom(tx, deployId, beforeFrom)
+    return recordProgress(tx, deployId, patch)
+  })
   if (!isFinal(row.status)) return
   try {
     const output = outputOf(deployId) ?? (await openOutput({ path: files.output(deployId), clock }))

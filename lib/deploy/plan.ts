@@ -178,7 +178,8 @@ export function createPlans(needs: PlanNeeds): Plans {
 
 const noUpload = 'An upload needs the deploy token of the project, not the admin token'
 
-function describeLive({ id, status, message, treeSha256, startTime, endTime }: DeploymentRow): PlanLive {
+/** Describes the deployment whose files are, or would be, in a target. */
+export function describeLive({ id, status, message, treeSha256, startTime, endTime }: DeploymentRow): PlanLive {
   return { deployId: id, status, message, treeSha256, at: endTime ?? startTime }
 }
 

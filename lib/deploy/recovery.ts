@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
+import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from '../install/unpack/extract.js'
 import { openState, type OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Ends } from './ends.js'
@@ -98,8 +98,10 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
   const { files, clock } = needs
   const errorMessage = sentences[row.status === 'queued' ? 'queued' : 'running']
   const outcome: Outcome = { status: 'failed', cause: 'restart', errorMessage }
-  const placed = target === 'complete' ? await placedPatch(needs, row, clock.now()) : {}
-  const known = { ...row, ...placed }
+  const placed = target === 'complete' ? await placedPatch(needs, row, clock.now()) : null
+  const { beforeFrom = null } = placed ?? {}
+  if (beforeFrom !== null) await needs.store.write(tx => setBeforeFrom(tx, row.id, beforeFrom)).catch(() => {})
+  const known = { ...row, ...placed?.patch }
   const end = { ...known, ...endOf(row, outcome, clock.now()), steps: endSteps(known, clock.now()), ...notHeld }
   const note = target === null ? '' : notes[target]
   await appendLines(needs, row.id, [

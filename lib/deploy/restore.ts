@@ -1,8 +1,8 @@
 import { notFound, Refusal } from '../base/refusal.js'
 import { findRights, umaskOf } from '../proc/identity.js'
 import type { Transaction } from '../store/database.js'
-import { findDeployment, placeDeployment } from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
+import { findDeployment, placeDeployment, setBeforeFrom } from '../store/tables/deployments.js'
+import { findProject, noteForeignChange } from '../store/tables/projects.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
 import type { Ends } from './ends.js'
 import type { Executors } from '../install/unpack/executors.js'
@@ -10,6 +10,7 @@ import type { OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import { ownershipOf, type ExactChange } from './ownership.js'
 import type { Pending } from './pending.js'
 import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
@@ -26,10 +27,14 @@ export interface RestoreRequest {
   signal?: AbortSignal | undefined
 }
 
+/** Puts the files over the others, whatever the policy of the project. */
+const overlay: ExactChange = { edited: 'ignore', removes: null, exact: null }
+
 /**
  * Creates the function that extracts an archive over a project's target, for an import. It is all or nothing, like a
  * deployment, and waits in the project's queue. It runs no scripts and writes no record, because an import brings its
- * own. If the archive belongs to no recorded deployment, the last known deployment stays the live one.
+ * own. If the archive belongs to no recorded deployment, the last known deployment stays the live one, and nobody can go
+ * back exactly over this change.
  */
 export function createRestore(
   needs: DeployNeeds & {
@@ -40,7 +45,7 @@ export function createRestore(
     queue: Queue
     ends: Pick<Ends, 'settle'>
     open: OpenExtractions
-    trees: Pick<Trees, 'restored'>
+    trees: Pick<Trees, 'read' | 'restored'>
     refuseWhenStopping(): void
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
@@ -75,8 +80,12 @@ export function createRestore(
         deployId: id,
         home
       }
-      const extracted = await extractArchive(executors, { ...job, signal: given })
-      if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
+      const ownership = await ownershipOf(needs, project, overlay)
+      const extracted = await extractArchive(executors, { ...job, ownership, signal: given })
+      await store.write(tx => {
+        if (deployId === null) noteForeignChange(tx, projectId)
+        else placeAgain(tx, { deployId, projectId, beforeFrom: extracted.beforeFrom })
+      })
       await needs.trees
         .restored(projectId, { manifestOf: id, deployId })
         .catch(error => needs.log(`Cannot add the restored files to the tree of project ${projectId}`, error))
@@ -88,8 +97,13 @@ export function createRestore(
     }
   }
 
-  function placeAgain(tx: Transaction, { deployId, projectId }: { deployId: string; projectId: string }): void {
-    if (findDeployment(tx, deployId)?.projectId === projectId) placeDeployment(tx, deployId, { again: true })
+  function placeAgain(
+    tx: Transaction,
+    { deployId, projectId, beforeFrom }: { deployId: string; projectId: string; beforeFrom: readonly string[] }
+  ): void {
+    if (findDeployment(tx, deployId)?.projectId !== projectId) return
+    placeDeployment(tx, deployId, { again: true })
+    setBeforeFrom(tx, deployId, beforeFrom)
   }
 
   return async request => {

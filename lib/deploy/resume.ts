@@ -36,6 +36,7 @@ export function createResume({ clock, files, live, queue, runner, log }: ResumeN
       offered: offeredBySource(row),
       env: {},
       plan: null,
+      exact: null,
       discardUpload: async () => {},
       resumedFrom: row
     }

@@ -7,6 +7,13 @@ import { refuseUnlessFinal } from './status.js'
 export function refuseRollback(source: DeploymentRow): void {
   refuseUnlessFinal(source, 'roll back to')
   if (!source.hasArtifact) throw noArchive(source.id)
+  if (source.exact) throw partialArchive(source.id)
+}
+
+/** Returns the 409 for a deployment whose archive has only what differed from an earlier state. */
+function partialArchive(deployId: string): Refusal {
+  const sentence = `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
+  return new Refusal('conflict', 'partial_archive', sentence)
 }
 
 /** Returns the 409 for an archive that was removed, by retention or by hand. */

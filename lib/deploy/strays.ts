@@ -31,7 +31,7 @@ import { treePattern, treesOf } from './trees.js'
 type StrayNeeds = Pick<DeployNeeds, 'home' | 'store' | 'log'> & { files: DeployFiles }
 
 /** Files in `deployments/` that a start checks. Outputs and manifests stay or are removed with their archive. */
-const checkedPattern = /^(dep_[a-z2-7]{16})\.(zip|manifest\.tmp)$/
+const checkedPattern = /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|manifest\.tmp)$/
 /** Number of files named in the log. The others are only counted. */
 const maxNamed = 10
 
@@ -128,7 +128,7 @@ export async function findUnrecordedFiles(
     const [, id = '', ending] = file.match
     if (nowMs - file.stats.mtimeMs <= staleMs || isLive(id)) continue
     const row = findDeployment(db, id)
-    if (row === undefined || ending === 'manifest.tmp' || (ending === 'zip' && !row.hasArtifact)) found.push(file)
+    if (row === undefined || ending?.endsWith('.tmp') || (ending === 'zip' && !row.hasArtifact)) found.push(file)
   }
   return found
 }

@@ -159,10 +159,10 @@ export function createTrees({
   return {
     async restored(projectId, { manifestOf: id, deployId }) {
       if (deployId !== null) {
-        // A package usually contains the manifest. Its inodes are those of another machine, so the files are compared
-        // by
-        // their contents.
-        if (!existsSync(files.manifest(deployId))) await rename(files.manifest(id), files.manifest(deployId))
+        // A package usually contains the manifest, but that says what was replaced on another machine.
+        await rename(files.manifest(id), files.manifest(deployId))
+        if (existsSync(files.before(id))) await rename(files.before(id), files.before(deployId))
+        else await rm(files.before(deployId), { force: true })
         return
       }
       const head = await bringUpToDate(projectId)

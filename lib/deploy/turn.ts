@@ -8,8 +8,11 @@ import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
 import { umaskOf, type Rights } from '../proc/identity.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
+import type { ArchiveLimits } from '../archive/read.js'
 import type { Executors } from '../install/unpack/executors.js'
+import type { Extracted } from '../install/unpack/extraction.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
+import { composeExact, exactChangeOf, exactSentence, exactState, type ExactGoal } from './exact.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
 import { linesOfEdits, ownershipOf, wishesOf } from './ownership.js'
@@ -21,6 +24,7 @@ import type { HoldPlan } from './hold-plan.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
+import { setBeforeFrom } from '../store/tables/deployments.js'
 import { recordComplete } from './placement.js'
 import { isExtracted, recordProgress } from './record.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './scripts/environment.js'
@@ -40,6 +44,10 @@ export interface Planned {
   env: Readonly<Record<string, string>>
   /** The plan that the deployment is held to; null: none. */
   plan: KeptPlan | null
+  /** The state that the target is to have exactly; null: the files of the archive are put over the others. */
+  exact: ExactGoal | null
+  /** Where the contents are that it replaced (`Placement.beforeFrom`); absent before its extraction. */
+  beforeFrom?: readonly string[]
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
   /** The record of a deployment that was held when the server stopped, and continues. */
@@ -101,6 +109,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       await holdTarget(needs, planned, target)
     },
     async extract() {
+      const exact = planned.exact === null ? null : await prepareExact(needs, planned, project)
+      const asked = exact?.change ?? planned.plan ?? wishesOf(project)
       const extracted = await extractArchive(needs.executors, {
         archivePath: files.archive(row.id),
         target,
@@ -111,9 +121,9 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         umask: umaskOf(project),
         deployId: row.id,
         home: needs.home,
-        limits,
+        limits: exact === null ? limits : unlimited,
         expected: planned.plan?.expected,
-        ownership: await ownershipOf(needs, project, planned.plan ?? wishesOf(project)),
+        ownership: await ownershipOf(needs, project, asked),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
@@ -122,7 +132,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       })
       hold?.placed()
       row.fileCount = extracted.fileCount
-      row.treeSha256 = extracted.treeSha256
+      row.treeSha256 = exact === null ? extracted.treeSha256 : exact.treeSha256(extracted)
+      planned.beforeFrom = extracted.beforeFrom
       for (const line of linesOfEdits(extracted, project)) output.say(line)
       output.tolerateFailures()
       return extracted
@@ -135,6 +146,24 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     discardUpload: planned.discardUpload
   }
   return run
+}
+
+/** The contents of an exact change were in the target before. */
+const unlimited: ArchiveLimits = { maxEntries: Infinity, maxExtractedBytes: Infinity, mayBeEmpty: true }
+
+/** Computes the way back of an exact change, and composes its archive. */
+async function prepareExact(needs: TurnNeeds, { row, live, exact }: Planned, project: Project) {
+  const goal = exact as ExactGoal
+  const state = await exactState(needs, project, goal)
+  const { bytes, sha256 } = await composeExact(needs.files, row.id, state)
+  row.archiveBytes = bytes
+  row.archiveSha256 = sha256
+  needs.quota.changed(project.id, bytes)
+  live.output.say(`→ ${exactSentence(state)}`)
+  return {
+    change: exactChangeOf(state, goal.force),
+    treeSha256: ({ kept }: Pick<Extracted, 'kept'>) => (kept?.count === 0 ? (state.to?.treeSha256 ?? null) : null)
+  }
 }
 
 /** Creates the hold of a deployment. */
@@ -182,7 +211,8 @@ function stageOf(
   )
   const own = Object.fromEntries(variables.map(({ name, value }) => [name, value]))
   for (const line of hasScripts(scripts) ? linesOfDropped(dropped) : []) live.output.say(line)
-  const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
+  const { rollbackOf, undoOf } = row
+  const facts = { project, deployId: row.id, rollbackOf, isUndo: undoOf !== null, previousDeployId: previousId }
   return {
     target: project.deployPath,
     directory: project.scriptDirectory,
@@ -205,13 +235,18 @@ function stageOf(
  * Returns the function that records the steps: each one when it begins, with the end of the one before it. Once the
  * files are in place, a failed write does not stop the deployment, because the final record contains the steps, too.
  */
-function saveSteps({ store, home, log }: TurnNeeds, { row }: Planned, target: string) {
+function saveSteps({ store, home, log }: TurnNeeds, planned: Planned, target: string) {
+  const { row } = planned
   return async (steps: DeploymentStep[]): Promise<void> => {
     try {
       const { scripts, fileCount, treeSha256, heldFor, holdUntil, confirmSeconds, revertReason, checks } = row
       const hold = { heldFor, holdUntil, confirmSeconds, revertReason, checks }
-      const patch = { steps, scripts, fileCount, treeSha256, ...hold }
-      const saved = await store.write(tx => recordProgress(tx, row.id, patch))
+      const { archiveBytes, archiveSha256 } = row
+      const patch = { steps, scripts, fileCount, treeSha256, archiveBytes, archiveSha256, ...hold }
+      const saved = await store.write(tx => {
+        if (planned.beforeFrom !== undefined) setBeforeFrom(tx, row.id, planned.beforeFrom)
+        return recordProgress(tx, row.id, patch)
+      })
       const isSettled = saved !== undefined && saved.placed !== null && saved.heldFor === null
       if (isSettled && !isRevertPending(saved)) await endJournal(home, { deployId: row.id, target })
     } catch (error) {

@@ -164,7 +164,8 @@ export async function summarizeManifest(path: string): Promise<Manifest & { byte
     changed.push(changeOf(line))
     if (isRemovedFile(line)) removedCount++
     const source = 'made' in line ? undefined : line.before?.kept
-    if (source?.startsWith(archivePrefix)) beforeFrom.add(source.slice(archivePrefix.length))
+    if (source !== undefined)
+      beforeFrom.add(source.startsWith(archivePrefix) ? source.slice(archivePrefix.length) : source)
     if (!('path' in line)) continue
     fileCount++
     bytes += line.size

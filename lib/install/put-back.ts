@@ -155,14 +155,15 @@ function undoIn(
   }
 }
 
+/** Mode of a directory until it gets the one that it had. */
+const firstMode = 0o700
+
 /** Makes a directory that was removed, unless there is an entry with its name. */
 function makeAgain(disk: Disk, place: string, mode: number): void {
-  try {
-    disk.mkdirSync(place, 0o700)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
-    throw error
-  }
+  const found = disk.lstatSync(place, { throwIfNoEntry: false })
+  if (found === undefined) disk.mkdirSync(place, firstMode)
+  // Putting back may have been interrupted between the two calls.
+  else if (!found.isDirectory() || (found.mode & 0o7777) !== firstMode) return
   disk.chmodSync(place, mode)
 }
 

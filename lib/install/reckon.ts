@@ -46,7 +46,7 @@ export interface Reckoned {
   directories: readonly RemovedDirectory[]
   /** Returns where the earlier contents of an item are kept; undefined if they are those of the new entry. */
   keptOf(index: number): KeptContents | undefined
-  /** The deployments whose archives contain what is replaced or removed. */
+  /** The deployments whose archives contain what is replaced or removed; also `before` and `none`. */
   beforeFrom: string[]
   /** Size of the before-images in bytes; 0 if there are none. */
   beforeBytes: number
@@ -196,9 +196,17 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       removed,
       directories,
       keptOf: index => sources[sourceOf[index] as number],
-      beforeFrom: [...sourceNumbers.keys()],
+      beforeFrom: usedSources(),
       beforeBytes
     }
+  }
+
+  /** Returns the sources that contain what is replaced or removed. */
+  function usedSources(): string[] {
+    const used = new Set(removedSources)
+    for (const number of sourceOf) used.add(number)
+    const others = [beforeSource, noSource].filter(number => used.has(number)).map(number => sources[number] as string)
+    return [...sourceNumbers.keys(), ...others]
   }
 
   /** Writes the before-images. What does not fit is noted as not kept. */

@@ -25,6 +25,7 @@ import {
   postFailureModes,
   pruneModes,
   revertScripts,
+  rollbackModes,
   type Gate,
   type GivenPolicy,
   type Policy,
@@ -97,6 +98,10 @@ export const policyKeys = {
   forceByDeployToken: {
     read: flag,
     what: 'Whether the deploy token of the project may replace edited files if `drift` is `refuse`. Default: false'
+  },
+  rollback: {
+    read: oneOf(rollbackModes),
+    what: 'What a rollback does unless it says otherwise. Default: `overlay`, it puts files over the others'
   },
   exact: {
     read: oneOf(exactModes),

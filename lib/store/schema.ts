@@ -327,13 +327,14 @@ const migrations: Migration[] = [
       ${locks}`
   },
   {
-    // `beforeFrom`: the deployments whose archives contain what this one replaced. `foreignAfter`: the number of the
-    // last deployment before an import changed the target without a record.
+    // `beforeFrom`: the deployments whose archives contain what this one replaced or removed; also `before` for its own
+    // copy, and `none`. `foreignAfter`: the number of the last deployment before an import changed the target without
+    // a record.
     what: 'exact rollbacks; the archives that they need',
     sql: `
       ALTER TABLE deployments ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;
       ALTER TABLE deployments ADD COLUMN undoOf TEXT;
-      ALTER TABLE deployments ADD COLUMN beforeFrom TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE deployments ADD COLUMN beforeFrom TEXT;
       ALTER TABLE projects ADD COLUMN foreignAfter INTEGER;`
   }
 ]

@@ -20,6 +20,7 @@ import { canHoldDirectories } from '../../lib/install/held.js'
 import { journalAt } from '../../lib/install/journal-file.js'
 import { recover } from '../../lib/install/undo.js'
 import { extractionStage, type ExtractionStage } from '../support/extraction.js'
+import { pruningOf } from '../support/pruning.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 import { createRandom } from '../support/random.js'
 import { snapshot } from '../support/tree.js'
@@ -46,11 +47,17 @@ const many = [
   ...Array.from({ length: 20 }, (_, i) => ({ name: `${i % 2 === 0 ? 'app' : 'more'}/f${i}`, data: `${i}` }))
 ]
 
+/** Files that are removed. */
+const pruned = { 'app/dropped': 'dropped', 'old/gone': 'gone', 'old/deep/z': 'z' }
+const ownership = await pruningOf({ ...pruned, 'old/': '', 'old/deep/': '', 'app/a.js': 'old a.js' })
+
 function furnish({ target }: ExtractionStage): void {
   mkdirSync(join(target, 'app/deep'), { recursive: true })
   writeFileSync(join(target, 'index.html'), 'old page', { mode: 0o640 })
   for (const name of ['a.js', 'deep/b.js', 'other.js', 'f0']) writeFileSync(join(target, 'app', name), `old ${name}`)
   symlinkSync('app/deep/b.js', join(target, 'current'))
+  mkdirSync(join(target, 'old/deep'), { recursive: true })
+  for (const [path, contents] of Object.entries(pruned)) writeFileSync(join(target, path), contents)
   writeFileSync(join(target, 'app/same.js'), 'same')
   utimesSync(join(target, 'app/same.js'), 1000, 1000)
 }
@@ -84,11 +91,16 @@ interface Case {
   hasProgram?: boolean
   /** The extraction stays open, and is then settled or reverted. */
   open?: 'settle' | 'revert'
+  /** Files are removed, and what no archive has is copied. */
+  prunes?: boolean
 }
 
 const cases: Case[] = [
   { name: 'few files, one file system', entries: few, isOneFileSystem: true },
   { name: 'few files, the target on another disk', entries: few, isOneFileSystem: false },
+  { name: 'few files and a prune, one file system', entries: few, isOneFileSystem: true, prunes: true },
+  { name: 'many files and a prune, the target on another disk', entries: many, isOneFileSystem: false, prunes: true },
+  { name: 'a prune reverted, one file system', entries: few, isOneFileSystem: true, open: 'revert', prunes: true },
   { name: 'many files, one file system', entries: many, isOneFileSystem: true },
   { name: 'many files, the target on another disk', entries: many, isOneFileSystem: false },
   { name: 'many files, without sync -f', entries: many, isOneFileSystem: false, hasProgram: false },
@@ -107,13 +119,14 @@ for (const [index, one] of cases.entries()) {
     const directory = workPlace(t)
     const stage = extractionStage(directory, deployId)
     furnish(stage)
+    if (one.prunes) stage.ownership = ownership
     stage.put(makeZip(entries))
     const before = { lines: snapshot(stage.target), time: timeOf(stage) }
     const recording = recordDisk(directory, isOneFileSystem)
     const syncFileSystem = hasProgram ? recording.syncFileSystem : async () => false
     await stage.run({ disk: recording.disk, syncFileSystem, isDurable, staysOpen: open !== undefined })
     const after = snapshot(stage.target).filter(line => !line.startsWith('.svc'))
-    const manifest = snapshot(stage.deployments).filter(line => line.includes('.manifest'))
+    const manifest = snapshot(stage.deployments).filter(line => /\.(manifest|before\.zip)/.test(line))
     if (open !== undefined) endOpen(recording.disk, stage, open)
     if (isDurable) t.strictSame(recording.unsyncedAtDone(), [], 'all is synced before the end is')
     /** Without contents, if they are left to the kernel. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { disk } from '../../lib/install/disk.js'
@@ -56,4 +56,25 @@ t.test('removes a new directory, but not files that somebody else put into it', 
   const shared = stage(t, { 'fresh/deep/a': 'a', 'fresh/theirs': 'x' })
   shared.undo(lines)
   t.same(readdirSync(join(shared.target, 'fresh')), ['theirs'])
+})
+
+t.test('brings a removed file and its directory back, and keeps what took their place', async t => {
+  const lines: JournalLine[] = [
+    { kind: 'X', path: 'old/a', aside: 5 },
+    { kind: 'X', path: 'b', aside: 6 },
+    { kind: 'X', path: 'c', aside: 7 },
+    { kind: 'x', path: 'old', mode: 0o750 }
+  ]
+  const { undo, read, target } = stage(t, {
+    c: 'not removed yet',
+    b: 'theirs',
+    '.staging/aside/5': 'a',
+    '.staging/aside/6': 'b'
+  })
+  undo(lines)
+  t.strictSame(['old/a', 'b', 'c'].map(read), ['a', 'b', 'not removed yet'])
+  t.equal(statSync(join(target, 'old')).mode & 0o777, 0o750)
+  t.equal(read('.staging/displaced/b'), 'theirs')
+  undo(lines)
+  t.strictSame(['old/a', 'b', 'c'].map(read), ['a', 'b', 'not removed yet'])
 })

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openArchive } from '../../lib/archive/read.js'
 import { createEntryReader } from '../../lib/archive/entry-data.js'
@@ -9,16 +9,12 @@ import { createDigester } from '../../lib/install/digest.js'
 import { disk } from '../../lib/install/disk.js'
 import { holdFolders } from '../../lib/install/folders.js'
 import { canonicalOrder } from '../../lib/install/manifest-writer.js'
-import { directoryMode, noContents, writeOwnedTree } from '../../lib/install/owned-tree.js'
 import type { Ownership } from '../../lib/install/ownership.js'
 import { planTarget, type Item } from '../../lib/install/plan.js'
 import { holdTarget } from '../../lib/install/reach.js'
 import { reckon, type Reckoned } from '../../lib/install/reckon.js'
 import { createRecords, type Outcome, type Records } from '../../lib/install/record.js'
-import type { OwnedEntry } from '../../lib/model/tree.js'
-import { compareTreePaths } from '../../lib/shared/tree-text.js'
-
-const hex = (contents: string): string => sha256(Buffer.from(contents)).toString('hex')
+import { ownedTree } from '../support/pruning.js'
 
 /** The target, the tree of what svc owns in it, and what the archive wants. All by path; `/` ends a directory. */
 interface Scene {
@@ -69,9 +65,7 @@ async function reckonIn(t: Test, { found, owned, wanted, asked }: Scene): Promis
     mkdirSync(join(staged, '..'), { recursive: true })
     writeFileSync(staged, '')
   }
-  const treePath = join(top, 'home/tree')
-  await writeOwnedTree(treePath, { deployId: 'dep_1', sequence: 1, target }, entriesOf(owned))
-  const ownership = { ...defaults, tree: readFileSync(treePath), ...asked }
+  const ownership = { ...defaults, tree: await ownedTree(owned), ...asked }
   const before = join(top, 'home/before.zip')
   const order = canonicalOrder(items)
   const needs = { disk, folders, items, order, records, plan, before: beforeAt(disk, before), check: () => {} }
@@ -94,17 +88,6 @@ function stageOne(records: Records, at: number, { place, contents }: { place: st
   const wanted = sha256(Buffer.from(contents))
   const isSame = found !== null && Buffer.compare(found.sha256, wanted) === 0
   records.settle(at, isSame ? 'unchanged' : 'staged', { mode: 0o100644, sha256: wanted, mtimeMs: 0, ino: 1 })
-}
-
-async function* entriesOf(owned: Scene['owned']): AsyncGenerator<OwnedEntry> {
-  const paths = Object.keys(owned).sort((a, b) => compareTreePaths(a.replace(/\/$/, ''), b.replace(/\/$/, '')))
-  for (const path of paths) {
-    const contents = owned[path] as string
-    const common = { size: contents.length, mtimeMs: 0, ino: 1, since: 'dep_1' }
-    yield path.endsWith('/')
-      ? { ...common, path: path.slice(0, -1), mode: directoryMode, sha256: noContents }
-      : { ...common, path, mode: 0o100644, sha256: hex(contents) }
-  }
 }
 
 async function contentsOf(path: string): Promise<Record<string, string>> {
@@ -138,7 +121,7 @@ t.test('finds the edited files that would be replaced, and no others', async t =
     undefined,
     'before'
   ])
-  t.strictSame(beforeFrom, ['dep_1'])
+  t.strictSame(beforeFrom, ['dep_1', 'before'])
   t.strictSame(await beforeImages(), { b: 'edited', f: 'edited', 'not-owned': 'mine' })
   await t.rejects(reckonIn(t, { ...scene, asked: { edited: 'refuse' } }), {
     kind: 'conflict',

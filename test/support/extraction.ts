@@ -6,6 +6,7 @@ import { filesAt, type ExtractionPaths } from '../../lib/install/unpack/extracti
 import { runExtraction, type Extracted } from '../../lib/install/unpack/extraction.js'
 import { createExecutors, type Executors } from '../../lib/install/unpack/executors.js'
 import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
+import type { Ownership } from '../../lib/install/ownership.js'
 import type { SyncFileSystem } from '../../lib/install/durable.js'
 import { snapshot } from './tree.js'
 
@@ -13,6 +14,8 @@ export interface ExtractionStage {
   target: string
   deployments: string
   archivePath: string
+  /** What the extractions of this stage are told; undefined: nothing is known. */
+  ownership: Ownership | undefined
   put(zip: Buffer): void
   /** Extracts in this thread, on any disk. */
   run(options?: {
@@ -57,10 +60,11 @@ export function extractionStage(
     await endJournal({ deployments }, { deployId, target })
     return withPaths(extracted)
   }
-  return {
+  const stage: ExtractionStage = {
     target,
     deployments,
     archivePath,
+    ownership: undefined,
     put: zip => writeFileSync(archivePath, zip),
     run: ({
       disk = realDisk,
@@ -78,6 +82,7 @@ export function extractionStage(
           umask: process.umask(),
           masksModes: false,
           limits: { maxEntries, maxExtractedBytes },
+          ownership: stage.ownership,
           isDurable,
           staysOpen
         },
@@ -95,6 +100,7 @@ export function extractionStage(
       }).then(recorded),
     state: () => [...snapshot(target), ...snapshot(deployments)]
   }
+  return stage
 }
 
 /** Returns the paths of an extraction's files, with the names of `extractArchive`. */

@@ -1,6 +1,6 @@
 /*
  * A process that extracts, and kills itself at the n-th call to the disk; or, for `threads`, waits to be killed. With a
- * fifth argument the extraction stays open, and is then left, settled or reverted.
+ * fifth argument the extraction stays open, and is then left, settled or reverted. OWNERSHIP contains what it is told.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { filesAt } from '../../lib/install/unpack/extraction-files.js'
 import { runExtraction } from '../../lib/install/unpack/extraction.js'
 import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
 import { journalAt } from '../../lib/install/journal-file.js'
+import type { Ownership } from '../../lib/install/ownership.js'
 import { parseManifest } from '../../lib/install/manifest.js'
 import { recover, type PlacedDecision } from '../../lib/install/undo.js'
 
@@ -42,7 +43,19 @@ if (n === 'threads') {
 } else {
   const staysOpen = open !== undefined
   const umask = process.umask()
-  const job = { target, deployId: 'dep_killed', umask, masksModes: false, limits, isDurable: true, staysOpen }
+  const given = process.env['OWNERSHIP']
+  const told = given === undefined ? undefined : (JSON.parse(given) as Ownership)
+  const ownership = told && { ...told, tree: Buffer.from(told.tree as Uint8Array) }
+  const job = {
+    ownership,
+    target,
+    deployId: 'dep_killed',
+    umask,
+    masksModes: false,
+    limits,
+    isDurable: true,
+    staysOpen
+  }
   const [journalPath, manifestPath] = [join(deployments, 'dep_killed.undo'), join(deployments, 'dep_killed.manifest')]
   await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), { disk })
   if (open !== undefined) {

@@ -8,6 +8,8 @@ export interface ScriptFacts {
   project: Pick<Project, 'id' | 'name' | 'deployPath' | 'env'>
   deployId: string
   rollbackOf: string | null
+  /** Whether it is a rollback although it has no source: the undo of the first deployment. Default: false. */
+  isUndo?: boolean
   previousDeployId: string | null
 }
 
@@ -89,14 +91,20 @@ export function scriptEnvironment({
 const plainName = /^(PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR)$/
 
 /** Returns the variables `SVC_*`. All of them are always set, even if empty: a script may use `set -u`. */
-function variablesOf({ project, deployId, rollbackOf, previousDeployId }: ScriptFacts): Record<string, string> {
+function variablesOf({
+  project,
+  deployId,
+  rollbackOf,
+  isUndo = false,
+  previousDeployId
+}: ScriptFacts): Record<string, string> {
   return {
     SVC_PROJECT_ID: project.id,
     SVC_PROJECT_NAME: project.name,
     SVC_DEPLOY_ID: deployId,
     SVC_DEPLOY_PATH: project.deployPath,
     SVC_ENV: project.env,
-    SVC_DEPLOY_MODE: rollbackOf === null ? 'deploy' : 'rollback',
+    SVC_DEPLOY_MODE: rollbackOf === null && !isUndo ? 'deploy' : 'rollback',
     SVC_ROLLBACK_OF: rollbackOf ?? '',
     SVC_PREVIOUS_DEPLOY_ID: previousDeployId ?? '',
     SVC_CHANGES: ''

@@ -68,7 +68,7 @@ export interface Extracted extends Manifest {
   replaced: Edits | null
   /** The edited files that were left as they are; null like `replaced`. */
   kept: Edits | null
-  /** The deployments whose archives contain what was replaced or removed. */
+  /** The deployments whose archives contain what was replaced or removed; also `before` and `none`. */
   beforeFrom: string[]
   /** Size of the before-images in bytes. */
   beforeBytes: number

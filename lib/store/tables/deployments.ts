@@ -21,6 +21,7 @@ import {
   number,
   rowReader,
   text,
+  texts,
   valueReader
 } from './columns.js'
 import type { Column } from './columns.js'
@@ -243,6 +244,37 @@ export function placedDeployments(db: Reader, projectId: string, target: string)
   const sql = `SELECT id, placed, fileCount FROM deployments
     WHERE projectId = ? AND placed IS NOT NULL AND target = ? ORDER BY placed`
   return db.all(sql, projectId, target).map(readPlaced)
+}
+
+/** A deployment that changed a target, and what its exact undo needs. */
+export interface Placement extends PlacedDeployment {
+  /** The deployPath at that time. */
+  target: string
+  /**
+   * The deployments whose archives contain what it replaced or removed, `before` for its own copy, `none` for contents
+   * that were not kept. Null for a deployment of an earlier version.
+   */
+  beforeFrom: string[] | null
+}
+
+const readPlacement = rowReader<Placement>('deployments', {
+  id: text,
+  placed: number,
+  fileCount: nullable(number),
+  target: text,
+  beforeFrom: nullable(texts)
+})
+
+/** Returns the deployments that changed the target of a project, newest first. */
+export function placements(db: Reader, projectId: string): Placement[] {
+  const sql = `SELECT id, placed, fileCount, coalesce(target, '') AS target, beforeFrom FROM deployments
+    WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed DESC`
+  return db.all(sql, projectId).map(readPlacement)
+}
+
+/** Records where the contents are that a deployment replaced or removed (`Placement.beforeFrom`). */
+export function setBeforeFrom(tx: Transaction, id: string, beforeFrom: readonly string[]): void {
+  tx.run('UPDATE deployments SET beforeFrom = ? WHERE id = ?', JSON.stringify(beforeFrom), id)
 }
 
 /**

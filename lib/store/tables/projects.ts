@@ -117,3 +117,19 @@ function setTags(tx: Transaction, projectId: string, tagIds: string[]): void {
 export function isAnyRunning(db: Reader): boolean {
   return db.get(`SELECT 1 FROM projects WHERE status = 'running' LIMIT 1`) !== undefined
 }
+
+const readForeign = valueReader('projects.foreignAfter', nullable(number))
+
+/**
+ * Returns the number (`placed`) of the last deployment before an import changed the target of a project without a record;
+ * null if none did.
+ */
+export function foreignChangeOf(db: Reader, projectId: string): number | null {
+  return db.all('SELECT foreignAfter FROM projects WHERE id = ?', projectId).map(readForeign)[0] ?? null
+}
+
+/** Records that the target of a project has been changed without a record. */
+export function noteForeignChange(tx: Transaction, projectId: string): void {
+  const last = 'SELECT coalesce(max(placed), 0) FROM deployments WHERE projectId = projects.id'
+  tx.run(`UPDATE projects SET foreignAfter = (${last}) WHERE id = ?`, projectId)
+}

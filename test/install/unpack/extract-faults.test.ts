@@ -21,6 +21,7 @@ import { recoverTargets } from '../../../lib/install/unpack/extract.js'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
 import { disk as realDisk, type Disk } from '../../../lib/install/disk.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../../support/extraction.js'
+import { pruningOf } from '../../support/pruning.js'
 import { makeZip } from '../../support/make-zip.js'
 import { createRandom } from '../../support/random.js'
 import { snapshot } from '../../support/tree.js'
@@ -55,12 +56,19 @@ function furnish(stage: ExtractionStage): void {
   writeFileSync(join(stage.target, 'app/b.js'), 'old b')
   writeFileSync(join(stage.target, 'app/other.js'), 'stays')
   symlinkSync('app/b.js', join(stage.target, 'current'))
+  mkdirSync(join(stage.target, 'old/deep'), { recursive: true, mode: 0o750 })
+  for (const [path, contents] of Object.entries(pruned)) writeFileSync(join(stage.target, path), contents)
+  stage.ownership = ownership
   writeFileSync(join(stage.target, 'app/same.js'), 'same')
   writeFileSync(join(stage.target, 'same'), Buffer.alloc(600_000, 's'))
   for (const path of dated) utimesSync(join(stage.target, path), 1000, 1000)
 }
 
 const dated = ['app/same.js', 'same']
+
+/** Files that are removed, and two that were edited since or replaced. */
+const pruned = { dropped: 'dropped', 'old/gone.js': 'gone', 'old/deep/z': 'z' }
+const ownership = await pruningOf({ ...pruned, 'old/': '', 'old/deep/': '', 'app/a.js': 'old a', 'app/other.js': 'x' })
 
 /** The target, with the times of the files whose time is the only change. */
 function stateOf({ target }: ExtractionStage): string[] {
@@ -214,7 +222,9 @@ for (const [index, [what, makeTarget]] of fixtures.entries()) {
 
 /** Everything that a deployment leaves besides its files. */
 function left({ deployments, target }: ExtractionStage): string[] {
-  const files = readdirSync(deployments).filter(name => !name.endsWith('.manifest'))
+  const isComplete = existsSync(join(deployments, 'dep_test.manifest'))
+  const kept = isComplete ? ['dep_test.manifest', 'dep_test.before.zip'] : []
+  const files = readdirSync(deployments).filter(name => !kept.includes(name))
   return [...files, ...readdirSync(target).filter(name => name.startsWith('.svc'))]
 }
 
@@ -234,7 +244,11 @@ t.test('after a kill at any call, the next start puts the target back', async t 
     const child = spawn(
       ...bare(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)]),
       {
-        stdio: ['ignore', 'ignore', 'inherit']
+        stdio: ['ignore', 'ignore', 'inherit'],
+        env: {
+          ...process.env,
+          OWNERSHIP: JSON.stringify({ ...ownership, tree: ownership.tree && [...ownership.tree] })
+        }
       }
     )
     const [, signal] = (await once(child, 'exit')) as [number | null, string | null]

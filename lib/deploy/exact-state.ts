@@ -1,0 +1,158 @@
+/*
+ * The way back to an earlier state of a target, exactly: what has to be brought back, and what has to be removed.
+ *
+ * It is the fold of the manifests of the deployments that are undone, newest to oldest: for each path, the oldest one
+ * says what was there before all of them. That is compared with the owned tree, which says what is there now. A path
+ * that is the same in both needs nothing. The manifests are read as sorted streams, so only the differences are in
+ * memory.
+ *
+ * Exact means: the same set of paths, their types, bytes, permission bits, and modification times to the microsecond.
+ */
+import { Refusal } from '../base/refusal.js'
+import { directoryMode, isDirectory } from '../install/owned-tree.js'
+import type { WantedEntry } from '../install/ownership.js'
+import { pathOfLine, type EarlierFile, type KeptContents, type ManifestLine } from '../model/manifest.js'
+import type { OwnedEntry } from '../model/tree.js'
+import { compareTreePaths } from '../shared/tree-text.js'
+
+/** Where the contents of an entry are. */
+export interface ContentSource {
+  kind: 'archive' | 'before'
+  deployId: string
+}
+
+/** An entry to be brought back; the source of a directory is null. */
+export interface WantedFrom extends WantedEntry {
+  source: ContentSource | null
+}
+
+/** The way back to an earlier state. */
+export interface ExactState {
+  /** In canonical order. */
+  wanted: WantedFrom[]
+  /** The owned files to be removed, in canonical order. */
+  removed: string[]
+  /** Directories to be removed if they are empty then. */
+  directories: string[]
+}
+
+/** A deployment that is undone. */
+export interface Undone {
+  id: string
+  /** Yields the lines of its manifest in canonical order. */
+  lines(): AsyncIterable<ManifestLine>
+}
+
+/** What was at a path before a deployment: an entry, or nothing. */
+interface Earlier {
+  path: string
+  before: EarlierFile | null
+  /** The deployment whose manifest says so. */
+  deployId: string
+  /** The SHA-256 of what the deployment put there; null if it removed the entry. */
+  placedSha256: string | null
+}
+
+const typeBits = 0o170000
+/** Times that differ by less than this are the same. */
+const sameTimeMs = 0.001
+
+/**
+ * Returns the way back over these deployments, which are in the order from new to old. `owned` yields the whole owned
+ * tree, with directories. Refuses (`conflict`, not_exact) contents or times that were not kept.
+ */
+export async function exactStateOf(undone: readonly Undone[], owned: AsyncIterable<OwnedEntry>): Promise<ExactState> {
+  const state: ExactState = { wanted: [], removed: [], directories: [] }
+  const [earlier, now] = [earliestOf(undone)[Symbol.asyncIterator](), owned[Symbol.asyncIterator]()]
+  try {
+    let known = await now.next()
+    for (let next = await earlier.next(); !next.done; next = await earlier.next()) {
+      const { path } = next.value
+      while (!known.done && compareTreePaths(known.value.path, path) < 0) known = await now.next()
+      decide(next.value, !known.done && known.value.path === path ? known.value : null, state)
+    }
+  } finally {
+    await earlier.return?.(undefined)
+    await now.return?.(undefined)
+  }
+  return state
+}
+
+function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, directories }: ExactState): void {
+  const { path, before } = earlier
+  if (before === null) {
+    if (known !== null) (isDirectory(known) ? directories : removed).push(path)
+    return
+  }
+  const { mode, size, sha256 } = before
+  if ((before.mode & typeBits) === directoryMode) {
+    if (known === null) wanted.push({ path, mode, size: 0, sha256, mtimeMs: null, source: null })
+    return
+  }
+  if (before.mtimeMs === undefined) throw notExact(earlier, 'its records are those of an earlier version of svc')
+  const isSame =
+    known !== null &&
+    known.sha256 === sha256 &&
+    known.mode === mode &&
+    known.mtimeMs !== null &&
+    Math.abs(known.mtimeMs - before.mtimeMs) < sameTimeMs
+  if (!isSame) wanted.push({ path, mode, size, sha256, mtimeMs: before.mtimeMs, source: sourceOf(earlier, before) })
+}
+
+function sourceOf(earlier: Earlier, { sha256, kept }: EarlierFile): ContentSource {
+  const own: ContentSource = { kind: 'archive', deployId: earlier.deployId }
+  if (kept === undefined) {
+    if (sha256 === earlier.placedSha256) return own
+    throw notExact(earlier, 'its records are those of an earlier version of svc')
+  }
+  if (kept === 'none') throw notExact(earlier, `the earlier contents of "${earlier.path}" were too large to be kept`)
+  return kept === 'before' ? { ...own, kind: 'before' } : { ...own, deployId: archiveOf(kept) }
+}
+
+function archiveOf(kept: Exclude<KeptContents, 'before' | 'none'>): string {
+  return kept.slice('archive:'.length)
+}
+
+function notExact({ deployId }: Earlier, why: string): Refusal {
+  return notExactRefusal(deployId, why)
+}
+
+/** Returns the 409 for a deployment that cannot be undone exactly. `why` is the end of a sentence. */
+export function notExactRefusal(deployId: string, why: string): Refusal {
+  const sentence =
+    `Cannot go back exactly: the changes of deployment ${deployId} cannot be undone, because ${why}. ` +
+    'A rollback with --overlay puts the files of an archive over the others'
+  return new Refusal('conflict', 'not_exact', sentence)
+}
+
+/** Yields what was at each path before all of these deployments, in canonical order. */
+async function* earliestOf(undone: readonly Undone[]): AsyncGenerator<Earlier> {
+  const heads: Array<{ stream: AsyncIterator<ManifestLine>; id: string; line: ManifestLine }> = []
+  try {
+    for (const { id, lines } of undone) {
+      const stream = lines()[Symbol.asyncIterator]()
+      const first = await stream.next()
+      if (!first.done) heads.push({ stream, id, line: first.value })
+    }
+    while (heads.length > 0) {
+      const path = heads.map(({ line }) => pathOfLine(line)).reduce((a, b) => (compareTreePaths(a, b) <= 0 ? a : b))
+      let oldest: Earlier | null = null
+      for (const head of [...heads]) {
+        if (pathOfLine(head.line) !== path) continue
+        oldest = earlierOf(head.line, head.id)
+        const next = await head.stream.next()
+        if (next.done) heads.splice(heads.indexOf(head), 1)
+        else head.line = next.value
+      }
+      if (oldest !== null) yield oldest
+    }
+  } finally {
+    for (const { stream } of heads) await stream.return?.()
+  }
+}
+
+function earlierOf(line: ManifestLine, deployId: string): Earlier {
+  if ('removed' in line) return { path: line.removed, before: line.before, deployId, placedSha256: null }
+  if ('made' in line) return { path: line.made, before: null, deployId, placedSha256: null }
+  return { path: line.path, before: line.before, deployId, placedSha256: line.sha256 }
+}

@@ -1,0 +1,224 @@
+/*
+ * Exact rollbacks and undos (exact-state.ts): which deployments are undone, whether all that is needed is there, and the
+ * archive that a deployment of the difference extracts.
+ */
+import { existsSync } from 'node:fs'
+import { composeArchive, type Composed } from '../archive/compose.js'
+import { countOf } from '../base/count.js'
+import { notFound, Refusal } from '../base/refusal.js'
+import { readManifestLines } from '../install/manifest.js'
+import { readOwnedEntries } from '../install/owned-tree.js'
+import type { WantedEntry } from '../install/ownership.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import type { ExactWindow } from '../model/rollback-plan.js'
+import type { Reader } from '../store/database.js'
+import { findDeployment, liveDeployment, placements, type Placement } from '../store/tables/deployments.js'
+import { foreignChangeOf, findProject } from '../store/tables/projects.js'
+import { exactStateOf, notExactRefusal, type ContentSource, type ExactState, type Undone } from './exact-state.js'
+import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import type { ExactChange } from './ownership.js'
+import type { Trees } from './trees.js'
+
+/** The state that a target is to have. */
+export interface ExactGoal {
+  /** The number of the deployment after which the target was so; 0: before the first one. */
+  placed: number
+  /** Whether files that somebody edited since are taken back, too. */
+  force: boolean
+  /** The only deployment that may be undone; null: any number of them. */
+  undoOf: string | null
+}
+
+/** The deployments between a state and the current one. */
+export interface ExactRange {
+  /** From new to old. */
+  undone: Placement[]
+  /** The deployment after which the target was so; null: before the first one. */
+  to: DeploymentRow | null
+}
+
+/** Dependencies of exact rollbacks. */
+export type ExactNeeds = Pick<DeployNeeds, 'store'> & { files: DeployFiles; trees: Pick<Trees, 'read'> }
+
+/** Time to wait for the owned tree. */
+const treeWaitMs = 60_000
+
+/** Returns the goal of an exact rollback to a deployment. Refuses (`conflict`, not_exact) one without a number. */
+export function goalOf(source: DeploymentRow, force: boolean): ExactGoal {
+  if (source.placed !== null) return { placed: source.placed, force, undoOf: null }
+  throw notExactRefusal(source.id, 'its files were never in this target, or were put back')
+}
+
+/**
+ * Returns the deployments that lie between a goal and the current state. Refuses (`conflict`): nothing_to_undo,
+ * not_exact, foreign_change; undo_outdated if another deployment was made since.
+ */
+export function exactRange(store: Reader, project: Project, goal: ExactGoal): ExactRange {
+  const all = placements(store, project.id)
+  const [last] = all
+  if (last === undefined) throw nothingToUndo(project)
+  if (goal.undoOf !== null && last.id !== goal.undoOf) throw undoOutdated(goal.undoOf, last.id)
+  const after = all.filter(({ placed }) => placed > goal.placed)
+  after.forEach(({ placed, id }, at) => {
+    const expected = last.placed - at
+    if (placed !== expected) throw notExactRefusal(id, `the record of the change after it (number ${expected}) is gone`)
+  })
+  const oldest = after.at(-1)
+  if (oldest !== undefined && oldest.placed !== goal.placed + 1) {
+    throw notExactRefusal(oldest.id, 'the record of the change before it is gone')
+  }
+  const foreign = foreignChangeOf(store, project.id)
+  // An undo restores what was there just before, whatever that was.
+  const isMixed = foreign === goal.placed && goal.undoOf !== null
+  if (foreign !== null && foreign >= goal.placed && !isMixed) throw foreignChange()
+  const found = all.find(({ placed }) => placed === goal.placed)
+  if (found !== undefined && found.target !== project.deployPath) {
+    throw notExactRefusal(found.id, 'its files went to another directory')
+  }
+  const to = found === undefined || isMixed ? null : (findDeployment(store, found.id) ?? null)
+  return { undone: after.filter(({ target }) => target === project.deployPath), to }
+}
+
+/** Returns the goal of the undo of the last change of a target. Refuses (`conflict`, nothing_to_undo). */
+export function undoGoal(store: Reader, project: Project, force: boolean): ExactGoal {
+  const live = liveDeployment(store, project.id)
+  if (live === undefined || live.placed === null) throw nothingToUndo(project)
+  return { placed: live.placed - 1, force, undoOf: live.id }
+}
+
+/**
+ * Computes the way to a goal. Refuses what `exactRange` and `exactStateOf` refuse, and (`unavailable`, tree_not_ready).
+ */
+export async function exactState(
+  { store, files, trees }: ExactNeeds,
+  project: Project,
+  goal: ExactGoal
+): Promise<ExactState & ExactRange> {
+  const range = exactRange(store, project, goal)
+  const owned = await trees.read(project.id, treeWaitMs)
+  if (owned.baseline === 'building') throw notReady()
+  const entries = owned.baseline === 'owned' ? readOwnedEntries(await owned.contents()) : noEntries()
+  const state = await exactStateOf(
+    range.undone.map(placement => undoneOf(files, placement)),
+    entries
+  )
+  for (const { path, source } of state.wanted) {
+    if (source === null || existsSync(pathOfSource(files, source))) continue
+    const what = source.kind === 'archive' ? 'the archive' : 'the copy of the replaced files'
+    throw notExactRefusal(source.deployId, `${what} of ${source.deployId}, which contains "${path}", has been removed`)
+  }
+  return { ...state, ...range }
+}
+
+async function* noEntries(): AsyncGenerator<never> {}
+
+function undoneOf(files: DeployFiles, { id, fileCount }: Placement): Undone {
+  const path = files.manifest(id)
+  return {
+    id,
+    async *lines() {
+      if (!existsSync(path)) throw notExactRefusal(id, 'the list of its files has been removed')
+      try {
+        yield* readManifestLines(path, fileCount ?? 0)
+      } catch (error) {
+        if (error instanceof Refusal) throw notExactRefusal(id, 'the list of its files is damaged')
+        throw error
+      }
+    }
+  }
+}
+
+function pathOfSource(files: DeployFiles, { kind, deployId }: ContentSource): string {
+  return kind === 'archive' ? files.archive(deployId) : files.before(deployId)
+}
+
+/** Returns the line of the output about a way back. */
+export function exactSentence({ wanted, removed, undone, to }: ExactState & ExactRange): string {
+  const goal = to === null ? 'to the state before the first deployment' : `to ${to.id}`
+  const files = wanted.filter(({ source }) => source !== null).length
+  const what = `brings back ${countOf(files, 'file')}, removes ${removed.length}`
+  return `exactly ${goal}, over ${countOf(undone.length, 'deployment')}: ${what}`
+}
+
+/** Composes the archive of a way back. */
+export function composeExact(files: DeployFiles, deployId: string, { wanted }: ExactState): Promise<Composed> {
+  const entries = wanted.map(({ path, mode, mtimeMs, source }) => ({
+    path,
+    mode,
+    mtimeMs: mtimeMs ?? 0,
+    source: source === null ? null : pathOfSource(files, source)
+  }))
+  return composeArchive(files.archive(deployId), entries)
+}
+
+/** Returns what the extraction of that archive is told. */
+export function exactChangeOf({ wanted, removed, directories }: ExactState, force: boolean): ExactChange {
+  const lines = wanted.map(({ source: _, ...entry }): string => `${JSON.stringify(entry satisfies WantedEntry)}\n`)
+  return {
+    edited: force ? 'warn' : 'keep',
+    removes: { kind: 'listed', paths: linesOf(removed) },
+    exact: { wanted: Buffer.from(lines.join('')), directories: linesOf(directories) }
+  }
+}
+
+function linesOf(paths: readonly string[]): Uint8Array {
+  return Buffer.from(paths.map(path => `${path}\n`).join(''))
+}
+
+/** Returns how far a project can go back exactly, as far as its records and files tell without reading them. */
+export function exactWindow({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, projectId: string): ExactWindow {
+  const project = findProject(store, projectId)
+  if (project === undefined) throw notFound('Project', projectId)
+  const all = placements(store, projectId)
+  const foreign = foreignChangeOf(store, projectId) ?? -1
+  const [last] = all
+  const isUndoable = ({ id, target, beforeFrom }: Placement): boolean =>
+    target !== project.deployPath || (existsSync(files.manifest(id)) && hasContents(files, id, beforeFrom))
+  const broken = all.findIndex((each, at) => each.placed !== (last as Placement).placed - at || !isUndoable(each))
+  const undoable = broken === -1 ? all : all.slice(0, broken)
+  const steps = undoable.filter(({ placed }) => foreign < placed - 1).length
+  const live =
+    undoable.length === 0 || foreign >= (last as Placement).placed
+      ? undefined
+      : findDeployment(store, (last as Placement).id)
+  return {
+    undo: live === undefined ? null : { deployId: live.id, message: live.message },
+    exactBackTo: steps === 0 ? null : { deployId: all[steps]?.id ?? null, steps }
+  }
+}
+
+function hasContents(files: DeployFiles, id: string, beforeFrom: readonly string[] | null): boolean {
+  return (
+    beforeFrom?.every(source => {
+      if (source === 'none') return false
+      return existsSync(source === 'before' ? files.before(id) : files.archive(source))
+    }) === true && existsSync(files.archive(id))
+  )
+}
+
+function notReady(): Refusal {
+  const sentence = 'The list of the files that svc owns in the target is still being made. Try again in a moment'
+  return new Refusal('unavailable', 'tree_not_ready', sentence)
+}
+
+function nothingToUndo({ name }: Project): Refusal {
+  return new Refusal(
+    'conflict',
+    'nothing_to_undo',
+    `Nothing to undo: no deployment of "${name}" has changed its target`
+  )
+}
+
+function undoOutdated(undoOf: string, lastId: string): Refusal {
+  const sentence = `Cannot undo ${undoOf}: deployment ${lastId} was made in the meantime`
+  return new Refusal('conflict', 'undo_outdated', sentence)
+}
+
+function foreignChange(): Refusal {
+  const sentence =
+    'Cannot go back exactly: an import restored files in the target since. A rollback with --overlay puts the files of ' +
+    'an archive over the others'
+  return new Refusal('conflict', 'foreign_change', sentence)
+}

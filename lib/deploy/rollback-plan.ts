@@ -1,0 +1,141 @@
+/* What a rollback or an undo would do (model/rollback-plan.ts). */
+import { writeTree } from '../archive/tree-wire.js'
+import type { TimedEntry } from '../archive/tree.js'
+import { notFound, Refusal } from '../base/refusal.js'
+import { readManifest } from '../install/manifest.js'
+import type { Removes } from '../install/ownership.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import { policyOf } from '../model/policy.js'
+import type { Project } from '../model/project.js'
+import type { RollbackPlan } from '../model/rollback-plan.js'
+import { createTreeDigest } from '../model/tree.js'
+import { fileType, linkMode } from '../shared/tree-text.js'
+import { findDeployment } from '../store/tables/deployments.js'
+import { findProject } from '../store/tables/projects.js'
+import type { RollbackRequest } from './admission.js'
+import type { Comparer } from './comparer.js'
+import type { Ends } from './ends.js'
+import { exactState, goalOf, undoGoal, type ExactGoal, type ExactNeeds } from './exact.js'
+import { describeLive } from './plan.js'
+import { refuseRollback } from './rollback.js'
+import { refuseUnlessFinal } from './status.js'
+
+/** What to plan. */
+export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: AbortSignal }
+
+/** Makes plans of rollbacks. */
+export interface RollbackPlans {
+  /** Says what a rollback to a deployment would do. Refuses: 404, and what a comparison refuses. */
+  rollback(deployId: string, asked: RollbackAsked): Promise<RollbackPlan>
+  /** Says what the undo of the last change of a project's target would do. Refuses the same. */
+  undo(projectId: string, asked: Omit<RollbackAsked, 'mode'>): Promise<RollbackPlan>
+}
+
+/** Dependencies of `createRollbackPlans`. */
+export type RollbackPlanNeeds = ExactNeeds & { comparer: Comparer; ends: Pick<Ends, 'current'> }
+
+/** What a target is to have, or why that is not possible. */
+interface Wanted extends Pick<RollbackPlan, 'mode' | 'over' | 'problem'> {
+  to: DeploymentRow | null
+  entries: TimedEntry[]
+  removes: Removes | null
+  takesEdited: boolean
+}
+
+/** Maximum number of paths of each kind. */
+const maxListed = 1_000
+const permissionBits = 0o777
+const typeBits = 0o170000
+/** A tree on the wire has no file without permissions. */
+const leastPermissions = 0o400
+
+/** Creates the plans of rollbacks. */
+export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
+  const { store, comparer, ends } = needs
+
+  function projectOf(projectId: string): Project {
+    const project = findProject(store, projectId)
+    if (project === undefined) throw notFound('Project', projectId)
+    return project
+  }
+
+  async function planOf(project: Project, signal: AbortSignal, want: () => Promise<Wanted>): Promise<RollbackPlan> {
+    const { to, entries, ...wanted } = await want()
+    const { mode, over, problem, removes, takesEdited } = wanted
+    const tree = Buffer.from([...writeTree(entries, digestOf(entries))].join(''))
+    const asked = { tree, listed: maxListed, removes, takesEdited, signal }
+    const { baseline, compared } = await comparer.compare(project, asked)
+    const { counts, paths, bytes, checks, expected } = compared
+    const live = to === null ? null : describeLive(to)
+    const partial = expected === null
+    return { success: true, mode, to: live, over, partial, baseline, counts, paths, bytes, checks, problem }
+  }
+
+  async function exactly(project: Project, goal: ExactGoal): Promise<Wanted> {
+    const state = await exactState(needs, project, goal)
+    const entries = state.wanted.flatMap(({ mtimeMs, source, ...entry }) =>
+      source === null ? [] : [timedEntryOf({ ...entry, mtimeMs: mtimeMs ?? 0 })]
+    )
+    const removes: Removes = { kind: 'listed', paths: Buffer.from(state.removed.map(path => `${path}\n`).join('')) }
+    const { to, undone } = state
+    return { mode: 'exact', to, over: undone.length, problem: null, entries, removes, takesEdited: goal.force }
+  }
+
+  async function overlay(source: DeploymentRow): Promise<Wanted> {
+    refuseRollback(source)
+    const entries: TimedEntry[] = []
+    for await (const file of readManifest(needs.files.manifest(source.id), source.fileCount ?? 0)) {
+      entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
+    }
+    return { mode: 'overlay', to: source, over: 0, problem: null, entries, removes: null, takesEdited: true }
+  }
+
+  /** A refusal becomes the problem of a plan that changes nothing. */
+  async function orProblem(want: () => Promise<Wanted>, { mode, to }: Pick<Wanted, 'mode' | 'to'>): Promise<Wanted> {
+    try {
+      return await want()
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.kind !== 'conflict') throw error
+      const problem = { code: error.code, message: error.message }
+      return { mode, to, over: 0, problem, entries: [], removes: null, takesEdited: false }
+    }
+  }
+
+  return {
+    async rollback(deployId, { mode, force = false, signal }) {
+      const recorded = findDeployment(store, deployId)
+      if (recorded === undefined) throw notFound('Deployment', deployId)
+      const source = ends.current(recorded)
+      const project = projectOf(source.projectId)
+      const wantedMode = mode ?? policyOf(project).rollback
+      return planOf(project, signal, () =>
+        orProblem(
+          async () => {
+            refuseUnlessFinal(source, 'roll back to')
+            return wantedMode === 'exact' ? exactly(project, goalOf(source, force)) : overlay(source)
+          },
+          { mode: wantedMode, to: source }
+        )
+      )
+    },
+    async undo(projectId, { force = false, signal }) {
+      const project = projectOf(projectId)
+      return planOf(project, signal, () =>
+        orProblem(async () => exactly(project, undoGoal(store, project, force)), { mode: 'exact', to: null })
+      )
+    }
+  }
+}
+
+/** Returns an entry as a tree on the wire has it. */
+function timedEntryOf({ path, mode, size, sha256, mtimeMs }: TimedEntry): TimedEntry {
+  const isLink = (mode & typeBits) === (linkMode & typeBits)
+  const permissions = mode & permissionBits || leastPermissions
+  return { path, mode: isLink ? linkMode : fileType | permissions, size, sha256, mtimeMs: Math.round(mtimeMs) }
+}
+
+function digestOf(entries: readonly TimedEntry[]): string {
+  const digest = createTreeDigest()
+  for (const entry of entries) digest.add(entry)
+  return digest.end()
+}
