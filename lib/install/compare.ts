@@ -37,8 +37,8 @@ export interface CompareJob {
   rules: TargetRules
   /** The body of the request (archive/tree-wire.ts). */
   tree: Uint8Array
-  /** The contents of the owned tree (owned-tree.ts); null if svc does not know what it owns. */
-  owned: Uint8Array | null
+  /** The owned tree (owned-tree.ts): its contents, or its path. Null if svc does not know what it owns. */
+  owned: Uint8Array | string | null
   /** Which owned files would be removed; default: none. */
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
