@@ -1,6 +1,6 @@
 /*
  * The event loop of the server while the owned tree of 200,000 files is folded with a manifest of as many files: in a
- * thread, as the server does it, and without one. The figure is the longest turn of the loop.
+ * thread, as the server does it, and without one. The figure is the time for which the loop was busy.
  *
  *   node fold.js
  */
