@@ -16,6 +16,7 @@ import { lockHandlers } from './locks.js'
 import { logHandlers } from './logs.js'
 import { planHandlers } from './plan.js'
 import { pm2Handlers } from './pm2.js'
+import { maintenanceHandlers } from './maintenance.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
@@ -55,6 +56,7 @@ export interface ApiNeeds {
   drift: Parameters<typeof driftHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   locks: Parameters<typeof lockHandlers>[0]
+  maintenance: Parameters<typeof maintenanceHandlers>[0]
   confirm: Parameters<typeof confirmHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
@@ -92,6 +94,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const { upload } = uploadHandlers(needs.upload)
   const deployments = deploymentHandlers(needs.deployments)
   const locks = lockHandlers(needs.locks)
+  const maintenance = maintenanceHandlers(needs.maintenance)
   const confirm = confirmHandlers(needs.confirm)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
@@ -148,6 +151,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
       row('PUT', '/api/projects/:id/lock', 'own', locks.lockProject),
       row('DELETE', '/api/projects/:id/lock', 'own', locks.unlockProject),
+      depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', maintenance.get)),
+      row('PUT', '/api/projects/:id/maintenance', 'own', maintenance.set),
       row('GET', '/api/projects/:id/drift', 'read', driftHandlers(needs.drift).drift),
       row('GET', '/api/projects/:id/files', 'admin', files.list),
       row('GET', '/api/projects/:id/file', 'admin', files.preview),

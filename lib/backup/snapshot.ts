@@ -7,7 +7,7 @@
  *      names for the files that were added since step 1, and measure the outputs that are being written.
  *   3. Drop the files that were removed between steps 1 and 2, if no record refers to them. Read the other files.
  *
- * Archives and manifests are never changed. They are created before their record and removed after it, so the names of
+ * Archives, before-images and manifests are never changed. They are created before their record and removed after it, so the names of
  * step 2 are exactly the files that the records of step 2 refer to. Outputs only grow: of an output that may still
  * grow, only the bytes measured in step 2 are read.
  */
@@ -55,6 +55,8 @@ export interface SnapshotNeeds {
 
 /** The ending of a directory in tmp/ that the next start removes: deploy/recovery.ts. */
 const scratchEnding = '.backup'
+/** The ending of before-images (deploy/files.ts). A way back does without those that retention removed meanwhile. */
+const imagesEnding = '.before.zip'
 /** Number of links that are created at the same time. */
 const linksAbreast = 16
 /** An archive without a record that is newer than this is left out: its record is about to be written. */
@@ -170,10 +172,10 @@ interface Choice {
  */
 function chosen({ present, linked, states, strays }: Choice): string[] {
   return linked.filter(name => {
-    const state = states.get(name.replace(/\.\w+$/, ''))
+    const state = states.get(name.slice(0, name.indexOf('.')))
     if (state === undefined && present.has(name)) strays.add(name)
     if (state === undefined) return present.has(name)
-    return present.has(name) || !name.endsWith('.zip') || state.hasArtifact
+    return present.has(name) || !name.endsWith('.zip') || (!name.endsWith(imagesEnding) && state.hasArtifact)
   })
 }
 

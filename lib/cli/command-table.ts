@@ -44,6 +44,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/rollback.js')
   },
   {
+    name: 'undo',
+    group: 'deploying',
+    summary: 'restore the files before the last deployment',
+    load: () => import('./commands/undo.js')
+  },
+  {
     name: 'init',
     group: 'deploying',
     summary: 'create svc.config.json in the current directory',
@@ -132,8 +138,26 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'locks',
     group: 'projects',
-    summary: 'list the locks in force',
+    summary: 'list the locks in force, and the projects in maintenance',
     load: () => import('./commands/locks.js')
+  },
+  {
+    name: 'maintenance on',
+    group: 'projects',
+    summary: 'show visitors of a project a maintenance page',
+    load: () => import('./commands/maintenance-on.js')
+  },
+  {
+    name: 'maintenance off',
+    group: 'projects',
+    summary: 'end the maintenance of a project',
+    load: () => import('./commands/maintenance-off.js')
+  },
+  {
+    name: 'maintenance status',
+    group: 'projects',
+    summary: 'say whether a project is in maintenance',
+    load: () => import('./commands/maintenance-status.js')
   },
   {
     name: 'env list',

@@ -11,7 +11,6 @@ const known: Readonly<Record<string, string>> = {
   publish: 'push',
   release: 'push',
   ship: 'push',
-  undo: 'rollback',
   revert: 'rollback',
   stop: 'cancel',
   abort: 'cancel',

@@ -26,6 +26,7 @@ import { createFiles, type FoundFile } from './files.js'
 import { createIntake, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import { refuseLocked } from './locks.js'
+import { createMaintenances, type Maintenances } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
@@ -33,13 +34,14 @@ import { createPlans, type Plans } from './plan.js'
 import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
-import { prunableArchives, pruneArchives } from './retention.js'
+import { prunableArchives, pruneArchives, retentionOf } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createResume } from './resume.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
+import { createTargetTurns } from './target-turns.js'
 import { createTrees, type Trees } from './trees.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
@@ -113,6 +115,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   note(deployIds: readonly string[]): Promise<Note>
   /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
   restore(request: RestoreRequest): Promise<unknown>
+  /** The maintenance of projects. */
+  maintenance: Omit<Maintenances, 'reconcile'>
   /** Files that a deployment extracted. Refuses: unknown, `no_manifest` if it extracted none, `torn_manifest`. */
   manifest(deployId: string): Promise<ManifestFile[]>
   /** Files that `deployId` added, changed and removed, compared with deployment `against`. */
@@ -149,8 +153,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const queue = createQueue()
   const intake = createIntake({ ...needs, files })
   const pending = createPending({ ...needs, files })
-  const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
-    pruneArchives({ store, files, quota }, projectId, keep)
+  const prune = (projectId: string, keep?: number): Promise<string[]> =>
+    pruneArchives({ store, files, quota }, projectId, retentionOf(settings, keep))
   const executors = createExecutors()
   const ends = createEnds(needs)
   const targets = createTargetLocks()
@@ -172,7 +176,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     refuseWhenStopping
   })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({
+  const turns = createTargetTurns({
     ...needs,
     files,
     executors,
@@ -181,9 +185,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     queue,
     ends,
     open,
-    trees,
     refuseWhenStopping
   })
+  const restore = createRestore({ ...needs, turns, trees })
+  const maintenance = createMaintenances({ ...needs, files, executors, turns })
   const resume = createResume({ ...needs, files, live, queue, runner })
   const confirmation = createConfirmation({ ...needs, live, ends })
   let isStopping = false
@@ -296,12 +301,13 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     async changes(deployId, against) {
       return compareManifests(manifestOf(against), manifestOf(deployId))
     },
-    prunable: (projectId, keep = settings.number('keep_archives')) => prunableArchives(store, projectId, keep),
+    prunable: (projectId, keep) => prunableArchives(store, projectId, retentionOf(settings, keep)),
     prune,
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
-    recover: () => recover({ ...needs, files, executors, ends, open, resume }),
+    maintenance,
+    recover: () => recover({ ...needs, files, executors, ends, open, resume, maintenance }),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

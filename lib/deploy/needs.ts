@@ -10,7 +10,9 @@ import type { DeployHome } from './files.js'
 
 /** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {
-  number(key: 'keep_archives' | 'script_timeout' | 'max_extracted_size' | 'max_output_size' | 'max_before_size'): number
+  number(
+    key: 'keep_archives' | 'keep_undo' | 'script_timeout' | 'max_extracted_size' | 'max_output_size' | 'max_before_size'
+  ): number
   flag(key: 'allow_client_scripts' | 'durable_targets'): boolean
 }
 

@@ -5,10 +5,12 @@
  * without a record only if a list of pending.ts names it. Other such files may be all that is left of a lost database:
  * they stay, and storage/clean lists them.
  */
+import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { countOf } from '../base/count.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
@@ -25,13 +27,14 @@ import {
   type FoundFile
 } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import { isFinal } from './status.js'
 import { pendingPattern, settleEarlier } from './pending.js'
 import { treePattern, treesOf } from './trees.js'
 
 type StrayNeeds = Pick<DeployNeeds, 'home' | 'store' | 'log'> & { files: DeployFiles }
 
 /** Files in `deployments/` that a start checks. Outputs and manifests stay or are removed with their archive. */
-const checkedPattern = /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|manifest\.tmp)$/
+const checkedPattern = /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|manifest\.tmp)$/
 /** Number of files named in the log. The others are only counted. */
 const maxNamed = 10
 
@@ -67,7 +70,9 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
     // The archive is still linked as an upload, so it never became a deployment.
     if (ending === 'zip' && row === undefined && uploads.has(identityOf(file)))
       await attempt(file.path, () => files.remove(id))
-    else if (ending !== 'zip' || row?.hasArtifact === false) await attemptFile(file)
+    else if (ending === 'before.zip') {
+      if (row !== undefined && areImagesUnused(row, files)) await attemptFile(file)
+    } else if (ending !== 'zip' || row?.hasArtifact === false) await attemptFile(file)
   }
   for (const file of temporary) await attemptFile(file)
   for (const file of await old(treesOf(home), treePattern)) {
@@ -84,6 +89,11 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
     await attempt(path, () => rm(path, { recursive: true }).then(() => true))
   }
   if (removed.length > 0) log(sentenceOf(removed))
+}
+
+/** Whether the files of a finished deployment are not in its target, and cannot turn out to be there. */
+function areImagesUnused(row: DeploymentRow, files: DeployFiles): boolean {
+  return row.placed === null && isFinal(row.status) && !existsSync(files.journal(row.id))
 }
 
 function sentenceOf(removed: readonly string[]): string {

@@ -21,6 +21,7 @@ import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
 import { createHold, type Hold } from './hold.js'
 import type { HoldPlan } from './hold-plan.js'
+import { reservedPaths } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
@@ -124,6 +125,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         limits: exact === null ? limits : unlimited,
         expected: planned.plan?.expected,
         ownership: await ownershipOf(needs, project, asked),
+        reserved: reservedPaths(needs.store, project.id),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
@@ -134,6 +136,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       row.fileCount = extracted.fileCount
       row.treeSha256 = exact === null ? extracted.treeSha256 : exact.treeSha256(extracted)
       planned.beforeFrom = extracted.beforeFrom
+      needs.quota.changed(project.id, extracted.beforeBytes)
       for (const line of linesOfEdits(extracted, project)) output.say(line)
       output.tolerateFailures()
       return extracted

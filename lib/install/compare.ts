@@ -30,6 +30,7 @@ import { findFolders, inTheWay, type Item } from './plan.js'
 import { checkMissingTarget, checkTarget, failed, passed } from './preflight.js'
 import { holdTarget } from './reach.js'
 import { sameTimeMs } from './regular.js'
+import { createReserved } from './reserved.js'
 
 /** The parameters of a comparison, as plain data. */
 export interface CompareJob {
@@ -43,6 +44,8 @@ export interface CompareJob {
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Paths that the archive must not touch (reserved.ts); default: none. */
+  reserved?: readonly string[]
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
@@ -147,6 +150,8 @@ async function compareIn(
   }
   const writes = createWrites({ disk, root, folders })
 
+  const reserved = job.reserved ?? []
+  const reservedFault = createReserved(reserved)
   const asked = createAsked(job.removes ?? null)
   let ownedCount = 0
 
@@ -168,6 +173,8 @@ async function compareIn(
   function compareItem(item: WantedItem, known: OwnedEntry | null): void {
     const { path } = item
     const folder = foldersOf.find(parentOf(path))
+    const fault = reservedFault(item)
+    if (fault !== null) onConflict(path, fault)
     const isReachable = !isBelow(blocked, path)
     const found = isReachable && folder.exists ? find(path, known) : null
     expected.add(item, found)
@@ -188,7 +195,7 @@ async function compareIn(
       if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
     }
     const edited = isEdited(found, known)
-    const isPruned = asked(path) && found !== null && (!edited || job.takesEdited === true)
+    const isPruned = asked(path) && !reserved.includes(path) && found !== null && (!edited || job.takesEdited === true)
     if (found !== null) lists.path(isPruned ? 'pruned' : 'kept', path)
     if (found !== null && isPruned) {
       writes.remove(path, found)

@@ -18,6 +18,7 @@ export const nothingKept: Kept = { archiveCount: 0, archiveBytes: 0, logBytes: 0
 
 /** Sizes of the permanent files of the data directory in bytes, counted on the disk. */
 export interface KeptFiles {
+  /** Archives and before-images. */
   archives: number
   /** Outputs and manifests. */
   logs: number
@@ -70,7 +71,7 @@ async function measureDeployments(
     if (projectId === undefined) return
     const kept = projects.get(projectId) ?? { ...nothingKept }
     projects.set(projectId, kept)
-    if (isArchive) kept.archiveCount++
+    if (isArchive && !name.endsWith('.before.zip')) kept.archiveCount++
     kept[isArchive ? 'archiveBytes' : 'logBytes'] += countOnce(`${projectId} ${file}`, stats)
   })
   return { ...sums, projects }

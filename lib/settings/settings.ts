@@ -128,6 +128,14 @@ export const settingRows = [
     help: 'Number of archives of successful deployments to keep.'
   },
   {
+    key: 'keep_undo',
+    type: 'number',
+    unit: 'per project',
+    default: '9',
+    check: whole(0, 1_000),
+    help: 'Number of deployments that can be undone exactly. It is always less than keep_archives.'
+  },
+  {
     key: 'max_before_size',
     type: 'number',
     unit: 'MB',

@@ -28,7 +28,7 @@ import type { Reader, Transaction } from '../store/database.js'
 import { findDeployment, insertDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
 import { insertNotificationTarget, updateNotificationTarget } from '../store/tables/notification-targets.js'
-import { insertProject, updateProject } from '../store/tables/projects.js'
+import { insertProject, updateProject, noteForeignChange } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
 import { putVariable } from '../store/tables/variables.js'
 import type { Asked, TransferNeeds } from './needs.js'
@@ -304,6 +304,8 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds)
       updateDeployment(tx, id, hasArtifact ? { ...row, hasArtifact, archiveBytes, archiveSha256 } : row)
     }
   }
+  // Their manifests say what they replaced on another machine.
+  for (const projectId of new Set(byStart.map(({ record }) => record.row.projectId))) noteForeignChange(tx, projectId)
 }
 
 function applyLabels(tx: Transaction, kind: LabelKind, labels: ImportPlan['tags']): void {

@@ -143,6 +143,7 @@ const ordinarySettings = new Set([
   'max_upload_size',
   'max_extracted_size',
   'keep_archives',
+  'keep_undo',
   'script_timeout'
 ])
 

@@ -58,6 +58,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/audit': 'who did what on this server',
   '/api/locks': 'who has locked what on this server',
   '/api/projects/:id/drift': 'of the target',
+  '/api/projects/:id/maintenance': 'of the target',
   '/api/storage': 'of the disk; of archives only the newest is carried',
   '/api/public/telemetry/overview': 'reports that were sent to this server',
   '/api/system/resources': 'of the machine',

@@ -33,6 +33,8 @@ PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
 PUT /api/projects/:id/lock own
 DELETE /api/projects/:id/lock own
+GET /api/projects/:id/maintenance read
+PUT /api/projects/:id/maintenance own
 GET /api/projects/:id/drift read
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
@@ -52,6 +54,7 @@ GET /api/deploy/check upload_check
 POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
+POST /api/projects/:id/undo operate
 POST /api/deployments/:id/cancel own
 POST /api/deployments/:id/confirm own
 POST /api/deployments/:id/revert own

@@ -33,6 +33,7 @@ export interface DeployStage extends DeployNeeds {
   ownVariables: OpenedVariable[]
   values: {
     keep_archives: number
+    keep_undo: number
     script_timeout: number
     max_extracted_size: number
     max_output_size: number
@@ -73,6 +74,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
   const variables: OpenedVariable[] = []
   const values = {
     keep_archives: 10,
+    keep_undo: 9,
     script_timeout: 30,
     max_extracted_size: 64,
     max_output_size: 1024,

@@ -55,6 +55,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   file_unreachable: { kind: 'unavailable', means: 'The file cannot be read: the disk or the network reports an error' },
   forbidden: { kind: 'forbidden', means: 'The token is valid, but has no access to this resource' },
   forbidden_path: { kind: 'forbidden', means: 'The directory cannot be listed' },
+  foreign_change: {
+    kind: 'conflict',
+    means: 'An import changed the target without a deployment, so an earlier state cannot be restored exactly'
+  },
   foreign_origin: { kind: 'forbidden', means: 'The request comes from a page of another origin' },
   glob_too_large: { kind: 'invalid', means: 'The braces of a pattern expand to too many patterns' },
   header_too_long: { kind: 'too_large', means: 'A header of a part of the form is too long' },
@@ -80,6 +84,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'too_many',
     means: 'Too many failed logins from this address. Retry-After contains the seconds to wait'
   },
+  maintenance_changed: { kind: 'conflict', means: 'The maintenance file in the target was changed' },
+  maintenance_file_exists: { kind: 'conflict', means: 'The target contains the maintenance file already' },
+  maintenance_on: { kind: 'conflict', means: 'The project is in maintenance' },
+  maintenance_page: { kind: 'conflict', means: 'The page for a maintenance is missing or too large' },
   method_not_allowed: {
     kind: 'method',
     means: 'The path does not support this method. The header Allow lists the supported methods'
@@ -103,10 +111,12 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_a_file: { kind: 'invalid', means: 'The path is not a regular file' },
   not_a_package: { kind: 'invalid', means: 'The file is not an export package' },
   not_a_zip: { kind: 'invalid', means: 'The file is not a zip archive' },
+  not_exact: { kind: 'conflict', means: 'The earlier state cannot be restored exactly: contents or records are gone' },
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
-  other_owner: { kind: 'forbidden', means: 'The lock belongs to somebody else' },
+  nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
+  other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
   not_waiting: {
     kind: 'conflict',
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
@@ -119,6 +129,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
   overlapping_entries: { kind: 'invalid', means: 'Two entries of the archive overlap' },
+  partial_archive: {
+    kind: 'conflict',
+    means: 'The deployment was an exact rollback, so its archive contains only what differed'
+  },
   path_leaves_target: { kind: 'invalid', means: 'A name in the archive leads outside the target' },
   path_taken: { kind: 'conflict', means: 'Another project has this target' },
   plan_busy: { kind: 'conflict', means: 'Another plan of the project is being made' },
@@ -133,6 +147,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
   size_mismatch: { kind: 'invalid', means: 'The size of an entry of the archive is wrong' },
   stopping: { kind: 'unavailable', means: 'The server is shutting down' },
+  target_missing: { kind: 'unavailable', means: 'The target does not exist, or leads elsewhere' },
   terminal_disabled: { kind: 'forbidden', means: 'The terminal is disabled' },
   terminal_unavailable: {
     kind: 'unsupported',
@@ -153,11 +168,16 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_many_tickets: { kind: 'too_many', means: 'Too many unused tickets exist' },
   torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
+  tree_not_ready: {
+    kind: 'unavailable',
+    means: 'The list of the files that svc owns in the target is still being made'
+  },
   tree_too_large: { kind: 'too_large', means: 'The tree has too many entries or bytes' },
   truncated: { kind: 'invalid', means: 'The form ends before its last boundary' },
   truncated_zip: { kind: 'invalid', means: 'The archive ends too early' },
   unauthorized: { kind: 'unauthorized', means: 'The token is missing or invalid' },
   undecodable_name: { kind: 'invalid', means: 'A name in the archive cannot be decoded' },
+  undo_outdated: { kind: 'conflict', means: 'Another deployment was made before the undo began' },
   unknown_setting: { kind: 'invalid', means: 'There is no setting with this key' },
   unsupported_entry: {
     kind: 'invalid',

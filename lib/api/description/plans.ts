@@ -13,6 +13,8 @@ import {
   type PlannedScript,
   type PlanPaths
 } from '../../model/plan.js'
+import { rollbackModes } from '../../model/policy.js'
+import type { RollbackPlan } from '../../model/rollback-plan.js'
 import {
   boolean,
   constant,
@@ -75,6 +77,32 @@ const check = record<PlanCheck>({
   paths: optional(described('The paths that the check failed for, at most ten', list(path)))
 })
 
+const live = record<PlanLive>({
+  deployId: text('dep_1a2b3c4d5e6f7a8b'),
+  status: oneOf(['queued', 'running', 'success', 'failed'], 'success'),
+  message: nullable(text('New prices')),
+  treeSha256: nullable(text(digest)),
+  at: instant
+})
+
+const counts = record<PlanCounts>({
+  added: count,
+  changed: count,
+  timeOnly: count,
+  unchanged: count,
+  kept: count,
+  pruned: count,
+  drifted: count,
+  conflicts: count
+})
+
+const bytes = record<PlanBytes>({
+  changed: described('Size of the files that would be added or replaced', integer(288612)),
+  extracted: described('Size of all files of the archive', integer(22454025)),
+  diskNeeded: described('Space that the deployment needs in the target until it has finished', integer(294912)),
+  diskFree: described('Free space in the target; null if unknown', nullable(integer(79000000000)))
+})
+
 /** The files in a target that were edited since svc put them there. */
 export const driftReport = named(
   'DriftReport',
@@ -103,6 +131,30 @@ export const driftReport = named(
   })
 )
 
+/** What a rollback or an undo would do. */
+export const rollbackPlan = named(
+  'RollbackPlan',
+  record<RollbackPlan>({
+    success: constant(true),
+    mode: oneOf(rollbackModes, 'exact'),
+    to: described(
+      'The deployment whose files would be in the target; null: the state before the first one',
+      nullable(live)
+    ),
+    over: described('Number of deployments that would be undone; 0 for an overlay', integer(2)),
+    partial: described('Whether the comparison ended early: counts and lists are incomplete', boolean(false)),
+    baseline: oneOf(['owned', 'building', 'none'], 'owned'),
+    counts,
+    paths: described('`added`, `changed` and `timeOnly` are brought back, `pruned` are removed', paths),
+    bytes,
+    checks: list(check),
+    problem: described(
+      'Why the rollback would be refused; null if it would not',
+      nullable(record({ code: text('not_exact'), message: text('Cannot go back exactly: its files are gone') }))
+    )
+  })
+)
+
 /** The answer to a request for a plan. */
 export const planAnswer = named(
   'Plan',
@@ -124,34 +176,9 @@ export const planAnswer = named(
       'What the server knows of the files that svc put into the target',
       oneOf(['owned', 'building', 'none'], 'owned')
     ),
-    live: described(
-      'The deployment whose files are in the target',
-      nullable(
-        record<PlanLive>({
-          deployId: text('dep_1a2b3c4d5e6f7a8b'),
-          status: oneOf(['queued', 'running', 'success', 'failed'], 'success'),
-          message: nullable(text('New prices')),
-          treeSha256: nullable(text(digest)),
-          at: instant
-        })
-      )
-    ),
-    counts: record<PlanCounts>({
-      added: count,
-      changed: count,
-      timeOnly: count,
-      unchanged: count,
-      kept: count,
-      pruned: count,
-      drifted: count,
-      conflicts: count
-    }),
-    bytes: record<PlanBytes>({
-      changed: described('Size of the files that would be added or replaced', integer(288612)),
-      extracted: described('Size of all files of the archive', integer(22454025)),
-      diskNeeded: described('Space that the deployment needs in the target until it has finished', integer(294912)),
-      diskFree: described('Free space in the target; null if unknown', nullable(integer(79000000000)))
-    }),
+    live: described('The deployment whose files are in the target', nullable(live)),
+    counts,
+    bytes,
     paths,
     checks: list(check),
     prune: described(

@@ -1,8 +1,10 @@
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
+import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Project } from '../../model/project.js'
+import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { GivenVariable, Variable } from '../../model/variable.js'
@@ -17,6 +19,8 @@ const listLimit = 500
 const ndjson = 'application/x-ndjson'
 /** A comparison with a target takes up to a minute. */
 const compareLimitMs = 5 * 60_000
+/** Placing a file waits for deployments, and for the disk. */
+const answerLimitMs = 5 * 60_000
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
@@ -55,6 +59,18 @@ export interface VariablesChange {
 
 /** Fields of a project to set. In `policy`, null restores the default of a key. */
 export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
+
+/** A change of the maintenance of a project. */
+export interface MaintenanceChange {
+  on: boolean
+  reason?: string | undefined
+  /** Replaces a file of somebody else, or removes the file although somebody changed it. */
+  force?: boolean
+}
+
+interface MaintenanceAnswer {
+  maintenance: Maintenance | null
+}
 
 /** A lock to place. */
 export interface LockFields {
@@ -104,6 +120,11 @@ export interface Api {
   lock(projectId: string | null, fields: LockFields): Promise<ListedLock>
   /** Removes a lock and returns it. `takeOver` is the reason to remove the lock of another owner. */
   unlock(projectId: string | null, takeOver: string | undefined): Promise<ListedLock>
+  /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
+  locksAndMaintenance(): Promise<Array<ListedLock | ListedMaintenance>>
+  maintenance(projectId: string): Promise<Maintenance | null>
+  /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
+  setMaintenance(projectId: string, change: MaintenanceChange): Promise<Maintenance | null>
   variables(projectId: string): Promise<Variable[]>
   /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
   changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
@@ -123,12 +144,31 @@ export interface Api {
   upload(request: UploadRequest): Promise<Run>
   /** Lists the files of a target that were edited since svc put them there. */
   drift(projectId: string, options: { full: boolean; signal: AbortSignal }): Promise<DriftReport>
-  rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
+  rollback(id: string, options: RollbackOptions & { message: string | undefined }): Promise<Run>
+  /** Undoes the last deployment of a project. */
+  undo(projectId: string, options: UndoOptions & { message: string | undefined }): Promise<Run>
+  /** Says what a rollback would do. */
+  planRollback(id: string, options: RollbackOptions): Promise<RollbackPlan>
+  /** Says what an undo would do. */
+  planUndo(projectId: string, options: UndoOptions): Promise<RollbackPlan>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
   confirm(id: string): Promise<unknown>
   /** Puts the files before a held deployment back. */
   revert(id: string): Promise<{ success: boolean; deployment: Deployment }>
+}
+
+/** How to undo. */
+export interface UndoOptions {
+  /** Whether files that were edited since are taken back, too. */
+  force?: boolean | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** How to roll back. */
+export interface RollbackOptions extends UndoOptions {
+  /** Undefined: as the policy of the project says. */
+  mode?: RollbackPlan['mode'] | undefined
 }
 
 /** Builds the API on a client. */
@@ -137,6 +177,7 @@ export function createApi(client: Client): Api {
   const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
   const variablesPath = (id: string) => `${projectPath(id)}/variables`
   const lockPath = (id: string | null) => (id === null ? '/api/lock' : `${projectPath(id)}/lock`)
+  const maintenancePath = (id: string) => `${projectPath(id)}/maintenance`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
@@ -169,6 +210,11 @@ export function createApi(client: Client): Api {
       (await client.json<{ lock: ListedLock }>({ method: 'PUT', path: lockPath(id), json })).lock,
     unlock: async (id, takeOver) =>
       (await client.json<{ lock: ListedLock }>({ method: 'DELETE', path: lockPath(id), json: { takeOver } })).lock,
+    locksAndMaintenance: () => client.json({ path: '/api/locks', query: { kind: 'all' } }),
+    maintenance: async id => (await client.json<MaintenanceAnswer>({ path: maintenancePath(id) })).maintenance,
+    setMaintenance: async (id, json) =>
+      (await client.json<MaintenanceAnswer>({ method: 'PUT', path: maintenancePath(id), json, answerLimitMs }))
+        .maintenance,
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
@@ -207,14 +253,29 @@ export function createApi(client: Client): Api {
       const call = { path: `${projectPath(projectId)}/drift`, query, answerLimitMs: compareLimitMs, signal }
       return client.json<DriftReport>(call)
     },
-    async rollback(id, { message, signal }) {
-      const path = `${deploymentPath(id)}/rollback`
-      return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
-    },
+    rollback: (id, options) => startRun(client, `${deploymentPath(id)}/rollback`, options),
+    undo: (projectId, options) => startRun(client, `${projectPath(projectId)}/undo`, options),
+    planRollback: (id, options) => planRun(client, `${deploymentPath(id)}/rollback`, options),
+    planUndo: (projectId, options) => planRun(client, `${projectPath(projectId)}/undo`, options),
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
     revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` })
   }
+}
+
+type RunOptions = RollbackOptions & { message?: string | undefined }
+
+async function startRun(client: Client, path: string, { signal, ...json }: RunOptions): Promise<Run> {
+  return runOf(await client.open({ method: 'POST', path, accept: ndjson, json, signal }))
+}
+
+/**
+ * Asks what a rollback would do. Refuses (`unsupported`) server_too_old a server without such plans. A server that does
+ * not know the field `dryRun` refuses it, so it does not begin.
+ */
+async function planRun(client: Client, path: string, { signal, ...asked }: RunOptions): Promise<RollbackPlan> {
+  const json = { ...asked, dryRun: true }
+  return client.json<RollbackPlan>({ method: 'POST', path, json, answerLimitMs: compareLimitMs, signal })
 }
 
 /** Returns the answer of a route that older servers lack: null for a 404 and for an answer of another shape. */

@@ -1,17 +1,15 @@
 import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment } from '../../model/deployment.js'
-import { mayHaveArrived, type Api } from '../client/api.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
-import { followLine, type GivenOptions } from '../hints.js'
-import { withInterrupts } from '../interrupts.js'
-import { confirm, Interrupted, mustAsk } from '../terminal/prompt.js'
+import type { Api } from '../client/api.js'
+import { usage } from '../args.js'
+import { defineCommand, exitCodes } from '../command.js'
+import { exactOptions, runRollback, showRollback } from '../exact-run.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
 import { messageWords, originWords } from '../terminal/origin-words.js'
-import { nothingKnown } from '../run-result.js'
 import { relativeTime } from '../terminal/units.js'
-import { reportRun, watchRun } from '../watch.js'
 
 /** Number of deployments to search for one to roll back to: the most that the server lists at once. */
 const searchedDeployments = 500
@@ -28,6 +26,9 @@ export const command = defineCommand({
       complete: 'deployments',
       help: 'deployment whose archive is deployed again'
     },
+    exact: { type: 'switch', help: 'restore the files as they were after that deployment, and remove newer ones' },
+    overlay: { type: 'switch', help: 'put the files of its archive over the others, and remove none' },
+    ...exactOptions,
     message: sharedOptions.message,
     yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
     env: sharedOptions.env,
@@ -38,30 +39,60 @@ export const command = defineCommand({
   details:
     'Without --to, svc chooses among the successful deployments whose archive is kept. If the latest deployment\n' +
     'succeeded, it takes the one before it, else the newest. It prints the choice and the reason.\n' +
-    `Use --to to choose another deployment.\n\n${adminDetails}`,
+    'Use --to to choose another deployment.\n\n' +
+    'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
+    'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
+    `either option, the policy "rollback" of the project decides.\n\n${adminDetails}`,
   examples: [
     ['rollback', 'undo the latest deployment'],
-    ['rollback --to dep_abcdefghijklmnop --yes', 'roll back to a deployment, from a script']
+    ['rollback --to dep_abcdefghijklmnop --yes', 'roll back to a deployment, from a script'],
+    ['rollback --to dep_abcdefghijklmnop --exact --dry-run', 'show what an exact rollback would do']
   ],
   async run({ options, operands }, context) {
-    const { env, server, token, to, message, json } = options
+    const { env, server, token, to, message, json, force, exact } = options
+    const isDry = options['dry-run']
     checkMessage(message)
+    if (exact && options.overlay) throw usage('--exact', '--exact and --overlay exclude each other')
+    if (force && options.overlay)
+      throw usage('--force', '--force applies to exact rollbacks: an overlay replaces edited files')
+    const mode = exact ? 'exact' : options.overlay ? 'overlay' : undefined
     const { config } = await loadConfiguration(context, {
       flags: { server, token, project: operands.projectId },
       env,
       project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
     })
-    if (!options.yes) mustAsk(context.host, 'A rollback needs a confirmation', 'use --yes')
+    if (!options.yes && !isDry) mustAsk(context.host, 'A rollback needs a confirmation', 'use --yes')
     const api = await openAdminApi(context, config)
     const { source, why } =
-      to === undefined ? await choose(api, projectIdOf(context, config)) : await named(api, to, config.projectId?.value)
+      to === undefined
+        ? await choose(api, projectIdOf(context, config), exact)
+        : await named(api, to, config.projectId?.value)
     if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
+    if (isDry) {
+      return showRollback(signal => api.planRollback(source.id, { mode, force, signal }), { json, force }, context)
+    }
     if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {
       context.output.note('Nothing was rolled back.')
       return exitCodes.failed
     }
     const given = { env, server, project: operands.projectId, token }
-    return rollBack(api, { source, message, json, given }, context)
+    context.output.note(`Rolling back ${describe(source)}`)
+    const { projectId, provenance = null } = source
+    const asked = { message, ...(mode !== undefined && { mode }), ...(force && { force }) }
+    return runRollback(
+      api,
+      {
+        start: signal => api.rollback(source.id, { ...asked, signal }),
+        noun: 'rollback',
+        done: `rolled back to ${source.id}`,
+        projectId,
+        provenance,
+        message,
+        json,
+        given
+      },
+      context
+    )
   }
 })
 
@@ -75,10 +106,10 @@ interface Choice {
  * Chooses among the successful deployments that have an archive: the one before the latest deployment if that
  * succeeded, else the newest one.
  */
-async function choose(api: Api, projectId: string): Promise<Choice> {
+async function choose(api: Api, projectId: string, isExact: boolean): Promise<Choice> {
   const [last] = await api.deployments({ projectId, limit: 1 })
   const successes = await api.deployments({ projectId, status: 'success', limit: searchedDeployments })
-  const kept = successes.filter(deployment => deployment.hasArtifact)
+  const kept = successes.filter(({ hasArtifact, exact, placed }) => (isExact ? placed !== null : hasArtifact && !exact))
   const source = kept.find(deployment => deployment.id !== last?.id) ?? kept[0]
   if (source !== undefined) return { source, why: reason(source, last) }
   const why = last === undefined ? 'nothing has been deployed yet' : 'no archive of a successful deployment is kept'
@@ -107,35 +138,4 @@ function describe(source: Deployment): string {
   const origin = originWords(source.provenance)
   const details = [relativeTime(source.startTime, Date.now()), words && `"${words}"`, origin].filter(Boolean)
   return oneLine(`${source.projectName} to ${source.id} (${details.join(', ')})`)
-}
-
-interface Rollback {
-  source: Deployment
-  message: string | undefined
-  json: boolean
-  given: GivenOptions
-}
-
-async function rollBack(api: Api, { source, message, json, given }: Rollback, context: Context): Promise<number> {
-  const { output } = context
-  output.note(`Rolling back ${describe(source)}`)
-  const watched = await withInterrupts(context.host, async signal => {
-    const run = await api.rollback(source.id, { message, signal }).catch((error: unknown) => {
-      if (error instanceof Interrupted || mayHaveArrived(error))
-        output.note(
-          `The server did not answer, so the rollback may have begun. Run "${followLine(null, given)}" to check`
-        )
-      throw error
-    })
-    return watchRun(run, context, {
-      api,
-      projectId: source.projectId,
-      given,
-      print: json ? output.note : output.print,
-      signal
-    })
-  })
-  const { projectId, provenance } = source
-  const known = { ...nothingKnown(), projectId, provenance: provenance ?? null, message: message ?? null }
-  return await reportRun(watched, context, { api, what: `rolled back to ${source.id}`, json, given, known })
 }

@@ -15,6 +15,8 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'project.regenerate_token', words: 'Deploy token regenerated' },
   { action: 'project.lock', words: 'Project locked' },
   { action: 'project.unlock', words: 'Project unlocked' },
+  { action: 'project.maintenance_on', words: 'Maintenance begun' },
+  { action: 'project.maintenance_off', words: 'Maintenance ended' },
   { action: 'server.lock', words: 'Server locked' },
   { action: 'server.unlock', words: 'Server unlocked' },
   { action: 'deployment.upload', words: 'Archive pushed' },

@@ -31,6 +31,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'max_upload_size', words: 'Maximum archive size' },
       { key: 'max_extracted_size', words: 'Maximum uncompressed size' },
       { key: 'keep_archives', words: 'Archives to keep' },
+      { key: 'keep_undo', words: 'Deployments that can be undone' },
       { key: 'max_output_size', words: 'Maximum output per deployment' },
       { key: 'max_home_size', words: 'Maximum size of the data directory' },
       { key: 'commit_url', words: 'Commit page' }

@@ -26,6 +26,8 @@ export const words: Words = {
   'Project changed': '项目已更改',
   'Project locked': '项目已锁定',
   'Project unlocked': '项目已解锁',
+  'Maintenance begun': '维护已开始',
+  'Maintenance ended': '维护已结束',
   'Server locked': '服务器已锁定',
   'Server unlocked': '服务器已解锁',
   'Project deleted': '项目已删除',

@@ -3,7 +3,7 @@ import { confirmLimits } from '../../../model/gate.js'
 import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../../base/fields.js'
 import { maxPlanIdLength } from '../../upload.js'
-import { markFields, rollbackFields } from '../../deployments.js'
+import { markFields, rollbackFields, undoFields } from '../../deployments.js'
 import {
   answer,
   limitOf,
@@ -14,9 +14,10 @@ import {
   type FormPart,
   type Operations
 } from '../operation.js'
+import { rollbackPlan } from '../plans.js'
 import { success } from '../records/common.js'
 import { changes, deployment, manifestFile, uploadPermit } from '../records/deployments.js'
-import { boolean, list, nullable, oneOf, optional, record, text } from '../schema.js'
+import { anyOf, boolean, list, nullable, oneOf, optional, record, text } from '../schema.js'
 
 const runHeaders = {
   'X-Svc-Deploy-Id': 'The id of the deployment. It is sent as soon as the deployment is recorded.',
@@ -100,6 +101,24 @@ const parts: FormPart[] = [
 
 type Marked = { success: true; deployment: unknown }
 type Cancelled = Marked & { message: string }
+/** The answers of a rollback and of an undo. */
+const rolledBack = {
+  200: {
+    what: 'The result of the deployment; with `dryRun`, what would happen',
+    headers: runHeaders,
+    json: anyOf(
+      record<RolledBack>({
+        success: boolean(true),
+        deployId: text('dep_1a2b3c4d5e6f7a8b'),
+        status: oneOf(['success', 'failed']),
+        duration: nullable(text('0.8s')),
+        error: optional(nullable(text('The post-deploy script failed')))
+      }),
+      rollbackPlan
+    ) as never
+  }
+}
+
 interface RolledBack {
   success: boolean
   deployId: string
@@ -151,24 +170,60 @@ export const deploymentOperations: Operations = {
   'POST /api/deployments/:id/rollback': {
     summary: 'Roll back to an earlier deployment',
     description:
-      'Deploys the archive of that deployment again. With `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the deployment has finished.',
+      'With the mode `overlay`, deploys the archive of that deployment again: it replaces files and removes none. With `exact`, restores the state of the target after that deployment: paths, contents, permissions and times. With `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the deployment has finished. With `dryRun`, it says what the rollback would do.',
     body: rollbackFields,
-    fields: { message: 'A note on the deployment' },
-    isBodyOptional: true,
-    answers: {
-      200: {
-        what: 'The result of the deployment',
-        headers: runHeaders,
-        json: record<RolledBack>({
-          success: boolean(true),
-          deployId: text('dep_1a2b3c4d5e6f7a8b'),
-          status: oneOf(['success', 'failed']),
-          duration: nullable(text('0.8s')),
-          error: optional(nullable(text('The post-deploy script failed')))
-        }) as never
-      }
+    fields: {
+      message: 'A note on the deployment',
+      mode: 'Default: the policy `rollback` of the project',
+      force: 'Whether an exact rollback takes back files that were edited since. Default: false, they stay',
+      dryRun: 'Whether to say what would happen, and change nothing. Default: false'
     },
-    errors: ['not_found', 'no_archive', 'not_finished', 'locked', 'queue_full', 'disk_full', 'shutting_down']
+    isBodyOptional: true,
+    answers: rolledBack,
+    errors: [
+      'not_found',
+      'no_archive',
+      'partial_archive',
+      'not_exact',
+      'foreign_change',
+      'tree_not_ready',
+      'plan_busy',
+      'changed_meanwhile',
+      'not_finished',
+      'invalid_field',
+      'locked',
+      'queue_full',
+      'disk_full',
+      'shutting_down'
+    ]
+  },
+  'POST /api/projects/:id/undo': {
+    summary: 'Undo the last deployment',
+    description:
+      'Restores the state of the target before the last deployment that changed it, also if that failed: paths, contents, permissions and times. It is a deployment, which can be undone, too. The answer is that of a rollback.',
+    body: undoFields,
+    fields: {
+      message: 'A note on the deployment',
+      force: 'Whether files that were edited since are taken back, too. Default: false, they stay',
+      dryRun: 'Whether to say what would happen, and change nothing. Default: false'
+    },
+    isBodyOptional: true,
+    answers: rolledBack,
+    errors: [
+      'not_found',
+      'nothing_to_undo',
+      'undo_outdated',
+      'not_exact',
+      'foreign_change',
+      'tree_not_ready',
+      'plan_busy',
+      'changed_meanwhile',
+      'invalid_field',
+      'locked',
+      'queue_full',
+      'disk_full',
+      'shutting_down'
+    ]
   },
   'POST /api/deployments/:id/cancel': {
     summary: 'Cancel a queued or running deployment',

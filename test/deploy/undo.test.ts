@@ -1,0 +1,259 @@
+import t from 'tap'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
+import { join } from 'node:path'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { exactTree } from '../support/exact-tree.js'
+
+t.test('an exact way back', async t => {
+  const stage = await deployStage(t)
+  const { deployer } = stage
+  const actor = admin
+  const undo = async (project: Project, force = false): Promise<DeploymentRow> => {
+    const row = await (await deployer.undo(project.id, { actor, force })).finished
+    await deployer.ownedTree(project.id)
+    return row
+  }
+  const exactly = async (project: Project, to: string, force = false): Promise<DeploymentRow> => {
+    const row = await (await deployer.rollback(to, { mode: 'exact', actor, force })).finished
+    await deployer.ownedTree(project.id)
+    return row
+  }
+  const managed = { policy: { prune: 'managed' } } as const
+  const place = (project: Project, path: string): string => join(project.deployPath, path)
+
+  /** Edits a file. Node sets times in microseconds, so an exact way back restores no finer ones. */
+  const edit = (project: Project, path: string, text: string): void => {
+    writeFileSync(place(project, path), text)
+    utimesSync(place(project, path), 1_700_000_000.25, 1_700_000_000.25)
+  }
+
+  t.test('undoes additions, changes and removals, and the undo can be undone', async t => {
+    const project = await stage.addProject(managed)
+    await stage.deploy(project, { a: 'one', 'lib/b.js': 'one', 'old/c.js': 'one', same: 'same' })
+    chmodSync(place(project, 'same'), 0o640)
+    utimesSync(place(project, 'same'), 1_700_000_000.123_457, 1_700_000_000.123_457)
+    const first = exactTree(project.deployPath)
+    const second = await stage.deploy(project, { a: 'two', 'lib/b.js': 'one', 'new/d.js': 'two', same: 'same' })
+    const then = exactTree(project.deployPath)
+    t.notSame(then, first)
+
+    const back = await undo(project)
+    t.match(back, { status: 'success', exact: true, undoOf: second.id, triggerSource: 'rollback', hasArtifact: true })
+    t.strictSame(exactTree(project.deployPath), first)
+    t.match(stage.audits.at(-1), { action: 'deployment.undo', target: back.id, detail: `of ${second.id}` })
+    t.match(await stage.output(back.id), 'over 1 deployment: brings back 3 files, removes 1')
+
+    t.match(await undo(project), { status: 'success', undoOf: back.id })
+    t.strictSame(exactTree(project.deployPath), then)
+  })
+
+  t.test('goes back over several deployments; a file of a later release is gone', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { 'a.js': '1', 'b.js': '1' })
+    const tree = exactTree(project.deployPath)
+    await stage.deploy(project, { 'a.js': '2', 'c.js': '2' })
+    await stage.deploy(project, { 'a.js': '3', 'c.js': '3', 'd/e.js': '3' })
+    await stage.deploy(project, { 'b.js': '4' })
+    const back = await exactly(project, first.id)
+    t.match(back, { status: 'success', rollbackOf: first.id, exact: true, undoOf: null, treeSha256: first.treeSha256 })
+    t.strictSame(exactTree(project.deployPath), tree)
+    t.match(await stage.output(back.id), `over 3 deployments: brings back 2 files, removes 2`)
+    t.match(stage.audits.at(-1), { action: 'deployment.rollback', detail: `exactly to ${first.id}` })
+    await t.rejects(deployer.rollback(back.id, { actor }), { code: 'partial_archive' })
+    t.match(await exactly(project, back.id), { status: 'success' }, 'to the state that is there')
+    t.strictSame(exactTree(project.deployPath), tree)
+  })
+
+  t.test('undoes a first deployment over a directory that was made by hand', async t => {
+    const project = await stage.addProject()
+    mkdirSync(place(project, 'sub'), { recursive: true })
+    writeFileSync(place(project, 'a'), 'mine')
+    edit(project, 'sub/b', 'mine, too')
+    symlinkSync('a', place(project, 'link'))
+    chmodSync(place(project, 'a'), 0o751)
+    utimesSync(place(project, 'a'), 1_600_000_000.654_321, 1_600_000_000.654_321)
+    const tree = exactTree(project.deployPath)
+    const first = await stage.deploy(project, {
+      a: 'theirs',
+      'sub/b': 'theirs',
+      'sub/c': 'new',
+      link: 'a file',
+      'x/y/z': '1'
+    })
+    t.equal(first.status, 'success')
+    const back = await undo(project)
+    t.match(back, { status: 'success', rollbackOf: null, undoOf: first.id, treeSha256: null })
+    t.strictSame(exactTree(project.deployPath), tree)
+    t.match(await undo(project), { status: 'success' })
+    t.equal(readFileSync(place(project, 'x/y/z'), 'utf8'), '1')
+  })
+
+  t.test('undoes a deployment that failed after its files were in place; nine of them leave the way back', async t => {
+    const project = await stage.addProject({ postDeployScript: 'test "$(cat a)" = good' })
+    const good = await stage.deploy(project, { a: 'good', b: 'good' })
+    const tree = exactTree(project.deployPath)
+    for (let i = 0; i < 9; i++)
+      t.match(await stage.deploy(project, { a: `bad ${i}`, [`new${i}`]: '' }), { status: 'failed' })
+    t.match(await undo(project), { undoOf: stage.row(good.id) === undefined ? '' : String })
+    t.notOk(existsSync(place(project, 'new8')))
+    await stage.deploy(project, { a: 'good', c: 'good' })
+    t.match(await exactly(project, good.id), { status: 'success' })
+    t.strictSame(exactTree(project.deployPath), tree)
+  })
+
+  t.test('keeps files that were edited since, unless it is forced; then the edit can be had back', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1', config: '1' })
+    const tree = exactTree(project.deployPath)
+    await stage.deploy(project, { a: '2', config: '2', added: '2' })
+    edit(project, 'config', '2 by hand')
+    edit(project, 'added', '2 by hand')
+    const back = await exactly(project, first.id)
+    t.match(back, { status: 'success', treeSha256: null })
+    t.match(await stage.output(back.id), /kept "added".*\n.*kept "config"/)
+    t.equal(readFileSync(place(project, 'config'), 'utf8'), '2 by hand')
+    const before = exactTree(project.deployPath)
+    t.match(await exactly(project, first.id, true), { status: 'success', treeSha256: first.treeSha256 })
+    t.strictSame(exactTree(project.deployPath), tree)
+    t.match(await undo(project), { status: 'success' })
+    t.strictSame(exactTree(project.deployPath), before)
+  })
+
+  t.test('is refused if contents or records are gone', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1', b: '1' })
+    const second = await stage.deploy(project, { a: '2' })
+    const third = await stage.deploy(project, { a: '3' })
+    t.match(deployer.exactWindow(project.id), {
+      undo: { deployId: third.id },
+      exactBackTo: { deployId: null, steps: 3 }
+    })
+    rmSync(join(stage.home.deployments, `${first.id}.zip`))
+    t.match(deployer.exactWindow(project.id), {
+      undo: { deployId: third.id },
+      exactBackTo: { deployId: second.id, steps: 1 }
+    })
+    const failed = await exactly(project, first.id)
+    t.match(failed, { status: 'failed', placed: null })
+    t.match(failed.errorMessage, `the archive of ${first.id}, which contains "a", has been removed`)
+    t.match(failed.errorMessage, '--overlay')
+    t.equal(readFileSync(place(project, 'a'), 'utf8'), '3')
+    rmSync(join(stage.home.deployments, `${second.id}.manifest`))
+    t.match(await exactly(project, first.id), {
+      status: 'failed',
+      errorMessage: 'the list of its files has been removed'
+    })
+    t.match(await undo(project), { status: 'success' }, 'the last one can still be undone')
+    t.equal(readFileSync(place(project, 'a'), 'utf8'), '2')
+  })
+
+  t.test('is refused over an import without a record', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1' })
+    const second = await stage.deploy(project, { a: '2' })
+    const archivePath = join(stage.home.deployments, `${first.id}.zip`)
+    await deployer.restore({ projectId: project.id, archivePath, deployId: null })
+    await t.rejects(deployer.undo(project.id, { actor }), { code: 'foreign_change' })
+    await t.rejects(deployer.rollback(first.id, { mode: 'exact', actor }), { code: 'foreign_change' })
+    t.strictSame(deployer.exactWindow(project.id), { undo: null, exactBackTo: null })
+    const third = await stage.deploy(project, { a: '3' })
+    t.match(deployer.exactWindow(project.id), { undo: { deployId: third.id }, exactBackTo: null })
+    t.match(await undo(project), { status: 'success', rollbackOf: second.id })
+    t.equal(readFileSync(place(project, 'a'), 'utf8'), '1', 'as the import left it')
+  })
+
+  t.test('undoes the restore of an import that has a record', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1' })
+    await stage.deploy(project, { a: '2', b: '2' })
+    const tree = exactTree(project.deployPath)
+    writeFileSync(place(project, 'a'), 'by hand')
+    utimesSync(place(project, 'a'), 1_700_000_000.5, 1_700_000_000.5)
+    const edited = exactTree(project.deployPath)
+    t.notSame(edited, tree)
+    const archivePath = join(stage.home.deployments, `${first.id}.zip`)
+    await deployer.restore({ projectId: project.id, archivePath, deployId: first.id })
+    t.match(await undo(project), { status: 'success', undoOf: first.id })
+    t.strictSame(exactTree(project.deployPath), edited)
+  })
+
+  t.test('says what it would do, and changes nothing', async t => {
+    const project = await stage.addProject(managed)
+    const first = await stage.deploy(project, { a: '1', 'old/b': '1', c: '1' })
+    const second = await stage.deploy(project, { a: '2', c: '2', new: '2' })
+    appendFileSync(place(project, 'c'), ' by hand')
+    const tree = exactTree(project.deployPath)
+    const names = readdirSync(stage.home.deployments)
+    const request = { signal: never }
+    t.match(await deployer.planUndo(project.id, request), {
+      mode: 'exact',
+      to: { deployId: first.id },
+      over: 1,
+      problem: null,
+      counts: { added: 1, changed: 2, pruned: 1, drifted: 1 },
+      paths: { added: ['old/b'], pruned: ['new'], drifted: [{ path: 'c' }] }
+    })
+    t.match(await deployer.planRollback(first.id, request), {
+      mode: 'overlay',
+      to: { deployId: first.id },
+      over: 0,
+      counts: { added: 1, changed: 2, pruned: 0 }
+    })
+    rmSync(join(stage.home.deployments, `${second.id}.manifest`))
+    t.match(await deployer.planRollback(first.id, { ...request, mode: 'exact' }), { problem: { code: 'not_exact' } })
+    t.strictSame(exactTree(project.deployPath), tree)
+    t.strictSame(
+      readdirSync(stage.home.deployments),
+      names.filter(name => name !== `${second.id}.manifest`)
+    )
+  })
+
+  t.test('follows the policy of the project', async t => {
+    const project = await stage.addProject({ policy: { rollback: 'exact' } })
+    const first = await stage.deploy(project, { a: '1' })
+    await stage.deploy(project, { a: '2', b: '2' })
+    const row = await (await deployer.rollback(first.id, { actor })).finished
+    t.match(row, { status: 'success', exact: true })
+    t.notOk(existsSync(place(project, 'b')))
+    const overlay = await (await deployer.rollback(first.id, { actor, mode: 'overlay' })).finished
+    t.match(overlay, { status: 'success', exact: false })
+  })
+
+  t.test('passes the mode to scripts, and runs the client scripts of the deployment that it goes back to', async t => {
+    const project = await stage.addProject()
+    await stage.deploy(
+      project,
+      { a: '1' },
+      { postDeploy: 'echo "first: $SVC_DEPLOY_MODE $SVC_ROLLBACK_OF"; cat "$SVC_CHANGES"' }
+    )
+    const second = await stage.deploy(project, { a: '2', b: '2' })
+    const back = await undo(project)
+    t.match(await stage.output(back.id), `first: rollback ${back.rollbackOf}`)
+    t.match(await stage.output(back.id), /^.*a\n.*- b$/m)
+    t.equal(second.status, 'success')
+  })
+
+  t.test('is refused if nothing is deployed, or another deployment came first', async t => {
+    const project = await stage.addProject({ preDeployScript: 'sleep 0.2' })
+    await t.rejects(deployer.undo(project.id, { actor }), { code: 'nothing_to_undo' })
+    await stage.deploy(project, { a: '1' })
+    const run = await stage.push(project, { a: '2' })
+    const refused = await (await deployer.undo(project.id, { actor })).finished
+    t.equal((await run.finished).status, 'success')
+    t.match(refused, { status: 'failed', placed: null, errorMessage: 'was made in the meantime' })
+    t.equal(readFileSync(place(project, 'a'), 'utf8'), '2')
+  })
+})
