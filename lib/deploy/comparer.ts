@@ -55,7 +55,8 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     const rules = { home: home.directory, allowSystemPaths }
     const rights = await findRights(project)
     const known = await trees.read(project.id)
-    const owned = known.baseline === 'owned' ? await known.contents() : null
+    // A thread reads the tree line by line. A process of another user may not open it.
+    const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
     const { takesEdited = false, reserved = [] } = more
     const asked = { removes, takesEdited, reserved, isFull }

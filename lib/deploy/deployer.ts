@@ -268,7 +268,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       wait ? tailGraceMs : 0
     )
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
-    await trees.settled()
+    await trees.close()
     await executors.close()
   }
 
