@@ -157,14 +157,16 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
   return pages
 }
 
+const ofOneMachine: ReadonlySet<string> = new Set(['hasArtifact', 'placed', 'ino', 'before'])
+
 /**
- * Removes differences: a package contains only live archives, `placed` belongs to one machine, directories have new
- * times.
+ * Removes differences: a package contains only live archives. `placed`, inodes, and what a file has replaced belong to one
+ * machine. Directories have new times.
  */
 function withoutArchives(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (key, field) => {
-      if (key === 'hasArtifact' || key === 'placed') return undefined
+      if (ofOneMachine.has(key)) return undefined
       return field?.isDir === true ? { ...field, mtime: null } : field
     })
   )
