@@ -3,7 +3,7 @@ import type { Deployer } from '../deploy/deployer.js'
 import type { Run } from '../deploy/admission.js'
 import { json, type Reply } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { flag, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
+import { flag, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { rollbackModes } from '../model/policy.js'
 import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
@@ -25,12 +25,22 @@ export const rollbackFields = {
 /** Fields of `POST /api/projects/:id/undo`. */
 export const undoFields = { message: rollbackFields.message, force: optional(flag), dryRun: optional(flag) }
 
+/** Maximum number of files that one request for a repair may name. */
+const maxRepairedPaths = 10_000
+/** Fields of `POST /api/projects/:id/repair`. */
+export const repairFields = {
+  message: rollbackFields.message,
+  paths: optional(list(line({ min: 1, max: 4096 }), { max: maxRepairedPaths })),
+  runScripts: optional(flag)
+}
+
 /** Dependencies of the handlers of deployments. */
 export interface DeploymentsNeeds {
   deployer: Pick<
     Deployer,
     | 'rollback'
     | 'undo'
+    | 'repair'
     | 'planRollback'
     | 'planUndo'
     | 'cancel'
@@ -75,6 +85,14 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
       const { actor, signal } = request
       if (dryRun) return json(await deployer.planUndo(id, { force, signal }))
       return replyTo(request, await deployer.undo(id, { message, force, actor }))
+    },
+
+    /** `POST /api/projects/:id/repair`: puts back the files that differ from what svc put there. Answers like a rollback. */
+    repair: async request => {
+      const { message, paths, runScripts } = readFields(await optionalBody(request), repairFields)
+      const { actor, signal } = request
+      const wish = { message, paths, runScripts, actor, signal }
+      return replyTo(request, await deployer.repair(param(request, 'id'), wish))
     },
 
     /** `POST /api/deployments/:id/cancel`: cancels a queued or running deployment. */

@@ -1,9 +1,11 @@
 import { invalid } from '../base/refusal.js'
 import type { Clock } from '../base/clock.js'
 import type { Locks } from '../deploy/locks.js'
+import type { Maintenances } from '../deploy/maintenance.js'
 import { json } from '../http/core/route.js'
+import { listedLockKinds } from '../model/maintenance.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../shared/lock-limits.js'
-import { flag, integer, line, optional, readFields } from '../base/fields.js'
+import { flag, integer, line, oneOf, optional, readFields } from '../base/fields.js'
 import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
 import { checkOwn } from './records.js'
@@ -25,11 +27,12 @@ export const unlockFields = { takeOver: optional(reason) }
 /** Dependencies of the handlers of locks. */
 export interface LocksNeeds {
   locks: Locks
+  maintenance: Pick<Maintenances, 'list'>
   clock: Clock
 }
 
 /** Handlers of locks. A deploy token reads, places and removes only those of its own project. */
-export function lockHandlers({ locks, clock }: LocksNeeds) {
+export function lockHandlers({ locks, maintenance, clock }: LocksNeeds) {
   async function lock(request: ApiRequest, projectId: string | null) {
     const { reason, renew = false, ...until } = readFields(await request.json(), lockFields)
     const seconds = secondsOf(until, clock.now())
@@ -48,7 +51,10 @@ export function lockHandlers({ locks, clock }: LocksNeeds) {
   return {
     list({ actor, query }) {
       const asked = queryText(query, 'projectId')
-      return json(locks.list(actor.role === 'project' ? (actor.projectId ?? undefined) : asked))
+      const projectId = actor.role === 'project' ? (actor.projectId ?? undefined) : asked
+      const kind = oneOf(listedLockKinds)(queryText(query, 'kind') ?? 'lock', 'kind')
+      const listed = kind === 'maintenance' ? [] : locks.list(projectId)
+      return json(kind === 'lock' ? listed : [...listed, ...maintenance.list(projectId)])
     },
 
     lockProject: request => lock(request, ownProject(request)),

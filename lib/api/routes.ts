@@ -16,6 +16,7 @@ import { lockHandlers } from './locks.js'
 import { logHandlers } from './logs.js'
 import { planHandlers } from './plan.js'
 import { pm2Handlers } from './pm2.js'
+import { maintenanceHandlers } from './maintenance.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
@@ -32,6 +33,7 @@ import { reportBody, telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
+import { treeHandlers } from './tree.js'
 import { uploadHandlers } from './upload.js'
 import { variableHandlers } from './variables.js'
 import { whoamiHandlers } from './whoami.js'
@@ -53,8 +55,10 @@ export interface ApiNeeds {
   deployCheck: Parameters<typeof deployCheckHandlers>[0]
   plan: Parameters<typeof planHandlers>[0]
   drift: Parameters<typeof driftHandlers>[0]
+  tree: Parameters<typeof treeHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   locks: Parameters<typeof lockHandlers>[0]
+  maintenance: Parameters<typeof maintenanceHandlers>[0]
   confirm: Parameters<typeof confirmHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
@@ -92,6 +96,9 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const { upload } = uploadHandlers(needs.upload)
   const deployments = deploymentHandlers(needs.deployments)
   const locks = lockHandlers(needs.locks)
+  const maintenance = maintenanceHandlers(needs.maintenance)
+  const drift = driftHandlers(needs.drift)
+  const tree = treeHandlers(needs.tree)
   const confirm = confirmHandlers(needs.confirm)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
@@ -148,7 +155,12 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
       row('PUT', '/api/projects/:id/lock', 'own', locks.lockProject),
       row('DELETE', '/api/projects/:id/lock', 'own', locks.unlockProject),
-      row('GET', '/api/projects/:id/drift', 'read', driftHandlers(needs.drift).drift),
+      depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', maintenance.get)),
+      row('PUT', '/api/projects/:id/maintenance', 'own', maintenance.set),
+      row('GET', '/api/projects/:id/tree', 'read', tree.summary),
+      row('GET', '/api/projects/:id/verify', 'read', tree.verify),
+      row('GET', '/api/projects/:id/drift', 'read', drift.drift),
+      row('GET', '/api/projects/:id/drift/file', 'read', drift.driftFile),
       row('GET', '/api/projects/:id/files', 'admin', files.list),
       row('GET', '/api/projects/:id/file', 'admin', files.preview),
       row('GET', '/api/projects/:id/download', 'admin_download', files.download),
@@ -171,6 +183,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
       row('POST', '/api/projects/:id/undo', 'operate', deployments.undo),
+      row('POST', '/api/projects/:id/repair', 'operate', deployments.repair),
       row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
       row('POST', '/api/deployments/:id/confirm', 'own', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', confirm.revert),

@@ -129,11 +129,7 @@ export function checkNames(entries: readonly NamedEntry[], rules: NameRules): vo
   }
   for (const directory of directories) {
     const kind = files.get(directory)
-    if (kind === 'symlink') {
-      throw refuse('written_through_link', directory, 'it is a symbolic link, but other entries are below it')
-    }
-    if (kind === 'file')
-      throw refuse('file_and_directory', directory, 'the archive contains it as a file and as a directory')
+    if (kind !== undefined && kind !== 'directory') throw refuseAbove({ path: directory, kind })
   }
   checkFolding([...directories, ...files.keys()], rules)
 }
@@ -171,19 +167,35 @@ function addParents(path: string, directories: Set<string>, room?: (parent: stri
 
 /** Counts directories, and refuses (`too_many_directories`) the first one that exceeds the limit. */
 function createRoom(entries: number): (parent: string, path: string) => void {
+  const found = { directories: 0, characters: 0 }
+  return (parent, path) => {
+    found.characters += parent.length
+    found.directories++
+    checkDirectories(found, entries, path)
+  }
+}
+
+/** Refuses (`too_many_directories`) directories that are too many, or too long, for the number of entries. */
+export function checkDirectories(
+  { directories, characters }: { directories: number; characters: number },
+  entries: number,
+  path: string
+): void {
   const roomOf = ({ ofEach, beyond, atMost }: typeof maxDirectories): number =>
     Math.min(entries * ofEach + beyond, atMost)
-  let directories = roomOf(maxDirectories)
-  let characters = roomOf(maxDirectoryCharacters)
-  return (parent, path) => {
-    characters -= parent.length
-    if (--directories >= 0 && characters >= 0) return
-    throw refuse(
-      'too_many_directories',
-      path,
-      `too many directories for the ${entries} entries of the archive. Pack fewer levels`
-    )
-  }
+  if (directories <= roomOf(maxDirectories) && characters <= roomOf(maxDirectoryCharacters)) return
+  throw refuse(
+    'too_many_directories',
+    path,
+    `too many directories for the ${entries} entries of the archive. Pack fewer levels`
+  )
+}
+
+/** Returns the refusal of an entry that has other entries below it, although it is no directory. */
+export function refuseAbove({ path, kind }: NamedEntry): Refusal {
+  if (kind === 'symlink')
+    return refuse('written_through_link', path, 'it is a symbolic link, but other entries are below it')
+  return refuse('file_and_directory', path, 'the archive contains it as a file and as a directory')
 }
 
 /** `directories` includes every parent, so comparing whole paths also finds `A/x` beside `a/y`. */

@@ -50,6 +50,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/undo.js')
   },
   {
+    name: 'repair',
+    group: 'deploying',
+    summary: 'put back files that are not as deployed',
+    load: () => import('./commands/repair.js')
+  },
+  {
     name: 'init',
     group: 'deploying',
     summary: 'create svc.config.json in the current directory',
@@ -138,8 +144,26 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'locks',
     group: 'projects',
-    summary: 'list the locks in force',
+    summary: 'list the locks in force, and the projects in maintenance',
     load: () => import('./commands/locks.js')
+  },
+  {
+    name: 'maintenance on',
+    group: 'projects',
+    summary: 'show visitors of a project a maintenance page',
+    load: () => import('./commands/maintenance-on.js')
+  },
+  {
+    name: 'maintenance off',
+    group: 'projects',
+    summary: 'end the maintenance of a project',
+    load: () => import('./commands/maintenance-off.js')
+  },
+  {
+    name: 'maintenance status',
+    group: 'projects',
+    summary: 'say whether a project is in maintenance',
+    load: () => import('./commands/maintenance-status.js')
   },
   {
     name: 'env list',
@@ -234,7 +258,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'verify',
     group: 'data',
-    summary: 'verify the data directory and its references',
+    summary: 'verify the data directory, or the files of a project',
     load: () => import('./commands/verify.js')
   },
   {

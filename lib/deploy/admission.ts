@@ -9,7 +9,7 @@ import { formatBytes } from '../shared/size.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
-import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
+import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
@@ -25,10 +25,12 @@ import type { Note, Pending } from './pending.js'
 import type { Plans } from './plan.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
+import { findRepair, type RepairGoal } from './repair.js'
 import type { Runner } from './run.js'
 import { refuseUnlessFinal } from './status.js'
 import { refuseClientScripts, type OfferedScripts } from './scripts/scripts.js'
 import type { Planned } from './turn.js'
+import type { Verifier } from './verify.js'
 
 /** The scripts of an upload. Undefined or blank means none. */
 export interface ClientScripts {
@@ -62,6 +64,16 @@ export interface RollbackRequest {
   actor: Actor
 }
 
+/** A repair as requested by a user. */
+export interface RepairRequest extends Pick<RollbackRequest, 'message' | 'actor'> {
+  /** The files to put back; undefined: all that differ. */
+  paths?: readonly string[] | undefined
+  /** Whether the scripts of the live deployment run; default: false. */
+  runScripts?: boolean | undefined
+  /** Aborts the search for files that differ. */
+  signal: AbortSignal
+}
+
 /** A deployment that has been recorded. It continues if its client disconnects. */
 export interface Run {
   deployId: string
@@ -79,6 +91,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   ends: Pick<Ends, 'current'>
   plans: Pick<Plans, 'expect'>
   runner: Runner
+  verifier: Pick<Verifier, 'differences'>
   /** Throws if the server is stopping. */
   refuseWhenStopping(): void
 }
@@ -101,6 +114,8 @@ interface Draft {
   plan: KeptPlan | null
   /** The state that the target is to have exactly; null: the files of the archive are put over the others. */
   exact: ExactGoal | null
+  /** What a repair puts back; null: it is no repair. */
+  repair: RepairGoal | null
   discardUpload(): Promise<void>
 }
 
@@ -128,6 +143,7 @@ export class Admission {
         env: request.env,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         exact: null,
+        repair: null,
         discardUpload: received.discard
       })
     } catch (error) {
@@ -162,7 +178,8 @@ export class Admission {
       offered,
       env: {},
       plan: null,
-      exact: null
+      exact: null,
+      repair: null
     }
     try {
       return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
@@ -198,6 +215,35 @@ export class Admission {
         env: {},
         plan: null,
         exact: goal,
+        repair: null,
+        discardUpload: async () => {}
+      })
+    } catch (error) {
+      throw refuseFullDisk(error)
+    }
+  }
+
+  /** Puts back the files of a project that are not as svc put them there. */
+  async repair(projectId: string, { paths, runScripts = false, signal, ...request }: RepairRequest): Promise<Run> {
+    const { store, clock, ids } = this.#needs
+    const found = await findRepair(this.#needs, this.#admissibleProject(projectId), { paths: paths ?? null, signal })
+    const project = this.#admissibleProject(projectId)
+    const live = runScripts ? liveDeployment(store, projectId) : undefined
+    const at = instantOf(clock)
+    try {
+      return await this.#admit(null, ids.id('dep_'), {
+        project,
+        actor: request.actor,
+        message: messageOf(request),
+        archive: { bytes: null, sha256: null, startedAt: at, endedAt: at },
+        rollbackOf: null,
+        provenance: null,
+        confirmSeconds: null,
+        offered: live === undefined ? { origin: 'source deployment' } : offeredBySource(live),
+        env: {},
+        plan: null,
+        exact: null,
+        repair: { paths: found, runScripts },
         discardUpload: async () => {}
       })
     } catch (error) {
@@ -223,7 +269,7 @@ export class Admission {
     await note.settle()
     try {
       // The archive of a rollback is a link to one that is already counted.
-      if (draft.rollbackOf === null && draft.exact === null)
+      if (draft.rollbackOf === null && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft.actor))
     } catch (error) {
@@ -256,9 +302,9 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
-        const { offered, env, plan, exact, discardUpload } = draft
+        const { offered, env, plan, exact, repair, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, discardUpload }
+        return { row, live: run, offered, env, plan, exact, repair, discardUpload }
       })
       return { planned, note }
     } catch (error) {
@@ -303,32 +349,37 @@ function messageOf({ message }: { message?: string | null | undefined }): string
 }
 
 /** Returns the audit entry of a deployment that was queued. */
-function beginOf({ id, projectId, rollbackOf, exact, undoOf }: DeploymentRow, actor: Actor): AuditEvent {
+function beginOf({ id, projectId, triggerSource, rollbackOf, exact, undoOf }: DeploymentRow, actor: Actor): AuditEvent {
   const common = { actor, projectId, target: id }
   if (undoOf !== null) return { ...common, action: 'deployment.undo', detail: `of ${undoOf}` }
+  if (triggerSource === 'repair') return { ...common, action: 'deployment.repair', detail: null }
   if (rollbackOf === null) return { ...common, action: 'deployment.upload', detail: null }
   return { ...common, action: 'deployment.rollback', detail: `${exact ? 'exactly ' : ''}to ${rollbackOf}` }
 }
 
-function firstLines(id: string, { project, actor, archive, rollbackOf, exact }: Draft): string[] {
-  const what = `Deployment ${id}${purposeOf({ rollbackOf, exact })}`
+function firstLines(id: string, draft: Draft): string[] {
+  const { project, actor, archive } = draft
+  const what = `Deployment ${id}${purposeOf(draft)}`
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
   const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
-  return exact === null ? [begin, `→ stored the archive${size} (${took})`] : [begin]
+  return isComposed(draft) ? [begin] : [begin, `→ stored the archive${size} (${took})`]
 }
 
-function purposeOf({ rollbackOf, exact }: Pick<Draft, 'rollbackOf' | 'exact'>): string {
+/** Whether the archive is composed when the deployment starts. */
+function isComposed({ exact, repair }: Draft): boolean {
+  return exact !== null || repair !== null
+}
+
+function purposeOf({ rollbackOf, exact, repair }: Draft): string {
+  if (repair !== null) return ` (a repair of ${countOf(repair.paths.length, 'file')})`
   if (exact?.undoOf) return ` (undoes ${exact.undoOf})`
   if (rollbackOf === null) return ''
   return exact === null ? ` (a rollback to ${rollbackOf})` : ` (a rollback exactly to ${rollbackOf})`
 }
 
-function rowOf(
-  id: string,
-  { project, actor, message, archive, rollbackOf, exact, provenance, confirmSeconds }: Draft,
-  startTime: string
-): DeploymentRow {
+function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
+  const { project, actor, message, archive, rollbackOf, exact, repair, provenance, confirmSeconds } = draft
   const { startedAt, endedAt } = archive
   const stored: DeploymentStep = { name: 'store', status: 'success', startedAt, endedAt }
   return {
@@ -336,12 +387,12 @@ function rowOf(
     projectId: project.id,
     projectName: project.name,
     status: 'queued',
-    triggerSource: rollbackOf === null && exact === null ? 'cli' : 'rollback',
+    triggerSource: repair !== null ? 'repair' : rollbackOf === null && exact === null ? 'cli' : 'rollback',
     startTime,
     endTime: null,
     duration: null,
     rollbackOf,
-    exact: exact !== null,
+    exact: isComposed(draft),
     undoOf: exact?.undoOf ?? null,
     message,
     env: project.env,

@@ -19,6 +19,8 @@ export interface Comparison {
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Paths that the archive must not touch (install/reserved.ts); default: none. */
+  reserved?: readonly string[]
   /** Whether the modes are final, so that the umask of the project does not apply; default: false. */
   isExact?: boolean
   /** Whether every file is read, although the owned tree proves that it is untouched. */
@@ -47,15 +49,17 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
 
   async function compare(
     project: Project,
-    { tree, listed, removes = null, takesEdited = false, isExact = false, isFull = false, signal }: Comparison
+    { tree, listed, removes = null, isExact = false, isFull = false, signal, ...more }: Comparison
   ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
     const rights = await findRights(project)
     const known = await trees.read(project.id)
-    const owned = known.baseline === 'owned' ? await known.contents() : null
+    // A thread reads the tree line by line. A process of another user may not open it.
+    const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const asked = { removes, takesEdited, isFull }
+    const { takesEdited = false, reserved = [] } = more
+    const asked = { removes, takesEdited, reserved, isFull }
     const job = { target, rules, tree, owned, ...asked, umask: isExact ? null : umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }

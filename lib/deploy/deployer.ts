@@ -13,7 +13,14 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
-import { Admission, type ClientScripts, type DeployRequest, type RollbackRequest, type Run } from './admission.js'
+import {
+  Admission,
+  type ClientScripts,
+  type DeployRequest,
+  type RepairRequest,
+  type RollbackRequest,
+  type Run
+} from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
 import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
@@ -26,6 +33,7 @@ import { createFiles, type FoundFile } from './files.js'
 import { createIntake, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import { refuseLocked } from './locks.js'
+import { createMaintenances, type Maintenances } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
@@ -40,7 +48,10 @@ import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
+import { createTargetTurns } from './target-turns.js'
+import { createTreeStates, type TreeStates } from './tree-state.js'
 import { createTrees, type Trees } from './trees.js'
+import { createVerifier, type Verifier } from './verify.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 
@@ -66,10 +77,18 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   plan: Plans['plan']
   /** Lists the files of a target that were edited since svc put them there. Writes nothing. */
   drift(request: DriftRequest): Promise<DriftReport>
+  /** Compares every file that svc put into a target with the target. Writes nothing. */
+  verify: Verifier['verify']
+  /** Describes the files that svc put into the target of a project. */
+  treeSummary: TreeStates['summary']
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Undoes the last change of a project's target exactly. Audited. Refuses what `exactRange` refuses. */
   undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run>
+  /**
+   * Puts back the files of a project that are not as svc put them there. Audited. Refuses what `findRepair` refuses.
+   */
+  repair(projectId: string, request: RepairRequest): Promise<Run>
   /** Says what a rollback, or an undo, would do. Changes nothing. */
   planRollback: RollbackPlans['rollback']
   planUndo: RollbackPlans['undo']
@@ -113,6 +132,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   note(deployIds: readonly string[]): Promise<Note>
   /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
   restore(request: RestoreRequest): Promise<unknown>
+  /** The maintenance of projects. */
+  maintenance: Omit<Maintenances, 'reconcile'>
   /** Files that a deployment extracted. Refuses: unknown, `no_manifest` if it extracted none, `torn_manifest`. */
   manifest(deployId: string): Promise<ManifestFile[]>
   /** Files that `deployId` added, changed and removed, compared with deployment `against`. */
@@ -156,9 +177,19 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const targets = createTargetLocks()
   const open = createOpenDeployments({ ...needs, files })
   const comparer = createComparer({ ...needs, executors, trees })
+  const states: TreeStates = createTreeStates({
+    ...needs,
+    trees,
+    windowOf: projectId => exactWindow({ store, files }, projectId),
+    async searchDrift({ id: projectId }, signal) {
+      await reportDrift({ store, comparer, states }, { projectId, isFull: false, signal })
+    }
+  })
+  const hasRunning = (projectId: string): boolean => live.hasRunning(projectId)
+  const verifier = createVerifier({ ...needs, executors, trees, states, hasRunning })
   const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
   const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, ends })
-  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees })
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees, verifier })
   const admission = new Admission({
     ...needs,
     files,
@@ -169,10 +200,11 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     ends,
     plans,
     runner,
+    verifier,
     refuseWhenStopping
   })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({
+  const turns = createTargetTurns({
     ...needs,
     files,
     executors,
@@ -181,9 +213,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     queue,
     ends,
     open,
-    trees,
     refuseWhenStopping
   })
+  const restore = createRestore({ ...needs, turns, trees })
+  const maintenance = createMaintenances({ ...needs, files, executors, turns })
   const resume = createResume({ ...needs, files, live, queue, runner })
   const confirmation = createConfirmation({ ...needs, live, ends })
   let isStopping = false
@@ -235,7 +268,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       wait ? tailGraceMs : 0
     )
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
-    await trees.settled()
+    await trees.close()
     await executors.close()
   }
 
@@ -252,11 +285,14 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
     undo: (projectId, request) => admission.undo(projectId, request),
+    repair: (projectId, request) => admission.repair(projectId, request),
     planRollback: rollbackPlans.rollback,
     planUndo: rollbackPlans.undo,
     exactWindow: projectId => exactWindow({ store, files }, projectId),
     plan: plans.plan,
-    drift: request => reportDrift({ store, comparer }, request),
+    drift: request => reportDrift({ store, comparer, states }, request),
+    verify: verifier.verify,
+    treeSummary: states.summary,
     ...correction,
     ...confirmation,
     follow(deployId, { from = 0, signal }) {
@@ -275,7 +311,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       return readWindow(files.output(deployId), wanted)
     },
     figures: () => ({ uploads: intake.uploads(), followers: live.followers }),
-    hasRunning: projectId => live.hasRunning(projectId),
+    hasRunning,
     async removeWith(deployIds, work) {
       const note = await pending.note(deployIds)
       const removed = await work().catch(async (error: unknown) => {
@@ -286,7 +322,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       quota.recountLater()
     },
     ownedTree: trees.read,
-    removeTree: trees.remove,
+    async removeTree(projectId) {
+      states.forget(projectId)
+      await trees.remove(projectId)
+    },
     note: pending.note,
     async manifest(deployId) {
       const list: ManifestFile[] = []
@@ -301,7 +340,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
-    recover: () => recover({ ...needs, files, executors, ends, open, resume }),
+    maintenance,
+    recover: () => recover({ ...needs, files, executors, ends, open, resume, maintenance }),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

@@ -5,6 +5,7 @@ import type { DriftReport } from '../model/plan.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Comparer } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
+import type { TreeStates } from './tree-state.js'
 
 /** What to look for in a target. */
 export interface DriftRequest {
@@ -22,7 +23,7 @@ const maxListed = 10_000
  * Refuses: 404, and what a comparison refuses.
  */
 export async function reportDrift(
-  { store, comparer }: Pick<DeployNeeds, 'store'> & { comparer: Comparer },
+  { store, comparer, states }: Pick<DeployNeeds, 'store'> & { comparer: Comparer; states: Pick<TreeStates, 'drifted'> },
   { projectId, isFull, signal }: DriftRequest
 ): Promise<DriftReport> {
   const project = findProject(store, projectId)
@@ -31,6 +32,7 @@ export async function reportDrift(
   const { baseline, compared } = await comparer.compare(project, { tree, listed: maxListed, isFull, signal })
   const { counts, paths, checks, expected } = compared
   const failed = checks.find(({ name, ok }) => name === 'target_writable' && !ok && expected === null)
+  if (baseline === 'owned' && expected !== null) await states.drifted(projectId, counts.drifted)
   return {
     success: true,
     baseline,

@@ -19,6 +19,7 @@ import type { Project } from '../model/project.js'
 import { formatBytes } from '../shared/size.js'
 import { liveDeployment } from '../store/tables/deployments.js'
 import { refuseLocked } from './locks.js'
+import { reservedPaths } from './maintenance.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Comparer } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
@@ -87,7 +88,8 @@ export function createPlans(needs: PlanNeeds): Plans {
     const { prune = wishesOf(project).prune, force } = request.asks
     const { protect } = policyOf(project)
     const removes = prune === 'off' ? null : { kind: 'absent' as const, protect, isForced: prune === 'force' }
-    const { baseline, compared } = await comparer.compare(project, { ...request, removes })
+    const reserved = reservedPaths(store, project.id)
+    const { baseline, compared } = await comparer.compare(project, { ...request, removes, reserved })
     const { treeSha256, counts, paths, bytes, expected } = compared
     const planId = expected === null ? null : ids.id('plan_')
     let expiresAt: string | null = null

@@ -7,6 +7,7 @@ import { openState, type OpenExtractions } from '../install/unpack/open-extracti
 import type { Ends } from './ends.js'
 import type { Executors } from '../install/unpack/executors.js'
 import { makeDirectories, sharedChanges, type DeployFiles } from './files.js'
+import type { Maintenances } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
 import { openOutput } from './output/output.js'
@@ -22,6 +23,7 @@ type RecoveryNeeds = DeployNeeds & {
   open: OpenExtractions
   /** Takes up a deployment that was held. */
   resume(row: DeploymentRow): Promise<void>
+  maintenance: Pick<Maintenances, 'reconcile'>
 }
 
 const sentences = {
@@ -51,6 +53,7 @@ export async function recover(needs: RecoveryNeeds): Promise<void> {
   await makeDirectories(needs.home)
   await endInterruptedScripts(needs)
   await recoverRecords(needs)
+  await needs.maintenance.reconcile()
   await removeStrays(needs, startedMs)
 }
 

@@ -37,6 +37,8 @@ export function createResume({ clock, files, live, queue, runner, log }: ResumeN
       env: {},
       plan: null,
       exact: null,
+      // Its files are in place; only its scripts may still run.
+      repair: row.triggerSource === 'repair' ? { paths: [], runScripts: row.scripts.length > 0 } : null,
       discardUpload: async () => {},
       resumedFrom: row
     }

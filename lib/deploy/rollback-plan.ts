@@ -14,6 +14,7 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { RollbackRequest } from './admission.js'
 import type { Comparer } from './comparer.js'
+import { reservedPaths } from './maintenance.js'
 import type { Ends } from './ends.js'
 import { exactState, goalOf, undoGoal, type ExactGoal, type ExactNeeds } from './exact.js'
 import { describeLive } from './plan.js'
@@ -63,7 +64,8 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     const { to, entries, ...wanted } = await want()
     const { mode, over, problem, removes, takesEdited } = wanted
     const tree = Buffer.from([...writeTree(entries, digestOf(entries))].join(''))
-    const asked = { tree, listed: maxListed, removes, takesEdited, isExact: true, signal }
+    const reserved = reservedPaths(store, project.id)
+    const asked = { tree, listed: maxListed, removes, takesEdited, reserved, isExact: true, signal }
     const { baseline, compared } = await comparer.compare(project, asked)
     const { counts, paths, bytes, checks, expected } = compared
     const live = to === null ? null : describeLive(to)

@@ -117,10 +117,13 @@ export function createRunner(needs: RunnerNeeds): Runner {
   }
 
   /** Chooses the scripts at the start, not when the deployment was queued: scripts forbidden since then do not run. */
-  function scriptsOf({ row, live, offered }: Planned, project: Project): ChosenScripts {
+  function scriptsOf({ row, live, offered, repair }: Planned, project: Project): ChosenScripts {
+    if (repair?.runScripts === false) return { preDeploy: null, postDeploy: null }
     const permitted = permittedScripts(project, needs.settings.flag('allow_client_scripts'), offered)
     for (const step of permitted.dropped) {
-      live.output.say(`→ skipping the ${step} script of ${row.rollbackOf}: client scripts have been disabled since`)
+      live.output.say(
+        `→ skipping the ${step} script of ${row.rollbackOf ?? 'the live deployment'}: client scripts have been disabled since`
+      )
     }
     return chooseScripts(project, permitted.offered)
   }

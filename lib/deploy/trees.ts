@@ -13,28 +13,25 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal } from '../base/refusal.js'
-import { readManifestLines } from '../install/manifest.js'
-import {
-  foldManifest,
-  readOwnedEntries,
-  readOwnedHead,
-  readOwnedTree,
-  UnusableTree,
-  writeOwnedTree,
-  type OwnedHead
-} from '../install/owned-tree.js'
-import { pathOfLine, type ManifestLine } from '../model/manifest.js'
+import type { FoldedManifest, FoldTask } from '../install/fold.js'
+import { createFoldThreads } from '../install/fold-threads.js'
+import { isUnusableTree, readOwnedHead, readOwnedTree, type OwnedHead } from '../install/owned-tree.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { placedDeployments, type PlacedDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import { compareTreePaths } from '../shared/tree-text.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 
 /** What is known about the files that svc put into a target: its tree, not yet, or that there are none. */
 export type Owned =
-  | { baseline: 'owned'; head: OwnedHead; entries(): AsyncIterable<OwnedEntry>; contents(): Promise<Uint8Array> }
+  | {
+      baseline: 'owned'
+      head: OwnedHead
+      /** The path of the tree, for a process with the rights of svc. */
+      path: string
+      entries(): AsyncIterable<OwnedEntry>
+      contents(): Promise<Uint8Array>
+    }
   | { baseline: 'building' | 'none' }
 
 /** The owned trees of all projects. */
@@ -53,8 +50,8 @@ export interface Trees {
   restored(projectId: string, restored: { manifestOf: string; deployId: string | null }): Promise<void>
   /** Removes the tree of a project that no longer exists. */
   remove(projectId: string): Promise<void>
-  /** Waits for the updates in progress. */
-  settled(): Promise<void>
+  /** Waits for the updates in progress, and ends idle threads. */
+  close(): Promise<void>
 }
 
 const defaultWaitMs = 2_000
@@ -78,6 +75,7 @@ export function createTrees({
 }: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }): Trees {
   const directory = treesOf(home)
   const pathOf = (projectId: string): string => join(directory, `${projectId}.tree`)
+  const threads = createFoldThreads()
   const updates = new Map<string, Promise<OwnedHead | null>>()
 
   /**
@@ -90,7 +88,7 @@ export function createTrees({
       .catch(() => null)
       .then(() => makeCurrent(projectId, { checked }))
       .catch(error => {
-        if (error instanceof UnusableTree) return makeCurrent(projectId, { isAnew: true })
+        if (isUnusableTree(error)) return makeCurrent(projectId, { isAnew: true })
         throw error
       })
     updates.set(projectId, update)
@@ -115,45 +113,29 @@ export function createTrees({
     const known = head?.target === target && isOfThisHistory ? head : null
     let done = known?.sequence ?? 0
     if (known !== null && done === last.placed) {
-      if (checked) await readToEnd(path)
+      if (checked) await threads.run({ kind: 'check', path })
       return known
     }
     await mkdir(directory, { recursive: true, mode: 0o700 })
     let isEmpty = known === null
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
-      let entries: AsyncIterable<OwnedEntry> = isEmpty ? noEntries() : readOwnedEntries(path)
-      for (const each of next) entries = foldManifest(entries, manifestOf(each), each.id)
       const { id: deployId, placed: sequence } = next.at(-1) ?? last
-      await writeOwnedTree(path, { deployId, sequence, target }, entries)
+      await fold({ path, head: { deployId, sequence, target }, isAnew: isEmpty, manifests: next.map(manifestOf) })
       done = sequence
       isEmpty = false
     } while (done < last.placed)
     return { deployId: last.id, sequence: last.placed, target }
   }
 
-  /**
-   * Yields the files of a deployment in canonical order. If its manifest is lost or torn, the tree lacks files: svc
-   * then takes them for files of somebody else.
-   */
-  async function* manifestOf({
-    id,
-    fileCount
-  }: Pick<PlacedDeployment, 'id' | 'fileCount'>): AsyncGenerator<ManifestLine> {
-    const path = files.manifest(id)
-    if (!existsSync(path)) return
-    const older: ManifestLine[] = []
-    try {
-      for await (const line of readManifestLines(path, fileCount ?? 0)) {
-        // Manifests of earlier versions have another order and no times.
-        if ('path' in line && line.mtimeMs === undefined) older.push(line)
-        else yield line
-      }
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      log(`The tree of a project lacks files of deployment ${id}`, error)
+  function manifestOf({ id, fileCount }: Pick<PlacedDeployment, 'id' | 'fileCount'>): FoldedManifest {
+    return { path: files.manifest(id), deployId: id, fileCount: fileCount ?? 0 }
+  }
+
+  async function fold(task: Omit<FoldTask & { kind: 'fold' }, 'kind'>): Promise<void> {
+    for (const { deployId, reason } of await threads.run({ kind: 'fold', ...task })) {
+      log(`The tree of a project lacks files of deployment ${deployId}`, new Error(reason))
     }
-    yield* older.sort((a, b) => compareTreePaths(pathOfLine(a), pathOfLine(b)))
   }
 
   return {
@@ -167,8 +149,7 @@ export function createTrees({
       }
       const head = await bringUpToDate(projectId)
       if (head === null) return
-      const path = pathOf(projectId)
-      await writeOwnedTree(path, head, foldManifest(readOwnedEntries(path), manifestOf({ id, fileCount: null }), id))
+      await fold({ path: pathOf(projectId), head, isAnew: false, manifests: [manifestOf({ id, fileCount: null })] })
     },
     update(projectId) {
       bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))
@@ -181,7 +162,7 @@ export function createTrees({
         if (head === 'building') return { baseline: 'building' }
         if (head === null) return { baseline: 'none' }
         const path = pathOf(projectId)
-        return { baseline: 'owned', head, entries: () => readOwnedTree(path), contents: () => readFile(path) }
+        return { baseline: 'owned', head, path, entries: () => readOwnedTree(path), contents: () => readFile(path) }
       } finally {
         giveUp.abort()
         building.catch(() => {})
@@ -191,8 +172,9 @@ export function createTrees({
       await updates.get(projectId)?.catch(() => null)
       await rm(pathOf(projectId), { force: true })
     },
-    async settled() {
+    async close() {
       await Promise.allSettled(updates.values())
+      await threads.close()
     }
   }
 }
@@ -201,14 +183,7 @@ async function headOf(path: string): Promise<OwnedHead | null> {
   try {
     return await readOwnedHead(path)
   } catch (error) {
-    if (error instanceof UnusableTree) return null
+    if (isUnusableTree(error)) return null
     throw error
   }
 }
-
-async function readToEnd(path: string): Promise<void> {
-  const entries = readOwnedTree(path)
-  while (!(await entries.next()).done);
-}
-
-async function* noEntries(): AsyncGenerator<OwnedEntry> {}

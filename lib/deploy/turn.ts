@@ -12,15 +12,19 @@ import type { ArchiveLimits } from '../archive/read.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import type { OpenExtractions } from '../install/unpack/open-extraction.js'
+import type { ExactState } from './exact-state.js'
 import { composeExact, exactChangeOf, exactSentence, exactState, type ExactGoal } from './exact.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
 import { linesOfEdits, ownershipOf, wishesOf } from './ownership.js'
+import { repairSentence, repairState, type RepairGoal } from './repair.js'
 import type { Trees } from './trees.js'
+import type { Verifier } from './verify.js'
 import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
 import { createHold, type Hold } from './hold.js'
 import type { HoldPlan } from './hold-plan.js'
+import { reservedPaths } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
@@ -46,6 +50,8 @@ export interface Planned {
   plan: KeptPlan | null
   /** The state that the target is to have exactly; null: the files of the archive are put over the others. */
   exact: ExactGoal | null
+  /** What a repair puts back; null: it is no repair. */
+  repair: RepairGoal | null
   /** Where the contents are that it replaced (`Placement.beforeFrom`); absent before its extraction. */
   beforeFrom?: readonly string[]
   /** Removes the uploaded file: step 6. */
@@ -77,6 +83,7 @@ export interface TurnNeeds extends DeployNeeds {
   targets: TargetLocks
   open: OpenExtractions
   trees: Pick<Trees, 'read' | 'update'>
+  verifier: Pick<Verifier, 'differences'>
 }
 
 /** Builds the input of the pipeline for one deployment. */
@@ -109,7 +116,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       await holdTarget(needs, planned, target)
     },
     async extract() {
-      const exact = planned.exact === null ? null : await prepareExact(needs, planned, project)
+      const isExact = planned.exact !== null || planned.repair !== null
+      const exact = isExact ? await prepareExact(needs, planned, project) : null
       const asked = exact?.change ?? planned.plan ?? wishesOf(project)
       const extracted = await extractArchive(needs.executors, {
         archivePath: files.archive(row.id),
@@ -124,6 +132,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         limits: exact === null ? limits : unlimited,
         expected: planned.plan?.expected,
         ownership: await ownershipOf(needs, project, asked),
+        reserved: reservedPaths(needs.store, project.id),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
@@ -152,19 +161,37 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
 /** The contents of an exact change were in the target before. */
 const unlimited: ArchiveLimits = { maxEntries: Infinity, maxExtractedBytes: Infinity, mayBeEmpty: true }
 
-/** Computes the way back of an exact change, and composes its archive. */
-async function prepareExact(needs: TurnNeeds, { row, live, exact }: Planned, project: Project) {
-  const goal = exact as ExactGoal
-  const state = await exactState(needs, project, goal)
+/** Computes what an exact change or a repair puts in place, and composes its archive. */
+async function prepareExact(needs: TurnNeeds, planned: Planned, project: Project) {
+  const { row, live } = planned
+  const { state, sentence, force, to } = await stateOf(needs, planned, project)
   const { bytes, sha256 } = await composeExact(needs.files, row.id, state)
   row.archiveBytes = bytes
   row.archiveSha256 = sha256
   needs.quota.changed(project.id, bytes)
-  live.output.say(`→ ${exactSentence(state)}`)
+  live.output.say(`→ ${sentence}`)
   return {
-    change: exactChangeOf(state, goal.force),
-    treeSha256: ({ kept }: Pick<Extracted, 'kept'>) => (kept?.count === 0 ? (state.to?.treeSha256 ?? null) : null)
+    change: exactChangeOf(state, force),
+    treeSha256: ({ kept }: Pick<Extracted, 'kept'>) => (kept?.count === 0 ? (to?.treeSha256 ?? null) : null)
   }
+}
+
+interface PreparedState {
+  state: ExactState
+  sentence: string
+  /** Whether edited files are replaced. */
+  force: boolean
+  to: DeploymentRow | null
+}
+
+async function stateOf(needs: TurnNeeds, { live, exact, repair }: Planned, project: Project): Promise<PreparedState> {
+  if (repair !== null) {
+    const state = await repairState(needs, { project, goal: repair, signal: live.signal })
+    return { state, sentence: repairSentence(state), force: true, to: null }
+  }
+  const goal = exact as ExactGoal
+  const state = await exactState(needs, project, goal)
+  return { state, sentence: exactSentence(state), force: goal.force, to: state.to }
 }
 
 /** Creates the hold of a deployment. */

@@ -6,7 +6,9 @@
  * It runs in a thread, or in a helper process with the rights of the project's user. A comparison that takes too long
  * ends early, and says that it is incomplete.
  */
-import { readTree } from '../archive/tree-wire.js'
+import type { Stats } from 'node:fs'
+import { readTree, type ReceivedTree } from '../archive/tree-wire.js'
+import type { TimedEntry } from '../archive/tree.js'
 import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
@@ -24,10 +26,11 @@ import type { HeldDirectory } from './held.js'
 import type { Removes } from './ownership.js'
 import { readOwnedTree } from './owned-tree.js'
 import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
-import { surveyTarget, type Folder, type Item, type Plan } from './plan.js'
+import { findFolders, inTheWay, type Item } from './plan.js'
 import { checkMissingTarget, checkTarget, failed, passed } from './preflight.js'
 import { holdTarget } from './reach.js'
 import { sameTimeMs } from './regular.js'
+import { createReserved } from './reserved.js'
 
 /** The parameters of a comparison, as plain data. */
 export interface CompareJob {
@@ -35,12 +38,14 @@ export interface CompareJob {
   rules: TargetRules
   /** The body of the request (archive/tree-wire.ts). */
   tree: Uint8Array
-  /** The contents of the owned tree (owned-tree.ts); null if svc does not know what it owns. */
-  owned: Uint8Array | null
+  /** The owned tree (owned-tree.ts): its contents, or its path. Null if svc does not know what it owns. */
+  owned: Uint8Array | string | null
   /** Which owned files would be removed; default: none. */
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Paths that the archive must not touch (reserved.ts); default: none. */
+  reserved?: readonly string[]
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
@@ -76,35 +81,37 @@ export interface CompareTools {
  * `readTree` refuses, and (`conflict`) changed_meanwhile.
  */
 export async function compareTarget(job: CompareJob, tools: CompareTools): Promise<Compared> {
-  const { entries, treeSha256 } = readTree(job.tree)
-  const items = entries.map(({ path, mode, size, mtimeMs, sha256 }): WantedItem => {
-    const isLink = mode === linkMode
-    const permissions = mode & 0o777 & ~(job.umask ?? 0)
-    return { path, kind: isLink ? 'symlink' : 'file', size, mode: isLink ? null : permissions, mtimeMs, sha256 }
-  })
-  return { treeSha256, ...(await compareUsable(items, { job, ...tools })) }
+  const tree = readTree(job.tree)
+  return { treeSha256: tree.treeSha256, ...(await compareUsable(tree, { job, ...tools })) }
 }
 
-async function compareUsable(items: readonly WantedItem[], comparing: Comparing): Promise<Findings> {
+/** Returns the entry of a deployment. */
+function itemOf({ path, mode, size, mtimeMs, sha256 }: TimedEntry, umask: number | null): WantedItem {
+  const isLink = mode === linkMode
+  const permissions = mode & 0o777 & ~(umask ?? 0)
+  return { path, kind: isLink ? 'symlink' : 'file', size, mode: isLink ? null : permissions, mtimeMs, sha256 }
+}
+
+async function compareUsable(tree: ReceivedTree, comparing: Comparing): Promise<Findings> {
   const { job, disk } = comparing
   try {
     const root = holdIfThere(disk, checkDeployPath(job.target, job.rules))
     try {
-      return await compareIn(root, items, comparing)
+      return await compareIn(root, tree, comparing)
     } finally {
       root?.close()
     }
   } catch (error) {
-    if (error instanceof Refusal && error.code !== changedCode) return unusable(error, items)
+    if (error instanceof Refusal && error.code !== changedCode) return unusable(error, tree)
     if (!hasCode(error, 'EACCES', 'EPERM')) throw error
-    return unusable(new Refusal('unavailable', 'not_permitted', `Cannot read the target: ${reasonOf(error)}`), items)
+    return unusable(new Refusal('unavailable', 'not_permitted', `Cannot read the target: ${reasonOf(error)}`), tree)
   }
 }
 
 /** Returns the result for a target that a deployment would refuse before it looks at any file. */
-function unusable({ code, message }: Refusal, items: readonly WantedItem[]): Findings {
+function unusable({ code, message }: Refusal, tree: ReceivedTree): Findings {
   const { counts, paths } = createLists(0)
-  const bytes = { changed: 0, extracted: sizeOf(items), diskNeeded: 0, diskFree: null }
+  const bytes = { changed: 0, extracted: tree.bytes, diskNeeded: 0, diskFree: null }
   return { counts, paths, bytes, checks: [failed('target_writable', code, message)], expected: null }
 }
 
@@ -125,23 +132,26 @@ type Comparing = CompareTools & { job: CompareJob }
 
 async function compareIn(
   root: HeldDirectory | null,
-  items: readonly WantedItem[],
+  tree: ReceivedTree,
   { job, disk, check = () => {}, elapsedMs = () => performance.now() }: Comparing
 ): Promise<Findings> {
   const lists = createLists(job.listed)
-  const expected = buildExpected(items.length)
-  if (root === null) return compareMissing(items, { job, disk, lists })
+  const expected = buildExpected(tree.digits)
+  if (root === null) return compareMissing(tree, { job, disk, lists })
 
   const deadlineMs = elapsedMs() + job.limitMs
   const folders = holdFolders(disk, root)
+  const foldersOf = findFolders({ disk, root, held: folders, onConflict })
   const finder = { disk, digester: createDigester(disk) }
   const blocked = new Set<string>()
-  const onConflict = (path: string, { code, message }: Refusal): void => {
+  function onConflict(path: string, { code, message }: Refusal): void {
     blocked.add(path)
     lists.conflict({ path, code, message })
   }
   const writes = createWrites({ disk, root, folders })
 
+  const reserved = job.reserved ?? []
+  const reservedFault = createReserved(reserved)
   const asked = createAsked(job.removes ?? null)
   let ownedCount = 0
 
@@ -150,7 +160,8 @@ async function compareIn(
   /** Returns the entry at a path, or null. An entry that cannot be read cannot be replaced either. */
   function find(path: string, known: OwnedEntry | null): FoundEntry | null {
     try {
-      return findEntry(finder, folders.place(path), trusted(known))
+      const onOther = (stats: Stats): void => onConflict(path, inTheWay(path, stats))
+      return findEntry({ ...finder, onOther }, folders.place(path), trusted(known))
     } catch (error) {
       if (error instanceof Refusal) throw changedMeanwhile(path)
       if (!hasCode(error, 'EACCES', 'EPERM')) throw error
@@ -159,14 +170,15 @@ async function compareIn(
     }
   }
 
-  function compareItem(index: number, plan: Plan, known: OwnedEntry | null): void {
-    const item = items[index] as WantedItem
+  function compareItem(item: WantedItem, known: OwnedEntry | null): void {
     const { path } = item
-    const folder = plan.folderOf[index] as Folder
-    const existing = isBelow(blocked, path) ? null : plan.existing[index]
-    const found = existing === 'file' || existing === 'symlink' ? find(path, known) : null
+    const folder = foldersOf.find(parentOf(path))
+    const fault = reservedFault(item)
+    if (fault !== null) onConflict(path, fault)
+    const isReachable = !isBelow(blocked, path)
+    const found = isReachable && folder.exists ? find(path, known) : null
     expected.add(item, found)
-    if (existing === null || blocked.has(path)) return
+    if (!isReachable || blocked.has(path)) return
     const kind = found === null ? 'added' : differenceOf(item, found)
     lists.path(kind, path)
     if (kind === 'added' || kind === 'changed') writes.add(item, folder, found)
@@ -183,7 +195,7 @@ async function compareIn(
       if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
     }
     const edited = isEdited(found, known)
-    const isPruned = asked(path) && found !== null && (!edited || job.takesEdited === true)
+    const isPruned = asked(path) && !reserved.includes(path) && found !== null && (!edited || job.takesEdited === true)
     if (found !== null) lists.path(isPruned ? 'pruned' : 'kept', path)
     if (found !== null && isPruned) {
       writes.remove(path, found)
@@ -193,33 +205,40 @@ async function compareIn(
   }
 
   try {
-    const plan = surveyTarget({ disk, root, onConflict }, items)
-    let next = 0
     const isLate = (): boolean => {
       check()
       return elapsedMs() > deadlineMs
     }
+    const entries = tree.entries()
+    const nextItem = (): WantedItem | null => {
+      const next = entries.next()
+      return next.done === true ? null : itemOf(next.value, job.umask)
+    }
+    let item = nextItem()
     let isPartial = false
     for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
       if ((isPartial = isLate())) break
       ownedCount++
-      while (next < items.length && compareTreePaths((items[next] as Item).path, known.path) < 0) {
+      while (item !== null && compareTreePaths(item.path, known.path) < 0) {
         if ((isPartial = isLate())) break
-        compareItem(next++, plan, null)
+        compareItem(item, null)
+        item = nextItem()
       }
       if (isPartial) break
-      if (items[next]?.path === known.path) compareItem(next++, plan, known)
-      else compareKept(known)
+      if (item?.path === known.path) {
+        compareItem(item, known)
+        item = nextItem()
+      } else compareKept(known)
     }
-    while (!isPartial && next < items.length && !(isPartial = isLate())) compareItem(next++, plan, null)
+    for (; item !== null && !isPartial && !(isPartial = isLate()); item = nextItem()) compareItem(item, null)
     const { conflicts } = lists.paths
     const { checks, diskNeeded, diskFree } = checkTarget({ disk, root, folders, ...writes.all() })
     return {
       counts: lists.counts,
       paths: lists.paths,
-      bytes: { changed: writes.bytes(), extracted: sizeOf(items), diskNeeded, diskFree },
+      bytes: { changed: writes.bytes(), extracted: tree.bytes, diskNeeded, diskFree },
       checks: [...checks, checkFileSystem(conflicts), checkPrune(job.removes ?? null, lists.counts.pruned, ownedCount)],
-      expected: isPartial ? null : expected.end(job.nowMs)
+      expected: isPartial ? null : expected.end(job.nowMs, tree.contentsSha256)
     }
   } finally {
     folders.close()
@@ -228,32 +247,34 @@ async function compareIn(
 
 /** Everything is added to a target that does not exist, and everything that svc owned was removed. */
 async function compareMissing(
-  items: readonly WantedItem[],
+  tree: ReceivedTree,
   { job, disk, lists }: { job: CompareJob; disk: Disk; lists: Lists }
 ): Promise<Findings> {
-  const expected = buildExpected(items.length)
-  for (const item of items) {
+  const expected = buildExpected(tree.digits)
+  const wanted = new Set<string>()
+  for (const entry of tree.entries()) {
+    const item = itemOf(entry, job.umask)
     lists.path('added', item.path)
     expected.add(item, null)
+    if (job.owned !== null) wanted.add(item.path)
   }
-  const wanted = new Set(items.map(({ path }) => path))
   for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
     lists.drift(driftOf(known, null, wanted.has(known.path)))
   }
-  const bytes = sizeOf(items)
+  const { bytes } = tree
   const { checks, diskNeeded, diskFree } = checkMissingTarget(disk, job.target, bytes)
   return {
     counts: lists.counts,
     paths: lists.paths,
     bytes: { changed: bytes, extracted: bytes, diskNeeded, diskFree },
     checks,
-    expected: expected.end(job.nowMs)
+    expected: expected.end(job.nowMs, tree.contentsSha256)
   }
 }
 
 /** Applies the rules of staging (unpack/stage.ts). */
 function differenceOf(item: WantedItem, found: FoundEntry): 'changed' | 'timeOnly' | 'unchanged' {
-  if (item.kind !== found.kind || item.sha256 !== found.sha256) return 'changed'
+  if (item.kind !== found.kind || !found.sha256.startsWith(item.sha256)) return 'changed'
   if (item.kind === 'symlink') return 'unchanged'
   if (item.mode !== (found.mode & 0o7777)) return 'changed'
   return Math.abs(found.stats.mtimeMs - (item.mtimeMs as number)) >= sameTimeMs ? 'timeOnly' : 'unchanged'
@@ -283,10 +304,6 @@ function checkPrune(removes: Removes | null, pruned: number, owned: number): Pla
   if (removes?.kind !== 'absent' || removes.isForced || !isTooMuch(pruned, owned)) return passed('prune_limit')
   const { code, message } = pruneTooMuch(pruned, owned)
   return failed('prune_limit', code, message)
-}
-
-function sizeOf(items: readonly Item[]): number {
-  return items.reduce((sum, { size }) => sum + size, 0)
 }
 
 const changedCode = 'changed_meanwhile'

@@ -6,7 +6,8 @@
 import { createHash } from 'node:crypto'
 import { Refusal } from '../base/refusal.js'
 import { sha256 } from '../base/sha256.js'
-import { treeLine, type TreeEntry } from '../shared/tree-text.js'
+import { createContentsDigest } from '../model/tree.js'
+import { defaultFileMode, linkMode, treeLine, type TreeEntry } from '../shared/tree-text.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
 import type { Item } from './plan.js'
@@ -21,8 +22,12 @@ export interface Expected {
   marks: Uint8Array
   /** The SHA-256 of what was found at all paths. */
   foundSha256: string
-  /** The SHA-256 of what shall be there. */
+  /** Number of hex digits of each SHA-256 that `wantedSha256` covers. */
+  digits: number
+  /** The SHA-256 of what shall be there, of the digests that the plan was made from. */
   wantedSha256: string
+  /** The SHA-256 of what shall be there, of all digits (`createContentsDigest`). */
+  contentsSha256: string
   /** The SHA-256 of the paths that shall be removed, and of what was found there. */
   removedSha256: string
 }
@@ -35,36 +40,51 @@ export interface ExpectedBuilder {
   add(wanted: Wanted, found: Omit<TreeEntry, 'path'> | null): void
   /** Adds a file that would be removed. */
   remove(found: TreeEntry): void
-  end(plannedAtMs: number): Expected
+  /** Without `contentsSha256`, that of the added entries is used. */
+  end(plannedAtMs: number, contentsSha256?: string): Expected
 }
 
 /** A new entry. Its permissions are left out: an archive may lack them. */
-export type Wanted = Pick<TreeEntry, 'path' | 'size' | 'sha256'> & { kind: Item['kind'] }
+export type Wanted = Omit<TreeEntry, 'mode'> & { kind: Item['kind'] }
 
-/** Creates a builder for this number of paths. */
-export function buildExpected(count: number): ExpectedBuilder {
-  const marks = new Uint8Array(new ArrayBuffer(count * markBytes))
+/** Creates a builder for digests of this number of hex digits. */
+export function buildExpected(digits: number): ExpectedBuilder {
+  let marks = new Uint8Array(new ArrayBuffer(firstMarks * markBytes))
   const all = createHash('sha256')
-  const wantedHash = createHash('sha256')
+  const wantedDigest = createContentsDigest(digits)
+  const contents = createContentsDigest()
   const removedHash = createHash('sha256')
   let at = 0
   return {
-    add(wanted, found) {
+    add({ kind, ...wanted }, found) {
       const line = Buffer.from(found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path }))
       all.update(line)
-      wantedHash.update(`${wanted.kind} ${wanted.size} ${wanted.sha256} ${wanted.path}\n`)
+      const entry = { ...wanted, mode: kind === 'symlink' ? linkMode : defaultFileMode }
+      wantedDigest.add(entry)
+      contents.add(entry)
+      if (at === marks.length) marks = grown(marks)
       marks.set(sha256(line).subarray(0, markBytes), at)
       at += markBytes
     },
     remove: found => void removedHash.update(treeLine(found)),
-    end: plannedAtMs => ({
+    end: (plannedAtMs, contentsSha256) => ({
       plannedAtMs,
-      marks,
+      marks: marks.slice(0, at),
       foundSha256: all.digest('hex'),
-      wantedSha256: wantedHash.digest('hex'),
+      digits,
+      wantedSha256: wantedDigest.end(),
+      contentsSha256: contentsSha256 ?? contents.end(),
       removedSha256: removedHash.digest('hex')
     })
   }
+}
+
+const firstMarks = 1024
+
+function grown(marks: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(new ArrayBuffer(marks.length * 2))
+  larger.set(marks)
+  return larger
 }
 
 /** The findings of a staging. */
@@ -84,7 +104,7 @@ export interface StagedTarget {
  */
 export function refuseOutdated(expected: Expected, staged: StagedTarget): void {
   const { disk, folders, items, order, records, reckoned } = staged
-  const builder = buildExpected(order.length)
+  const builder = buildExpected(expected.digits)
   for (const index of order) {
     const { path, kind, size } = items[index] as Item
     const digest = records.sha256(index).toString('hex')
@@ -94,7 +114,7 @@ export function refuseOutdated(expected: Expected, staged: StagedTarget): void {
   }
   for (const { path, before } of reckoned.removed) builder.remove({ ...before, path })
   const now = builder.end(expected.plannedAtMs)
-  if (now.wantedSha256 !== expected.wantedSha256) {
+  if (now.wantedSha256 !== expected.wantedSha256 || now.contentsSha256 !== expected.contentsSha256) {
     const sentence = 'Nothing was changed: the archive does not contain the files of the plan. Plan again'
     throw new Refusal('conflict', 'tree_changed', sentence)
   }

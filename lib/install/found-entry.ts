@@ -23,6 +23,8 @@ export type OwnedFile = Omit<OwnedEntry, 'path' | 'since'>
 export interface Finder {
   disk: Disk
   digester: Digester
+  /** Called with an entry that is neither a file nor a link. */
+  onOther?(stats: Stats): void
 }
 
 const typeBits = 0o170000
@@ -31,7 +33,11 @@ const typeBits = 0o170000
  * Returns the file or link at `place`, a path to use in calls (folders.ts), or null if there is neither. Throws the
  * system's error if a file cannot be read.
  */
-export function findEntry({ disk, digester }: Finder, place: string, owned: OwnedFile | null): FoundEntry | null {
+export function findEntry(
+  { disk, digester, onOther }: Finder,
+  place: string,
+  owned: OwnedFile | null
+): FoundEntry | null {
   const stats = disk.lstatSync(place, { throwIfNoEntry: false })
   if (stats === undefined) return null
   if (stats.isFile()) {
@@ -42,7 +48,10 @@ export function findEntry({ disk, digester }: Finder, place: string, owned: Owne
     const found = digester.file(place)
     return found === null ? null : { ...found, kind: 'file', sha256: hex(found.sha256) }
   }
-  if (!stats.isSymbolicLink()) return null
+  if (!stats.isSymbolicLink()) {
+    onOther?.(stats)
+    return null
+  }
   const found = digester.link(place)
   return found === null ? null : { ...found, kind: 'symlink', sha256: hex(found.sha256), stats }
 }

@@ -27,7 +27,7 @@ export interface Staged {
    */
   archiveModes: ReadonlyArray<number | null>
   plan: Pick<Plan, 'folders'>
-  reckoned: Pick<Reckoned, 'keptOf' | 'removed' | 'directories'>
+  reckoned: Pick<Reckoned, 'keptOf' | 'removed' | 'gone' | 'directories'>
 }
 
 /** Returns the indexes of all items except directories, in the order of `compareTreePaths`. */
@@ -115,10 +115,11 @@ function earlierOf(
 /** Returns the lines about removed entries and new directories, in canonical order. */
 function otherLines({ plan, reckoned }: Staged): ManifestLine[] {
   const made = plan.folders.filter(({ exists, path }) => !exists && path !== '').map(({ path }) => ({ made: path }))
-  const { removed, directories } = reckoned
+  const { removed, gone, directories } = reckoned
   const lines: ManifestLine[] = [
     ...made,
     ...removed.map(({ path, before }) => ({ removed: path, before })),
+    ...gone.map(path => ({ removed: path, before: null })),
     ...directories.map(({ path, mode, mtimeMs }) => ({
       removed: path,
       before: { size: 0, mode, sha256: noContents, mtimeMs }

@@ -10,7 +10,13 @@ import { createReadStream, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/lines.js'
 import { Refusal } from '../base/refusal.js'
-import { pathOfLine, type Changes, type ManifestFile as FileLine, type ManifestLine } from '../model/manifest.js'
+import {
+  pathOfLine,
+  type Changes,
+  type ManifestFile as FileLine,
+  type ManifestLine,
+  type RemovedEntry
+} from '../model/manifest.js'
 import { removeBeforeImages } from './before-images.js'
 import { syncDirectory, type Disk } from './disk.js'
 import { deployIdOf } from './journal-file.js'
@@ -121,8 +127,8 @@ export function changeOf(line: ManifestLine): string {
 }
 
 /** Whether a line is about a file or a link that was removed. */
-export function isRemovedFile(line: ManifestLine): line is Extract<ManifestLine, { removed: string }> {
-  return 'removed' in line && (line.before.mode & typeBits) !== directoryType
+export function isRemovedFile(line: ManifestLine): line is RemovedEntry {
+  return 'removed' in line && line.before !== null && (line.before.mode & typeBits) !== directoryType
 }
 
 /**
@@ -195,7 +201,8 @@ function parseLine(text: string): ManifestLine {
   }
   if (typeof line !== 'object' || line === null) throw torn()
   const known = line as ManifestLine
-  const isWhole = 'path' in known ? typeof known.sha256 === 'string' : !('removed' in known) || known.before != null
+  const isWhole =
+    'path' in known ? typeof known.sha256 === 'string' : !('removed' in known) || known.before !== undefined
   if (typeof pathOfLine(known) !== 'string' || !isWhole) throw torn()
   return known
 }

@@ -18,6 +18,7 @@ import { dirname } from 'node:path'
 import { crc32 } from '../base/crc32.js'
 import { createLineSplitter } from '../base/lines.js'
 import { syncDirectory } from '../base/sync.js'
+import { hasCode } from '../base/system-error.js'
 import { pathOfLine, type ManifestLine } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'
@@ -33,7 +34,14 @@ export interface OwnedHead {
 }
 
 /** A tree that cannot be used: it is missing, torn, or of another version. It must be made again from the manifests. */
-export class UnusableTree extends Error {}
+export class UnusableTree extends Error {
+  readonly code = 'ERR_UNUSABLE_TREE'
+}
+
+/** Whether an error is an `UnusableTree`, which loses its class between threads. */
+export function isUnusableTree(error: unknown): boolean {
+  return hasCode(error, 'ERR_UNUSABLE_TREE')
+}
 
 const version = 'svc-owned 2'
 /** Bytes of text that are collected before a write. */

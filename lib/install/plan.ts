@@ -49,41 +49,45 @@ export interface Plan {
  * special_file_in_the_way, other_file_system.
  */
 export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item[]): Plan {
+  const held = holdFolders(disk, root)
   const onConflict: OnConflict = (_, refusal) => {
     throw refusal
   }
-  return surveyTarget({ disk, root, onConflict }, items)
-}
-
-/** Called with an entry that is in the way, and its refusal. If it returns, the entry counts as missing. */
-export type OnConflict = (path: string, refusal: Refusal) => void
-
-/** Makes the plan like `planTarget`, and passes each entry that is in the way to `onConflict`. */
-export function surveyTarget(needs: Omit<PlanNeeds, 'held'>, items: readonly Item[]): Plan {
-  const held = holdFolders(needs.disk, needs.root)
   try {
-    return planIn({ ...needs, held }, items)
+    return planIn({ disk, root, held, onConflict }, items)
   } finally {
     held.close()
   }
 }
 
-interface PlanNeeds {
+/** Called with an entry that is in the way, and its refusal. If it returns, the entry counts as missing. */
+export type OnConflict = (path: string, refusal: Refusal) => void
+
+/** What a search for folders needs. */
+export interface FolderNeeds {
   disk: Disk
   root: HeldDirectory
   held: Folders
   onConflict: OnConflict
 }
 
-function planIn({ disk, root, held, onConflict }: PlanNeeds, items: readonly Item[]): Plan {
+/** The folders of items, found on demand. */
+export interface FoundFolders {
+  /** Returns the folder at a path. `onConflict` gets what is in its way, once. */
+  find(path: string): Known
+  all(): Folder[]
+}
+
+/** Finds folders. What is in their way is passed to `onConflict`. */
+export function findFolders({ disk, root, held, onConflict }: FolderNeeds): FoundFolders {
   const { dev: device, size: topBytes } = statHeld(disk, root)
   const top: Known = { path: '', parent: null, exists: true, item: null, ownBytes: topBytes, itemCount: 0 }
   const byPath = new Map([['', top]])
 
-  function folder(path: string): Known {
+  function find(path: string): Known {
     const known = byPath.get(path)
     if (known !== undefined) return known
-    const parent = folder(parentOf(path))
+    const parent = find(parentOf(path))
     const ownBytes = parent.exists ? directoryBytes(path) : null
     const found: Known = { path, parent, exists: ownBytes !== null, item: null, ownBytes: ownBytes ?? 0, itemCount: 0 }
     byPath.set(path, found)
@@ -109,23 +113,28 @@ function planIn({ disk, root, held, onConflict }: PlanNeeds, items: readonly Ite
     return conflict('other_file_system', `"${path}" in the target ${why}`)
   }
 
+  return { find, all: () => [...byPath.values()] }
+}
+
+function planIn(needs: FolderNeeds, items: readonly Item[]): Plan {
+  const folders = findFolders(needs)
   const folderOf = items.map(item => {
-    const own = item.kind === 'directory' ? folder(item.path) : null
+    const own = item.kind === 'directory' ? folders.find(item.path) : null
     if (own !== null) own.item = item
-    const within = (own?.parent as Known | undefined) ?? folder(parentOf(item.path))
+    const within = (own?.parent as Known | undefined) ?? folders.find(parentOf(item.path))
     within.itemCount++
     return within
   })
-  const lookUp = createLookUp({ disk, held, onConflict })
+  const lookUp = createLookUp(needs)
   const existing = items.map(({ path, kind }, index): Existing => {
     const within = folderOf[index] as Known
     return kind !== 'directory' && within.exists ? lookUp(path, within) : 'none'
   })
-  return { folders: [...byPath.values()], folderOf, existing }
+  return { folders: folders.all(), folderOf, existing }
 }
 
 /** A folder with the figures that decide how its items are looked up. */
-interface Known extends Folder {
+export interface Known extends Folder {
   parent: Known | null
   /** Size of an existing directory as in stat. It grows with the number of names in it. */
   ownBytes: number
@@ -142,7 +151,7 @@ const maxBytesPerItem = 512
  * each of its files. A name that is not in the list is looked up all the same, because a file system may find it under
  * another spelling (`Logo.png`, `logo.png`). measured: bench/extract
  */
-function createLookUp({ disk, held, onConflict }: Omit<PlanNeeds, 'root'>): (path: string, within: Known) => Existing {
+function createLookUp({ disk, held, onConflict }: FolderNeeds): (path: string, within: Known) => Existing {
   const lists = new Map<Known, ReadonlyMap<string, Dirent>>()
 
   function list(folder: Known): ReadonlyMap<string, Dirent> {
@@ -162,12 +171,16 @@ function createLookUp({ disk, held, onConflict }: Omit<PlanNeeds, 'root'>): (pat
     if (found === undefined) return 'none'
     if (found.isFile()) return 'file'
     if (found.isSymbolicLink()) return 'symlink'
-    const refusal = found.isDirectory()
-      ? conflict('directory_in_the_way', `"${path}" is a file in the archive, but a directory in the target`)
-      : conflict('special_file_in_the_way', `"${path}" in the target is neither a file nor a directory`)
-    onConflict(path, refusal)
+    onConflict(path, inTheWay(path, found))
     return 'none'
   }
+}
+
+/** Returns the refusal of an entry that is neither a file nor a link, at the path of an item. */
+export function inTheWay(path: string, found: Pick<Stats, 'isDirectory'>): Refusal {
+  return found.isDirectory()
+    ? conflict('directory_in_the_way', `"${path}" is a file in the archive, but a directory in the target`)
+    : conflict('special_file_in_the_way', `"${path}" in the target is neither a file nor a directory`)
 }
 
 function conflict(code: string, reason: string): Refusal {

@@ -42,6 +42,8 @@ export interface Reckoned {
   kept: Edits
   /** In canonical order. */
   removed: readonly RemovedFile[]
+  /** Files to be removed that somebody else had removed: svc does not own them any more. In canonical order. */
+  gone: readonly string[]
   /** Children first. */
   directories: readonly RemovedDirectory[]
   /** Returns where the earlier contents of an item are kept; undefined if they are those of the new entry. */
@@ -64,6 +66,8 @@ export interface ReckonNeeds {
   before: BeforeFile
   /** The path of the staging directory in calls (held.ts). */
   staging: string
+  /** Paths that are never removed (reserved.ts); absent: none. */
+  reserved?: readonly string[] | undefined
   /** Throws if the extraction must be abandoned. */
   check(): void
 }
@@ -108,6 +112,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   const removedSources: number[] = []
   const [replaced, kept] = [createEdits(), createEdits()]
   const removed: RemovedFile[] = []
+  const gone: string[] = []
   const removal = createRemoval(ownership, needs)
   let ownedCount = 0
 
@@ -146,9 +151,9 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   }
 
   function settleOther(known: OwnedEntry): void {
-    if (!removal.isAsked(known.path)) return
+    if (!removal.isAsked(known.path) || needs.reserved?.includes(known.path)) return
     const found = removal.find(known)
-    if (found === null) return
+    if (found === null) return void gone.push(known.path)
     const edited = isEdited(found, known)
     if (edited && (ownership.removes?.kind === 'absent' || ownership.edited === 'keep')) {
       return kept.add(known.path, known.since)
@@ -194,6 +199,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       replaced: replaced.all,
       kept: kept.all,
       removed,
+      gone,
       directories,
       keptOf: index => sources[sourceOf[index] as number],
       beforeFrom: usedSources(),

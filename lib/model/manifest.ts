@@ -34,10 +34,13 @@ export interface ManifestFile {
   before: EarlierFile | null
 }
 
-/** A file, a link or an empty directory that a deployment removed. */
+/**
+ * A file, a link or an empty directory that a deployment removed. `before` is null for a file that somebody else had
+ * removed: svc does not own it any more.
+ */
 export interface RemovedEntry {
   removed: string
-  before: EarlierFile
+  before: EarlierFile | null
 }
 
 /** A directory that a deployment made. */

@@ -8,6 +8,7 @@ import {
   integer,
   line,
   list,
+  maxPathLength,
   nullable,
   object,
   oneOf,
@@ -18,6 +19,7 @@ import {
 import { compileGlob } from '../base/glob.js'
 import { invalid } from '../base/refusal.js'
 import { confirmLimits, defaultGate, gateFault } from './gate.js'
+import { targetFileFault } from './maintenance.js'
 import {
   changePolicy,
   driftModes,
@@ -46,6 +48,15 @@ const gate: Read<Gate> = reads({ $ref: '#/components/schemas/Gate' }, null, (val
   if (fault !== null) throw invalidGate(field, fault)
   return given as Gate
 })
+
+/** Reads the path of a file in the target. */
+const targetFile: Read<string> = Object.assign(
+  checked(line({ max: maxPathLength }), given => {
+    const fault = targetFileFault(given)
+    return fault === null ? null : `it ${fault}`
+  }),
+  { example: 'maintenance.html' }
+)
 
 function invalidGate(field: string, fault: { field: string; reason: string }): Error {
   const place = fault.field === '' ? field : `${field}.${fault.field.replace(/\.(\d+)/g, '[$1]')}`
@@ -82,6 +93,14 @@ export const policyKeys = {
   revertScript: {
     read: oneOf(revertScripts),
     what: 'What runs after the earlier files are back. Default: `post`, the post-deploy script'
+  },
+  maintenanceFile: {
+    read: targetFile,
+    what: 'The file that `svc maintenance on` places in the target. Default: `.maintenance`'
+  },
+  maintenancePage: {
+    read: targetFile,
+    what: 'A file of the target whose contents the maintenance file gets. Default: a page of svc'
   },
   prune: {
     read: oneOf(pruneModes),

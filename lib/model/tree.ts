@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { treeHead, treeLine, type TreeEntry } from '../shared/tree-text.js'
+import { linkMode, treeHead, treeLine, type TreeEntry } from '../shared/tree-text.js'
 
 /** A file or symbolic link that svc put into a target and that no later deployment replaced. */
 export interface OwnedEntry extends TreeEntry {
@@ -11,24 +11,42 @@ export interface OwnedEntry extends TreeEntry {
   since: string
 }
 
-/** Computes the `treeSha256` of a tree whose entries come one by one, in the order of `compareTreePaths`. */
+/** Computes a digest of a tree whose entries come one by one, in the order of `compareTreePaths`. */
 export interface TreeDigest {
   add(entry: TreeEntry): void
-  /** Returns the SHA-256 of the canonical text in hex digits. Call it once. */
+  /** Returns the SHA-256 in hex digits. Call it once. */
   end(): string
 }
 
 /** Length of the text that is hashed in one call. */
 const batchLength = 16 * 1024
 
-/** Creates a digest of an empty tree. */
+/** Creates a digest that becomes the `treeSha256`: the SHA-256 of the canonical text. */
 export function createTreeDigest(): TreeDigest {
+  return digestOfLines(treeHead, treeLine)
+}
+
+/**
+ * Creates a digest of types, sizes, contents and paths. Permissions are left out: an archive may lack them. `digits` is
+ * the number of hex digits of each SHA-256 that it covers.
+ */
+export function createContentsDigest(digits = fullDigits): TreeDigest {
+  return digestOfLines('', ({ mode, size, sha256, path }) => {
+    const kind = mode === linkMode ? 'symlink' : 'file'
+    return `${kind} ${size} ${digits === fullDigits ? sha256 : sha256.slice(0, digits)} ${path}\n`
+  })
+}
+
+/** Number of hex digits of a SHA-256. */
+export const fullDigits = 64
+
+function digestOfLines(head: string, lineOf: (entry: TreeEntry) => string): TreeDigest {
   const hash = createHash('sha256')
   // A call for each line would take most of the time.
-  let batch = treeHead
+  let batch = head
   return {
     add(entry) {
-      batch += treeLine(entry)
+      batch += lineOf(entry)
       if (batch.length < batchLength) return
       hash.update(batch)
       batch = ''

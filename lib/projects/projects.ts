@@ -14,6 +14,7 @@ import { keepReads } from '../store/kept-reads.js'
 import { deleteDeploymentsOf, deploymentIdsOf } from '../store/tables/deployments.js'
 import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
+import { findMaintenance } from '../store/tables/maintenance.js'
 import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
@@ -57,7 +58,7 @@ export interface Projects {
   get(id: string): Project
   /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
   create(fields: NewProject, actor: Actor): Promise<Project>
-  /** Refuses: as `create`, 404, 409 if the path would change during a deployment, 412 `changed_since`. */
+  /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
   update(id: string, fields: ProjectFields & Seen, actor: Actor): Promise<Project>
   /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
   remove(id: string, actor: Actor): Promise<void>
@@ -147,6 +148,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
           checkPathIsFree(fields.deployPath, id)
           if (deployments.hasRunning(id)) throw busy('Cannot change the deployPath', id)
+          if (findMaintenance(tx, id) !== undefined) throw inMaintenance(before.name)
         }
         updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
         const detail = Object.keys(fields).join(', ')
@@ -241,6 +243,13 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
 
 function busy(what: string, id: string): Refusal {
   return new Refusal('conflict', 'deployment_running', `${what}: a deployment of "${id}" is queued or running`)
+}
+
+function inMaintenance(name: string): Refusal {
+  const sentence =
+    `Cannot change the deployPath: project ${name} is in maintenance, with a file in the present target. ` +
+    'Turn the maintenance off first'
+  return new Refusal('conflict', 'maintenance_on', sentence)
 }
 
 /** Returns the fields without undefined ones. */

@@ -245,6 +245,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
+  const secrets = createSecrets(logs.guarded)
   const transfer = createTransfer({
     store,
     home,
@@ -270,14 +271,16 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     variables: { variables },
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
-    files: { projects, targets, secrets: createSecrets(logs.guarded) },
+    files: { projects, targets, secrets },
     whoami: { findProject: id => findProject(store, id) },
     deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
-    drift: { deployer },
+    drift: { deployer, projects, targets, secrets },
+    tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },
     upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
     deployments: { deployer, records, pageOf },
-    locks: { locks: createLocks({ store, clock, audit }), clock },
+    locks: { locks: createLocks({ store, clock, audit }), maintenance: deployer.maintenance, clock },
+    maintenance: deployer,
     confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },

@@ -329,13 +329,15 @@ const migrations: Migration[] = [
   {
     // `beforeFrom`: the deployments whose archives contain what this one replaced or removed; also `before` for its own
     // copy, and `none`. `foreignAfter`: the number of the last deployment before an import changed the target without
-    // a record.
-    what: 'exact rollbacks; the archives that they need',
+    // a record. `path` and `sha256` of a lock: the file of a maintenance in the target, and its contents.
+    what: 'exact rollbacks; the archives that they need; maintenance of projects',
     sql: `
       ALTER TABLE deployments ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;
       ALTER TABLE deployments ADD COLUMN undoOf TEXT;
       ALTER TABLE deployments ADD COLUMN beforeFrom TEXT;
-      ALTER TABLE projects ADD COLUMN foreignAfter INTEGER;`
+      ALTER TABLE projects ADD COLUMN foreignAfter INTEGER;
+      ALTER TABLE locks ADD COLUMN path TEXT;
+      ALTER TABLE locks ADD COLUMN sha256 TEXT;`
   }
 ]
 

@@ -127,6 +127,16 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       entries: [{ action: 'project.unlock' }]
     },
     {
+      what: 'begin of a maintenance',
+      act: () => client.put(`/api/projects/${ids['shop']}/maintenance`, { on: true, reason: 'new disk' }),
+      entries: [{ action: 'project.maintenance_on', detail: 'new disk' }]
+    },
+    {
+      what: 'end of the maintenance',
+      act: () => client.put(`/api/projects/${ids['shop']}/maintenance`, { on: false }),
+      entries: [{ action: 'project.maintenance_off' }]
+    },
+    {
       what: 'lock of the server',
       act: () => client.put('/api/lock', { reason: 'move' }),
       entries: [{ action: 'server.lock', projectId: null }]

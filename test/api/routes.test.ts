@@ -33,7 +33,12 @@ PUT /api/projects/:id/variables admin
 PATCH /api/projects/:id/variables admin
 PUT /api/projects/:id/lock own
 DELETE /api/projects/:id/lock own
+GET /api/projects/:id/maintenance read
+PUT /api/projects/:id/maintenance own
+GET /api/projects/:id/tree read
+GET /api/projects/:id/verify read
 GET /api/projects/:id/drift read
+GET /api/projects/:id/drift/file read
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
 GET /api/projects/:id/download admin_download
@@ -53,6 +58,7 @@ POST /api/deploy/plan upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
 POST /api/projects/:id/undo operate
+POST /api/projects/:id/repair operate
 POST /api/deployments/:id/cancel own
 POST /api/deployments/:id/confirm own
 POST /api/deployments/:id/revert own

@@ -221,6 +221,39 @@ t.test('projects with users of their own', options, async t => {
     t.equal(statSync(join(one.directory, 'index.html')).uid, one.user.uid)
   })
 
+  t.test('files are verified, sent and repaired with the permissions of the user', async t => {
+    const { id, token } = one.project
+    await push(stage, one, { 'index.html': 'one', 'sub/page.html': 'two', 'other/page.html': 'three' })
+    const at = (path: string): string => join(one.directory, path)
+    const verify = async () => eventsOf(await stage.as(token).get(`/api/projects/${id}/verify`))
+    t.match((await verify()).at(-1), { event: 'end', changed: 0, missing: 0, otherType: 0, mode: 0, isOutdated: false })
+    writeFileSync(at('index.html'), 'by hand')
+    chmodSync(at('sub/page.html'), 0o600)
+    rmSync(at('other'), { recursive: true })
+    symlinkSync(other.directory, at('other'))
+    writeFileSync(join(other.directory, 'page.html'), 'three')
+    const findings = (await verify()).filter(({ event }) => event === 'finding')
+    t.match(findings, [
+      { path: 'index.html', state: 'changed' },
+      { path: 'other/page.html', state: 'missing' },
+      { path: 'sub/page.html', state: 'mode' }
+    ])
+    const file = await stage.as(token).get(`/api/projects/${id}/drift/file?path=index.html`)
+    t.match(file, { status: 200, text: 'by hand' })
+    const paths = ['index.html', 'sub/page.html']
+    t.match(await stage.client.post(`/api/projects/${id}/repair`, { paths }), { body: { success: true } })
+    t.equal(readFileSync(at('index.html'), 'utf8'), 'one')
+    for (const path of paths) {
+      const { uid, mode } = statSync(at(path))
+      t.strictSame([uid, mode & 0o777], [one.user.uid, 0o640], path)
+    }
+    t.match((await stage.client.post(`/api/projects/${id}/repair`)).body, { success: false, error: /symbolic link/ })
+    rmSync(at('other'))
+    t.match((await stage.client.post(`/api/projects/${id}/repair`)).body, { success: true })
+    t.match((await verify()).at(-1), { changed: 0, missing: 0, otherType: 0, mode: 0 })
+    rmSync(join(other.directory, 'page.html'))
+  })
+
   t.test('a target without an archive is packed with the permissions of the user', async t => {
     const directory = join(top, 'packed')
     mkdirSync(directory, { mode: 0o700 })

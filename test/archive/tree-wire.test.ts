@@ -1,6 +1,7 @@
 import t from 'tap'
-import { createTreeDigest } from '../../lib/model/tree.js'
-import { maxTreeEntries, readTree, writeTree } from '../../lib/archive/tree-wire.js'
+import { gzipSync } from 'node:zlib'
+import { createContentsDigest, createTreeDigest } from '../../lib/model/tree.js'
+import { maxTreeEntries, readTree, writeTree, type Digits } from '../../lib/archive/tree-wire.js'
 import type { TimedEntry } from '../../lib/archive/tree.js'
 
 const digits = 'ab'.repeat(32)
@@ -19,8 +20,19 @@ function sha256Of(entries: TimedEntry[]): string {
   return digest.end()
 }
 
-const bodyOf = (entries: TimedEntry[]): string => [...writeTree(entries, sha256Of(entries))].join('')
-const read = (text: string) => readTree(Buffer.from(text))
+const bodyOf = (entries: TimedEntry[], digits: Digits = 64): string =>
+  [...writeTree(entries, sha256Of(entries), digits)].join('')
+
+function contentsOf(entries: TimedEntry[]): string {
+  const digest = createContentsDigest()
+  for (const each of entries) digest.add(each)
+  return digest.end()
+}
+
+function read(body: string | Buffer) {
+  const { entries, ...rest } = readTree(Buffer.from(body as string))
+  return { ...rest, entries: [...entries()] }
+}
 
 t.test('reads what it writes', async t => {
   const entries = [
@@ -29,9 +41,40 @@ t.test('reads what it writes', async t => {
     entry('a/run', { mode: 0o100755, size: 2 ** 40 }),
     entry('z')
   ]
-  const body = bodyOf(entries)
-  t.strictSame(read(body), { entries, treeSha256: sha256Of(entries) })
-  t.strictSame(read(bodyOf([])), { entries: [], treeSha256: sha256Of([]) })
+  for (const digits of [16, 64] as const) {
+    const body = bodyOf(entries, digits)
+    const tree = {
+      digits,
+      count: 4,
+      bytes: 13 + 2 ** 40,
+      treeSha256: sha256Of(entries),
+      contentsSha256: contentsOf(entries),
+      entries: entries.map(each => ({ ...each, sha256: each.sha256.slice(0, digits) }))
+    }
+    t.strictSame(read(body), tree)
+    t.strictSame(read(gzipSync(body)), tree, 'compressed')
+    t.match(read(bodyOf([], digits)), { count: 0, entries: [], treeSha256: sha256Of([]) })
+  }
+})
+
+t.test('refuses broken gzip data, and data that inflates too much', t => {
+  const body = gzipSync(bodyOf([entry('a'), entry('b')]))
+  for (const broken of [body.subarray(0, -9), body.subarray(0, 3), Buffer.concat([body.subarray(0, 12), body])]) {
+    t.throws(() => readTree(broken), { kind: 'invalid', code: 'broken_gzip' })
+  }
+  const large = { kind: 'too_large', code: 'tree_too_large' }
+  t.throws(() => readTree(gzipSync(Buffer.alloc(8 * 1024 * 1024))), { ...large, message: '200 times' })
+  t.throws(() => readTree(Buffer.alloc(64 * 1024 * 1024 + 1)), { ...large, message: '64 MB' })
+  t.end()
+})
+
+t.test('counts the directories as an archive does', t => {
+  const deep = (at: number): TimedEntry => entry(`${at}/${'x/'.repeat(700)}f`)
+  t.doesNotThrow(() => read(bodyOf(Array.from({ length: 9 }, (_, at) => deep(at)))))
+  const message = 'too many directories for the 30 entries'
+  const many = Array.from({ length: 30 }, (_, at) => deep(at + 10))
+  t.throws(() => read(bodyOf(many)), { code: 'invalid_tree', message })
+  t.end()
 })
 
 t.test('refuses a body that is not a tree, with the number of the line', async t => {
@@ -40,7 +83,10 @@ t.test('refuses a body that is not a tree, with the number of the line', async t
   const other = bodyOf([entry('a')]).split('\n')[2] as string
   const cases: Array<[string, string | Buffer, number]> = [
     ['another version', good.replace('svc-tree 1 64', 'svc-tree 2 64'), 1],
-    ['short digests', good.replace('svc-tree 1 64', 'svc-tree 1 16'), 1],
+    ['another number of digits', good.replace('svc-tree 1 64', 'svc-tree 1 32'), 1],
+    ['fewer digits than it says', good.replace('svc-tree 1 64', 'svc-tree 1 16'), 2],
+    ['a short tree without the digest of its contents', bodyOf([], 16).replace(/ [0-9a-f]{64}\n$/, '\n'), 2],
+    ['a full tree with another digest', good.replace(/\n$/, ` ${digits}\n`), 4],
     ['no last newline', good.slice(0, -1), 1],
     ['not UTF-8', Buffer.concat([Buffer.from(good), Buffer.from([0xff, 0x0a])]), 1],
     ['nothing', '', 1],
@@ -81,6 +127,6 @@ t.test('refuses a body that is not a tree, with the number of the line', async t
 
 t.test('refuses more entries than an archive may have', async t => {
   const many = Array.from({ length: maxTreeEntries + 1 }, (_, i) => entry(String(i).padStart(6, '0')))
-  t.equal(read(bodyOf(many.slice(1))).entries.length, maxTreeEntries)
+  t.equal(read(bodyOf(many.slice(1))).count, maxTreeEntries)
   t.throws(() => read(bodyOf(many)), { kind: 'too_large', code: 'tree_too_large' })
 })

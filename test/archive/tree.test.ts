@@ -38,8 +38,12 @@ async function entriesOfZip(sources: ZipSource[], path: string): Promise<TimedEn
   return entries.sort((a, b) => compareTreePaths(a.path, b.path))
 }
 
-for (const count of [3, 1500]) {
-  t.test(`the tree of ${count} files is that of the zip`, async t => {
+for (const { count, aloneMs } of [
+  { count: 3, aloneMs: 60_000 },
+  { count: 1500, aloneMs: 60_000 },
+  { count: 1500, aloneMs: 0 }
+]) {
+  t.test(`the tree of ${count} files, alone for ${aloneMs} ms, is that of the zip`, async t => {
     const directory = t.testdir({ site: { empty: {}, 'ünï\u{1f600}': 'x', '\uff5e': 'y' } })
     const root = join(directory, 'site')
     for (let i = 0; i < count; i++) {
@@ -52,7 +56,7 @@ for (const count of [3, 1500]) {
     symlinkSync('d0/f0', join(root, 'link'))
     const sources = await walk(root)
     const progress: number[] = []
-    const tree = await treeOf(sources, { onProgress: bytes => void progress.push(bytes) })
+    const tree = await treeOf(sources, { onProgress: bytes => void progress.push(bytes), aloneMs })
     t.strictSame(tree.entries, await entriesOfZip(sources, join(directory, 'a.zip')))
     const digest = createTreeDigest()
     for (const entry of tree.entries) digest.add(entry)
@@ -70,6 +74,7 @@ t.test('refuses a file that changed, in a thread too, and a name that no zip can
   const sources = await walk(root)
   writeFileSync(join(root, 'f7'), 'longer')
   await t.rejects(treeOf(sources), { code: 'file_changed', field: 'f7' })
+  await t.rejects(treeOf(sources, { aloneMs: 0 }), { code: 'file_changed', field: 'f7' })
   await t.rejects(treeOf(sources.slice(-1).map(source => ({ ...source, path: 'a\\b' }))), { code: 'name_not_packable' })
 })
 

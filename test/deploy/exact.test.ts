@@ -109,6 +109,8 @@ t.test('exact rollbacks', async t => {
     chmodSync(place(project, 'a'), 0o604)
     utimesSync(place(project, 'a'), 1_600_000_000.000001, 1_600_000_000.000001)
     lutimesSync(place(project, 'link'), 1_500_000_000, 1_500_000_000)
+    // Node reads nanoseconds and sets microseconds.
+    utimesSync(place(project, 'dir/b'), 1_600_000_001.5, 1_600_000_001.5)
     const before = stateOf(project.deployPath)
     const first = await stage.deploy(project, { a: '1', 'dir/b': '1', link: 'a file', 'new/c': '1' })
     t.ok(existsSync(join(stage.home.deployments, `${first.id}.before.zip`)))

@@ -6,7 +6,15 @@ const plan = (bytes = 8, liveId: string | null = null): KeptPlan => ({
   liveId,
   prune: 'off',
   force: false,
-  expected: { plannedAtMs: 0, marks: new Uint8Array(bytes), foundSha256: '', wantedSha256: '', removedSha256: '' }
+  expected: {
+    plannedAtMs: 0,
+    marks: new Uint8Array(bytes),
+    foundSha256: '',
+    digits: 64,
+    wantedSha256: '',
+    contentsSha256: '',
+    removedSha256: ''
+  }
 })
 
 t.test('keeps plans for fifteen minutes', async t => {

@@ -51,7 +51,7 @@ t.test('prune', async t => {
       'kept/ 755',
       'kept/mine 644 mine'
     ])
-    t.strictSame(await ownedPaths(project.id), ['assets/edited.js', 'assets/new.js', 'gone', 'index.html'])
+    t.strictSame(await ownedPaths(project.id), ['assets/edited.js', 'assets/new.js', 'index.html'])
     const output = await stage.output(second.id)
     t.match(output, /kept "assets\/edited.js", which was edited on the server/)
     t.match(output, /extracted 2 files \(.*\), 2 new or changed, 3 removed/)
@@ -61,6 +61,7 @@ t.test('prune', async t => {
       { removed: 'assets/deep/old.css', before: { size: 3, mode: 0o100644, kept: archive } },
       { path: 'assets/new.js', before: null },
       { removed: 'assets/old.js', before: { kept: archive } },
+      { removed: 'gone', before: null },
       { path: 'index.html', before: { kept: archive } },
       { removed: 'kept/file', before: { kept: archive } }
     ])

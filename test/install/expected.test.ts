@@ -1,6 +1,7 @@
 import t from 'tap'
 import { utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createContentsDigest } from '../../lib/model/tree.js'
 import { buildExpected, planOutdated, refuseOutdated, type Expected } from '../../lib/install/expected.js'
 import { disk } from '../../lib/install/disk.js'
 import { holdFolders } from '../../lib/install/folders.js'
@@ -11,7 +12,8 @@ import { createRecords } from '../../lib/install/record.js'
 import { nothingReckoned } from './nothing-reckoned.js'
 
 const plannedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5)
-const digest = (letter: string): string => letter.repeat(64)
+/** The first half of the digest of `xy` is that of `x`. */
+const digest = ([first = '', second = first]: string): string => first.repeat(32) + second.repeat(32)
 const item = (path: string, size = 1): Item => ({ path, kind: 'file', size, mode: 0o644, mtimeMs: 0 })
 
 interface State {
@@ -20,13 +22,15 @@ interface State {
   found: string | null
 }
 
-function planned(states: State[]): Expected {
-  const builder = buildExpected(states.length)
+function planned(states: State[], digits = 64): Expected {
+  const builder = buildExpected(digits)
   for (const { path, wanted, found } of states) {
     const before = found === null ? null : { mode: 0o100644, size: 1, sha256: digest(found) }
-    builder.add({ path, kind: 'file', size: 1, sha256: digest(wanted) }, before)
+    builder.add({ path, kind: 'file', size: 1, sha256: digest(wanted).slice(0, digits) }, before)
   }
-  return builder.end(plannedAtMs)
+  const contents = createContentsDigest()
+  for (const { path, wanted } of states) contents.add({ path, mode: 0o100600, size: 1, sha256: digest(wanted) })
+  return builder.end(plannedAtMs, contents.end())
 }
 
 t.test('a staging is held to what the plan wanted and found', async t => {
@@ -44,7 +48,7 @@ t.test('a staging is held to what the plan wanted and found', async t => {
   ]
 
   /** Holds a staging with these findings, in the order of another archive, to the plan. */
-  function hold(now: State[]): void {
+  function hold(now: State[], plan = planned(states)): void {
     const items: Item[] = [{ ...item('d'), kind: 'directory' }, ...[...now].reverse().map(({ path }) => item(path))]
     const records = createRecords(items.length)
     for (const [at, { wanted, found }] of [...now].reverse().entries()) {
@@ -55,7 +59,7 @@ t.test('a staging is held to what the plan wanted and found', async t => {
       records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) }, 0)
     }
     const order = canonicalOrder(items)
-    refuseOutdated(planned(states), { disk, folders, items, order, records, reckoned: nothingReckoned })
+    refuseOutdated(plan, { disk, folders, items, order, records, reckoned: nothingReckoned })
   }
   const changed = (path: string, patch: Partial<State>): State[] =>
     states.map(state => (state.path === path ? { ...state, ...patch } : state))
@@ -63,6 +67,14 @@ t.test('a staging is held to what the plan wanted and found', async t => {
   t.doesNotThrow(() => hold(states))
   t.throws(() => hold(changed('b', { wanted: 'e' })), { kind: 'conflict', code: 'tree_changed' })
   t.throws(() => hold(states.slice(1)), { code: 'tree_changed' })
+  const short = planned(states, 16)
+  t.doesNotThrow(() => hold(states, short), 'a plan of short digests')
+  for (const wanted of ['e', 'be']) {
+    const why = `${wanted}: it is also held to the digits that it did not get`
+    t.throws(() => hold(changed('b', { wanted }), short), { code: 'tree_changed' }, why)
+  }
+  const lie = { ...short, wantedSha256: planned(changed('b', { wanted: 'e' }), 16).wantedSha256 }
+  t.throws(() => hold(states, lie), { code: 'tree_changed' }, 'the lines of the plan, and the digest at its end')
   const place = join(directory, 'b')
   utimesSync(place, new Date(plannedAtMs + 60_000), new Date(plannedAtMs + 60_000))
   t.throws(() => hold(changed('b', { found: 'f' })), {

@@ -5,6 +5,7 @@ export const nothingReckoned: Reckoned = {
   replaced: { count: 0, files: [] },
   kept: { count: 0, files: [] },
   removed: [],
+  gone: [],
   directories: [],
   keptOf: () => undefined,
   beforeFrom: [],

@@ -21,7 +21,6 @@ export async function startCaddy(
   { directory, upstream, base, files }: ProxyOptions
 ): Promise<RunningProxy> {
   const port = await freePort()
-  mkdirSync(directory, { recursive: true })
   const atRoot = 'reverse_proxy 127.0.0.1:5431 {'
   const pass = upstream.startsWith('/')
     ? `${filled(phrase('reverse_proxy unix/'), [['/run/svc/svc.sock', upstream]])} {`
@@ -39,6 +38,17 @@ export async function startCaddy(
     ['/etc/ssl/deploy/privkey.pem', files.key],
     [atRoot, base === '' ? pass : below]
   ])
+  const pid = await runCaddy(t, program, { directory, port, site })
+  return { url: `https://localhost:${port}`, pid, spool: null }
+}
+
+/** Runs Caddy with this site, which must use the port, until the test ends. Returns its process id. */
+export async function runCaddy(
+  t: Test,
+  program: string,
+  { directory, port, site }: { directory: string; port: number; site: string }
+): Promise<number> {
+  mkdirSync(directory, { recursive: true })
   const configFile = join(directory, 'Caddyfile')
   // No administration port and no automatic certificates.
   writeFileSync(configFile, `{\n  admin off\n  auto_https off\n  servers {\n    protocols h1 h2\n  }\n}\n${site}`)
@@ -51,5 +61,5 @@ export async function startCaddy(
   let said = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
   await untilListening(port, () => said)
-  return { url: `https://localhost:${port}`, pid: child.pid as number, spool: null }
+  return child.pid as number
 }

@@ -94,6 +94,16 @@ export async function runNginx(
   return { url: `http://127.0.0.1:${port}`, words: [program, ...words] }
 }
 
+/** Runs nginx with this `server` block until the test ends. The block must listen at the port. */
+export async function runServer(
+  t: Bracket,
+  program: string,
+  { directory, port, server }: { directory: string; port: number; server: string }
+): Promise<void> {
+  const http = 'access_log off;'
+  await run(t, program, { directory, port, configuration: configuration({ directory, http, server }) })
+}
+
 async function run(
   t: Bracket,
   program: string,

@@ -3,25 +3,29 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /*
- * The configurations that docs/proxies.md recommends, as they stand there: what is tested is what is printed. Names and
- * places are filled in, nothing else.
+ * The configurations that documents recommend, as they stand there: what is tested is what is printed. Names and places
+ * are filled in, nothing else.
  */
-const text = readFileSync(join(fileURLToPath(new URL('../../../', import.meta.url)), 'docs/proxies.md'), 'utf8')
+const top = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** The block that holds these words. */
-export function recipe(language: 'nginx' | 'caddy', words: string): string {
-  const blocks = [...text.matchAll(/^ *```(\w+)\n([^]*?)^ *```/gm)].filter(([, name]) => name === language)
+/** Returns the only block of a document that contains these words. */
+export function recipe(language: 'nginx' | 'caddy', words: string, document = 'docs/proxies.md'): string {
+  const blocks = [...textOf(document).matchAll(/^ *```(\w+)\n([^]*?)^ *```/gm)].filter(([, name]) => name === language)
   const found = blocks.filter(([, , text]) => text?.includes(words))
-  if (found.length !== 1) throw new Error(`docs/proxies.md has ${found.length} blocks of ${language} with "${words}"`)
+  if (found.length !== 1) throw new Error(`${document} has ${found.length} blocks of ${language} with "${words}"`)
   return found[0]?.[2] as string
 }
 
-/** What is in the text between backquotes, of which one holds these words. */
-export function phrase(words: string): string {
-  const found = [...text.matchAll(/`([^`\n]+)`/g)]
+function textOf(document: string): string {
+  return readFileSync(join(top, document), 'utf8')
+}
+
+/** Returns the only text between backquotes that contains these words. */
+export function phrase(words: string, document = 'docs/proxies.md'): string {
+  const found = [...textOf(document).matchAll(/`([^`\n]+)`/g)]
     .map(([, text]) => text as string)
     .filter(text => text.includes(words))
-  if (found.length !== 1) throw new Error(`docs/proxies.md says ${found.length} times "${words}"`)
+  if (found.length !== 1) throw new Error(`${document} says ${found.length} times "${words}"`)
   return found[0] as string
 }
 

@@ -11,6 +11,7 @@ export interface Invocation {
 
 export interface Served {
   url: string
+  pid: number
   adminToken: string
   /** Its stderr so far. */
   complained(): string
@@ -34,6 +35,7 @@ export async function startServed({ command: [program, ...words], cwd, env }: In
   }
   return {
     url: /http:\/\/\S+(?=\/\n)/.exec(said.stdout)?.[0] as string,
+    pid: child.pid as number,
     adminToken: tokenSaid(said.stdout, env),
     complained: () => said.stderr,
     async says(pattern) {

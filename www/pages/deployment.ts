@@ -1,3 +1,4 @@
+import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { Refused } from '../server/client.js'
@@ -92,6 +93,7 @@ export class DeploymentPage extends Page {
     }
   `
 
+  #exactCalls!: ExactCalls
   #deployment!: Resource<Deployment>
   #project: Resource<Project> | undefined
   #streamProblem: string | null = null
@@ -106,6 +108,7 @@ export class DeploymentPage extends Page {
 
   protected override connected(): void {
     const { calls } = this.context
+    this.#exactCalls = createExactCalls(this.context.client)
     this.entitle(t('Deployment'), [{ words: t('Deployments'), address: 'deployments' }])
     this.#deployment = this.resource(async signal => {
       const record = calls.deploymentRecord(this.#id, signal)
@@ -239,7 +242,7 @@ export class DeploymentPage extends Page {
             <svc-status state="${status}"></svc-status>
             ${hasBackgroundFailure ? html`<svc-background-failure></svc-background-failure>` : null}
             <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
-            ${deployment.rollbackOf === null ? null : origin(deployment.rollbackOf)}
+            ${origin(deployment)}
           </p>
           ${this.#placeOf(deployment)}
         </div>
@@ -249,7 +252,7 @@ export class DeploymentPage extends Page {
             ? null
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
-        <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}"
+        <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
           @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
@@ -340,8 +343,13 @@ export class DeploymentPage extends Page {
   }
 }
 
-const origin = (id: string): Template =>
-  html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
+/** Links to the deployment that a rollback went to, or that an undo undid. */
+function origin({ rollbackOf, undoOf, exact }: Deployment): Template | null {
+  if (undoOf !== null) return html`<a href="deployments/${undoOf}">${t('undoes a deployment')}</a>`
+  if (rollbackOf === null) return null
+  const words = exact ? t('restored the state after an earlier deployment') : t('rolled back to an earlier deployment')
+  return html`<a href="deployments/${rollbackOf}">${words}</a>`
+}
 
 /** Renders the output as plain lines, for print. */
 function printed(output: DeploymentOutput | undefined): Template {
@@ -370,7 +378,7 @@ function originSection(deployment: Deployment): Template {
 }
 
 function facts(deployment: Deployment): Array<[string, unknown]> {
-  const { archiveBytes, archiveSha256, fileCount, actorIp, claimedIp, env, id, hasArtifact } = deployment
+  const { archiveBytes, archiveSha256, treeSha256, fileCount, actorIp, claimedIp, env, id, hasArtifact } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
     [t('From'), addressWords(actorIp, claimedIp)],
@@ -378,6 +386,7 @@ function facts(deployment: Deployment): Array<[string, unknown]> {
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
     [t('Archive'), archiveBytes === null ? null : `${formatBytes(archiveBytes)}${hasArtifact ? '' : t(', deleted')}`],
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
+    [t('Tree'), treeSha256 && html`<code title="${treeSha256}">${treeSha256.slice(0, 12)}…</code>`],
     [t('Id'), html`<code>${id}</code>`]
   ]
 }

@@ -1,3 +1,6 @@
+import type { TreeSummary } from '../../lib/model/verify.js'
+import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
+import { SvcOwned, type BegunEvent } from '../elements/projects/svc-owned.js'
 import type { Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/overview.js'
 import type { ListedLock } from '../../lib/model/lock.js'
@@ -78,6 +81,8 @@ export class ProjectPage extends Page {
   #places!: PlaceCalls
   #lockCalls!: LockCalls
   #locks!: Resource<readonly ListedLock[]>
+  #exactCalls!: ExactCalls
+  #tree!: Resource<TreeSummary>
   #project!: Resource<Project>
   #labels!: Resource<Labels>
   #overview!: Resource<ProjectOverview>
@@ -95,6 +100,8 @@ export class ProjectPage extends Page {
     this.#project = this.resource(signal => calls.project(id, signal))
     this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#overview = this.resource(signal => calls.projectOverview(id, signal))
+    this.#exactCalls = createExactCalls(client)
+    this.#tree = this.resource(signal => this.#exactCalls.summary(id, signal))
     this.#lockCalls = createLockCalls(client)
     this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
     this.follow(['locks'], () => void this.#locks.refresh())
@@ -119,6 +126,7 @@ export class ProjectPage extends Page {
 
   #reload(): void {
     void this.#overview.refresh()
+    void this.#tree.refresh()
     // Do not refresh while the user edits the settings.
     if (this.#tab !== 'settings') void this.#project.refresh()
   }
@@ -268,6 +276,14 @@ export class ProjectPage extends Page {
       <section class="section">
         <h2>${t('Live')}</h2>
         <svc-live class="card" .overview="${overview}"></svc-live>
+        ${
+          this.#tree.value === undefined || overview.deploymentCount === 0
+            ? null
+            : html`
+            <svc-owned class="card" .projectId="${project.id}" .calls="${this.#exactCalls}" .summary="${this.#tree.value}"
+              @verified="${() => void this.#tree.refresh()}"
+              @begun="${(event: Event) => this.context.go(`deployments/${(event as BegunEvent).deployId}`)}"></svc-owned>`
+        }
       </section>
       ${
         going.length === 0
@@ -340,6 +356,7 @@ export const elements = {
   'svc-label': SvcLabel,
   'svc-lock': SvcLock,
   'svc-locks': SvcLocks,
+  'svc-owned': SvcOwned,
   'svc-log': SvcLog,
   ...SvcLog.parts,
   'svc-pack': SvcPack,

@@ -84,6 +84,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'too_many',
     means: 'Too many failed logins from this address. Retry-After contains the seconds to wait'
   },
+  maintenance_changed: { kind: 'conflict', means: 'The maintenance file in the target was changed' },
+  maintenance_file_exists: { kind: 'conflict', means: 'The target contains the maintenance file already' },
+  maintenance_on: { kind: 'conflict', means: 'The project is in maintenance' },
+  maintenance_page: { kind: 'conflict', means: 'The page for a maintenance is missing or too large' },
   method_not_allowed: {
     kind: 'method',
     means: 'The path does not support this method. The header Allow lists the supported methods'
@@ -97,6 +101,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_admin_token: { kind: 'unavailable', means: 'The server has no admin token yet' },
   no_archive: { kind: 'conflict', means: 'The archive of the deployment was removed' },
   no_boundary: { kind: 'invalid', means: 'The Content-Type of the form has no boundary' },
+  no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
@@ -111,8 +116,9 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
+  nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
-  other_owner: { kind: 'forbidden', means: 'The lock belongs to somebody else' },
+  other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
   not_waiting: {
     kind: 'conflict',
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
@@ -143,6 +149,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
   size_mismatch: { kind: 'invalid', means: 'The size of an entry of the archive is wrong' },
   stopping: { kind: 'unavailable', means: 'The server is shutting down' },
+  target_missing: { kind: 'unavailable', means: 'The target does not exist, or leads elsewhere' },
+  target_unusable: { kind: 'conflict', means: 'The target of the project cannot be read' },
   terminal_disabled: { kind: 'forbidden', means: 'The terminal is disabled' },
   terminal_unavailable: {
     kind: 'unsupported',
@@ -182,6 +190,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   unsupported_type: { kind: 'unsupported_type', means: 'The Content-Type is not supported' },
   upgrade_required: { kind: 'upgrade', means: 'The route accepts WebSocket connections only' },
   variables_key: { kind: 'unavailable', means: 'The key file of the secret variables is missing or wrong' },
+  verify_busy: { kind: 'conflict', means: 'Another verification of the project is in progress' },
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   write_failed: { kind: 'unavailable', means: 'The change could not be written to the database' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },

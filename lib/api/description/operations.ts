@@ -8,6 +8,7 @@ import { planOperations } from './operations/plans.js'
 import { projectOperations } from './operations/projects.js'
 import { serverOperations } from './operations/server.js'
 import { transferOperations } from './operations/transfer.js'
+import { treeOperations } from './operations/trees.js'
 
 /** The operations of all routes, keyed by method and path: `GET /api/projects`. */
 export const operations: Operations = {
@@ -16,6 +17,7 @@ export const operations: Operations = {
   ...deploymentOperations,
   ...lockOperations,
   ...planOperations,
+  ...treeOperations,
   ...confirmOperations,
   ...logOperations,
   ...serverOperations,

@@ -1,11 +1,13 @@
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
+import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Project } from '../../model/project.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
+import type { VerifyEvent } from '../../model/verify.js'
 import type { GivenVariable, Variable } from '../../model/variable.js'
 import type { ServerEvent } from '../../shared/event-stream.js'
 import type { Answer } from './answer.js'
@@ -18,6 +20,10 @@ const listLimit = 500
 const ndjson = 'application/x-ndjson'
 /** A comparison with a target takes up to a minute. */
 const compareLimitMs = 5 * 60_000
+/** Placing a file waits for deployments, and for the disk. */
+const answerLimitMs = 5 * 60_000
+/** The search for files to repair reads all of them. */
+const repairLimitMs = 60 * 60_000
 
 /** An event of a watched deployment: its lines, then one final status. */
 export type RunEvent =
@@ -57,12 +63,32 @@ export interface VariablesChange {
 /** Fields of a project to set. In `policy`, null restores the default of a key. */
 export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
 
+/** A change of the maintenance of a project. */
+export interface MaintenanceChange {
+  on: boolean
+  reason?: string | undefined
+  /** Replaces a file of somebody else, or removes the file although somebody changed it. */
+  force?: boolean
+}
+
+interface MaintenanceAnswer {
+  maintenance: Maintenance | null
+}
+
 /** A lock to place. */
 export interface LockFields {
   reason: string
   seconds?: number
   /** Replaces the reason and the end of the caller's own lock. */
   renew?: boolean
+}
+
+/** What to repair. */
+export interface RepairWish {
+  paths: readonly string[]
+  runScripts: boolean
+  message: string | undefined
+  signal: AbortSignal
 }
 
 /** The filter for a list of deployments. */
@@ -105,6 +131,11 @@ export interface Api {
   lock(projectId: string | null, fields: LockFields): Promise<ListedLock>
   /** Removes a lock and returns it. `takeOver` is the reason to remove the lock of another owner. */
   unlock(projectId: string | null, takeOver: string | undefined): Promise<ListedLock>
+  /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
+  locksAndMaintenance(): Promise<Array<ListedLock | ListedMaintenance>>
+  maintenance(projectId: string): Promise<Maintenance | null>
+  /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
+  setMaintenance(projectId: string, change: MaintenanceChange): Promise<Maintenance | null>
   variables(projectId: string): Promise<Variable[]>
   /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
   changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
@@ -131,6 +162,12 @@ export interface Api {
   planRollback(id: string, options: RollbackOptions): Promise<RollbackPlan>
   /** Says what an undo would do. */
   planUndo(projectId: string, options: UndoOptions): Promise<RollbackPlan>
+  /** Returns the contents of a file that was edited on the server. */
+  driftFile(projectId: string, path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
+  /** Compares every file of a target with what svc put there. */
+  verify(projectId: string, options: { sums: boolean; signal: AbortSignal }): AsyncIterable<VerifyEvent>
+  /** Puts back the files that differ from what svc put there; no paths: all of them. */
+  repair(projectId: string, wish: RepairWish): Promise<Run>
   cancel(id: string): Promise<unknown>
   /** Confirms a deployment that waits for it. */
   confirm(id: string): Promise<unknown>
@@ -157,6 +194,7 @@ export function createApi(client: Client): Api {
   const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
   const variablesPath = (id: string) => `${projectPath(id)}/variables`
   const lockPath = (id: string | null) => (id === null ? '/api/lock' : `${projectPath(id)}/lock`)
+  const maintenancePath = (id: string) => `${projectPath(id)}/maintenance`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
@@ -189,6 +227,11 @@ export function createApi(client: Client): Api {
       (await client.json<{ lock: ListedLock }>({ method: 'PUT', path: lockPath(id), json })).lock,
     unlock: async (id, takeOver) =>
       (await client.json<{ lock: ListedLock }>({ method: 'DELETE', path: lockPath(id), json: { takeOver } })).lock,
+    locksAndMaintenance: () => client.json({ path: '/api/locks', query: { kind: 'all' } }),
+    maintenance: async id => (await client.json<MaintenanceAnswer>({ path: maintenancePath(id) })).maintenance,
+    setMaintenance: async (id, json) =>
+      (await client.json<MaintenanceAnswer>({ method: 'PUT', path: maintenancePath(id), json, answerLimitMs }))
+        .maintenance,
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
@@ -231,6 +274,24 @@ export function createApi(client: Client): Api {
     undo: (projectId, options) => startRun(client, `${projectPath(projectId)}/undo`, options),
     planRollback: (id, options) => planRun(client, `${deploymentPath(id)}/rollback`, options),
     planUndo: (projectId, options) => planRun(client, `${projectPath(projectId)}/undo`, options),
+    driftFile: (projectId, path, signal) =>
+      client.open({
+        path: `${projectPath(projectId)}/drift/file`,
+        query: { path },
+        accept: 'application/octet-stream',
+        signal
+      }),
+    async *verify(projectId, { sums, signal }) {
+      const call = { path: `${projectPath(projectId)}/verify`, query: { sums: sums ? '1' : undefined }, signal }
+      const answer = await client.open({ ...call, accept: ndjson, answerLimitMs: compareLimitMs })
+      for await (const event of readNdjson(answer)) yield event as VerifyEvent
+    },
+    async repair(projectId, { paths, runScripts, message, signal }) {
+      const json = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
+      const call = { method: 'POST', path: `${projectPath(projectId)}/repair`, json, signal } as const
+      // The server reads the files before it answers.
+      return runOf(await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
+    },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
     revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` })

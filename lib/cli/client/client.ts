@@ -52,7 +52,7 @@ export interface Call {
   query?: Record<string, string | undefined>
   headers?: Record<string, string>
   /** Type that the answer must have. Default: JSON. */
-  accept?: 'application/x-ndjson' | 'text/event-stream' | 'text/plain' | 'application/zip'
+  accept?: 'application/x-ndjson' | 'text/event-stream' | 'text/plain' | 'application/zip' | 'application/octet-stream'
   /** A status other than success whose answer is returned instead of thrown. */
   alsoStatus?: number
   json?: unknown

@@ -5,7 +5,10 @@ import { locateHome } from '../../config/home.js'
 import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { diagnoseLocally, diagnoseServer, type Finding } from '../doctor/diagnosis.js'
-import { loadConfiguration } from '../client/session.js'
+import { loadConfiguration, openAdminApi } from '../client/session.js'
+import { withInterrupts } from '../interrupts.js'
+import { askForOwnNames } from '../doctor/exposure.js'
+import { usage } from '../args.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 
 /** The command `svc doctor`. */
@@ -13,16 +16,21 @@ export const command = defineCommand({
   operands: {},
   options: {
     ...adminOptions,
+    site: { type: 'text', value: 'url', help: 'also check that the site at this address refuses .svc-* names' },
     json: { type: 'switch', help: 'print {ok, findings} as JSON' }
   },
-  details: `${adminDetails}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.`,
+  details: `${adminDetails}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.\n--site asks a web server on this machine, or on a host of the setting gate_hosts, for names that begin with\n.svc-. docs/maintenance.md has the rule for nginx and Caddy, and explains the answer.`,
   examples: [
     ['doctor', 'check this machine and the configured server'],
     ['doctor --server https://deploy.example.com --json', 'check this machine and another server, for a script']
   ],
   async run({ options }, context) {
     const { env, cwd, output } = context
-    const findings = [...(await diagnoseLocally(locateHome(env, cwd))), ...(await diagnoseRemotely(options, context))]
+    const findings = [
+      ...(await diagnoseLocally(locateHome(env, cwd))),
+      ...(await diagnoseRemotely(options, context)),
+      ...(options.site === undefined ? [] : [await diagnoseSite(siteOf(options.site), options, context)])
+    ]
     const failures = findings.filter(({ result }) => result === 'failure').length
     if (options.json) output.json({ ok: failures === 0, findings })
     else print(findings, context)
@@ -67,6 +75,30 @@ async function diagnoseRemotely({ env, server, token }: RemoteOptions, context: 
       }
     ]
   }
+}
+
+/** Checks a site. The setting `gate_hosts` is read if there is an admin token; otherwise only this machine is asked. */
+async function diagnoseSite(site: string, given: RemoteOptions, context: Context): Promise<Finding> {
+  const hosts = await gateHosts(given, context).catch(error => {
+    if (error instanceof Refusal) return []
+    throw error
+  })
+  return withInterrupts(context.host, signal => askForOwnNames(site, { hosts, signal }))
+}
+
+async function gateHosts({ env, server, token }: RemoteOptions, context: Context): Promise<readonly string[]> {
+  const flags = { ...(server !== undefined && { server }), ...(token !== undefined && { token }) }
+  const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
+  const { client } = await openAdminApi(context, config)
+  const settings = await client.json<Record<string, string>>({ path: '/api/settings' })
+  return (settings['gate_hosts'] ?? '').split(/[\s,]+/).filter(Boolean)
+}
+
+/** Returns the address of a site. Refuses any other text with the kind `usage`. */
+function siteOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return url.href
+  throw usage('--site', '--site must be an address without a user name, such as http://127.0.0.1/')
 }
 
 function print(findings: readonly Finding[], { output }: Context): void {

@@ -15,23 +15,41 @@ import {
 import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { localClient, runningOwner } from '../client/local.js'
-import { sharedOptions } from '../common-options.js'
+import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
+import { projectDetails, sharedOptions } from '../common-options.js'
+import { usage } from '../args.js'
+import { verifyProject, type VerifyView } from '../verify-project.js'
 
 /** The command `svc verify`. */
 export const command = defineCommand({
-  operands: {},
+  operands: {
+    projectId: { complete: 'projects', help: 'verify the files of this project on the server' }
+  },
   options: {
-    'check-server': { type: 'switch', help: 'also check that the server at serverUrl answers' },
-    json: sharedOptions.json
+    sums: { type: 'switch', help: 'with a project: print what "sha256sum -c" reads' },
+    'check-server': { type: 'switch', help: 'without a project: also check that the server answers' },
+    json: sharedOptions.json,
+    env: sharedOptions.env,
+    server: sharedOptions.server,
+    token: sharedOptions.token
   },
   details:
-    'Checks the data directory of this machine (SVC_HOME), whether the server is running or not: the database, each\n' +
-    'target directory and the global configuration. The exit code is 1 if there are errors; warnings do not count.',
+    'Without a project, it checks the data directory of this machine (SVC_HOME), whether the server is running or not:\n' +
+    'the database, each target directory and the global configuration. The exit code is 1 if there are errors;\n' +
+    'warnings do not count.\n\n' +
+    'With a project, the server reads every file that svc put into the target, and compares contents, type and\n' +
+    'permissions with what was deployed. Nothing is changed. The exit code is 1 if a file differs. --sums prints the\n' +
+    `SHA-256 of the deployed files; run "sha256sum -c" with it in the target. Links are left out.\n\n${projectDetails}`,
   examples: [
     ['verify', 'verify the data after an import or a move to another machine'],
-    ['verify --check-server --json', 'verify the data and the server, for a script']
+    ['verify --check-server --json', 'verify the data and the server, for a script'],
+    ['verify proj_abcdefghijklmnop', 'find out whether the files are those that were deployed'],
+    ['verify proj_abcdefghijklmnop --sums > sums', 'write a list for "sha256sum -c"']
   ],
-  async run({ options }, context) {
+  async run({ options, operands: { projectId } }, context) {
+    if (projectId !== undefined) return verifyOnServer(projectId, options, context)
+    const needsProject = (['sums', 'env', 'server', 'token'] as const).find(name => options[name])
+    if (needsProject !== undefined) throw usage(`--${needsProject}`, `--${needsProject} needs a project`)
     const { env, cwd, output } = context
     const home = locateHome(env, cwd)
     const globalConfig = await readConfig(home)
@@ -52,6 +70,18 @@ export const command = defineCommand({
     return hasErrors(findings) ? exitCodes.failed : exitCodes.success
   }
 })
+
+type ProjectOptions = VerifyView & Record<'env' | 'server' | 'token', string | undefined> & { 'check-server': boolean }
+
+async function verifyOnServer(projectId: string, options: ProjectOptions, context: Context): Promise<number> {
+  const { env, server, token, sums, json } = options
+  if (options['check-server']) throw usage('--check-server', '--check-server cannot be combined with a project')
+  if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
+  const flags = { server, token, project: projectId }
+  const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
+  const api = await openProjectApi(context, config)
+  return verifyProject({ api, projectId: projectIdOf(context, config) }, { sums, json }, context)
+}
 
 /** Asks the running server. If none is running, opens an existing database; never creates one. */
 async function inspect(home: Home, { env, output }: Context): Promise<DatabaseState | null> {

@@ -28,7 +28,8 @@ export interface Output {
   error(text: string): void
   /** Prints every further line as a JSON object with `time`, `level` and `message`. */
   logAsJson(): void
-  progress(label: string): Progress
+  /** `inWords` formats the amounts; default: bytes. */
+  progress(label: string, inWords?: (amount: number) => string): Progress
   /** Colours for stdout. */
   paint: Paint
   /** Colours for stderr. */
@@ -75,7 +76,7 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
         fault
       }),
     error: text => say(stderr, { level: 'error', prefix: `${notePaint.red('error:')} `, text }),
-    progress: label => startProgress(stderr, notePaint, label),
+    progress: (label, inWords) => startProgress(stderr, notePaint, { label, inWords }),
     paint,
     notePaint
   }

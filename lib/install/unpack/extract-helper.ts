@@ -9,7 +9,9 @@ import type { Displaced } from '../displaced.js'
 import { ensureTarget, type TargetRules } from '../guard.js'
 import { openedJournal } from '../journal-file.js'
 import { parseManifest } from '../manifest.js'
+import { workOnFile, type FileJob } from '../target-file.js'
 import { recover, type PlacedDecision } from '../undo.js'
+import { verifyTarget, type VerifyJob } from '../verify.js'
 import type { Answer } from './extract-threads.js'
 import { openedFiles } from './extraction-files.js'
 import { runExtraction, type ExtractionJob } from './extraction.js'
@@ -18,6 +20,8 @@ import { runExtraction, type ExtractionJob } from './extraction.js'
 export type HelperJob =
   | { kind: 'extract'; extraction: ExtractionJob }
   | { kind: 'compare'; compare: CompareJob }
+  | { kind: 'file'; file: FileJob }
+  | { kind: 'verify'; verify: VerifyJob }
   /** Recovers a journal. The second descriptor is the manifest. */
   | { kind: 'recover'; deployId: string; placed: PlacedDecision }
   /** Creates the target like ensureTarget. */
@@ -40,6 +44,10 @@ serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
       return ensureTarget(job.target, job.rules)
     case 'compare':
       return { kind: 'compared', compared: await compareTarget(job.compare, { disk }) }
+    case 'file':
+      return { kind: 'found', found: workOnFile(job.file, disk) }
+    case 'verify':
+      return { kind: 'verified', findings: verifyTarget(job.verify, { disk }) }
     case 'list':
       return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
     case 'extract': {

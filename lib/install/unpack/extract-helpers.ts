@@ -46,11 +46,11 @@ export function createExtractHelpers(): ExtractHelpers {
 
   async function attempt(job: Job, rights: Rights, signal: AbortSignal): Promise<Outcome> {
     try {
-      if (job.kind === 'compare') return await runHelper<HelperJob, Answer>({ module, rights, job, signal })
+      if (!('journalPath' in job)) return await runHelper<HelperJob, Answer>({ module, rights, job, signal })
       return await (job.kind === 'extract' ? extract(job, rights, signal) : recoverAs(job, rights, signal))
     } catch (error) {
       if (error instanceof HelperStuck) {
-        if (job.kind !== 'compare') noteStuck(deployIdOf(job.journalPath), error.gone)
+        if ('journalPath' in job) noteStuck(deployIdOf(job.journalPath), error.gone)
         return { kind: 'stuck' }
       }
       return signal.aborted ? { kind: 'died' } : { kind: 'failed', error }

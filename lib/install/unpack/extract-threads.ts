@@ -16,6 +16,8 @@ import { ThreadDied, type WorkerThread } from '../../base/worker-thread.js'
 import { deployIdOf } from '../journal-file.js'
 import type { Compared, CompareJob } from '../compare.js'
 import type { Displaced } from '../displaced.js'
+import type { FileJob, FoundFile } from '../target-file.js'
+import type { SliceFinding, VerifyJob } from '../verify.js'
 import type { PlacedDecision, Recovery } from '../undo.js'
 import type { ExtractionPaths } from './extraction-files.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
@@ -27,6 +29,10 @@ export type Job =
   | { kind: 'recover'; journalPath: string; placed: PlacedDecision }
   /** Compares a tree with the target. */
   | { kind: 'compare'; compare: CompareJob }
+  /** Looks at one file of the target, or removes it. */
+  | { kind: 'file'; file: FileJob }
+  /** Compares a slice of the owned tree with the target. */
+  | { kind: 'verify'; verify: VerifyJob }
 
 /** A job as it is sent to a thread. */
 export interface Task {
@@ -40,6 +46,8 @@ export type Answer =
   | { kind: 'extracted'; extracted: Extracted }
   | { kind: 'recovered'; recovery: Recovery; displaced: Displaced | null }
   | { kind: 'compared'; compared: Compared }
+  | { kind: 'found'; found: FoundFile }
+  | { kind: 'verified'; findings: SliceFinding[] }
 
 /** The result of a job: an answer, an error, the death of its thread, or a thread that does not end. */
 export type Outcome = Answer | { kind: 'failed'; error: unknown } | { kind: 'died' } | { kind: 'stuck' }
@@ -146,7 +154,7 @@ export function createExtractThreads({
     run: (job, signal) =>
       // A cancel, or the next deployment, waits for a recovery, so recoveries are first in the queue.
       pool.use(async thread => runIn(thread, job, signal), { signal, isFirst: job.kind === 'recover' }),
-    isStuck: deployId => [...stuck].some(job => job.kind !== 'compare' && deployIdOf(job.journalPath) === deployId),
+    isStuck: deployId => [...stuck].some(job => 'journalPath' in job && deployIdOf(job.journalPath) === deployId),
     close: () => pool.close()
   }
 }

@@ -6,7 +6,9 @@ import { disk } from '../disk.js'
 import { journalAt } from '../journal-file.js'
 import type { Displaced } from '../displaced.js'
 import { manifestOf, parseManifest, settleManifest } from '../manifest.js'
+import { workOnFile } from '../target-file.js'
 import { recover } from '../undo.js'
+import { verifyTarget } from '../verify.js'
 import type { Answer, Task } from './extract-threads.js'
 import { filesAt } from './extraction-files.js'
 import { runExtraction } from './extraction.js'
@@ -29,7 +31,9 @@ async function work({ job, stop }: Task): Promise<Answer> {
   const check = (): void => {
     if (Atomics.load(stop, 0) !== 0) throw new Error('The work was aborted')
   }
+  if (job.kind === 'file') return { kind: 'found', found: workOnFile(job.file, disk) }
   if (job.kind === 'compare') return { kind: 'compared', compared: await compareTarget(job.compare, { disk, check }) }
+  if (job.kind === 'verify') return { kind: 'verified', findings: verifyTarget(job.verify, { disk, check }) }
   const files = { ...filesAt(disk, job), beginSecond: second.of(job.archivePath) }
   return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk, check }) }
 }

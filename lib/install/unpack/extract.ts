@@ -55,6 +55,8 @@ export interface ExtractOptions {
   expected?: Expected | undefined
   /** What svc owns in the target; absent: nothing is known. */
   ownership?: Ownership | undefined
+  /** Paths that the archive must not touch (reserved.ts); absent: none. */
+  reserved?: readonly string[] | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
   signal: AbortSignal
@@ -92,6 +94,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     ownership,
+    reserved,
     isDurable = true,
     staysOpen = false,
     signal
@@ -107,6 +110,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     ownership,
+    reserved,
     isDurable,
     staysOpen
   }

@@ -23,6 +23,7 @@ import { canonicalOrder, writeManifest } from '../manifest-writer.js'
 import type { Ownership } from '../ownership.js'
 import { reckon, type Edits } from '../reckon.js'
 import { planTarget, type Item } from '../plan.js'
+import { refuseReserved } from '../reserved.js'
 import { holdTarget, type HeldTarget } from '../reach.js'
 import { createRecords } from '../record.js'
 import { sameTimeMs } from '../regular.js'
@@ -54,6 +55,8 @@ export interface ExtractionJob {
   ownership?: Ownership | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
+  /** Paths that the archive must not touch (reserved.ts); default: none. */
+  reserved?: readonly string[] | undefined
   /** Whether the deployment may still be put back after everything is in place; default: false. */
   staysOpen?: boolean
 }
@@ -162,8 +165,9 @@ async function extractInto(
     if (digests !== null) checkExactly(digests, { items, records })
     const order = canonicalOrder(items)
     const ownership = job.ownership ?? nothingKnown
+    const { reserved } = job
     const found = { disk, folders, items, order, records, plan, before: files.before, staging: staging.path, check }
-    const reckoned = await reckon(ownership, found)
+    const reckoned = await reckon(ownership, { ...found, reserved })
     if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, order, records, reckoned })
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
     const staged = { disk, items, order, records, archiveModes, plan, reckoned }
@@ -210,6 +214,7 @@ function checkArchive(
 ): void {
   const probe = `${root.path}/${stagingName(job.deployId)}-fold`
   checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
+  refuseReserved(archive.entries, job.reserved ?? [])
   // An exact change puts back links that were there; svc itself never follows one.
   if (job.ownership?.exact) return
   const folders = holdFolders(disk, root)

@@ -1,3 +1,4 @@
+/* Locks: the rows of the table `locks` with the kind `lock`. maintenance.ts has the others. */
 import { lockKinds, type Lock, type LockKind } from '../../model/lock.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, nullable, rowReader, text } from './columns.js'
@@ -13,14 +14,15 @@ const readLock = rowReader<Lock>('locks', {
 
 /** Returns the locks that have not expired at `now` (ISO text): first those of the server, then the oldest. */
 export function listLocks(db: Reader, now: string): Lock[] {
-  const sql = 'SELECT * FROM locks WHERE expiresAt > ? ORDER BY projectId IS NOT NULL, createdAt, projectId, kind'
+  const sql = `SELECT * FROM locks WHERE kind = 'lock' AND expiresAt > ?
+    ORDER BY projectId IS NOT NULL, createdAt, projectId`
   return db.all(sql, now).map(readLock)
 }
 
 /** Returns the locks that refuse deployments of a project at `now`: first those of the server. */
 export function locksOn(db: Reader, projectId: string, now: string): Lock[] {
-  const sql = `SELECT * FROM locks WHERE (projectId = ? OR projectId IS NULL) AND expiresAt > ?
-    ORDER BY projectId IS NOT NULL, createdAt, kind`
+  const sql = `SELECT * FROM locks WHERE (projectId = ? OR projectId IS NULL) AND kind = 'lock' AND expiresAt > ?
+    ORDER BY projectId IS NOT NULL, createdAt`
   return db.all(sql, projectId, now).map(readLock)
 }
 

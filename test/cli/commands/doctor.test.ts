@@ -78,3 +78,23 @@ t.test('what fails: no server, a broken configuration, one that others can read'
   t.match(open.stdout, /✘ Server: .*connection refused by .*\n {4}→ Start the server/)
   t.match(await svc(['doctor', '--server', 'nonsense'], { cwd }), { code: 1 })
 })
+
+t.test('--site asks a site for names of svc, and reads gate_hosts with the admin token', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const doctor = (...words: string[]) => svc(['doctor', '--server', server.url, ...words], { cwd })
+  const { code, stdout } = await doctor('--site', server.url)
+  t.equal(code, 0, stdout)
+  t.match(stdout, /! Names of svc: cannot tell .* 404 .*\n {4}→ .*docs\/maintenance\.md/)
+  // An address that is not in the list of this machine's own, and leads to it.
+  const foreign = server.url.replace('127.0.0.1', '0.0.0.0')
+  t.match((await doctor('--site', foreign)).stdout, /! Names of svc: .* not checked: .*neither this machine/)
+  for (const wrong of ['shop.example.org', 'ftp://127.0.0.1/', 'http://user:secret@127.0.0.1/']) {
+    t.match(await doctor('--site', wrong), { code: 2, stderr: /--site must be(?!.*secret)/ }, wrong)
+  }
+  t.notMatch((await doctor()).stdout, /Names of svc/)
+  await server.api('PUT', '/api/settings', { gate_hosts: '0.0.0.0' })
+  t.match((await doctor('--site', foreign)).stdout, /neither this machine/, 'only the admin token can read the setting')
+  const named = await doctor('--site', foreign, '--token', server.adminToken)
+  t.match(named.stdout, /! Names of svc: cannot tell/)
+})

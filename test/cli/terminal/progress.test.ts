@@ -13,7 +13,9 @@ function stage(isTTY: boolean, columns?: number) {
     ...(columns === undefined ? {} : { columns })
   })
   const said = (): string => (stream.read() as string | null) ?? ''
-  return { start: (label: string) => startProgress(stream as unknown as NodeJS.WriteStream, paint, label), said }
+  const start = (label: string, inWords?: (amount: number) => string) =>
+    startProgress(stream as unknown as NodeJS.WriteStream, paint, { label, inWords })
+  return { start, said }
 }
 
 t.test('without a terminal, progress prints two lines', async t => {
@@ -57,4 +59,10 @@ t.test('a narrow terminal cuts the text, and then the label', async t => {
     const line = said().replace('\r\x1b[K', '')
     t.ok(widthOf(line) < columns, `${columns} columns: ${line}`)
   }
+})
+
+t.test('a bar can count other things than bytes', async t => {
+  const { start, said } = stage(true)
+  start('Verifying', files => `${files} files`).update(5, 10)
+  t.match(said(), /Verifying █+░+ 50% of 10 files/)
 })

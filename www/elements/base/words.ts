@@ -152,10 +152,13 @@ export const stepWords: ReadonlyArray<{ name: StepName; words: string; isOptiona
 export function deploymentWords({
   message,
   triggerSource,
-  provenance
-}: Pick<DeploymentRow, 'message' | 'triggerSource'> & Partial<Pick<DeploymentRow, 'provenance'>>): string {
+  provenance,
+  undoOf = null
+}: Pick<DeploymentRow, 'message' | 'triggerSource'> & Partial<Pick<DeploymentRow, 'provenance' | 'undoOf'>>): string {
   if (message !== null && message !== '') return message
   const subject = provenance?.subject ?? null
+  if (triggerSource === 'repair') return t('Repair')
+  if (undoOf !== null) return t('Undo')
   if (triggerSource === 'rollback') return subject === null ? t('Rollback') : t('Rollback: {subject}', { subject })
   return subject ?? (provenance?.source === 'panel' ? t('From the panel') : t('Pushed'))
 }

@@ -1,19 +1,21 @@
 import type { Deployment, DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
-import type { Changes } from '../../../lib/model/manifest.js'
+import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
+import type { ExactCalls, RollbackWish } from '../../server/exact-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { field, submitted } from '../base/field.js'
 import { liveAmong } from './live.js'
+import { rollbackPlanView } from './rollback-view.js'
 import { question } from '../base/question.js'
 import type { Question } from '../base/question.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { deploymentWords } from '../base/words.js'
 import { formatBytes } from '../../shared/size.js'
-import { countWords, numberWords, t } from '../../words/t.js'
+import { numberWords, t } from '../../words/t.js'
 import { Submission } from '../base/submission.js'
 
 /** A new deployment has begun that deploys an older archive again. */
@@ -52,19 +54,24 @@ const maxReason = 500
 
 type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark'
 
-/** The deployment to repeat, and how it changes the live files. */
+/** The deployment to go back to, how, and what that would do. */
 interface Rollback {
   source: DeploymentRow
   /** Null if not known (yet). */
   project: Project | null
   /** Null if not known (yet). */
   inPlace: DeploymentRow | null
-  changes: Changes | null
+  /** Null: as the policy of the project says. */
+  mode: RollbackPlan['mode'] | null
+  /** Whether files that were edited since are taken back, too. */
+  force: boolean
+  /** Null if not known yet. */
+  plan: RollbackPlan | null
 }
 
 /**
  * The actions on a deployment, each with a confirmation: roll back to it, deploy it again, cancel it, correct its
- * status. Properties: `deployment`, `calls`. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
+ * status. Properties: `deployment`, `calls`, `exactCalls`. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
  */
 export class SvcDeploymentActions extends SvcElement {
   static override sheet = css`
@@ -72,7 +79,11 @@ export class SvcDeploymentActions extends SvcElement {
       .version { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 16px; }
       .version dt { color: var(--muted); }
       .version dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
+      .modes { display: grid; gap: 8px; min-width: 0; margin: 0; padding: 0; border: 0; }
+      .modes label { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 8px; align-items: baseline; cursor: pointer; }
+      .modes small { grid-column: 2; color: var(--muted); }
       .changes { display: grid; gap: 4px; }
+      .changes .warning { display: flex; gap: 8px; overflow-wrap: anywhere; }
       .changes ul {
         max-height: 180px;
         overflow: auto;
@@ -87,6 +98,7 @@ export class SvcDeploymentActions extends SvcElement {
   `
 
   calls!: Calls
+  exactCalls!: ExactCalls
   deployment!: DeploymentRow
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
@@ -157,7 +169,7 @@ export class SvcDeploymentActions extends SvcElement {
       const { source } = this.#rollback
       const button = source.status === 'failed' ? t('Deploy again') : t('Roll back')
       return form({
-        asked: rollbackWords(this.#rollback),
+        asked: rollbackWords(this.#rollback, patch => this.#choose(patch)),
         answer: button,
         kind: 'primary',
         work: reason => this.#rollBack(source, reason)
@@ -208,26 +220,38 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #openRollback(source: DeploymentRow): Promise<void> {
     const { calls } = this
-    this.#rollback = { source, project: null, inPlace: null, changes: null }
+    const mode = source.exact ? 'exact' : null
+    this.#rollback = { source, project: null, inPlace: null, mode, force: false, plan: null }
     this.#open('roll_back')
-    const tell = (known: Partial<Rollback>): void => {
-      if (this.#rollback?.source !== source) return
-      this.#rollback = { ...this.#rollback, ...known }
-      this.update()
-    }
-    // The list of changes is optional. If it cannot be loaded, the rollback reports the problem itself.
+    // These facts are optional. If they cannot be loaded, the rollback reports the problem itself.
     await Promise.allSettled([
-      calls.project(source.projectId, this.signal).then(project => tell({ project })),
-      this.#findChanges(source, tell)
+      calls.project(source.projectId, this.signal).then(project => this.#tell(source, { project })),
+      calls
+        .deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
+        .then(({ items }) => this.#tell(source, { inPlace: liveAmong(items) })),
+      this.#plan()
     ])
   }
 
-  async #findChanges(source: DeploymentRow, tell: (known: Partial<Rollback>) => void): Promise<void> {
-    const { items } = await this.calls.deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
-    const inPlace = liveAmong(items)
-    tell({ inPlace })
-    if (inPlace === null || inPlace.id === source.id) return
-    tell({ changes: await this.calls.changes(source.id, inPlace.id, this.signal) })
+  #tell(source: DeploymentRow, known: Partial<Rollback>): void {
+    if (this.#rollback?.source !== source) return
+    this.#rollback = { ...this.#rollback, ...known }
+    this.update()
+  }
+
+  /** Asks what the rollback would do, unless the user has changed it meanwhile. */
+  async #plan(): Promise<void> {
+    if (this.#rollback === null) return
+    const { source, mode, force } = this.#rollback
+    const plan = await this.exactCalls.planRollback(source.id, wishOf({ mode, force }), this.signal)
+    const now = this.#rollback
+    if (now?.mode === mode && now.force === force) this.#tell(source, { plan, mode: plan.mode })
+  }
+
+  #choose(patch: Partial<Pick<Rollback, 'mode' | 'force'>>): void {
+    if (this.#rollback === null) return
+    this.#tell(this.#rollback.source, { plan: null, ...patch })
+    this.#plan().catch(error => this.#submission.refuse(error))
   }
 
   async #do(event: Event, work: (reason: string) => Promise<void>): Promise<void> {
@@ -236,7 +260,8 @@ export class SvcDeploymentActions extends SvcElement {
   }
 
   async #rollBack({ id }: DeploymentRow, reason: string): Promise<void> {
-    this.dispatchEvent(new RolledBackEvent(await this.calls.rollback(id, reason)))
+    const { mode, force } = this.#rollback ?? { mode: null, force: false }
+    this.dispatchEvent(new RolledBackEvent(await this.exactCalls.rollback(id, reason, wishOf({ mode, force }))))
   }
 
   async #cancel(): Promise<void> {
@@ -259,8 +284,15 @@ const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: strin
   opposite(deployment) === 'success' ? asSuccess : asFailed
 const opposite = ({ status }: DeploymentRow): FinalStatus => (status === 'failed' ? 'success' : 'failed')
 
-/** Returns what is deployed again, where, what changes, and the field for the reason. */
-function rollbackWords({ source, project, inPlace, changes }: Rollback): Template {
+function wishOf({ mode, force }: Pick<Rollback, 'mode' | 'force'>): RollbackWish {
+  return { ...(mode !== null && { mode }), ...(force && { force }) }
+}
+
+/** Returns what is deployed again, where, how, what changes, and the field for the reason. */
+function rollbackWords(
+  { source, project, inPlace, mode, force, plan }: Rollback,
+  choose: (patch: Partial<Pick<Rollback, 'mode' | 'force'>>) => void
+): Template {
   const { fileCount, archiveBytes, projectName, env, startTime } = source
   const rows: Array<[string, unknown]> = [
     [t('Version'), html`<span translate="no">${deploymentWords(source)}</span>`],
@@ -271,52 +303,32 @@ function rollbackWords({ source, project, inPlace, changes }: Rollback): Templat
     [t('Project'), html`<b translate="no">${projectName}</b> (${env})`],
     [t('Target'), project === null ? '…' : html`<code translate="no">${project.deployPath}</code>`]
   ]
+  const option = (value: RollbackPlan['mode'], words: string, hint: string): Template => html`
+    <label>
+      <input type="radio" name="mode" value="${value}" .checked="${mode === value}" @change="${() => choose({ mode: value, force: false })}">
+      <span>${words}</span><small>${hint}</small>
+    </label>`
+  const canTakeBack = mode === 'exact' && (force || (plan?.counts.drifted ?? 0) > 0)
   return html`
     <dl class="version">${rows.filter(([, value]) => value !== null).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
-    <p>${t('The archive of this version is deployed again, and the scripts of the project run. Files that the archive does not contain stay.')}</p>
+    <fieldset class="modes" aria-label="${t('How to go back')}">
+      ${source.exact ? null : option('overlay', t('Put its files over the others'), t('Files that its archive does not contain stay.'))}
+      ${source.placed === null ? null : option('exact', t('Restore the state exactly'), t('Paths, contents, permissions and times become those after this deployment.'))}
+    </fieldset>
     ${
-      inPlace?.id === source.id
+      inPlace?.id === source.id && mode === 'overlay'
         ? html`<p class="muted">${t('This version is live now. Its files are written again.')}</p>`
         : null
     }
-    ${changes === null ? null : changesOf(changes)}
+    ${rollbackPlanView(plan)}
+    ${
+      canTakeBack
+        ? html`
+        <label class="check">
+          <input type="checkbox" .checked="${force}" @change="${(event: Event) => choose({ force: (event.currentTarget as HTMLInputElement).checked })}">
+          <span>${t('Also take back files that were edited on the server')}</span>
+        </label>`
+        : null
+    }
     ${field({ form: 'rollback', name: 'reason', label: t('Reason (optional)'), hint: t('Shown as the message of the new deployment.'), maxLength: maxReason })}`
-}
-
-/**
- * Returns the changes against the live files: files only in the older deployment are restored, files only in the newer
- * one stay.
- */
-function changesOf({ added, changed, removed }: Changes): Template {
-  const most = 200
-  const files = [...added.map(path => `+ ${path}`), ...changed.map(path => `~ ${path}`)]
-  if (files.length === 0) {
-    return html`
-      <p class="muted">
-        ${
-          removed.length === 0
-            ? t('No file differs from the live version.')
-            : t('No file differs from the live version; {files} will stay.', {
-                files: countWords(removed.length, 'newer file')
-              })
-        }
-      </p>`
-  }
-  const values = {
-    files: countWords(changed.length, 'file'),
-    added: numberWords(added.length),
-    left: numberWords(removed.length)
-  }
-  return html`
-    <div class="changes">
-      <p>
-        ${
-          removed.length === 0
-            ? t('{files} replaced, {added} restored:', values)
-            : t('{files} replaced, {added} restored, {left} newer kept:', values)
-        }
-      </p>
-      <ul tabindex="0" aria-label="${t('Changed files')}">${files.slice(0, most).map(file => html`<li>${file}</li>`)}</ul>
-      ${files.length > most ? html`<p class="muted small">${t('and {count} more', { count: numberWords(files.length - most) })}</p>` : null}
-    </div>`
 }

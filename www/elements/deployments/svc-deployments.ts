@@ -89,7 +89,7 @@ export class SvcDeployments extends SvcElement {
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
         <svc-status state="${item.status}"></svc-status>
         <span class="what" title="${words}" translate="no">
-          ${item.triggerSource === 'rollback' ? icon('roll-back') : null}<b class="cut">${words}</b>
+          ${item.triggerSource !== 'cli' ? icon('roll-back') : null}<b class="cut">${words}</b>
           ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}
         </span>
         <span class="where">${origin}${isSingle ? null : html`<span class="cut muted" translate="no">${item.projectName}</span>`}</span>

@@ -69,7 +69,7 @@ function liveFacts(live: ListedDeployment, source: ListedDeployment): Fact[] {
   const facts: Array<Fact | null> = [
     provenance?.commit == null ? null : { name: t('Commit'), value: commitWords(provenance) },
     { name: t('By'), value: actorWords(live, source) },
-    live.triggerSource !== 'rollback'
+    live.triggerSource === 'cli'
       ? null
       : {
           name: t('Rolled back to'),
@@ -95,7 +95,7 @@ function commitWords({ commit, branch, tag, dirty }: NonNullable<ListedDeploymen
 /** Returns who deployed it: a name if the panel or a CI run knows one, else the address. */
 function actorWords(live: ListedDeployment, source: ListedDeployment): string {
   const address = live.actorIp ?? t('unknown')
-  if (live.triggerSource === 'rollback') return address
+  if (live.triggerSource !== 'cli') return address
   const { provenance } = source
   if (provenance?.source === 'panel') return t('{name}, from the panel', { name: provenance.by ?? address })
   if (provenance?.ci != null)

@@ -36,10 +36,20 @@ export interface PolicyDraft extends Record<(typeof gateNumbers)[number], string
   confirmSeconds: string
   onPostFailure: string
   revertScript: string
+  prune: string
+  /** One glob per line. */
+  protect: string
+  pruneByDeployToken: string
+  forceByDeployToken: string
+  rollback: string
+  exact: string
+  maintenanceFile: string
+  maintenancePage: string
 }
 
 /** Returns the texts of a policy. */
-export function draftOf({ drift, gate, confirm, onPostFailure, revertScript }: PolicyChanges): PolicyDraft {
+export function draftOf(policy: PolicyChanges): PolicyDraft {
+  const { drift, gate, confirm, onPostFailure, revertScript } = policy
   const numbers = gateNumbers.map(name => [name, gate ? String(gate[name]) : ''] as const)
   return {
     ...(Object.fromEntries(numbers) as Record<(typeof gateNumbers)[number], string>),
@@ -48,7 +58,15 @@ export function draftOf({ drift, gate, confirm, onPostFailure, revertScript }: P
     onFailure: gate?.onFailure ?? 'revert',
     confirmSeconds: confirm ? String(confirm.seconds) : '',
     onPostFailure: onPostFailure ?? '',
-    revertScript: revertScript ?? ''
+    revertScript: revertScript ?? '',
+    prune: policy.prune ?? '',
+    protect: (policy.protect ?? []).join('\n'),
+    pruneByDeployToken: policy.pruneByDeployToken ? 'true' : '',
+    forceByDeployToken: policy.forceByDeployToken ? 'true' : '',
+    rollback: policy.rollback ?? '',
+    exact: policy.exact ?? '',
+    maintenanceFile: policy.maintenanceFile ?? '',
+    maintenancePage: policy.maintenancePage ?? ''
   }
 }
 
@@ -65,15 +83,33 @@ function checkDraft(saved: Check): CheckDraft {
   return { kind, ...noTexts, ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])), saved }
 }
 
+/** The keys whose text is their value. */
+const plainTexts = [
+  'drift',
+  'onPostFailure',
+  'revertScript',
+  'prune',
+  'rollback',
+  'exact',
+  'maintenanceFile',
+  'maintenancePage'
+] as const
+
 /** Returns the policy of the texts, with null for defaults. The server checks it. */
 export function policyOfDraft(draft: PolicyDraft): GivenPolicy {
-  const { drift, confirmSeconds, onPostFailure, revertScript } = draft
+  const { confirmSeconds } = draft
+  const protect = draft.protect
+    .split('\n')
+    .map(line => line.trim())
+    .filter(Boolean)
+  const texts = plainTexts.map(name => [name, draft[name] === '' ? null : draft[name]])
   return {
-    drift: drift === '' ? null : drift,
+    ...Object.fromEntries(texts),
     gate: draft.checks.length === 0 ? null : gateOf(draft),
     confirm: confirmSeconds === '' ? null : { seconds: Number(confirmSeconds) },
-    onPostFailure: onPostFailure === '' ? null : onPostFailure,
-    revertScript: revertScript === '' ? null : revertScript
+    protect: protect.length === 0 ? null : protect,
+    pruneByDeployToken: draft.pruneByDeployToken === '' ? null : true,
+    forceByDeployToken: draft.forceByDeployToken === '' ? null : true
     // The server refuses other texts than those of the form.
   } as GivenPolicy
 }

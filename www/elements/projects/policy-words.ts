@@ -23,6 +23,26 @@ export const choices = {
     { value: '', words: 'The post-deploy script (default)' },
     { value: 'none', words: 'Nothing' }
   ],
+  prune: [
+    { value: '', words: 'Keep them (default)' },
+    { value: 'managed', words: 'Remove them, unless somebody edited them' }
+  ],
+  pruneByDeployToken: [
+    { value: '', words: 'Only with the global deploy token (default)' },
+    { value: 'true', words: 'Also with the deploy token of the project' }
+  ],
+  forceByDeployToken: [
+    { value: '', words: 'Only with the global deploy token (default)' },
+    { value: 'true', words: 'Also with the deploy token of the project' }
+  ],
+  rollback: [
+    { value: '', words: 'Puts the files of an archive over the others (default)' },
+    { value: 'exact', words: 'Restores the earlier state exactly' }
+  ],
+  exact: [
+    { value: '', words: 'Deploy all the same (default)' },
+    { value: 'required', words: 'Refuse the deployment' }
+  ],
   onFailure: [
     { value: 'revert', words: 'Put the earlier files back' },
     { value: 'keep', words: 'Keep the new files' }

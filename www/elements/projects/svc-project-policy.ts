@@ -4,7 +4,7 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { errorLine, field } from '../base/field.js'
+import { errorLine, field, type Field } from '../base/field.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { Submission } from '../base/submission.js'
 import { checkFields, checkKindWords, choices, numberWords, type Choice } from './policy-words.js'
@@ -20,6 +20,8 @@ import {
 } from './policy-form.js'
 import { ProjectChangeEvent, UnsavedEvent } from './svc-project-form.js'
 
+/** The keys that are texts. */
+const textKeys = ['protect', 'maintenanceFile', 'maintenancePage'] as const
 /** Maximum number of checks, as on the server. */
 const maxChecks = 10
 
@@ -82,6 +84,20 @@ export class SvcProjectPolicy extends SvcElement {
         <div class="pair">
           ${this.#choice('drift', t('Files that were edited in the target'), choices.drift)}
           ${this.#choice('onPostFailure', t('If the post-deploy script fails'), choices.onPostFailure)}
+        </div>
+        <div class="pair">
+          ${this.#choice('prune', t('Files of earlier deployments that a new one does not contain'), choices.prune)}
+          ${this.#choice('rollback', t('A rollback'), choices.rollback)}
+        </div>
+        ${this.#text('protect', 'Paths that are never removed', { rows: 3, placeholder: 'uploads/**', hint: t('One pattern per line.') })}
+        <div class="pair">
+          ${this.#choice('pruneByDeployToken', t('svc push --prune'), choices.pruneByDeployToken)}
+          ${this.#choice('forceByDeployToken', t('svc push --force'), choices.forceByDeployToken)}
+        </div>
+        <div class="pair">
+          ${this.#choice('exact', t('If replaced files are too large to be kept'), choices.exact)}
+          ${this.#text('maintenanceFile', 'Maintenance file', { placeholder: '.maintenance' })}
+          ${this.#text('maintenancePage', 'Maintenance page', { placeholder: 'maintenance.html', hint: t('A file of the target. The maintenance file gets its contents.') })}
         </div>
         <header>
           <h3>${t('Checks after a deployment')}</h3>
@@ -165,11 +181,7 @@ export class SvcProjectPolicy extends SvcElement {
       </fieldset>`
   }
 
-  #choice(
-    name: 'drift' | 'onPostFailure' | 'revertScript' | 'onFailure',
-    label: string,
-    rows: readonly Choice[]
-  ): Template {
+  #choice(name: keyof typeof choices, label: string, rows: readonly Choice[]): Template {
     const id = `policy-${name}`
     return html`
       <div class="field">
@@ -178,6 +190,30 @@ export class SvcProjectPolicy extends SvcElement {
           ${rows.map(({ value, words }) => html`<option value="${value}" .selected="${value === this.#draft[name]}">${t(words)}</option>`)}
         </select>
       </div>`
+  }
+
+  #text(
+    name: 'protect' | 'maintenanceFile' | 'maintenancePage',
+    words: string,
+    more: Partial<Pick<Field, 'rows' | 'placeholder' | 'hint'>>
+  ): Template {
+    return field({
+      form: 'policy',
+      name,
+      label: t(words),
+      value: this.#draft[name],
+      isMono: true,
+      ...more,
+      error: this.#textProblem(name, words),
+      onInput: value => this.#change({ [name]: value })
+    })
+  }
+
+  /** The server names the item of a list that it refuses. */
+  #textProblem(name: string, words: string): string | undefined {
+    const lines = this.#draft.protect.split('\n').length
+    const places = [`policy.${name}`, ...Array.from({ length: lines }, (_, at) => `policy.${name}[${at}]`)]
+    return places.map(place => this.#submission.problemAt(place, words)).find(problem => problem !== undefined)
   }
 
   #change(patch: Partial<PolicyDraft>): void {
@@ -207,6 +243,7 @@ export class SvcProjectPolicy extends SvcElement {
         checkFields[kind].map(({ name }) => `policy.gate.after[${index}].${name}`)
       )
     ]
+    if (textKeys.some(name => this.#textProblem(name, '') !== undefined)) return null
     return places.some(place => this.#submission.problemAt(place, '') !== undefined) ? null : this.#submission.problem
   }
 

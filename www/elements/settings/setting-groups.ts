@@ -32,6 +32,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'max_extracted_size', words: 'Maximum uncompressed size' },
       { key: 'keep_archives', words: 'Archives to keep' },
       { key: 'keep_undo', words: 'Deployments that can be undone' },
+      { key: 'max_before_size', words: 'Maximum size of kept copies per deployment' },
       { key: 'max_output_size', words: 'Maximum output per deployment' },
       { key: 'max_home_size', words: 'Maximum size of the data directory' },
       { key: 'commit_url', words: 'Commit page' }

@@ -208,5 +208,7 @@ export const words: Words = {
   Go: '前往',
   'No line has this time or a later one.': '没有此时间或之后写入的行。',
   '{project}: “{deployment}” failed': '{project}：“{deployment}”失败',
-  '{project}: “{deployment}” is deployed': '{project}：“{deployment}”已部署'
+  '{project}: “{deployment}” is deployed': '{project}：“{deployment}”已部署',
+  Repair: '修复',
+  Undo: '撤销'
 }

@@ -149,5 +149,6 @@ export const words: Words = {
   'Weak: no letters': '较弱：没有字母',
   'Weak: no digits': '较弱：没有数字',
   'Weak: too few different characters': '较弱：不同的字符太少',
-  Strong: '强'
+  Strong: '强',
+  'Maximum size of kept copies per deployment': '每次部署保留副本的最大大小'
 }

@@ -1,6 +1,6 @@
 import { maxProvenanceBytes } from '../../../model/provenance.js'
 import { confirmLimits } from '../../../model/gate.js'
-import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js'
+import { maxMessageLength } from '../../../model/deployment.js'
 import { maxScriptLength } from '../../../base/fields.js'
 import { maxPlanIdLength } from '../../upload.js'
 import { markFields, rollbackFields, undoFields } from '../../deployments.js'
@@ -17,12 +17,9 @@ import {
 import { rollbackPlan } from '../plans.js'
 import { success } from '../records/common.js'
 import { changes, deployment, manifestFile, uploadPermit } from '../records/deployments.js'
-import { anyOf, boolean, list, nullable, oneOf, optional, record, text } from '../schema.js'
+import { ranAnswers, runHeaders } from '../records/run.js'
+import { anyOf, list, record, text } from '../schema.js'
 
-const runHeaders = {
-  'X-Svc-Deploy-Id': 'The id of the deployment. It is sent as soon as the deployment is recorded.',
-  'X-Svc-Deploy-Url': "The URL of the deployment's page, if the server knows its public URL."
-}
 const runExample =
   '{"event":"log","data":"→ Extracting 12 files"}\n{"event":"status","status":"success","duration":"1.2s","deployId":"dep_1a2b3c4d5e6f7a8b"}\n'
 const run = media(
@@ -104,27 +101,10 @@ type Cancelled = Marked & { message: string }
 /** The answers of a rollback and of an undo. */
 const rolledBack = {
   200: {
+    ...ranAnswers[200],
     what: 'The result of the deployment; with `dryRun`, what would happen',
-    headers: runHeaders,
-    json: anyOf(
-      record<RolledBack>({
-        success: boolean(true),
-        deployId: text('dep_1a2b3c4d5e6f7a8b'),
-        status: oneOf(['success', 'failed']),
-        duration: nullable(text('0.8s')),
-        error: optional(nullable(text('The post-deploy script failed')))
-      }),
-      rollbackPlan
-    ) as never
+    json: anyOf(ranAnswers[200].json, rollbackPlan) as never
   }
-}
-
-interface RolledBack {
-  success: boolean
-  deployId: string
-  status: FinalStatus
-  duration: string | null
-  error?: string | null
 }
 
 /** Deployments, their records and their output. */

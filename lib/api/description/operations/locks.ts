@@ -1,9 +1,11 @@
 import type { ListedLock } from '../../../model/lock.js'
+import { listedLockKinds, type ListedMaintenance, type Maintenance } from '../../../model/maintenance.js'
 import { lockFields, unlockFields } from '../../locks.js'
-import { lock } from '../locks.js'
+import { maintenanceFields } from '../../maintenance.js'
+import { listedMaintenance, lock, maintenance } from '../locks.js'
 import { answer, query, type Operation, type Operations } from '../operation.js'
 import { success } from '../records/common.js'
-import { list, record, text } from '../schema.js'
+import { anyOf, list, nullable, record, text } from '../schema.js'
 
 const place = {
   body: lockFields,
@@ -32,13 +34,28 @@ const remove = {
   errors: ['not_found', 'other_project', 'other_owner']
 } satisfies Partial<Operation>
 
-/** Locks of projects and of the whole server. */
+const state = record<{ success: true; maintenance: Maintenance | null }>({
+  success,
+  maintenance: nullable(maintenance)
+})
+
+/** Locks of projects and of the whole server, and the maintenance of projects. */
 export const lockOperations: Operations = {
   'GET /api/locks': {
     summary: 'List the locks in force',
     description: 'A deploy token gets the locks that refuse its own deployments.',
-    parameters: [query('projectId', 'Lists only the locks that refuse deployments of this project')],
-    answers: answer('The locks, first that of the server', list(lock))
+    parameters: [
+      query('projectId', 'Lists only the locks that refuse deployments of this project'),
+      query('kind', 'Lists locks, projects in maintenance, or both. Default: `lock`', {
+        type: 'string',
+        enum: listedLockKinds
+      })
+    ],
+    answers: answer(
+      'The locks, first that of the server, then the projects in maintenance',
+      list(anyOf<[ListedLock, ListedMaintenance]>(lock, listedMaintenance))
+    ),
+    errors: ['invalid_field']
   },
   'PUT /api/projects/:id/lock': {
     summary: 'Lock a project',
@@ -48,6 +65,35 @@ export const lockOperations: Operations = {
     errors: [...place.errors, 'not_found', 'other_project']
   },
   'DELETE /api/projects/:id/lock': { summary: 'Unlock a project', ...remove },
+  'GET /api/projects/:id/maintenance': {
+    summary: 'Get the maintenance of a project',
+    answers: answer('The maintenance; null if it is off', state),
+    errors: ['not_found', 'other_project']
+  },
+  'PUT /api/projects/:id/maintenance': {
+    summary: 'Begin or end the maintenance of a project',
+    description:
+      'Places the file of the policy `maintenanceFile` in the target, or removes it. Answers when that is done. ' +
+      'Waits up to 30 seconds for deployments of the project. Deployments are not refused during a maintenance.',
+    body: maintenanceFields,
+    fields: {
+      on: 'Whether the project is to be in maintenance. Ending one that is off changes nothing',
+      reason: 'Why. The page of svc shows it to visitors',
+      force: 'Whether to replace a file of somebody else at that path, or to remove the file although it was changed'
+    },
+    answers: answer('The maintenance after the change; null if it is off', state),
+    errors: [
+      'not_found',
+      'other_project',
+      'other_owner',
+      'maintenance_on',
+      'maintenance_changed',
+      'maintenance_file_exists',
+      'maintenance_page',
+      'deployment_running',
+      'target_missing'
+    ]
+  },
   'PUT /api/lock': {
     summary: 'Lock the whole server',
     description: 'Refuses uploads and rollbacks of every project, as the lock of a project does.',

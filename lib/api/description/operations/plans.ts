@@ -2,7 +2,7 @@ import { maxTreeBytes, maxTreeEntries, treeMediaType } from '../../../archive/tr
 import { formatBytes } from '../../../shared/size.js'
 import { listedPaths } from '../../plan.js'
 import { answer, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
-import { driftReport, planAnswer } from '../plans.js'
+import { planAnswer } from '../plans.js'
 
 const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 const example = `svc-tree 1 64\n100644 5120 ${digest} 1767225600000 assets/app.js\nend 1 ${digest}\n`
@@ -12,7 +12,7 @@ export const planOperations: Operations = {
   'POST /api/deploy/plan': {
     summary: 'Say what a deployment would do',
     description:
-      'Compares a tree of files with the target on the disk. Nothing is changed. An upload with the returned `planId` fails with `plan_outdated` if the target has changed since.\n\nThe body is a text with one line for each file and symbolic link: mode, size, SHA-256, modification time in milliseconds, path. The lines are sorted by the UTF-8 bytes of the path. The last line contains the number of entries and the SHA-256 of all lines without their times, after the line `svc-tree 1`. The body may be compressed with gzip (`Content-Encoding: gzip`). Digests always have 64 digits. Directories are not part of a tree.\n\nWith `Accept: application/x-ndjson`, the response streams the plan without its lists, and then every path: one JSON object per line.',
+      'Compares a tree of files with the target on the disk. Nothing is changed. An upload with the returned `planId` fails with `plan_outdated` if the target has changed since.\n\nThe body is a text with one line for each file and symbolic link: mode, size, SHA-256, modification time in milliseconds, path. The lines are sorted by the UTF-8 bytes of the path. The last line contains the number of entries and the SHA-256 of all lines without their times, after the line `svc-tree 1`. The body may be compressed with gzip (`Content-Encoding: gzip`). The first line says how many hex digits each SHA-256 has: 64, or 16, which makes the body smaller. With 16, the last line also contains the SHA-256 of the lines `<file or symlink> <size> <SHA-256> <path>`, of all 64 digits, and the upload is held to it. Directories are not part of a tree.\n\nWith `Accept: application/x-ndjson`, the response streams the plan without its lists, and then every path: one JSON object per line.',
     parameters: [
       requiredQuery('projectId', 'The project to deploy to'),
       query(
@@ -65,13 +65,5 @@ export const planOperations: Operations = {
       'changed_meanwhile',
       'shutting_down'
     ]
-  },
-  'GET /api/projects/:id/drift': {
-    summary: 'List the files that were edited on the server',
-    description:
-      'Compares the files that svc put into the target with those that are there now. Nothing is changed. A file whose size, modification time and inode are those that svc recorded is not read, unless `full` is given.',
-    parameters: [query('full', 'Whether to read every file. Default: false', switchSchema)],
-    answers: answer('The edited and removed files', driftReport),
-    errors: ['invalid_field', 'not_found', 'other_project', 'plan_busy', 'changed_meanwhile']
   }
 }

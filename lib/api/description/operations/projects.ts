@@ -75,7 +75,7 @@ export const projectOperations: Operations = {
     body: projectFields,
     fields: projectDescriptions,
     answers: answer('The project', oneProject),
-    errors: ['not_found', 'changed_since', 'path_taken', 'deployment_running']
+    errors: ['not_found', 'changed_since', 'path_taken', 'deployment_running', 'maintenance_on']
   },
   'DELETE /api/projects/:id': {
     summary: 'Delete a project, its deployments and its archives',

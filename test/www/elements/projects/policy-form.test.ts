@@ -1,5 +1,5 @@
 import t from 'tap'
-import { givenPolicy, storedPolicy } from '../../../../lib/model/policy-keys.js'
+import { givenPolicy, policyKeys, storedPolicy } from '../../../../lib/model/policy-keys.js'
 import { draftOf, newCheck, policyOfDraft } from '../../../../www/elements/projects/policy-form.js'
 
 const full = {
@@ -21,7 +21,15 @@ const full = {
   },
   confirm: { seconds: 90 },
   onPostFailure: 'revert',
-  revertScript: 'none'
+  revertScript: 'none',
+  prune: 'managed',
+  protect: ['uploads/**', '.env*'],
+  pruneByDeployToken: true,
+  forceByDeployToken: true,
+  rollback: 'exact',
+  exact: 'required',
+  maintenanceFile: '.down',
+  maintenancePage: 'down.html'
 }
 
 t.test('a policy that is loaded into the form and saved is the same policy', async t => {
@@ -34,7 +42,7 @@ t.test('a policy that is loaded into the form and saved is the same policy', asy
 
 t.test('empty texts restore defaults, and a changed kind drops the fields of the other kind', async t => {
   const empty = draftOf({})
-  t.same(policyOfDraft(empty), { drift: null, gate: null, confirm: null, onPostFailure: null, revertScript: null })
+  t.same(policyOfDraft(empty), Object.fromEntries(Object.keys(policyKeys).map(key => [key, null])))
   const checks = draftOf(storedPolicy(full, 'policy')).checks.slice(0, 1)
   const changed = policyOfDraft({
     ...empty,

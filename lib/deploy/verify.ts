@@ -1,0 +1,302 @@
+/*
+ * Verifies the files of a project: every entry of its owned tree is compared with the target (install/verify.ts). The
+ * tree is cut into slices, so that two threads work, progress can be reported, and memory does not depend on the number
+ * of files. Nothing is written.
+ */
+import { notFound, Refusal } from '../base/refusal.js'
+import { UnusableTree } from '../install/owned-tree.js'
+import type { Executor } from '../install/unpack/extract-threads.js'
+import type { Executors } from '../install/unpack/executors.js'
+import { isLink, type SliceFinding, type VerifyJob } from '../install/verify.js'
+import type { Project } from '../model/project.js'
+import type { OwnedEntry } from '../model/tree.js'
+import type { FindingState, VerifyEvent, VerifyTotals } from '../model/verify.js'
+import { findRights, type Rights } from '../proc/identity.js'
+import { findProject } from '../store/tables/projects.js'
+import type { DeployNeeds } from './needs.js'
+import type { TreeStates } from './tree-state.js'
+import type { Owned, Trees } from './trees.js'
+
+/** What to verify. */
+export interface VerifyRequest {
+  projectId: string
+  /** Whether the SHA-256 of each regular file is listed, too. */
+  sums: boolean
+  /** An abort ends the verification. */
+  signal: AbortSignal
+}
+
+/** Verifies targets: one verification per project at a time. */
+export interface Verifier {
+  /**
+   * Yields events, some at a time. Refuses: 404, `verify_busy`, and what install/verify.ts refuses. An abort throws the
+   * reason of the signal.
+   */
+  verify(request: VerifyRequest): AsyncGenerator<VerifyEvent[]>
+  /** Returns the entries that differ. Refuses like `verify`. */
+  differences(project: Project, request: DifferencesRequest): Promise<Differences>
+}
+
+/** What to compare. */
+export interface DifferencesRequest {
+  /** Null: every entry. */
+  paths: readonly string[] | null
+  /** Whether it is refused while a verification is in progress. */
+  isAlone: boolean
+  signal: AbortSignal
+}
+
+/** The result of a comparison. */
+export interface Differences {
+  /** In canonical order. */
+  different: OwnedEntry[]
+  /** The paths that svc does not own. */
+  unknown: string[]
+}
+
+/** Dependencies of `createVerifier`. */
+export interface VerifierNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths'> {
+  executors: Pick<Executors, 'comparing'>
+  trees: Pick<Trees, 'read'>
+  states: Pick<TreeStates, 'figures' | 'verified'>
+  /** Whether a deployment of the project is queued or running. */
+  hasRunning(projectId: string): boolean
+}
+
+/** Limits of a slice: it ends after the entry that reaches one of them. */
+interface SliceLimits {
+  entries: number
+  bytes: number
+}
+
+const bytesPerMegabyte = 1024 * 1024
+/** Time to wait for the owned tree if nothing can be done without it. */
+const longWaitMs = 60_000
+/** Two slices are in work, and one waits, so that no thread waits for the event loop. */
+const slicesAhead = 3
+const threadSlice: SliceLimits = { entries: 1000, bytes: 16 * bytesPerMegabyte }
+/** A process starts for each slice, so slices are larger. Two processes work at a time. */
+const maxProcessSlice: SliceLimits = { entries: 20_000, bytes: 1024 * bytesPerMegabyte }
+/** Time after which the progress is repeated, so that no proxy takes the connection for dead. */
+const repeatMs = 10_000
+
+/** Creates the verifier. The threads are those of comparisons. */
+export function createVerifier(needs: VerifierNeeds): Verifier {
+  const { store, home, allowSystemPaths, executors, trees, states } = needs
+  const busy = new Set<string>()
+
+  async function* run(project: Project, { sums, signal }: VerifyRequest): AsyncGenerator<VerifyEvent[]> {
+    const rights = await findRights(project)
+    const owned = await trees.read(project.id, undefined, false)
+    if (owned.baseline !== 'owned') {
+      yield [{ event: 'start', files: 0, baseline: owned.baseline }, endOf(0, countNothing(), false)]
+      return
+    }
+    const wasRunning = needs.hasRunning(project.id)
+    const { files } = await states.figures(project.id, owned)
+    const { executor, given } = workOf(project, { rights, files, signal })
+    const counts = countNothing()
+    let done = 0
+    let hasBegun = false
+    for await (const { slice, findings } of verifySlices(owned.entries(), executor, given)) {
+      const events: VerifyEvent[] = hasBegun ? [] : [{ event: 'start', files, baseline: 'owned' }]
+      hasBegun = true
+      for (const { index, state } of findings) {
+        const { path, since } = slice[index] as OwnedEntry
+        counts[state]++
+        events.push({ event: 'finding', path, state, since })
+      }
+      if (sums)
+        for (const entry of slice)
+          if (!isLink(entry)) events.push({ event: 'file', path: entry.path, sha256: entry.sha256 })
+      done += slice.length
+      yield [...events, { event: 'progress', done, files }]
+    }
+    const isOutdated = wasRunning || needs.hasRunning(project.id) || (await hasMoved(trees, project, owned))
+    const end = endOf(done, counts, isOutdated)
+    if (!isOutdated) states.verified(project.id, owned.head, done - end.ok)
+    yield [...(hasBegun ? [] : [{ event: 'start', files, baseline: 'owned' } as const]), end]
+  }
+
+  function workOf(
+    project: Project,
+    { rights, files, signal }: { rights: Rights | null; files: number; signal: AbortSignal }
+  ): { executor: Executor; given: GivenSlices } {
+    const job = { target: project.deployPath, rules: { home: home.directory, allowSystemPaths } }
+    const limits = rights === null ? threadSlice : processSlice(files)
+    return { executor: executors.comparing(rights), given: { job, limits, signal } }
+  }
+
+  function enter(project: Project): void {
+    if (busy.has(project.id)) throw isBusy(project)
+    busy.add(project.id)
+  }
+
+  async function compare(project: Project, { paths, signal }: DifferencesRequest): Promise<Differences> {
+    const rights = await findRights(project)
+    const owned = await trees.read(project.id, longWaitMs)
+    const unknown = new Set(paths)
+    if (owned.baseline !== 'owned') return { different: [], unknown: [...unknown] }
+    const files = paths?.length ?? (await states.figures(project.id, owned)).files
+    const { executor, given } = workOf(project, { rights, files, signal })
+    const different: OwnedEntry[] = []
+    const entries = paths === null ? owned.entries() : taken(owned.entries(), unknown)
+    for await (const { slice, findings } of verifySlices(entries, executor, given)) {
+      for (const { index } of findings) different.push(slice[index] as OwnedEntry)
+    }
+    return { different, unknown: [...unknown] }
+  }
+
+  return {
+    async *verify(request) {
+      const { projectId } = request
+      const project = findProject(store, projectId)
+      if (project === undefined) throw notFound('Project', projectId)
+      enter(project)
+      try {
+        yield* run(project, request)
+      } catch (error) {
+        if (!(error instanceof UnusableTree)) throw error
+        await trees.read(projectId)
+        throw wasTorn()
+      } finally {
+        busy.delete(projectId)
+      }
+    },
+    async differences(project, request) {
+      if (!request.isAlone) return compare(project, request)
+      enter(project)
+      try {
+        return await compare(project, request)
+      } finally {
+        busy.delete(project.id)
+      }
+    }
+  }
+}
+
+/** Yields the entries with these paths, and takes the paths from the set. */
+async function* taken(entries: AsyncIterable<OwnedEntry>, paths: Set<string>): AsyncGenerator<OwnedEntry> {
+  for await (const entry of entries) if (paths.delete(entry.path)) yield entry
+}
+
+function processSlice(files: number): SliceLimits {
+  const half = Math.ceil(files / 2)
+  const entries = Math.min(maxProcessSlice.entries, Math.max(threadSlice.entries, half))
+  return { ...maxProcessSlice, entries }
+}
+
+interface SliceResult {
+  slice: OwnedEntry[]
+  findings: SliceFinding[]
+}
+
+interface GivenSlices {
+  job: Omit<VerifyJob, 'entries'>
+  limits: SliceLimits
+  signal: AbortSignal
+}
+
+/**
+ * Yields the result of each slice, in order. Yields an empty slice now and then while a large one is read. Ends the
+ * jobs in work if the caller stops.
+ */
+async function* verifySlices(
+  entries: AsyncIterable<OwnedEntry>,
+  executor: Executor,
+  { job, limits, signal }: GivenSlices
+): AsyncGenerator<SliceResult> {
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  const slices = cut(entries, limits)
+  const running: Array<Promise<SliceResult>> = []
+
+  async function verifySlice(slice: OwnedEntry[]): Promise<SliceResult> {
+    const plain = slice.map(({ path, mode, size, sha256 }) => ({ path, mode, size, sha256 }))
+    const outcome = await executor.run({ kind: 'verify', verify: { ...job, entries: plain } }, either)
+    if (outcome.kind === 'verified') return { slice, findings: outcome.findings }
+    either.throwIfAborted()
+    if (outcome.kind === 'failed') throw outcome.error
+    throw new Error(`The verification of "${job.target}" ended without an answer: ${outcome.kind}`)
+  }
+
+  try {
+    for (let hasMore = true; ; ) {
+      while (hasMore && running.length < slicesAhead) {
+        const next = await slices.next()
+        hasMore = next.done !== true
+        if (next.done) break
+        const result = verifySlice(next.value)
+        result.catch(() => {})
+        running.push(result)
+      }
+      const first = running[0]
+      if (first === undefined) return
+      const result = await within(first, repeatMs)
+      if (result !== null) void running.shift()
+      yield result ?? { slice: [], findings: [] }
+    }
+  } finally {
+    stop.abort()
+    await Promise.allSettled(running)
+    await slices.return(undefined)
+  }
+}
+
+async function* cut(entries: AsyncIterable<OwnedEntry>, limits: SliceLimits): AsyncGenerator<OwnedEntry[]> {
+  let slice: OwnedEntry[] = []
+  let bytes = 0
+  for await (const entry of entries) {
+    slice.push(entry)
+    bytes += entry.size
+    if (slice.length < limits.entries && bytes < limits.bytes) continue
+    yield slice
+    slice = []
+    bytes = 0
+  }
+  if (slice.length > 0) yield slice
+}
+
+/** Returns the value of a promise, or null if it takes longer. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<null>(resolve => (timer = setTimeout(resolve, ms, null)))
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+type Counts = Record<FindingState, number>
+
+function countNothing(): Counts {
+  return { changed: 0, missing: 0, other_type: 0, mode: 0 }
+}
+
+function endOf(files: number, { changed, missing, other_type: otherType, mode }: Counts, isOutdated: boolean) {
+  const ok = files - changed - missing - otherType - mode
+  return { event: 'end', files, ok, changed, missing, otherType, mode, isOutdated } satisfies VerifyTotals & {
+    event: 'end'
+  }
+}
+
+/** Whether a deployment changed the owned tree since it was read. */
+async function hasMoved(
+  trees: Pick<Trees, 'read'>,
+  { id }: Project,
+  { head }: Extract<Owned, { baseline: 'owned' }>
+): Promise<boolean> {
+  const now = await trees.read(id, undefined, false)
+  return now.baseline !== 'owned' || now.head.sequence !== head.sequence || now.head.target !== head.target
+}
+
+function isBusy({ name }: Project): Refusal {
+  const sentence = `Another verification of "${name}" is in progress. Try again in a moment`
+  return new Refusal('conflict', 'verify_busy', sentence, { retryAfterSeconds: 5 })
+}
+
+function wasTorn(): Refusal {
+  const sentence = 'The list of the files that svc owns in the target was damaged, and was made again. Verify again'
+  return new Refusal('conflict', 'changed_meanwhile', sentence)
+}

@@ -1,0 +1,60 @@
+/*
+ * The maintenance of a project: one file in its target, which the web server looks for (docs/maintenance.md). It does
+ * not refuse deployments, and it has no expiry, because nothing would tell the web server.
+ */
+import { unprintableIn } from '../base/one-line.js'
+import type { ListedLock } from './lock.js'
+
+/** The maintenance of a project, as the API shows it. */
+export interface Maintenance {
+  /** When it began, as ISO text. */
+  since: string
+  /** The caller that began it, as in audit entries: `admin`, `project:<id>`. */
+  by: string
+  reason: string | null
+}
+
+/** The stored maintenance of a project, with what is needed to recognize its file. */
+export interface MaintenanceRow extends Maintenance {
+  projectId: string
+  /** The file, relative to the target. */
+  path: string
+  /** The contents that svc gave it. */
+  sha256: string
+}
+
+/** A maintenance in a list of locks. */
+export interface ListedMaintenance extends Omit<ListedLock, 'projectId' | 'kind' | 'reason' | 'expiresAt'> {
+  projectId: string
+  kind: 'maintenance'
+  reason: string | null
+  expiresAt: null
+}
+
+/** The kinds of `GET /api/locks`. */
+export const listedLockKinds = ['lock', 'maintenance', 'all'] as const
+
+/** Maximum length of a path in characters. */
+const maxLength = 1024
+/** Names that svc uses for its own directories in targets. */
+const ownPrefix = '.svc-'
+
+/** Returns why a path cannot name a file of the target, as the end of a sentence; null if it can. */
+export function targetFileFault(path: string): string | null {
+  if (path === '') return 'is empty'
+  if (path.length > maxLength) return `is longer than ${maxLength} characters`
+  if (unprintableIn(path) !== null) return 'contains an invisible character'
+  if (path.includes('\\')) return 'contains a backslash. Use "/" between directories'
+  if (path.startsWith('/') || /^[a-z]:/i.test(path)) return 'is not relative to the target'
+  const names = path.split('/')
+  if (names.some(name => name === '' || name === '.' || name === '..')) return 'has an empty name, "." or ".." in it'
+  if (names.some(name => name.toLowerCase().startsWith(ownPrefix))) {
+    return `has a name that begins with "${ownPrefix}": those are reserved for svc`
+  }
+  return null
+}
+
+/** Returns the maintenance as the API shows it. */
+export function shownMaintenance({ since, by, reason }: MaintenanceRow): Maintenance {
+  return { since, by, reason }
+}

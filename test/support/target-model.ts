@@ -1,0 +1,223 @@
+/*
+ * A plain model of a target and of what svc knows about it: files by path, without any disk. It says what a deployment, a
+ * prune, an undo and an exact rollback must do, so that random histories can be compared with the real thing.
+ */
+
+/** A file or a link. Times are in microseconds since 1970. */
+export interface ModelEntry {
+  type: 'file' | 'link'
+  text: string
+  /** Permission bits; 0o777 for a link. */
+  mode: number
+  timeUs: number
+}
+
+/** An entry of an archive. Its time is in whole seconds. */
+export interface ArchiveItem {
+  path: string
+  type: 'file' | 'link' | 'directory'
+  text: string
+  mode: number
+  timeUs: number
+}
+
+interface OwnedEntry extends ModelEntry {
+  since: string
+}
+
+/** What was at a path before a deployment, and where its contents are kept. */
+interface Earlier {
+  before: ModelEntry | { directory: number } | null
+  source: string
+}
+
+interface Placed {
+  id: string
+  changes: Map<string, Earlier>
+}
+
+/** Why a step fails without any change. */
+export type Failure = 'in the way' | 'drifted' | 'not exact' | 'nothing to undo'
+
+/** The policy of a project as far as the model knows it. */
+export interface ModelPolicy {
+  drift: 'warn' | 'refuse'
+  prune: boolean
+  /** A path prefix that is protected. */
+  protect: string | null
+}
+
+const own = 'own archive'
+
+/** A target with its history. */
+export class TargetModel {
+  readonly files = new Map<string, ModelEntry>()
+  /** Permission bits by path. */
+  readonly directories = new Map<string, number>()
+  readonly owned = new Map<string, OwnedEntry>()
+  readonly ownedDirectories = new Set<string>()
+  readonly placed: Placed[] = []
+  /** Deployments whose archive somebody removed. */
+  readonly lostArchives = new Set<string>()
+
+  /** A deployment of these items, or an overlay. Changes nothing if it fails. */
+  deploy(id: string, items: readonly ArchiveItem[], policy: ModelPolicy): Failure | null {
+    if (items.some(item => this.#isInTheWay(item))) return 'in the way'
+    const files = items.filter(item => item.type !== 'directory')
+    if (policy.drift === 'refuse' && files.some(item => this.#isEdited(item.path) && this.#replaces(item)))
+      return 'drifted'
+    const changes = new Map<string, Earlier>()
+    this.#makeDirectories(items, changes)
+    for (const item of files) this.#put(id, item, changes)
+    if (policy.prune)
+      this.#prune(new Set(items.flatMap(({ path }) => [path, ...parentsOf(path)])), policy.protect, changes)
+    this.placed.push({ id, changes })
+    return null
+  }
+
+  /** Goes back exactly to the state after the deployment with this number (0: before the first one). */
+  goBack(id: string, number: number, force: boolean): Failure | null {
+    if (this.placed.length === 0) return 'nothing to undo'
+    const wanted = new Map<string, Earlier & { undone: string }>()
+    for (const { id: undone, changes } of this.placed.slice(number).reverse()) {
+      for (const [path, earlier] of changes) wanted.set(path, { ...earlier, undone })
+    }
+    const items: Array<ModelEntry & { path: string }> = []
+    const removed: string[] = []
+    const [made, gone] = [new Map<string, number>(), [] as string[]]
+    for (const [path, { before, source, undone }] of wanted) {
+      const known = this.owned.get(path)
+      if (before === null) {
+        if (known !== undefined) removed.push(path)
+        else if (this.ownedDirectories.has(path)) gone.push(path)
+      } else if ('directory' in before) {
+        if (!this.ownedDirectories.has(path)) made.set(path, before.directory)
+      } else if (known === undefined || !isSame(known, before)) {
+        if (this.lostArchives.has(source === own ? undone : source)) return 'not exact'
+        items.push({ ...before, path })
+      }
+    }
+    const asItems = [...items, ...[...made].map(([path, mode]) => ({ path, type: 'directory' as const, mode }))]
+    if (asItems.some(item => this.#isInTheWay(item))) return 'in the way'
+    const changes = new Map<string, Earlier>()
+    this.#makeDirectories(
+      asItems.map(item => ({ text: '', timeUs: 0, ...item })),
+      changes
+    )
+    for (const item of items) if (force || !this.#isTakenByOthers(item)) this.#put(id, item, changes)
+    for (const path of removed) this.#remove(path, force, changes)
+    this.#removeEmpty(gone, changes)
+    this.placed.push({ id, changes })
+    return null
+  }
+
+  /** Paths of owned files that are not as svc put them there. */
+  drift(): string[] {
+    return [...this.owned.keys()].filter(path => this.#isEdited(path)).sort()
+  }
+
+  #isInTheWay({ path, type }: Pick<ArchiveItem, 'path' | 'type'>): boolean {
+    if (parentsOf(path).some(parent => this.files.has(parent))) return true
+    return type === 'directory' ? this.files.has(path) : this.directories.has(path)
+  }
+
+  /** Whether an owned file was edited or removed. */
+  #isEdited(path: string): boolean {
+    const [known, found] = [this.owned.get(path), this.files.get(path)]
+    return known !== undefined && (found === undefined || !hasSameContents(found, known))
+  }
+
+  #replaces(item: Pick<ArchiveItem, 'path' | 'type' | 'text'>): boolean {
+    const found = this.files.get(item.path)
+    return found !== undefined && !hasSameContents(found, item)
+  }
+
+  /** Whether somebody else has a say in what is at the path of an item that an exact change would bring back. */
+  #isTakenByOthers(item: ModelEntry & { path: string }): boolean {
+    const [known, found] = [this.owned.get(item.path), this.files.get(item.path)]
+    if (found === undefined) return known !== undefined
+    if (hasSameContents(found, item)) return false
+    return known === undefined || !hasSameContents(found, known)
+  }
+
+  #put(id: string, item: (ModelEntry & { path: string }) | ArchiveItem, changes: Map<string, Earlier>): void {
+    const { path, type, text, mode, timeUs } = item as ModelEntry & { path: string }
+    const found = this.files.get(path)
+    const source = this.#sourceOf(id, path, { type, text })
+    changes.set(path, { before: found === undefined ? null : { ...found }, source })
+    const isSameLink = type === 'link' && found !== undefined && hasSameContents(found, { type, text })
+    if (!isSameLink) this.files.set(path, { type, text, mode, timeUs })
+    this.owned.set(path, { ...(this.files.get(path) as ModelEntry), since: id })
+  }
+
+  /** Where the contents at a path are after they were replaced. */
+  #sourceOf(id: string, path: string, next: Pick<ModelEntry, 'type' | 'text'> | null): string {
+    const [known, found] = [this.owned.get(path), this.files.get(path)]
+    if (found !== undefined && next !== null && hasSameContents(found, next)) return own
+    return known !== undefined && found !== undefined && hasSameContents(found, known) ? known.since : `before of ${id}`
+  }
+
+  #prune(contained: ReadonlySet<string>, protect: string | null, changes: Map<string, Earlier>): void {
+    const isProtected = (path: string): boolean => protect !== null && path.startsWith(protect)
+    for (const path of [...this.owned.keys()]) {
+      if (!contained.has(path) && !isProtected(path)) this.#remove(path, false, changes)
+    }
+    this.#removeEmpty(
+      [...this.ownedDirectories].filter(path => !contained.has(path) && !isProtected(`${path}/`)),
+      changes
+    )
+  }
+
+  #remove(path: string, force: boolean, changes: Map<string, Earlier>): void {
+    const [known, found] = [this.owned.get(path) as OwnedEntry, this.files.get(path)]
+    if (found !== undefined && !hasSameContents(found, known) && !force) return
+    changes.set(path, {
+      before: found === undefined ? null : { ...found },
+      source: this.#sourceOf('removed', path, null)
+    })
+    this.files.delete(path)
+    this.owned.delete(path)
+  }
+
+  #removeEmpty(directories: readonly string[], changes: Map<string, Earlier>): void {
+    for (const path of [...directories].sort((a, b) => b.length - a.length)) {
+      const mode = this.directories.get(path)
+      const isEmpty = ![...this.files.keys(), ...this.directories.keys()].some(other => other.startsWith(`${path}/`))
+      if (mode === undefined || !isEmpty) continue
+      changes.set(path, { before: { directory: mode }, source: own })
+      this.directories.delete(path)
+      this.ownedDirectories.delete(path)
+    }
+  }
+
+  #makeDirectories(
+    items: ReadonlyArray<Pick<ArchiveItem, 'path' | 'type' | 'mode'>>,
+    changes: Map<string, Earlier>
+  ): void {
+    const modes = new Map(items.flatMap(({ path, type, mode }) => (type === 'directory' ? [[path, mode | 0o700]] : [])))
+    const needed = items.flatMap(({ path, type }) => [...parentsOf(path), ...(type === 'directory' ? [path] : [])])
+    for (const path of needed) {
+      if (this.directories.has(path)) continue
+      this.directories.set(path, modes.get(path) ?? 0o755)
+      this.ownedDirectories.add(path)
+      changes.set(path, { before: null, source: own })
+    }
+  }
+}
+
+function hasSameContents(
+  a: Pick<ModelEntry, 'text'> & { type: string },
+  b: Pick<ModelEntry, 'text'> & { type: string }
+): boolean {
+  return a.type === b.type && a.text === b.text
+}
+
+function isSame(a: ModelEntry, b: ModelEntry): boolean {
+  return hasSameContents(a, b) && a.mode === b.mode && a.timeUs === b.timeUs
+}
+
+/** Returns the directories that contain a path, outermost first. */
+export function parentsOf(path: string): string[] {
+  const parts = path.split('/').slice(0, -1)
+  return parts.map((_, at) => parts.slice(0, at + 1).join('/'))
+}

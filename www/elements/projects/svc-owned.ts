@@ -1,0 +1,222 @@
+import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
+import type { FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/verify.js'
+import type { ExactCalls } from '../../server/exact-calls.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html, icon } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { formatBytes } from '../../shared/size.js'
+import { errorWords } from '../../words/errors.js'
+import { countWords, numberWords, t } from '../../words/t.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { question } from '../base/question.js'
+import { Submission } from '../base/submission.js'
+import { rollbackPlanView } from '../deployments/rollback-view.js'
+
+/** A deployment was started here. */
+export class BegunEvent extends Event {
+  constructor(readonly deployId: string) {
+    super('begun', { bubbles: true })
+  }
+}
+
+type Finding = Extract<VerifyEvent, { event: 'finding' }>
+
+/** Number of findings that are shown and offered for a repair. */
+const maxFindings = 1_000
+/** Limit of the server, in characters. */
+const maxReason = 500
+
+/** What a finding means, in English for t(). */
+const stateWords: Record<FindingState, string> = {
+  changed: 'edited',
+  missing: 'removed',
+  other_type: 'another type',
+  mode: 'other permissions'
+}
+
+/**
+ * The files that svc put into the target of a project: how many, whether they are as deployed, with a verification, a
+ * repair, and the undo of the last deployment. Properties: `projectId`, `calls`, `summary`. Event: `begun`.
+ */
+export class SvcOwned extends SvcElement {
+  static override sheet = css`
+    svc-owned {
+      display: grid;
+      grid-template-columns: minmax(0, 1fr);
+      gap: 12px;
+      padding: 14px 20px;
+
+      .line { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 8px 16px; }
+      .line p { min-width: 0; overflow-wrap: anywhere; }
+      .bad { color: var(--failure); }
+      progress { width: 100%; }
+      .findings { display: grid; gap: 8px; }
+      .findings ul { max-height: 220px; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
+      .findings li { display: flex; flex-wrap: wrap; gap: 0 12px; justify-content: space-between; }
+      .findings li span { color: var(--muted); }
+      .changes { display: grid; gap: 4px; }
+      .changes .warning { display: flex; gap: 8px; overflow-wrap: anywhere; }
+      .changes ul { max-height: 180px; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
+    }
+  `
+
+  projectId!: string
+  calls!: ExactCalls
+  summary!: TreeSummary
+  #progress: { done: number; files: number } | null = null
+  /** Null before a verification. */
+  #findings: Finding[] | null = null
+  #differing = 0
+  #problem: string | null = null
+  #dialog: 'none' | 'undo' | 'repair' = 'none'
+  #plan: RollbackPlan | null = null
+  #force = false
+  readonly #submission = new Submission(() => this.update())
+
+  protected override view(): Template {
+    const { summary } = this
+    if (summary.baseline === 'none') return html`<p class="muted">${t('svc has put no files into the target.')}</p>`
+    if (summary.baseline === 'building') return html`<p class="muted">${t('The list of the files is being made.')}</p>`
+    const { undo } = summary
+    return html`
+      <div class="line">
+        <p>${this.#facts(summary)}</p>
+        <div class="actions">
+          <button type="button" disabled="${this.#progress !== null}" @click="${() => void this.#verify()}">${icon('check')}${t('Verify')}</button>
+          ${undo === null ? null : html`<button type="button" @click="${() => this.#askUndo(false)}">${icon('roll-back')}${t('Undo the last deployment…')}</button>`}
+        </div>
+      </div>
+      ${this.#progress === null ? null : html`<progress max="${this.#progress.files}" .value="${this.#progress.done}" aria-label="${t('Verification')}"></progress>`}
+      ${errorLine(this.#problem)}
+      ${this.#findings === null ? null : this.#found(this.#findings)}
+      <svc-dialog heading="${this.#dialog === 'undo' ? t('Undo the last deployment?') : t('Put these files back?')}"
+        .content="${this.#content()}" @dialogclose="${() => this.#show('none')}"></svc-dialog>`
+  }
+
+  #facts({ files, bytes, verified, drift, exactBackTo }: TreeSummary): Template {
+    const facts = [
+      t('{files} put there by svc, {size}', { files: countWords(files, 'file'), size: formatBytes(bytes) })
+    ]
+    const differing = verified?.differing ?? drift?.count ?? 0
+    const steps =
+      exactBackTo === null
+        ? null
+        : t('exact way back over {deployments}', { deployments: countWords(exactBackTo.steps, 'deployment') })
+    return html`
+      ${facts.join('')}
+      ${verified === null ? null : html` · ${t('verified')} <svc-time at="${verified.at}"></svc-time>`}
+      ${differing === 0 ? null : html` · <b class="bad">${t('{files} edited on the server', { files: countWords(differing, 'file') })}</b>`}
+      ${steps === null ? null : html` · ${steps}`}`
+  }
+
+  #found(findings: readonly Finding[]): Template {
+    if (findings.length === 0) return html`<p role="status">${t('Every file is as deployed.')}</p>`
+    return html`
+      <div class="findings">
+        <div class="line">
+          <p role="status" class="bad">${t('{files} differ from what was deployed:', { files: countWords(this.#differing, 'file') })}</p>
+          <button type="button" @click="${() => this.#show('repair')}">${t('Repair…')}</button>
+        </div>
+        <ul tabindex="0" aria-label="${t('Differing files')}">
+          ${findings.map(({ path, state }) => html`<li><b translate="no">${path}</b><span>${t(stateWords[state])}</span></li>`)}
+        </ul>
+        ${this.#differing > findings.length ? html`<p class="muted small">${t('and {count} more', { count: numberWords(this.#differing - findings.length) })}</p>` : null}
+      </div>`
+  }
+
+  #content(): Template | null {
+    if (this.#dialog === 'none') return null
+    const onRefusal = (): void => this.#show('none')
+    if (this.#dialog === 'repair') {
+      const paths = (this.#findings ?? []).map(({ path }) => path)
+      return question({
+        asked: html`<p>${t('{files} get the contents and permissions of the last deployment. What they contain now is kept, and an undo brings it back. No script runs.', { files: countWords(paths.length, 'file') })}</p>`,
+        submission: this.#submission,
+        answer: t('Repair'),
+        kind: 'primary',
+        onRefusal,
+        onAnswer: event => void this.#do(event, () => this.calls.repair(this.projectId, paths))
+      })
+    }
+    const canTakeBack = this.#force || (this.#plan?.counts.drifted ?? 0) > 0
+    return question({
+      asked: html`
+        <p>${t('The files become those before the last deployment: paths, contents, permissions and times. The scripts of the project run. An undo can be undone.')}</p>
+        ${rollbackPlanView(this.#plan)}
+        ${
+          canTakeBack
+            ? html`
+            <label class="check">
+              <input type="checkbox" .checked="${this.#force}" @change="${(event: Event) => this.#askUndo((event.currentTarget as HTMLInputElement).checked)}">
+              <span>${t('Also take back files that were edited on the server')}</span>
+            </label>`
+            : null
+        }
+        ${field({ form: 'undo', name: 'reason', label: t('Reason (optional)'), hint: t('Shown as the message of the new deployment.'), maxLength: maxReason })}`,
+      submission: this.#submission,
+      answer: t('Undo'),
+      kind: 'primary',
+      onRefusal,
+      onAnswer: event => {
+        const { reason = '' } = submitted(event)
+        void this.#do(event, () => this.calls.undo(this.projectId, reason.trim(), this.#force ? { force: true } : {}))
+      }
+    })
+  }
+
+  #show(dialog: 'none' | 'undo' | 'repair'): void {
+    this.#dialog = dialog
+    this.#submission.refuse(null)
+  }
+
+  #askUndo(force: boolean): void {
+    this.#force = force
+    this.#plan = null
+    this.#show('undo')
+    this.calls
+      .planUndo(this.projectId, force ? { force } : {}, this.signal)
+      .then(plan => {
+        if (this.#force === force) this.#plan = plan
+        this.update()
+      })
+      .catch(error => this.#submission.refuse(error))
+  }
+
+  async #do(event: Event, work: () => Promise<string>): Promise<void> {
+    event.preventDefault()
+    let deployId = ''
+    if (!(await this.#submission.run(async () => void (deployId = await work())))) return
+    this.#findings = null
+    this.#show('none')
+    this.dispatchEvent(new BegunEvent(deployId))
+  }
+
+  async #verify(): Promise<void> {
+    const found: Finding[] = []
+    this.#differing = 0
+    this.#findings = null
+    this.#problem = null
+    this.#progress = { done: 0, files: Math.max(1, this.summary.files) }
+    this.update()
+    let isComplete = false
+    try {
+      await this.calls.verify(this.projectId, {
+        signal: this.signal,
+        onEvent: event => {
+          if (event.event === 'progress') this.#progress = { done: event.done, files: Math.max(1, event.files) }
+          if (event.event === 'end') isComplete = true
+          if (event.event !== 'finding') return this.update()
+          this.#differing++
+          if (found.length < maxFindings) found.push(event)
+        }
+      })
+      if (!isComplete) throw new Error(t('The connection was lost before the verification had ended.'))
+      this.#findings = found
+    } catch (error) {
+      if (!this.signal.aborted) this.#problem = errorWords(error)
+    }
+    this.#progress = null
+    this.update()
+    this.dispatchEvent(new Event('verified', { bubbles: true }))
+  }
+}
