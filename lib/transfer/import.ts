@@ -305,7 +305,8 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds)
     }
   }
   // Their manifests say what they replaced on another machine.
-  for (const projectId of new Set(byStart.map(({ record }) => record.row.projectId))) noteForeignChange(tx, projectId)
+  const foreign = byStart.filter(({ action, record }) => action !== 'create' || record.row.placed !== null)
+  for (const projectId of new Set(foreign.map(({ record }) => record.row.projectId))) noteForeignChange(tx, projectId)
 }
 
 function applyLabels(tx: Transaction, kind: LabelKind, labels: ImportPlan['tags']): void {

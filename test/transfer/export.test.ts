@@ -134,6 +134,17 @@ t.test('exports everything, or the selected projects with their labels', async t
   t.throws(() => plan({ projects: ['a', 'gone'] }), { kind: 'not_found', message: /gone|Project/ })
 })
 
+t.test(
+  'packs the target if the live deployment is an exact rollback, whose archive has only what differed',
+  async t => {
+    const kept = { hasArtifact: true, archiveBytes: 4, archiveSha256: null, exact: true }
+    const { write, read, deployments } = await stageOf(t, [{ id: 'dep_live', ...kept, placed: 2 }])
+    writeFileSync(join(deployments, 'dep_live.zip'), 'part')
+    t.match((await write()).artifacts, [{ projectId: 'a', deployId: null }, {}])
+    t.match(await (await read()).text('artifacts/a.zip'), /^PK.*as it lies in a/s)
+  }
+)
+
 t.test('exports the archive of the live deployment, or the target', async t => {
   const kept = { hasArtifact: true, archiveBytes: 4, archiveSha256: null }
   const { write, read, plan, deployments } = await stageOf(t, [
