@@ -114,6 +114,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
       await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
       await holdTarget(needs, planned, target)
+      // A change that is not possible is refused before the pre-deploy script runs.
+      if (planned.exact !== null && scripts.preDeploy !== null) await exactState(needs, project, planned.exact)
     },
     async extract() {
       const isExact = planned.exact !== null || planned.repair !== null

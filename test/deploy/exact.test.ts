@@ -167,6 +167,16 @@ t.test('exact rollbacks', async t => {
     t.match(await undo(project), { status: 'failed', errorMessage: /the list of its files has been removed/ })
   })
 
+  t.test('refuses before the pre-deploy script runs', async t => {
+    const project = await stage.addProject({ preDeployScript: 'echo the script ran' })
+    const first = await stage.deploy(project, { a: '1' })
+    await stage.deploy(project, { a: '2' })
+    rmSync(join(stage.home.deployments, `${first.id}.zip`))
+    const undone = await undo(project)
+    t.match(undone, { status: 'failed', errorMessage: /Cannot go back exactly/ })
+    t.notMatch(await stage.output(undone.id), /the script ran/)
+  })
+
   t.test('an archive of differences is not put over other files', async t => {
     const project = await stage.addProject({ policy: { rollback: 'exact' } })
     const first = await stage.deploy(project, { a: '1', b: '1' })
