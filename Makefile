@@ -20,7 +20,7 @@ build: install ## Compile lib, www and test into dist
 serve: build ## Start a server on your own data directory
 	node bin/svc.js serve
 
-demo: build ## Serve from a throw-away directory, push a sample site twice, roll back once
+demo: build ## Serve from a throw-away directory; push, undo, repair and verify a sample site
 	node dist/test/demo/demo.js
 
 # The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=logs runs test/logs,

@@ -75,6 +75,7 @@ async function play(address: string, token: string): Promise<void> {
   const project = await createProject(address, token)
   cpSync(join(top, 'test/demo/site'), site, { recursive: true })
   const deployToken = { SVC_DEPLOY_TOKEN: project.token }
+  const adminToken = { SVC_TOKEN: token }
 
   await svc(['init', '--project', project.id, '--server', address, '--out', 'dist'])
   await svc(['push', '-m', 'First version'], deployToken)
@@ -87,31 +88,36 @@ async function play(address: string, token: string): Promise<void> {
   await svc(['push', '-m', 'A new spelling', '--post', 'ls -l'], deployToken)
   showPage()
 
-  say('That was a mistake: back to the first version')
-  const first = await firstDeployment(address, token)
-  await svc(['rollback', '--to', first, '--yes'], { SVC_TOKEN: token })
+  say('That was a mistake: undo it')
+  await svc(['undo', '--yes'], adminToken)
   showPage()
 
   say('From now on, a deployment is a success only if the page has the right name')
   const gate = JSON.stringify({ after: [{ command: 'grep -q Harbour index.html' }], deadline: 2 })
-  await svc(['projects', 'set', project.id, '--policy', `gate=${gate}`], { SVC_TOKEN: token })
+  await svc(['projects', 'set', project.id, '--policy', `gate=${gate}`], adminToken)
   await svc(['push', '-m', 'The same mistake'], deployToken, 1)
   showPage()
 
   say('Somebody edits a file on the server')
   replaceIn(join(target, 'index.html'), 'Harbour Books', 'Harbour Books & Maps')
-  await svc(['drift', project.id], { SVC_TOKEN: token })
-  await svc(['status'], { SVC_TOKEN: token })
+  await svc(['drift', project.id], adminToken)
+  await svc(['repair', '--yes'], adminToken)
+  showPage()
+
+  say('A release without one of the files removes it, and an undo brings it back')
+  await svc(['projects', 'set', project.id, '--policy', 'prune=managed'], adminToken)
+  replaceIn(page, 'Harbor Boks', 'Harbour Books')
+  rmSync(join(site, 'robots.txt'))
+  await svc(['push', '-m', 'Without robots.txt'], deployToken)
+  await svc(['undo', '--yes'], adminToken)
+
+  say('Is every file as it was deployed?')
+  await svc(['verify', project.id], adminToken)
+  await svc(['status'], adminToken)
 }
 
 function replaceIn(path: string, from: string, to: string): void {
   writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to))
-}
-
-async function firstDeployment(address: string, token: string): Promise<string> {
-  const response = await fetch(`${address}/api/logs`, { headers: { authorization: `Bearer ${token}` } })
-  const records = (await response.json()) as Array<{ id: string }>
-  return records.at(-1)?.id ?? ''
 }
 
 const { server, address, token } = await serve()
