@@ -19,7 +19,6 @@ const words = 64
 export function createSha256(): Sha256 {
   const state = Uint32Array.from(initial)
   const block = new Uint8Array(blockBytes)
-  const schedule = new Uint32Array(words)
   let filled = 0
   let length = 0
 
@@ -31,9 +30,9 @@ export function createSha256(): Sha256 {
       block.set(bytes.subarray(0, at), filled)
       filled += at
       if (filled < blockBytes) return
-      digest(state, schedule, block, 0)
+      digest(state, block, 0)
     }
-    for (; at + blockBytes <= bytes.length; at += blockBytes) digest(state, schedule, bytes, at)
+    for (; at + blockBytes <= bytes.length; at += blockBytes) digest(state, bytes, at)
     block.set(bytes.subarray(at), 0)
     filled = bytes.length - at
   }
@@ -52,8 +51,11 @@ export function createSha256(): Sha256 {
   }
 }
 
+/** Memory of `digest`, which never yields. */
+const schedule = new Uint32Array(words)
+
 /** Digests one block of 64 bytes (6.2.2). */
-function digest(state: Uint32Array, schedule: Uint32Array, bytes: Uint8Array, at: number): void {
+function digest(state: Uint32Array, bytes: Uint8Array, at: number): void {
   const w = (t: number): number => schedule[t] as number
   for (let t = 0; t < 16; t++, at += 4) {
     schedule[t] =

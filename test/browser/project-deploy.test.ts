@@ -148,7 +148,7 @@ t.test(
     const form = (await page.evaluate('window.sentForm')) as Array<[string, string]>
     t.same(
       form.map(([name]) => name),
-      ['projectId', 'message', 'provenance', 'file'],
+      ['projectId', 'message', 'provenance', 'planId', 'file'],
       'the file last'
     )
     t.same(JSON.parse(new Map(form).get('provenance') ?? ''), {

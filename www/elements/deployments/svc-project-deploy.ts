@@ -136,7 +136,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   #zone(): Template {
     return html`
-      <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
+      <svc-upload .prunes="${this.project.policy.prune !== 'off'}" .progress="${this.#progress}" .problem="${this.#problem}"
         @filechosen="${(event: Event) => this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
         @found="${(event: Event) => this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
         @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
@@ -144,7 +144,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   #question(chosen: Chosen): Template {
     return html`
-      <svc-pack .chosen="${chosen}" .project="${this.project}" .limits="${this.#limits}"
+      <svc-pack .chosen="${chosen}" .project="${this.project}" .client="${this.client}" .limits="${this.#limits}"
         @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
         @packcancel="${() => this.#show(null)}"></svc-pack>`
   }
@@ -203,12 +203,12 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  #begin(chosen: Chosen, { entries, bytes, message }: PackWantedEvent): void {
+  #begin(chosen: Chosen, { entries, bytes, message, planId }: PackWantedEvent): void {
     this.#chosen = null
     this.#hasToFocus = true
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
-      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, signal })
+      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, planId, signal })
       if (entries === null) return
       const onProgress = (doneBytes: number): void =>
         this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
@@ -216,7 +216,7 @@ export class SvcProjectDeploy extends SvcElement {
       const zip = await packZip(entries, { signal, onProgress })
       const limitBytes = this.#limits?.uploadBytes ?? null
       if (limitBytes !== null && zip.size > limitBytes) throw new CannotPack(tooLarge(zip.size, limitBytes))
-      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, signal })
+      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, planId, signal })
     })
   }
 
@@ -238,7 +238,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   async #send(
     file: File,
-    { name, message, signal }: { name: string; message: string; signal: AbortSignal }
+    { name, message, planId, signal }: { name: string; message: string; planId: string | null; signal: AbortSignal }
   ): Promise<void> {
     const onProgress = (doneBytes: number, totalBytes: number): void =>
       this.#went({ stage: 'sending', name, doneBytes, totalBytes })
@@ -251,6 +251,7 @@ export class SvcProjectDeploy extends SvcElement {
       // A single line, as the server requires.
       message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
       provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
+      planId,
       onProgress,
       onStart: deployId => this.#started(deployId),
       onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),
