@@ -1,4 +1,4 @@
-import { contentsOf, isOtherArchive, isZipName } from '../../archive/contents.js'
+import { contentsOf, isOtherArchive, isZipName, tooLarge } from '../../archive/contents.js'
 import type { ContentEntry, Contents, UploadLimits } from '../../archive/contents.js'
 import { gather, nameOf } from '../../archive/gather.js'
 import type { Found, Gathered } from '../../archive/gather.js'
@@ -196,9 +196,9 @@ export class SvcPack extends SvcElement {
           label: t('Message (optional)'),
           placeholder: this.#name,
           hint:
-            this.project.policy.prune === 'off'
-              ? t('Shown in the history. Files with the same name are replaced; other files stay.')
-              : t('Shown in the history.')
+            this.project.policy.prune === 'managed'
+              ? t('Shown in the history.')
+              : t('Shown in the history. Files with the same name are replaced; other files stay.')
         })}`,
       submission: { problem: refusal, isBusy: seen === null || refusal !== null || this.#mustWait },
       answer: t('Deploy'),
@@ -479,14 +479,6 @@ function offersOf({ checks, paths }: PlanAnswer, { policy }: Project): PlanWishe
   }
 }
 
-/** Returns the sentence for an archive that exceeds the server's limit. */
-export function tooLarge(bytes: number, limitBytes: number): string {
-  return t('Archive size {size} exceeds the limit of {limit} (setting max_upload_size).', {
-    size: formatBytes(bytes),
-    limit: formatBytes(limitBytes)
-  })
-}
-
 function listWords(names: readonly string[]): string {
   const shown = names.slice(0, shownNames).join(', ')
   if (names.length <= shownNames) return shown
@@ -496,3 +488,6 @@ function listWords(names: readonly string[]): string {
 function named(names: readonly string[], say: (list: string) => string): Template {
   return html`<span title="${names.slice(0, 100).join('\n')}">${say(listWords(names))}</span>`
 }
+
+/** The elements of this module, which is loaded when something is dropped. */
+export const elements = { 'svc-pack': SvcPack }

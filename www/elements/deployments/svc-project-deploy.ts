@@ -1,10 +1,11 @@
 import type { FinalStatus } from '../../../lib/model/deployment.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
-import { limitsOf } from '../../archive/contents.js'
+import { limitsOf, tooLarge } from '../../archive/contents.js'
 import type { UploadLimits } from '../../archive/contents.js'
 import { nameOf } from '../../archive/gather.js'
 import { CannotPack, packZip } from '../../archive/zip.js'
+import type { ElementTable } from '../../pages/page.js'
 import type { Client } from '../../server/client.js'
 import { upload } from '../../server/upload.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -14,7 +15,6 @@ import { createOutput } from '../../state/output.js'
 import type { Output } from '../../state/output.js'
 import { t } from '../../words/t.js'
 import { commandView, curlCommand, pushCommand, serverAddress } from '../projects/push-command.js'
-import { tooLarge } from './svc-pack.js'
 import type { Chosen, PackWantedEvent } from './svc-pack.js'
 import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { maskWords, spanWords } from '../base/words.js'
@@ -65,7 +65,7 @@ declare global {
 /**
  * Two ways to deploy to a project: commands to copy, and a zip, files or a folder to drop, which are packed here. Shows
  * the output of the deployment live. Nothing is sent before the reader has confirmed the contents and the target.
- * Properties: `project`, `client`; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
+ * Properties: `project`, `client`; `define`, registers elements that are loaded late; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
  */
 export class SvcProjectDeploy extends SvcElement {
   static override sheet = css`
@@ -88,6 +88,7 @@ export class SvcProjectDeploy extends SvcElement {
   `
 
   client!: Client
+  define!: (elements: ElementTable) => void
   by = ''
   project!: Project
   #chosen: Chosen | null = null
@@ -136,9 +137,9 @@ export class SvcProjectDeploy extends SvcElement {
 
   #zone(): Template {
     return html`
-      <svc-upload .prunes="${this.project.policy.prune !== 'off'}" .progress="${this.#progress}" .problem="${this.#problem}"
-        @filechosen="${(event: Event) => this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
-        @found="${(event: Event) => this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
+      <svc-upload .prunes="${this.project.policy.prune === 'managed'}" .progress="${this.#progress}" .problem="${this.#problem}"
+        @filechosen="${(event: Event) => void this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
+        @found="${(event: Event) => void this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
         @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
   }
 
@@ -186,9 +187,15 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  #ask(chosen: Chosen): void {
+  async #ask(chosen: Chosen): Promise<void> {
+    try {
+      this.define((await import('./svc-pack.js')).elements)
+    } catch (error) {
+      this.#problem = errorWords(error)
+      return this.update()
+    }
     this.#show(chosen)
-    void this.#askLimits()
+    await this.#askLimits()
   }
 
   /** The limits are optional: without them, the server itself rejects what is too large. */
