@@ -2,9 +2,8 @@ import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../
 import { css } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { ListedLock } from '../../lib/model/lock.js'
 import { createLockCalls } from '../server/lock-calls.js'
-import type { LockCalls } from '../server/lock-calls.js'
+import type { LockCalls, Restriction } from '../server/lock-calls.js'
 import { inForce } from '../elements/projects/lock-words.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -72,7 +71,7 @@ export class OverviewPage extends Page {
 
   #overview!: Resource<Overview>
   #lockCalls!: LockCalls
-  #locks!: Resource<readonly ListedLock[]>
+  #locks!: Resource<readonly Restriction[]>
   #days: RecentDays | null = null
   #daysAtMs = -Infinity
   #machine: Awaited<ReturnType<typeof late.machine>> | undefined
@@ -131,7 +130,7 @@ export class OverviewPage extends Page {
     return overview
   }
 
-  async #loadLocks(signal: AbortSignal): Promise<readonly ListedLock[]> {
+  async #loadLocks(signal: AbortSignal): Promise<readonly Restriction[]> {
     const locks = await this.#lockCalls.list(null, signal)
     // Usually nothing is locked.
     if (locks.length > 0) this.context.define((await import('../elements/projects/svc-locks.js')).elements)
@@ -205,13 +204,13 @@ export class OverviewPage extends Page {
       </div>`
   }
 
-  /** Shows the locks in force. */
+  /** Shows the locks in force, and the projects in maintenance. */
   #lockSection(): Template | null {
     const locks = inForce(this.#locks.value ?? [], Date.now())
     if (locks.length === 0) return null
     return html`
       <section class="section">
-        <h2>${t('Locked')}</h2>
+        <h2>${locks.every(({ kind }) => kind === 'maintenance') ? t('In maintenance') : t('Locked')}</h2>
         <svc-locks .items="${locks}" .calls="${this.#lockCalls}"
           @lockschange="${() => void this.#locks.refresh()}"></svc-locks>
       </section>`

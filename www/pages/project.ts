@@ -3,9 +3,8 @@ import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
 import { SvcOwned, type BegunEvent } from '../elements/projects/svc-owned.js'
 import type { Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/overview.js'
-import type { ListedLock } from '../../lib/model/lock.js'
 import { createLockCalls } from '../server/lock-calls.js'
-import type { LockCalls } from '../server/lock-calls.js'
+import type { LockCalls, Restriction } from '../server/lock-calls.js'
 import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls } from '../server/project-calls.js'
@@ -19,6 +18,7 @@ import { labelList } from '../elements/base/label-list.js'
 import { inForce } from '../elements/projects/lock-words.js'
 import { SvcLock } from '../elements/projects/svc-lock.js'
 import { SvcLocks } from '../elements/projects/svc-locks.js'
+import { SvcMaintenance } from '../elements/projects/svc-maintenance.js'
 import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -79,7 +79,7 @@ export class ProjectPage extends Page {
   #calls!: ProjectCalls
   #places!: PlaceCalls
   #lockCalls!: LockCalls
-  #locks!: Resource<readonly ListedLock[]>
+  #locks!: Resource<readonly Restriction[]>
   #exactCalls!: ExactCalls
   #tree!: Resource<TreeSummary>
   #project!: Resource<Project>
@@ -166,7 +166,13 @@ export class ProjectPage extends Page {
             : html`
           <div class="actions" @lockschange="${() => void this.#locks.refresh()}">
             ${
-              this.#locks.value === undefined || locks.some(({ projectId }) => projectId !== null)
+              this.#locks.value === undefined || locks.some(({ kind }) => kind === 'maintenance')
+                ? null
+                : html`<svc-maintenance .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-maintenance>`
+            }
+            ${
+              this.#locks.value === undefined ||
+              locks.some(({ kind, projectId }) => kind === 'lock' && projectId !== null)
                 ? null
                 : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-lock>`
             }
@@ -355,6 +361,7 @@ export const elements = {
   'svc-label': SvcLabel,
   'svc-lock': SvcLock,
   'svc-locks': SvcLocks,
+  'svc-maintenance': SvcMaintenance,
   'svc-owned': SvcOwned,
   'svc-log': SvcLog,
   ...SvcLog.parts,

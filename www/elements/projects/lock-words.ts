@@ -1,4 +1,4 @@
-import type { ListedLock } from '../../../lib/model/lock.js'
+import type { Restriction } from '../../server/lock-calls.js'
 import { actorWords } from '../base/actor-words.js'
 import { t } from '../../words/t.js'
 
@@ -8,17 +8,17 @@ import { t } from '../../words/t.js'
 const signedIn = 'admin'
 
 /** Whether the signed-in user placed the lock. */
-export function isOwnLock({ owner }: Pick<ListedLock, 'owner'>): boolean {
+export function isOwnLock({ owner }: Pick<Restriction, 'owner'>): boolean {
   return owner === signedIn
 }
 
 /** Returns who placed the lock. */
-export function ownerWords({ owner }: Pick<ListedLock, 'owner'>): string {
+export function ownerWords({ owner }: Pick<Restriction, 'owner'>): string {
   if (owner.startsWith('project:')) return t('Deploy token of the project')
   return t(actorWords[owner] ?? owner)
 }
 
-/** Returns the locks that have not expired. */
-export function inForce(locks: readonly ListedLock[], nowMs: number): readonly ListedLock[] {
-  return locks.filter(({ expiresAt }) => Date.parse(expiresAt) > nowMs)
+/** Returns the locks that have not expired. A maintenance never expires. */
+export function inForce(locks: readonly Restriction[], nowMs: number): readonly Restriction[] {
+  return locks.filter(({ expiresAt }) => expiresAt === null || Date.parse(expiresAt) > nowMs)
 }

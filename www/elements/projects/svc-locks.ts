@@ -1,6 +1,8 @@
 import type { ListedLock } from '../../../lib/model/lock.js'
+import type { ListedMaintenance } from '../../../lib/model/maintenance.js'
 import { maxLockReasonLength } from '../../shared/lock-limits.js'
-import type { LockCalls } from '../../server/lock-calls.js'
+import type { LockCalls, Restriction } from '../../server/lock-calls.js'
+import { Refused } from '../../server/client.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -11,7 +13,7 @@ import { Submission } from '../base/submission.js'
 import { SvcDialog } from '../base/svc-dialog.js'
 import { isOwnLock, ownerWords } from './lock-words.js'
 
-/** Locks were removed. The page loads the list again. */
+/** Locks were placed or removed. The page loads the list again. */
 export class LocksChangeEvent extends Event {
   constructor() {
     super('lockschange', { bubbles: true })
@@ -25,7 +27,7 @@ declare global {
 }
 
 /**
- * Locks as rows: who, why, until when, and a button that removes the lock. Properties: `items`, `calls`. Attribute:
+ * Locks and maintenances as rows: who, why, until when, and a button that ends it. Properties: `items`, `calls`. Attribute:
  * `single`, on the page of the project, whose name is then omitted. Event: `lockschange`.
  */
 export class SvcLocks extends SvcElement {
@@ -50,38 +52,50 @@ export class SvcLocks extends SvcElement {
     }
   `
 
-  items: readonly ListedLock[] = []
+  items: readonly Restriction[] = []
   calls!: LockCalls
-  #asked: ListedLock | null = null
+  #asked: Restriction | null = null
   readonly #submission = new Submission(() => this.update())
 
   protected override view(): Template {
+    const asked = this.#asked
     return html`
-      <ul class="card">${this.items.map(lock => keyed(`${lock.projectId} ${lock.kind}`, this.#line(lock)))}</ul>
-      <svc-dialog heading="${this.#asked !== null && isOwnLock(this.#asked) ? t('Remove this lock?') : t('Take this lock over?')}"
-        .content="${this.#asked === null ? null : this.#question(this.#asked)}"
+      <ul class="card">${this.items.map(item => keyed(`${item.projectId} ${item.kind}`, this.#line(item)))}</ul>
+      <svc-dialog heading="${asked === null ? '' : this.#heading(asked)}"
+        .content="${asked === null ? null : asked.kind === 'lock' ? this.#question(asked) : this.#ending(asked)}"
         @dialogclose="${() => this.#ask(null)}"></svc-dialog>`
   }
 
-  #line(lock: ListedLock): Template {
-    const { projectId, projectName, reason, expiresAt } = lock
+  #heading(asked: Restriction): string {
+    if (asked.kind === 'maintenance') return t('End the maintenance?')
+    return isOwnLock(asked) ? t('Remove this lock?') : t('Take this lock over?')
+  }
+
+  #line(item: Restriction): Template {
+    const { projectId, projectName, reason, expiresAt, createdAt, kind } = item
+    const owner = { owner: ownerWords(item) }
     return html`
       <li>
-        ${icon('lock')}
+        ${icon(kind === 'lock' ? 'lock' : 'pause')}
         <div class="what">
           <p class="head">
-            ${this.#name(projectId, projectName)}
-            <span class="muted small">${t('until')} <svc-time at="${expiresAt}"></svc-time></span>
+            ${kind === 'lock' ? this.#name(projectId, projectName) : this.#maintained(item)}
+            <span class="muted small">${expiresAt === null ? t('since') : t('until')} <svc-time at="${expiresAt ?? createdAt}"></svc-time></span>
           </p>
-          <p class="why" translate="no">${reason}</p>
-          <p class="muted small">${t('Locked by: {owner}', { owner: ownerWords(lock) })}</p>
+          ${reason === null ? null : html`<p class="why" translate="no">${reason}</p>`}
+          <p class="muted small">${kind === 'lock' ? t('Locked by: {owner}', owner) : t('Begun by: {owner}', owner)}</p>
         </div>
         <div class="actions">
-          <button type="button" @click="${() => this.#ask(lock)}">
-            ${isOwnLock(lock) ? t('Unlock…') : t('Take over…')}
+          <button type="button" @click="${() => this.#ask(item)}">
+            ${kind === 'maintenance' ? t('End maintenance…') : isOwnLock(item) ? t('Unlock…') : t('Take over…')}
           </button>
         </div>
       </li>`
+  }
+
+  #maintained({ projectId, projectName }: ListedMaintenance): Template {
+    if (this.hasAttribute('single')) return html`<b>${t('This project is in maintenance')}</b>`
+    return html`<a href="projects/${projectId}"><b translate="no">${projectName}</b></a> <span class="small">${t('in maintenance')}</span>`
   }
 
   #name(projectId: string | null, projectName: string | null): Template {
@@ -116,8 +130,29 @@ export class SvcLocks extends SvcElement {
     })
   }
 
-  #ask(lock: ListedLock | null): void {
-    this.#asked = lock
+  #ending(maintenance: ListedMaintenance): Template {
+    const isChanged = isRefusedAs(this.#submission.refusal, 'maintenance_changed')
+    return question({
+      asked: html`
+        <p>${t('The maintenance file is removed from the target, so the web server shows the site again.')}</p>
+        ${isChanged ? forceBox(t('Remove the file although it was changed')) : null}`,
+      submission: this.#submission,
+      answer: t('End maintenance'),
+      kind: 'primary',
+      onAnswer: event => void this.#end(maintenance, event),
+      onRefusal: () => this.#ask(null)
+    })
+  }
+
+  async #end({ projectId }: ListedMaintenance, event: Event): Promise<void> {
+    const force = submitted(event)['force'] !== undefined
+    if (!(await this.#submission.run(() => this.calls.maintain(projectId, { on: false, force })))) return
+    this.#ask(null)
+    this.dispatchEvent(new LocksChangeEvent())
+  }
+
+  #ask(asked: Restriction | null): void {
+    this.#asked = asked
     this.#submission.refuse(null)
   }
 
@@ -127,6 +162,16 @@ export class SvcLocks extends SvcElement {
     this.#ask(null)
     this.dispatchEvent(new LocksChangeEvent())
   }
+}
+
+/** Returns whether the server refused with this code. */
+export function isRefusedAs(refusal: unknown, code: string): boolean {
+  return refusal instanceof Refused && refusal.code === code
+}
+
+/** Returns the box that a reader checks to act although the server has refused. */
+export function forceBox(words: string): Template {
+  return html`<label class="check"><input type="checkbox" name="force"><span>${words}</span></label>`
 }
 
 /** The elements that a page registers for locks. */

@@ -23,3 +23,8 @@ t.test('a lock is in force until the instant of its end', async t => {
   const [early, late] = [lock('admin'), lock('admin', '2026-01-01T12:00:00.001Z')]
   t.same(inForce([early, late], Date.parse(early.expiresAt)), [late])
 })
+
+t.test('a maintenance is in force until it is ended', async t => {
+  const maintenance = { ...lock('admin'), projectId: 'proj_a', kind: 'maintenance' as const, expiresAt: null }
+  t.same(inForce([maintenance], Number.MAX_SAFE_INTEGER), [maintenance])
+})
