@@ -111,7 +111,9 @@ t.test('storage: what is kept, and what may go', { skip }, async t => {
 
   const { page, watch } = await openDuring(t, browser, stage.url, 'storage')
   await page.getByRole('heading', { level: 1, name: /in use$/ }).waitFor()
-  await page.getByRole('img', { name: /^Archives: .*, Output and file lists: .*, Database: / }).waitFor()
+  await page
+    .getByRole('img', { name: /^Archives and earlier files: .*, Output and file lists: .*, Database: / })
+    .waitFor()
   t.match(await page.locator('.projects a').first().textContent(), /^\s*storefront/, 'the largest first')
   t.equal(await page.getByLabel('Archives to keep per project').inputValue(), '10', 'as the setting says')
   await photograph(page, 'desktop', { isWhole: true })

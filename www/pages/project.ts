@@ -65,7 +65,10 @@ export class ProjectPage extends Page {
       .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; min-width: 0; max-width: 100%; }
       .facts .labels:not(:has(svc-label)) { display: none; }
       .page-head > .actions { margin-top: 2px; }
-      @media (min-width: 720px) { .page-head { flex-wrap: nowrap; } }
+      @media (min-width: 720px) {
+        .page-head { flex-wrap: nowrap; }
+        .page-head > .actions { flex: none; }
+      }
       .deploy > summary { display: flex; align-items: center; gap: 8px; min-height: 48px; padding: 0 16px; border-radius: inherit; cursor: pointer; list-style: none; }
       .deploy > summary::-webkit-details-marker { display: none; }
       .deploy > summary:hover { background: var(--hover); }

@@ -153,7 +153,7 @@ interface TotalRow {
 }
 
 const totalRows: readonly TotalRow[] = [
-  { kind: 'first', key: 'archives', words: 'Archives' },
+  { kind: 'first', key: 'archives', words: 'Archives and earlier files' },
   { kind: 'second', key: 'logs', words: 'Output and file lists' },
   { kind: 'third', key: 'tmp', words: 'Temporary files' },
   { kind: 'fourth', key: 'database', words: 'Database' }

@@ -1,3 +1,4 @@
+import type { DriftReport } from '../../lib/model/plan.js'
 import type { RollbackPlan } from '../../lib/model/rollback-plan.js'
 import type { TreeSummary, VerifyEvent } from '../../lib/model/verify.js'
 import { deployIdHeader } from './calls.js'
@@ -14,6 +15,8 @@ export interface RollbackWish {
 /** The API of the files that svc put into a target. Each function rejects as `Client.ask` does. */
 export interface ExactCalls {
   summary(projectId: string, signal?: AbortSignal): Promise<TreeSummary>
+  /** Looks for files that were edited or removed on the server. The summary contains the result afterwards. */
+  drift(projectId: string, signal?: AbortSignal): Promise<DriftReport>
   /** Compares every file. Calls `onEvent` with each line of the answer. */
   verify(projectId: string, options: { onEvent(event: VerifyEvent): void; signal: AbortSignal }): Promise<void>
   /** Starts a repair of these paths. Returns the id of the deployment. */
@@ -40,6 +43,7 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
 
   return {
     summary: (id, signal) => ask('GET', `${project(id)}/tree`, { signal }),
+    drift: (id, signal) => ask('GET', `${project(id)}/drift`, { signal }),
     async verify(id, { onEvent, signal }) {
       const response = await send('GET', `${project(id)}/verify`, { signal })
       const lines = createNdjsonReader(value => onEvent(value as VerifyEvent))

@@ -1,3 +1,4 @@
+import type { DriftReport } from '../../../lib/model/plan.js'
 import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
 import type { FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/verify.js'
 import type { ExactCalls } from '../../server/exact-calls.js'
@@ -5,7 +6,7 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'
-import { errorWords } from '../../words/errors.js'
+import { errorWords, serverWords } from '../../words/errors.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
@@ -19,6 +20,7 @@ export class BegunEvent extends Event {
   }
 }
 
+type Dialog = 'none' | 'undo' | 'repair' | 'drift'
 type Finding = Extract<VerifyEvent, { event: 'finding' }>
 
 /** Number of findings that are shown and offered for a repair. */
@@ -34,9 +36,13 @@ const stateWords: Record<FindingState, string> = {
   mode: 'other permissions'
 }
 
+/** A result that is younger is not looked for again, unless the reader asks. */
+const searchEveryMs = 60 * 60_000
+
 /**
  * The files that svc put into the target of a project: how many, whether they are as deployed, with a verification, a
- * repair, and the undo of the last deployment. Properties: `projectId`, `calls`, `summary`. Event: `begun`.
+ * repair, the list of edited files, and the undo of the last deployment. Edited files are looked for at most hourly.
+ * Properties: `projectId`, `calls`, `summary`. Event: `begun`.
  */
 export class SvcOwned extends SvcElement {
   static override sheet = css`
@@ -46,9 +52,14 @@ export class SvcOwned extends SvcElement {
       gap: 12px;
       padding: 14px 20px;
 
+      > svc-dialog { display: contents; }
       .line { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 8px 16px; }
       .line p { min-width: 0; overflow-wrap: anywhere; }
       .bad { color: var(--failure); }
+      .line button.edited { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); color: var(--failure); }
+      .drift { max-height: 50dvh; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
+      .drift li { display: grid; }
+      .drift span { color: var(--muted); }
       progress { width: 100%; }
       .findings { display: grid; gap: 8px; }
       .findings ul { max-height: 220px; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
@@ -68,10 +79,16 @@ export class SvcOwned extends SvcElement {
   #findings: Finding[] | null = null
   #differing = 0
   #problem: string | null = null
-  #dialog: 'none' | 'undo' | 'repair' = 'none'
+  #dialog: Dialog = 'none'
+  #drift: DriftReport | null = null
+  #hasSearched = false
   #plan: RollbackPlan | null = null
   #force = false
   readonly #submission = new Submission(() => this.update())
+
+  protected override rendered(): void {
+    void this.#searchHourly()
+  }
 
   protected override view(): Template {
     const { summary } = this
@@ -89,7 +106,7 @@ export class SvcOwned extends SvcElement {
       ${this.#progress === null ? null : html`<progress max="${this.#progress.files}" .value="${this.#progress.done}" aria-label="${t('Verification')}"></progress>`}
       ${errorLine(this.#problem)}
       ${this.#findings === null ? null : this.#found(this.#findings)}
-      <svc-dialog heading="${this.#dialog === 'undo' ? t('Undo the last deployment?') : t('Put these files back?')}"
+      <svc-dialog heading="${this.#heading}"
         .content="${this.#content()}" @dialogclose="${() => this.#show('none')}"></svc-dialog>`
   }
 
@@ -97,7 +114,8 @@ export class SvcOwned extends SvcElement {
     const facts = [
       t('{files} put there by svc, {size}', { files: countWords(files, 'file'), size: formatBytes(bytes) })
     ]
-    const differing = verified?.differing ?? drift?.count ?? 0
+    const isDriftNewer = drift !== null && (verified === null || drift.at > verified.at)
+    const differing = isDriftNewer ? drift.count : (verified?.differing ?? 0)
     const steps =
       exactBackTo === null
         ? null
@@ -105,7 +123,7 @@ export class SvcOwned extends SvcElement {
     return html`
       ${facts.join('')}
       ${verified === null ? null : html` · ${t('verified')} <svc-time at="${verified.at}"></svc-time>`}
-      ${differing === 0 ? null : html` · <b class="bad">${t('{files} edited on the server', { files: countWords(differing, 'file') })}</b>`}
+      ${differing === 0 ? null : html` <button type="button" class="edited" @click="${() => void this.#showDrift()}">${t('{files} edited on the server', { files: countWords(differing, 'file') })}</button>`}
       ${steps === null ? null : html` · ${steps}`}`
   }
 
@@ -124,8 +142,68 @@ export class SvcOwned extends SvcElement {
       </div>`
   }
 
+  get #heading(): string {
+    if (this.#dialog === 'drift') return t('Files edited on the server')
+    return this.#dialog === 'undo' ? t('Undo the last deployment?') : t('Put these files back?')
+  }
+
+  #driftList(): Template {
+    const report = this.#drift
+    const { problem } = this.#submission
+    const close = html`<div class="actions end"><button type="button" @click="${() => this.#show('none')}">${t('Close')}</button></div>`
+    if (report === null) {
+      return html`
+        <div class="form">
+          ${problem === null ? html`<p class="muted" role="status">${t('Comparing with the files on the server…')}</p>` : errorLine(problem)}
+          ${close}
+        </div>`
+    }
+    const shown = report.files.slice(0, maxFindings)
+    return html`
+      <div class="form">
+        ${report.problem === null ? null : errorLine(serverWords(report.problem))}
+        ${report.partial ? html`<p class="muted small">${t('The comparison took too long: the counts and lists are incomplete.')}</p>` : null}
+        ${
+          shown.length === 0
+            ? html`<p role="status">${t('No contents differ. Verify also finds other permissions.')}</p>`
+            : html`
+            <ul class="drift" tabindex="0" aria-label="${t('Files edited on the server')}">
+              ${shown.map(({ path, found, mtime }) => html`<li><b translate="no">${path}</b><span>${found === null || mtime === null ? t('removed') : html`${t('edited')} <svc-time at="${mtime}"></svc-time>`}</span></li>`)}
+            </ul>`
+        }
+        ${report.count > shown.length ? html`<p class="muted small">${t('and {count} more', { count: numberWords(report.count - shown.length) })}</p>` : null}
+        ${close}
+      </div>`
+  }
+
+  async #showDrift(): Promise<void> {
+    this.#drift = null
+    this.#show('drift')
+    try {
+      this.#drift = await this.calls.drift(this.projectId, this.signal)
+      this.update()
+    } catch (error) {
+      this.#submission.refuse(error)
+    }
+  }
+
+  /** Looks for edited files if the last result is old. A failure is not shown: nobody has asked. */
+  async #searchHourly(): Promise<void> {
+    const { baseline, verified, drift } = this.summary
+    const lastMs = Math.max(Date.parse(verified?.at ?? '1970-01-01'), Date.parse(drift?.at ?? '1970-01-01'))
+    if (this.#hasSearched || baseline !== 'owned' || Date.now() - lastMs < searchEveryMs) return
+    this.#hasSearched = true
+    try {
+      await this.calls.drift(this.projectId, this.signal)
+      this.dispatchEvent(new Event('verified', { bubbles: true }))
+    } catch {
+      // The reader can ask for a verification, which shows its problem.
+    }
+  }
+
   #content(): Template | null {
     if (this.#dialog === 'none') return null
+    if (this.#dialog === 'drift') return this.#driftList()
     const onRefusal = (): void => this.#show('none')
     if (this.#dialog === 'repair') {
       const paths = (this.#findings ?? []).map(({ path }) => path)
@@ -164,7 +242,7 @@ export class SvcOwned extends SvcElement {
     })
   }
 
-  #show(dialog: 'none' | 'undo' | 'repair'): void {
+  #show(dialog: Dialog): void {
     this.#dialog = dialog
     this.#submission.refuse(null)
   }

@@ -332,6 +332,8 @@ export const words: Words = {
   'Seconds until the checks must have passed': '检查须在多少秒内通过',
   'Attempts in a row that must pass': '须连续通过的次数',
   'Seconds for which they must continue to pass': '须持续通过的秒数',
+  'Files edited on the server': '服务器上被修改的文件',
+  'No contents differ. Verify also finds other permissions.': '内容没有差异。验证还会发现权限的差异。',
   'Comparing with the files on the server…': '正在与服务器上的文件比较…',
   'Changed files': '更改的文件',
   'and {count} more': '以及另外 {count} 个',

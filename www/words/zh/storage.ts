@@ -6,6 +6,7 @@ export const words: Words = {
   '{size} in use': '已用 {size}',
   '{path}: {free} of {total} free on its disk': '{path}：所在磁盘剩余 {free}，共 {total}',
   'Data directory': '数据目录',
+  'Archives and earlier files': '压缩包和先前的文件',
   Archives: '压缩包',
   'Output and file lists': '输出与文件清单',
   'Temporary files': '临时文件',
