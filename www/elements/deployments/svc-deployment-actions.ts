@@ -229,7 +229,7 @@ export class SvcDeploymentActions extends SvcElement {
       calls
         .deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
         .then(({ items }) => this.#tell(source, { inPlace: liveAmong(items) })),
-      this.#plan()
+      this.#plan().catch(error => this.#submission.refuse(error))
     ])
   }
 
