@@ -13,7 +13,8 @@ export interface RollbackWish {
 
 /** The API of the files that svc put into a target. Each function rejects as `Client.ask` does. */
 export interface ExactCalls {
-  summary(projectId: string, signal?: AbortSignal): Promise<TreeSummary>
+  /** `drift`: searches for edited files, unless that was done within the last hour. */
+  summary(projectId: string, options: { drift: boolean; signal: AbortSignal }): Promise<TreeSummary>
   /** Compares every file. Calls `onEvent` with each line of the answer. */
   verify(projectId: string, options: { onEvent(event: VerifyEvent): void; signal: AbortSignal }): Promise<void>
   /** Starts a repair of these paths. Returns the id of the deployment. */
@@ -39,7 +40,7 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
   }
 
   return {
-    summary: (id, signal) => ask('GET', `${project(id)}/tree`, { signal }),
+    summary: (id, { drift, signal }) => ask('GET', `${project(id)}/tree${drift ? '?drift=1' : ''}`, { signal }),
     async verify(id, { onEvent, signal }) {
       const response = await send('GET', `${project(id)}/verify`, { signal })
       const lines = createNdjsonReader(value => onEvent(value as VerifyEvent))

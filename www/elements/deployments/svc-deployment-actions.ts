@@ -320,7 +320,7 @@ function rollbackWords(
         ? html`<p class="muted">${t('This version is live now. Its files are written again.')}</p>`
         : null
     }
-    ${rollbackPlanView(plan)}
+    ${rollbackPlanView(plan, force)}
     ${
       canTakeBack
         ? html`

@@ -114,7 +114,7 @@ export class SvcOwned extends SvcElement {
     return html`
       <div class="findings">
         <div class="line">
-          <p role="status" class="bad">${t('{files} differ from what was deployed:', { files: countWords(this.#differing, 'file') })}</p>
+          <p role="status" class="bad">${t('{files} not as deployed:', { files: countWords(this.#differing, 'file') })}</p>
           <button type="button" @click="${() => this.#show('repair')}">${t('Repair…')}</button>
         </div>
         <ul tabindex="0" aria-label="${t('Differing files')}">
@@ -142,7 +142,7 @@ export class SvcOwned extends SvcElement {
     return question({
       asked: html`
         <p>${t('The files become those before the last deployment: paths, contents, permissions and times. The scripts of the project run. An undo can be undone.')}</p>
-        ${rollbackPlanView(this.#plan)}
+        ${rollbackPlanView(this.#plan, this.#force)}
         ${
           canTakeBack
             ? html`
