@@ -4,12 +4,15 @@
  */
 import {
   centralBytes,
+  deflated,
   end64Bytes,
   endBytes,
+  localBytes,
   locatorBytes,
   maxUint16,
   maxUint32,
   signatures,
+  stored,
   zip64Id
 } from '../shared/zip-records.js'
 import { t } from '../words/t.js'
@@ -21,6 +24,10 @@ export interface ZipEntry {
   /** Uncompressed size. */
   bytes: number
   isEncrypted: boolean
+  /** File type and permission bits as in Unix; 0 if the zip has none. */
+  mode: number
+  /** Returns the contents. Rejects with CannotRead. */
+  read(): Promise<ArrayBuffer>
 }
 
 /** A file that is not a zip or that the server would refuse. The message is for the user. */
@@ -44,7 +51,7 @@ export async function readZip(file: Blob & { readonly name: string }): Promise<Z
     const next =
       at + centralBytes + view.getUint16(at + 28, true) + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
     if (next > view.byteLength) throw notZip(name)
-    entries.push(entryAt(view, at))
+    entries.push(entryAt(file, view, at))
     at = next
   }
   return entries
@@ -94,7 +101,7 @@ async function findDirectory64(file: Blob, endAt: number): Promise<Directory | n
   return { entries: number(32), bytes: number(40), offset: number(48) }
 }
 
-function entryAt(view: DataView, at: number): ZipEntry {
+function entryAt(file: Blob & { readonly name: string }, view: DataView, at: number): ZipEntry {
   const nameAt = at + centralBytes
   const nameBytes = view.getUint16(at + 28, true)
   const path = nameOf(new Uint8Array(view.buffer, view.byteOffset + nameAt, nameBytes))
@@ -103,8 +110,32 @@ function entryAt(view: DataView, at: number): ZipEntry {
     path,
     isDirectory: path.endsWith('/'),
     bytes: told === maxUint32 ? bytes64(view, nameAt + nameBytes, view.getUint16(at + 30, true)) : told,
-    isEncrypted: (view.getUint16(at + 8, true) & encrypted) !== 0
+    isEncrypted: (view.getUint16(at + 8, true) & encrypted) !== 0,
+    mode: unixHosts.has(view.getUint8(at + 5)) ? view.getUint32(at + 38, true) >>> 16 : 0,
+    read: () =>
+      contentsAt(file, {
+        method: view.getUint16(at + 10, true),
+        packedBytes: view.getUint32(at + 20, true),
+        headerAt: view.getUint32(at + 42, true)
+      })
   }
+}
+
+/** Systems whose external attributes contain a Unix mode (APPNOTE 4.4.2.2). */
+const unixHosts = new Set([3, 19])
+
+/** Returns the contents of an entry. Those of zip64 are not read here. */
+async function contentsAt(
+  file: Blob & { readonly name: string },
+  { method, packedBytes, headerAt }: { method: number; packedBytes: number; headerAt: number }
+): Promise<ArrayBuffer> {
+  const header = await viewOf(file, headerAt, headerAt + localBytes)
+  const isThere = header.byteLength === localBytes && header.getUint32(0, true) === signatures.local
+  if (!isThere || packedBytes === maxUint32 || (method !== stored && method !== deflated)) throw notZip(file.name)
+  const from = headerAt + localBytes + header.getUint16(26, true) + header.getUint16(28, true)
+  const packed = file.slice(from, from + packedBytes)
+  if (method === stored) return packed.arrayBuffer()
+  return new Response(packed.stream().pipeThrough(new DecompressionStream('deflate-raw'))).arrayBuffer()
 }
 
 /** Returns the uncompressed size in the zip64 field (4.5.3), where it is the first value. */

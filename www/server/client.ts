@@ -37,6 +37,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** Options of a request. */
 export interface SendOptions {
+  /** A Blob is sent as it is, anything else as JSON. */
   body?: unknown
   headers?: Record<string, string>
   /** A status besides 2xx that is not a refusal. */
@@ -99,7 +100,8 @@ export function createClient(needs: {
     const own = method === 'GET' ? { [panelHeader]: '1' } : await changeHeaders()
     for (const [name, value] of Object.entries(own)) sent.set(name, value)
     const { id } = session
-    if (body !== undefined) sent.set('content-type', 'application/json')
+    if (body instanceof Blob) sent.set('content-type', body.type)
+    else if (body !== undefined) sent.set('content-type', 'application/json')
     const known = method === 'GET' ? answers.find(path, id) : undefined
     if (known !== undefined) sent.set('if-none-match', known.tag)
     let response: Response
@@ -107,7 +109,7 @@ export function createClient(needs: {
       response = await fetch(address(path), {
         method,
         headers: sent,
-        body: body === undefined ? null : JSON.stringify(body),
+        body: body === undefined ? null : body instanceof Blob ? body : JSON.stringify(body),
         signal: signal ?? null
       })
     } catch (error) {

@@ -17,6 +17,8 @@ export interface UploadOptions {
   projectId: string
   file: File
   message: string
+  /** The plan that the deployment is held to; null: none. */
+  planId: string | null
   /** The origin of the archive. */
   provenance: Provenance
   onProgress: (sentBytes: number, totalBytes: number) => void
@@ -76,10 +78,11 @@ export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { e
   })
 }
 
-function formOf({ projectId, message, provenance, file }: UploadOptions): FormData {
+function formOf({ projectId, message, planId, provenance, file }: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
+  if (planId !== null) form.set('planId', planId)
   form.set('provenance', JSON.stringify(provenance))
   // The file is last, so the server knows its project before its bytes arrive.
   form.set('file', file)

@@ -3,6 +3,9 @@ import type { ContentEntry, Contents, UploadLimits } from '../../archive/content
 import { gather, nameOf } from '../../archive/gather.js'
 import type { Found, Gathered } from '../../archive/gather.js'
 import { readZip } from '../../archive/read-zip.js'
+import { treeOfFiles, treeOfZip } from '../../archive/tree.js'
+import type { PlanAnswer } from '../../../lib/model/plan.js'
+import { planView } from './plan-view.js'
 import type { PackEntry } from '../../archive/zip.js'
 import type { Project } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -25,12 +28,15 @@ export class PackWantedEvent extends Event {
   readonly bytes: number
   /** Empty if none was typed. */
   readonly message: string
+  /** The plan that was shown; null: none. */
+  readonly planId: string | null
 
-  constructor(wanted: { entries: readonly PackEntry[] | null; bytes: number; message: string }) {
+  constructor(wanted: { entries: readonly PackEntry[] | null; bytes: number; message: string; planId: string | null }) {
     super('packwanted', { bubbles: true })
     this.entries = wanted.entries
     this.bytes = wanted.bytes
     this.message = wanted.message
+    this.planId = wanted.planId
   }
 }
 
@@ -52,6 +58,8 @@ declare global {
 const maxMessageLength = 500
 /** Number of excluded names to show. */
 const shownNames = 5
+/** Progress is shown at most this often. */
+const tellEveryMs = 100
 /** A long count is updated after this many entries. */
 const tellEvery = 250
 
@@ -63,7 +71,7 @@ interface Seen extends Contents {
 
 /**
  * The confirmation before a deployment from the panel: its contents, its target, what the rules exclude, and a message.
- * Properties: `chosen`, `project`, `limits` (null if not known). Events: `packwanted`, `packcancel`.
+ * Properties: `chosen`, `project`, `limits` (null if not known); `planOf`, which sends a tree. Events: `packwanted`, `packcancel`.
  */
 export class SvcPack extends SvcElement {
   static override sheet = css`
@@ -82,6 +90,9 @@ export class SvcPack extends SvcElement {
       .note .icon { margin-top: 2px; }
       .left-out { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; overflow-wrap: anywhere; }
       .left-out button { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); }
+      progress { width: 100%; }
+      .changes { display: grid; gap: 8px; min-width: 0; }
+      .changes ul { max-height: 160px; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
       @media (max-width: 479px) {
         .about { grid-template-columns: minmax(0, 1fr); gap: 0; }
         .about dd + dt { margin-top: 8px; }
@@ -91,7 +102,12 @@ export class SvcPack extends SvcElement {
 
   project!: Project
   limits: UploadLimits | null = null
+  planOf!: (tree: Blob, signal: AbortSignal) => Promise<PlanAnswer>
   chosen!: Chosen
+  #plan: PlanAnswer | null = null
+  /** Why there is no plan. */
+  #planProblem: string | null = null
+  #readBytes = 0
   #seen: Seen | null = null
   #leftOut: readonly string[] = []
   #neverPacked: readonly string[] = []
@@ -130,6 +146,7 @@ export class SvcPack extends SvcElement {
           }
         </dl>
         <div class="notes">${this.#notes(seen)}${this.#leftOutLine()}</div>
+        ${seen === null || seen.files === 0 ? null : this.#planned(seen)}
         ${field({
           form: 'pack',
           name: 'message',
@@ -233,6 +250,43 @@ export class SvcPack extends SvcElement {
       </p>`
   }
 
+  /** Shows what the deployment would do, or why that is not known. */
+  #planned(seen: Seen): Template {
+    if (this.#plan !== null) return planView(this.#plan)
+    if (this.#planProblem !== null)
+      return html`<p class="muted small">${t('Not compared with the files on the server: {reason}', { reason: this.#planProblem })}</p>`
+    const share = seen.bytes === 0 ? 1 : this.#readBytes / seen.bytes
+    return html`
+      <p class="muted small" role="status">${t('Comparing with the files on the server…')}</p>
+      <progress .value="${Math.min(1, share)}" aria-label="${t('Comparison')}"></progress>`
+  }
+
+  /** Compares with the files on the server. The deployment is possible without it. */
+  async #compare({ entries }: Seen, signal: AbortSignal): Promise<void> {
+    this.#plan = null
+    this.#planProblem = null
+    this.#readBytes = 0
+    const both = AbortSignal.any([signal, this.signal])
+    let toldAt = 0
+    const onProgress = (bytes: number): void => {
+      this.#readBytes += bytes
+      if (performance.now() - toldAt < tellEveryMs) return
+      toldAt = performance.now()
+      this.update()
+    }
+    try {
+      const options = { signal: both, onProgress }
+      const tree = await (this.chosen.kind === 'zip'
+        ? treeOfZip(this.chosen.file, options)
+        : treeOfFiles(entries ?? [], options))
+      const plan = await this.planOf(tree, both)
+      if (!both.aborted) this.#plan = plan
+    } catch (error) {
+      if (!both.aborted) this.#planProblem = errorWords(error)
+    }
+    if (!both.aborted) this.update()
+  }
+
   #switch(): void {
     this.#isWhole = !this.#isWhole
     void this.#look()
@@ -242,6 +296,7 @@ export class SvcPack extends SvcElement {
     this.#looking.abort()
     const looking = (this.#looking = new AbortController())
     this.#seen = null
+    this.#plan = null
     this.#problem = null
     this.#count = 0
     this.update()
@@ -252,6 +307,7 @@ export class SvcPack extends SvcElement {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#seen = seen
       this.#hasToFocus = true
+      void this.#compare(seen, looking.signal)
     } catch (error) {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#problem = errorWords(error)
@@ -294,7 +350,7 @@ export class SvcPack extends SvcElement {
     const message = this.querySelector('input')?.value.trim() ?? ''
     if (this.#seen === null) return
     const { entries, bytes } = this.#seen
-    this.dispatchEvent(new PackWantedEvent({ entries, bytes, message }))
+    this.dispatchEvent(new PackWantedEvent({ entries, bytes, message, planId: this.#plan?.planId ?? null }))
   }
 }
 

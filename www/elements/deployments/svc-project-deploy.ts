@@ -1,3 +1,4 @@
+import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { FinalStatus } from '../../../lib/model/deployment.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
@@ -145,6 +146,7 @@ export class SvcProjectDeploy extends SvcElement {
   #question(chosen: Chosen): Template {
     return html`
       <svc-pack .chosen="${chosen}" .project="${this.project}" .limits="${this.#limits}"
+        .planOf="${this.#planOf}"
         @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
         @packcancel="${() => this.#show(null)}"></svc-pack>`
   }
@@ -203,12 +205,18 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  #begin(chosen: Chosen, { entries, bytes, message }: PackWantedEvent): void {
+  readonly #planOf = (tree: Blob, signal: AbortSignal): Promise<PlanAnswer> =>
+    this.client.ask('POST', `api/deploy/plan?${new URLSearchParams({ projectId: this.project.id })}`, {
+      body: tree,
+      signal
+    })
+
+  #begin(chosen: Chosen, { entries, bytes, message, planId }: PackWantedEvent): void {
     this.#chosen = null
     this.#hasToFocus = true
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
-      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, signal })
+      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, planId, signal })
       if (entries === null) return
       const onProgress = (doneBytes: number): void =>
         this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
@@ -216,7 +224,7 @@ export class SvcProjectDeploy extends SvcElement {
       const zip = await packZip(entries, { signal, onProgress })
       const limitBytes = this.#limits?.uploadBytes ?? null
       if (limitBytes !== null && zip.size > limitBytes) throw new CannotPack(tooLarge(zip.size, limitBytes))
-      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, signal })
+      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, planId, signal })
     })
   }
 
@@ -238,7 +246,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   async #send(
     file: File,
-    { name, message, signal }: { name: string; message: string; signal: AbortSignal }
+    { name, message, planId, signal }: { name: string; message: string; planId: string | null; signal: AbortSignal }
   ): Promise<void> {
     const onProgress = (doneBytes: number, totalBytes: number): void =>
       this.#went({ stage: 'sending', name, doneBytes, totalBytes })
@@ -248,6 +256,7 @@ export class SvcProjectDeploy extends SvcElement {
       headers: await this.client.changeHeaders(),
       projectId: this.project.id,
       file,
+      planId,
       // A single line, as the server requires.
       message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
       provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },

@@ -340,5 +340,11 @@ export const words: Words = {
   'If replaced files are too large to be kept': '如果被替换的文件太大而无法保留',
   'Maintenance file': '维护文件',
   'Maintenance page': '维护页面',
-  'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。'
+  'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。',
+  '{added} added, {changed} changed, {same} as they are': '新增 {added} 个，更改 {changed} 个，{same} 个不变',
+  ', {removed} removed': '，移除 {removed} 个',
+  'Not compared with the files on the server: {reason}': '未与服务器上的文件比较：{reason}',
+  Comparison: '比较',
+  'Files can be compared only over HTTPS or on the server itself.': '仅可通过 HTTPS 或在服务器本机上比较文件。',
+  '“{path}” is too large to be compared here.': '“{path}”太大，无法在此比较。'
 }
