@@ -3,6 +3,7 @@ import type { TreeSummary, VerifyEvent } from '../../lib/model/verify.js'
 import { deployIdHeader } from './calls.js'
 import type { Client } from './client.js'
 import { createNdjsonReader } from './ndjson.js'
+import { whenFree } from './patience.js'
 
 /** How to go back. `mode` undefined: as the policy of the project says. */
 export interface RollbackWish {
@@ -19,10 +20,10 @@ export interface ExactCalls {
   verify(projectId: string, options: { onEvent(event: VerifyEvent): void; signal: AbortSignal }): Promise<void>
   /** Starts a repair of these paths. Returns the id of the deployment. */
   repair(projectId: string, paths: readonly string[]): Promise<string>
-  planUndo(projectId: string, wish: RollbackWish, signal?: AbortSignal): Promise<RollbackPlan>
+  planUndo(projectId: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan>
   /** Starts an undo with a reason, which may be empty. Returns the id of the deployment. */
   undo(projectId: string, reason: string, wish: RollbackWish): Promise<string>
-  planRollback(deployId: string, wish: RollbackWish, signal?: AbortSignal): Promise<RollbackPlan>
+  planRollback(deployId: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan>
   /** Starts a rollback like `undo`. */
   rollback(deployId: string, reason: string, wish: RollbackWish): Promise<string>
 }
@@ -39,6 +40,10 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
     return response.headers.get(deployIdHeader) ?? ''
   }
 
+  function plan(path: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan> {
+    return whenFree(() => ask('POST', path, { body: { ...wish, dryRun: true }, signal }), signal)
+  }
+
   return {
     summary: (id, { drift, signal }) => ask('GET', `${project(id)}/tree${drift ? '?drift=1' : ''}`, { signal }),
     async verify(id, { onEvent, signal }) {
@@ -49,10 +54,9 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
       lines.end()
     },
     repair: (id, paths) => start(`${project(id)}/repair`, { paths }),
-    planUndo: (id, wish, signal) => ask('POST', `${project(id)}/undo`, { body: { ...wish, dryRun: true }, signal }),
+    planUndo: (id, wish, signal) => plan(`${project(id)}/undo`, wish, signal),
     undo: (id, reason, wish) => start(`${project(id)}/undo`, { ...wish, message: reason || null }),
-    planRollback: (id, wish, signal) =>
-      ask('POST', `${deployment(id)}/rollback`, { body: { ...wish, dryRun: true }, signal }),
+    planRollback: (id, wish, signal) => plan(`${deployment(id)}/rollback`, wish, signal),
     rollback: (id, reason, wish) => start(`${deployment(id)}/rollback`, { ...wish, message: reason || null })
   }
 }

@@ -7,6 +7,7 @@ import type { UploadLimits } from '../../archive/contents.js'
 import { nameOf } from '../../archive/gather.js'
 import { CannotPack, packZip } from '../../archive/zip.js'
 import type { Client } from '../../server/client.js'
+import { whenFree } from '../../server/patience.js'
 import { upload } from '../../server/upload.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
@@ -205,11 +206,10 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  readonly #planOf = (tree: Blob, signal: AbortSignal): Promise<PlanAnswer> =>
-    this.client.ask('POST', `api/deploy/plan?${new URLSearchParams({ projectId: this.project.id })}`, {
-      body: tree,
-      signal
-    })
+  readonly #planOf = (tree: Blob, signal: AbortSignal): Promise<PlanAnswer> => {
+    const address = `api/deploy/plan?${new URLSearchParams({ projectId: this.project.id })}`
+    return whenFree(() => this.client.ask('POST', address, { body: tree, signal }), signal)
+  }
 
   #begin(chosen: Chosen, { entries, bytes, message, planId }: PackWantedEvent): void {
     this.#chosen = null
