@@ -19,7 +19,7 @@ import { gunzipSync } from 'node:zlib'
 import { Refusal } from '../base/refusal.js'
 import { hasCode } from '../base/system-error.js'
 import { createContentsDigest, createTreeDigest, fullDigits } from '../model/tree.js'
-import { compareTreePaths, linkMode } from '../shared/tree-text.js'
+import { bodyHead, bodyLine, compareTreePaths, linkMode } from '../shared/tree-text.js'
 import { formatBytes } from '../shared/size.js'
 import { quoteName, readName, type NamedEntry } from './names.js'
 import { createSortedNames } from './sorted-names.js'
@@ -41,7 +41,7 @@ const ratioFromBytes = 1024 * 1024
 export type Digits = 16 | 64
 
 const shortDigits: Digits = 16
-const headOf = (digits: number): string => `svc-tree 1 ${digits}`
+const headOf = (digits: number): string => bodyHead(digits).trimEnd()
 const entryPattern = /^([0-7]{6}) (\d{1,16}) ([0-9a-f]+) (-?\d{1,16}) (.+)$/
 const endPattern = /^end (\d{1,9}) ([0-9a-f]{64})(?: ([0-9a-f]{64}))?$/
 /** A regular file with at least one permission bit. */
@@ -55,11 +55,10 @@ export function* writeTree(
   digits: Digits = shortDigits
 ): Generator<string> {
   const contents = createContentsDigest()
-  yield `${headOf(digits)}\n`
+  yield bodyHead(digits)
   for (const entry of entries) {
-    const { mode, size, sha256, mtimeMs, path } = entry
     contents.add(entry)
-    yield `${mode.toString(8)} ${size} ${sha256.slice(0, digits)} ${mtimeMs} ${path}\n`
+    yield bodyLine(entry, digits)
   }
   yield `end ${entries.length} ${treeSha256}${digits === fullDigits ? '' : ` ${contents.end()}`}\n`
 }

@@ -1,7 +1,8 @@
 /* Prints a plan, in lines of at most 80 columns. */
 import { countOf } from '../base/count.js'
 import { oneLine } from '../base/one-line.js'
-import { changesAnything, isRefused, type DriftedFile, type PlanAnswer } from '../model/plan.js'
+import { changesAnything, type DriftedFile, type PlanAnswer } from '../model/plan.js'
+import { isRefused } from '../shared/refused-plan.js'
 import { formatBytes } from '../shared/size.js'
 import { exitCodes } from './command.js'
 import type { Paint } from './terminal/colors.js'

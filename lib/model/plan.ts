@@ -172,8 +172,3 @@ export interface DriftReport {
 export function changesAnything({ added, changed, timeOnly, pruned }: PlanCounts): boolean {
   return added + changed + timeOnly + pruned > 0
 }
-
-/** Returns whether the deployment would be refused. */
-export function isRefused({ counts, checks }: Pick<PlanAnswer, 'counts' | 'checks'>): boolean {
-  return counts.conflicts > 0 || checks.some(({ ok }) => !ok)
-}

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { linkMode, treeHead, treeLine, type TreeEntry } from '../shared/tree-text.js'
+import { contentsLine, treeHead, treeLine, type TreeEntry } from '../shared/tree-text.js'
 
 /** A file or symbolic link that svc put into a target and that no later deployment replaced. */
 export interface OwnedEntry extends TreeEntry {
@@ -31,10 +31,8 @@ export function createTreeDigest(): TreeDigest {
  * the number of hex digits of each SHA-256 that it covers.
  */
 export function createContentsDigest(digits = fullDigits): TreeDigest {
-  return digestOfLines('', ({ mode, size, sha256, path }) => {
-    const kind = mode === linkMode ? 'symlink' : 'file'
-    return `${kind} ${size} ${digits === fullDigits ? sha256 : sha256.slice(0, digits)} ${path}\n`
-  })
+  if (digits === fullDigits) return digestOfLines('', contentsLine)
+  return digestOfLines('', entry => contentsLine({ ...entry, sha256: entry.sha256.slice(0, digits) }))
 }
 
 /** Number of hex digits of a SHA-256. */

@@ -41,6 +41,24 @@ export function treeLine({ mode, size, sha256, path }: TreeEntry): string {
   return `${mode.toString(8).padStart(modeDigits, '0')} ${size} ${sha256} ${path}\n`
 }
 
+/** Returns the line of an entry in the text of the contents: without permissions, which an archive may lack. */
+export function contentsLine({ mode, size, sha256, path }: TreeEntry): string {
+  return `${mode === linkMode ? 'symlink' : 'file'} ${size} ${sha256} ${path}\n`
+}
+
+/** The body of a request for a plan: its first line. The format is described in archive/tree-wire.ts. */
+export function bodyHead(digits: number): string {
+  return `svc-tree 1 ${digits}\n`
+}
+
+/** The body of a request for a plan: the line of an entry. */
+export function bodyLine(
+  { mode, size, sha256, mtimeMs, path }: TreeEntry & { mtimeMs: number },
+  digits: number
+): string {
+  return `${mode.toString(8)} ${size} ${sha256.slice(0, digits)} ${mtimeMs} ${path}\n`
+}
+
 /**
  * Compares two paths by their UTF-8 bytes: negative if `a` comes first. JavaScript compares UTF-16 code units instead,
  * which differs from the order of code points only between surrogates and the units above them.

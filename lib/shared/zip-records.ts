@@ -74,7 +74,8 @@ export const defaultZip64FromBytes = 0xff000000
 
 const utf8Names = 0x0800
 const withDescriptor = 0x0008
-const timestampId = 0x5455
+/** The header ID of Info-ZIP's extended timestamp. */
+export const timestampId = 0x5455
 const timestampBytes = 9
 const hasMtime = 1
 /** Version made by (4.4.2): Unix, 6.3. */

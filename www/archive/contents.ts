@@ -1,3 +1,5 @@
+import { formatBytes } from '../shared/size.js'
+import { t } from '../words/t.js'
 import { isLeftOut } from './left-out.js'
 
 /* The summary of an archive before it is deployed. Pure. */
@@ -75,4 +77,12 @@ export function limitsOf(settings: Readonly<Record<string, unknown>>): UploadLim
     return Number.isFinite(megabytes) && megabytes > 0 ? megabytes * 1024 * 1024 : null
   }
   return { uploadBytes: bytesOf('max_upload_size'), extractedBytes: bytesOf('max_extracted_size') }
+}
+
+/** Returns the sentence for an archive that exceeds the server's limit. */
+export function tooLarge(bytes: number, limitBytes: number): string {
+  return t('Archive size {size} exceeds the limit of {limit} (setting max_upload_size).', {
+    size: formatBytes(bytes),
+    limit: formatBytes(limitBytes)
+  })
 }

@@ -4,15 +4,13 @@
  */
 import {
   centralBytes,
-  deflated,
   end64Bytes,
   endBytes,
-  localBytes,
   locatorBytes,
   maxUint16,
   maxUint32,
   signatures,
-  stored,
+  timestampId,
   zip64Id
 } from '../shared/zip-records.js'
 import { t } from '../words/t.js'
@@ -24,10 +22,18 @@ export interface ZipEntry {
   /** Uncompressed size. */
   bytes: number
   isEncrypted: boolean
-  /** File type and permission bits as in Unix; 0 if the zip has none. */
-  mode: number
-  /** Returns the contents. Rejects with CannotRead. */
-  read(): Promise<ArrayBuffer>
+  /** Whether the server reads the same name. If not, it is in an encoding that the zip does not declare. */
+  isNameSure: boolean
+  /** `stored`, `deflated`, or another method, which the server refuses. */
+  method: number
+  /** Compressed size. */
+  packedBytes: number
+  /** Offset of the local header. */
+  offset: number
+  /** The Unix mode with its file type; 0 if the zip was made on Windows. */
+  unixMode: number
+  /** Null if the zip does not contain it. */
+  mtimeMs: number | null
 }
 
 /** A file that is not a zip or that the server would refuse. The message is for the user. */
@@ -37,6 +43,12 @@ export class CannotRead extends Error {
 
 const maxCommentBytes = 0xffff
 const encrypted = 0x0001
+/** The flag of a name in UTF-8 (4.4.4). */
+const utf8Name = 0x0800
+/** The header ID of Info-ZIP's Unicode path (4.6.9). */
+const unicodePathId = 0x7075
+/** Host systems of "version made by" (4.4.2) whose names are UTF-8 in practice, and that store a mode: Unix, macOS. */
+const unixHosts = new Set([3, 19])
 
 /** Returns the entries in the order of the directory. Rejects with CannotRead or the error of reading the file. */
 export async function readZip(file: Blob & { readonly name: string }): Promise<ZipEntry[]> {
@@ -51,7 +63,7 @@ export async function readZip(file: Blob & { readonly name: string }): Promise<Z
     const next =
       at + centralBytes + view.getUint16(at + 28, true) + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
     if (next > view.byteLength) throw notZip(name)
-    entries.push(entryAt(file, view, at))
+    entries.push(entryAt(view, at))
     at = next
   }
   return entries
@@ -101,56 +113,70 @@ async function findDirectory64(file: Blob, endAt: number): Promise<Directory | n
   return { entries: number(32), bytes: number(40), offset: number(48) }
 }
 
-function entryAt(file: Blob & { readonly name: string }, view: DataView, at: number): ZipEntry {
+function entryAt(view: DataView, at: number): ZipEntry {
   const nameAt = at + centralBytes
   const nameBytes = view.getUint16(at + 28, true)
-  const path = nameOf(new Uint8Array(view.buffer, view.byteOffset + nameAt, nameBytes))
-  const told = view.getUint32(at + 24, true)
+  const isUnix = unixHosts.has(view.getUint16(at + 4, true) >>> 8)
+  const flags = view.getUint16(at + 8, true)
+  const name = nameOf(new Uint8Array(view.buffer, view.byteOffset + nameAt, nameBytes))
+  const fields = fieldsOf(view, nameAt + nameBytes, view.getUint16(at + 30, true))
+  const numbers64 = numbersIn(fields.get(zip64Id))
+  const number = (place: number): number => {
+    const told = view.getUint32(place, true)
+    return told === maxUint32 ? (numbers64.shift() ?? told) : told
+  }
+  // The zip64 field contains the numbers that do not fit, in this order (4.5.3).
+  const [bytes, packedBytes, offset] = [number(at + 24), number(at + 20), number(at + 42)]
   return {
-    path,
-    isDirectory: path.endsWith('/'),
-    bytes: told === maxUint32 ? bytes64(view, nameAt + nameBytes, view.getUint16(at + 30, true)) : told,
-    isEncrypted: (view.getUint16(at + 8, true) & encrypted) !== 0,
-    mode: unixHosts.has(view.getUint8(at + 5)) ? view.getUint32(at + 38, true) >>> 16 : 0,
-    read: () =>
-      contentsAt(file, {
-        method: view.getUint16(at + 10, true),
-        packedBytes: view.getUint32(at + 20, true),
-        headerAt: view.getUint32(at + 42, true)
-      })
+    path: name.path,
+    isNameSure: name.isAscii || (name.isUtf8 && (isUnix || (flags & utf8Name) !== 0) && !fields.has(unicodePathId)),
+    isDirectory: name.path.endsWith('/'),
+    bytes,
+    packedBytes,
+    offset,
+    method: view.getUint16(at + 10, true),
+    unixMode: isUnix ? view.getUint32(at + 38, true) >>> 16 : 0,
+    mtimeMs: timeIn(fields.get(timestampId)) ?? dosTime(view.getUint16(at + 14, true), view.getUint16(at + 12, true)),
+    isEncrypted: (flags & encrypted) !== 0
   }
 }
 
-/** Systems whose external attributes contain a Unix mode (APPNOTE 4.4.2.2). */
-const unixHosts = new Set([3, 19])
-
-/** Returns the contents of an entry. Those of zip64 are not read here. */
-async function contentsAt(
-  file: Blob & { readonly name: string },
-  { method, packedBytes, headerAt }: { method: number; packedBytes: number; headerAt: number }
-): Promise<ArrayBuffer> {
-  const header = await viewOf(file, headerAt, headerAt + localBytes)
-  const isThere = header.byteLength === localBytes && header.getUint32(0, true) === signatures.local
-  if (!isThere || packedBytes === maxUint32 || (method !== stored && method !== deflated)) throw notZip(file.name)
-  const from = headerAt + localBytes + header.getUint16(26, true) + header.getUint16(28, true)
-  const packed = file.slice(from, from + packedBytes)
-  if (method === stored) return packed.arrayBuffer()
-  return new Response(packed.stream().pipeThrough(new DecompressionStream('deflate-raw'))).arrayBuffer()
+/** Returns the contents of the extra fields by their ID (4.5.1). */
+function fieldsOf(view: DataView, extraAt: number, extraBytes: number): Map<number, DataView> {
+  const fields = new Map<number, DataView>()
+  for (let at = extraAt; at + 4 <= extraAt + extraBytes; ) {
+    const bytes = view.getUint16(at + 2, true)
+    if (at + 4 + bytes > extraAt + extraBytes) break
+    fields.set(view.getUint16(at, true), new DataView(view.buffer, view.byteOffset + at + 4, bytes))
+    at += 4 + bytes
+  }
+  return fields
 }
 
-/** Returns the uncompressed size in the zip64 field (4.5.3), where it is the first value. */
-function bytes64(view: DataView, extraAt: number, extraBytes: number): number {
-  for (let at = extraAt; at + 12 <= extraAt + extraBytes; at += 4 + view.getUint16(at + 2, true)) {
-    if (view.getUint16(at, true) === zip64Id) return Number(view.getBigUint64(at + 4, true))
-  }
-  return maxUint32
+function numbersIn(field: DataView | undefined): number[] {
+  const count = Math.floor((field?.byteLength ?? 0) / 8)
+  return Array.from({ length: count }, (_, index) => Number((field as DataView).getBigUint64(index * 8, true)))
+}
+
+/** Returns the modification time in Info-ZIP's extended timestamp. */
+function timeIn(field: DataView | undefined): number | null {
+  if (field === undefined || field.byteLength < 5 || (field.getUint8(0) & 1) === 0) return null
+  return field.getInt32(1, true) * 1000
+}
+
+/** Returns a DOS time (4.4.6), which is local time. */
+function dosTime(date: number, time: number): number | null {
+  if (date === 0) return null
+  const day = [1980 + (date >>> 9), ((date >>> 5) & 15) - 1, date & 31] as const
+  return new Date(...day, time >>> 11, (time >>> 5) & 63, (time & 31) * 2).getTime()
 }
 
 /** Decodes a name. Names that are not UTF-8 are read as Latin-1, because nearly all are ASCII. */
-function nameOf(bytes: Uint8Array): string {
+function nameOf(bytes: Uint8Array): { path: string; isUtf8: boolean; isAscii: boolean } {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    const path = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return { path, isUtf8: true, isAscii: path.length === bytes.length }
   } catch {
-    return new TextDecoder('latin1').decode(bytes)
+    return { path: new TextDecoder('latin1').decode(bytes), isUtf8: false, isAscii: false }
   }
 }

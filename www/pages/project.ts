@@ -30,7 +30,6 @@ import type { FileGoEvent } from '../elements/projects/svc-files.js'
 import { SvcLabel } from '../elements/base/svc-label.js'
 import { SvcLive } from '../elements/deployments/svc-live.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
-import { SvcPack } from '../elements/deployments/svc-pack.js'
 import { SvcPm2 } from '../elements/machine/svc-pm2.js'
 import type { ProjectDeletedEvent } from '../elements/projects/svc-project-delete.js'
 import { SvcProjectDeploy } from '../elements/deployments/svc-project-deploy.js'
@@ -256,7 +255,7 @@ export class ProjectPage extends Page {
           : html`
           <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
             <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
-            <svc-project-deploy .project="${project}" .client="${this.context.client}" .by="${signedIn}"
+            <svc-project-deploy .project="${project}" .client="${this.context.client}" .define="${this.context.define}" .by="${signedIn}"
               @deploystarted="${() => this.#started()}"
               @deployed="${() => this.#reload()}"></svc-project-deploy>
           </details>`
@@ -367,7 +366,6 @@ export const elements = {
   'svc-owned': SvcOwned,
   'svc-log': SvcLog,
   ...SvcLog.parts,
-  'svc-pack': SvcPack,
   'svc-pm2': SvcPm2,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,

@@ -37,7 +37,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** Options of a request. */
 export interface SendOptions {
-  /** A Blob is sent as it is, anything else as JSON. */
+  /** Sent as JSON, or unchanged if it is a Blob. */
   body?: unknown
   headers?: Record<string, string>
   /** A status besides 2xx that is not a refusal. */
@@ -100,8 +100,8 @@ export function createClient(needs: {
     const own = method === 'GET' ? { [panelHeader]: '1' } : await changeHeaders()
     for (const [name, value] of Object.entries(own)) sent.set(name, value)
     const { id } = session
-    if (body instanceof Blob) sent.set('content-type', body.type)
-    else if (body !== undefined) sent.set('content-type', 'application/json')
+    const isBlob = body instanceof Blob
+    if (body !== undefined) sent.set('content-type', isBlob ? body.type : 'application/json')
     const known = method === 'GET' ? answers.find(path, id) : undefined
     if (known !== undefined) sent.set('if-none-match', known.tag)
     let response: Response
@@ -109,7 +109,7 @@ export function createClient(needs: {
       response = await fetch(address(path), {
         method,
         headers: sent,
-        body: body === undefined ? null : body instanceof Blob ? body : JSON.stringify(body),
+        body: body === undefined ? null : isBlob ? body : JSON.stringify(body),
         signal: signal ?? null
       })
     } catch (error) {

@@ -17,10 +17,10 @@ export interface UploadOptions {
   projectId: string
   file: File
   message: string
-  /** The plan that the deployment is held to; null: none. */
-  planId: string | null
   /** The origin of the archive. */
   provenance: Provenance
+  /** The plan that the deployment is held to, if there is one. */
+  planId: string | null
   onProgress: (sentBytes: number, totalBytes: number) => void
   /** Called when the archive was received and the deployment is queued or running. */
   onStart: (deployId: string) => void
@@ -78,12 +78,12 @@ export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { e
   })
 }
 
-function formOf({ projectId, message, planId, provenance, file }: UploadOptions): FormData {
+function formOf({ projectId, message, provenance, planId, file }: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
-  if (planId !== null) form.set('planId', planId)
   form.set('provenance', JSON.stringify(provenance))
+  if (planId !== null) form.set('planId', planId)
   // The file is last, so the server knows its project before its bytes arrive.
   form.set('file', file)
   return form

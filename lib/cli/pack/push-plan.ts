@@ -1,6 +1,6 @@
 /* The plan of a push: one that was saved before, or one that is made because the push asks for more than the policy. */
 import { Refusal } from '../../base/refusal.js'
-import { isRefused } from '../../model/plan.js'
+import { isRefused } from '../../shared/refused-plan.js'
 import type { SavedPlan } from '../plan-file.js'
 import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
 import type { Context } from '../command.js'

@@ -1,48 +1,80 @@
-import type { PlanAnswer } from '../../../lib/model/plan.js'
+import { isRefused } from '../../shared/refused-plan.js'
+import type { PlanAnswer, PlannedScript } from '../../../lib/model/plan.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
-import { serverWords, twoLines } from '../../words/errors.js'
+import { formatBytes } from '../../shared/size.js'
 import { countWords, numberWords, t } from '../../words/t.js'
+import { serverWords, twoLines } from '../../words/errors.js'
 
-/* What a deployment would do, as the server found it on the disk. */
+/* What a deployment would do to the target, before its bytes are sent. */
 
-/** Maximum number of paths that are shown. */
-const most = 200
-/** Number of edited files that are named. */
-const named = 5
+/** Maximum number of paths of each kind that are shown. */
+const most = 100
 
-/** Returns the view of a plan. */
-export function planView({ counts, paths, checks, baseline }: PlanAnswer): Template {
-  const { added, changed, timeOnly, unchanged, pruned, conflicts } = counts
-  const lines = [
-    ...paths.added.map(path => `+ ${path}`),
-    ...paths.changed.map(path => `~ ${path}`),
-    ...paths.pruned.map(path => `- ${path}`)
-  ]
-  const edited = paths.drifted.filter(({ overwritten }) => overwritten).map(({ path }) => path)
-  const problems = [
-    ...paths.conflicts.map(({ message }) => message),
-    ...checks.filter(({ ok }) => !ok).map(({ message = '' }) => message)
-  ]
-  const total = added + changed + pruned
-  const values = { added: numberWords(added), changed: numberWords(changed), same: numberWords(timeOnly + unchanged) }
+/** Returns the view of a plan. Styles: the element that shows it. */
+export function planView(plan: PlanAnswer): Template {
+  const { counts, paths, checks, bytes, scripts, queue } = plan
+  const replaced = paths.drifted.filter(({ overwritten }) => overwritten).map(({ path }) => path)
+  const failed = checks.filter(({ ok }) => !ok)
+  const failedCodes = new Set(failed.map(({ code }) => code))
+  const conflicts = paths.conflicts.filter(({ code }) => !failedCodes.has(code)).slice(0, most)
   return html`
-    <div class="changes">
-      <p>
-        ${t('{added} added, {changed} changed, {same} as they are', values)}${pruned === 0 ? null : t(', {removed} removed', { removed: numberWords(pruned) })}
-      </p>
-      ${
-        edited.length === 0
-          ? null
-          : html`
-          <p class="note">
-            ${icon('warning')}<span>${t('{files} edited on the server would be replaced: {names}', { files: countWords(edited.length, 'file'), names: edited.slice(0, named).join(', ') })}</span>
-          </p>`
-      }
-      ${problems.slice(0, named).map(message => html`<p class="error-line">${icon('warning')}<span>${twoLines(serverWords(message))}</span></p>`)}
-      ${conflicts > named ? html`<p class="muted small">${t('and {count} more', { count: numberWords(conflicts - named) })}</p>` : null}
-      ${baseline === 'building' ? html`<p class="muted small">${t('The list of the files is being made.')}</p>` : null}
-      ${lines.length === 0 ? null : html`<ul tabindex="0" aria-label="${t('Changed files')}">${lines.slice(0, most).map(line => html`<li>${line}</li>`)}</ul>`}
-      ${total > most ? html`<p class="muted small">${t('and {count} more', { count: numberWords(total - most) })}</p>` : null}
+    <div class="plan">
+      <p class="number" role="status">${summaryOf(plan)}</p>
+      ${kindView('+', t('{files} added', { files: countWords(counts.added, 'file') }), { paths: paths.added, count: counts.added })}
+      ${kindView('~', t('{files} changed', { files: countWords(counts.changed, 'file') }), { paths: paths.changed, count: counts.changed })}
+      ${kindView('-', t('{files} removed', { files: countWords(counts.pruned, 'file') }), { paths: paths.pruned, count: counts.pruned })}
+      ${kindView('!', t('{files} edited on the server would be replaced', { files: countWords(replaced.length, 'file') }), { paths: replaced, count: replaced.length })}
+      ${[...conflicts, ...failed].map(({ message = '' }) => html`<p class="error-line">${icon('warning')}<span>${twoLines(serverWords(message))}</span></p>`)}
+      ${checks.filter(({ ok, message }) => ok && message !== undefined).map(({ message = '' }) => html`<p class="muted small">${serverWords(message)}</p>`)}
+      ${isRefused(plan) ? html`<p class="muted small">${t('The server would refuse this deployment.')}</p>` : null}
+      ${plan.partial ? html`<p class="muted small">${t('The comparison took too long: the counts and lists are incomplete.')}</p>` : null}
+      <p class="muted small">${[spaceWords(bytes), ...scripts.map(scriptWords), ...queueWords(queue)].join(' · ')}</p>
     </div>`
+}
+
+function summaryOf({ counts, live }: PlanAnswer): string {
+  const { added, changed, timeOnly, unchanged, kept, pruned } = counts
+  const parts = [
+    ...(added > 0 ? [t('{count} added', { count: numberWords(added) })] : []),
+    ...(changed > 0 ? [t('{count} changed', { count: numberWords(changed) })] : []),
+    ...(pruned > 0 ? [t('{count} removed', { count: numberWords(pruned) })] : []),
+    ...(timeOnly + unchanged > 0 ? [t('{count} as they are', { count: numberWords(timeOnly + unchanged) })] : []),
+    ...(kept > 0 ? [t('{count} not in it, kept', { count: numberWords(kept) })] : [])
+  ]
+  if (live === null && unchanged + timeOnly + changed === 0)
+    return t('The first deployment: {files} added.', { files: countWords(added, 'file') })
+  if (added + changed + pruned === 0) return t('No file changes.')
+  return parts.join(' · ')
+}
+
+function kindView(
+  mark: string,
+  words: string,
+  { paths, count }: { paths: readonly string[]; count: number }
+): Template | null {
+  if (count === 0) return null
+  const shown = paths.slice(0, most)
+  return html`
+    <details class="${mark === '!' ? 'edited' : ''}">
+      <summary>${icon('next')}<span class="mark" aria-hidden="true">${mark}</span> ${words}</summary>
+      <ul tabindex="0" aria-label="${words}">${shown.map(path => html`<li translate="no">${path}</li>`)}</ul>
+      ${count > shown.length ? html`<p class="muted small">${t('and {count} more', { count: numberWords(count - shown.length) })}</p>` : null}
+    </details>`
+}
+
+function spaceWords({ diskNeeded, diskFree }: PlanAnswer['bytes']): string {
+  const needed = formatBytes(diskNeeded)
+  if (diskFree === null) return t('{size} needed', { size: needed })
+  return t('{size} needed, {free} free', { size: needed, free: formatBytes(diskFree) })
+}
+
+function scriptWords({ step, async }: PlannedScript): string {
+  const words = step === 'preDeploy' ? t('the pre-deploy script runs') : t('the post-deploy script runs')
+  return async ? t('{script} in the background', { script: words }) : words
+}
+
+function queueWords({ running, waiting }: PlanAnswer['queue']): string[] {
+  if (running === null) return []
+  return [t('queued after {deployments}', { deployments: countWords(1 + waiting, 'deployment') })]
 }

@@ -1,13 +1,16 @@
-import { contentsOf, isOtherArchive, isZipName } from '../../archive/contents.js'
+import { contentsOf, isOtherArchive, isZipName, tooLarge } from '../../archive/contents.js'
 import type { ContentEntry, Contents, UploadLimits } from '../../archive/contents.js'
 import { gather, nameOf } from '../../archive/gather.js'
 import type { Found, Gathered } from '../../archive/gather.js'
 import { readZip } from '../../archive/read-zip.js'
-import { treeOfFiles, treeOfZip } from '../../archive/tree.js'
-import type { PlanAnswer } from '../../../lib/model/plan.js'
-import { planView } from './plan-view.js'
 import type { PackEntry } from '../../archive/zip.js'
+import type { digestDropped } from '../../archive/plan-tree.js'
+import { isRefused } from '../../shared/refused-plan.js'
+import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { Project } from '../../../lib/model/project.js'
+import type { Client } from '../../server/client.js'
+import type { PlanBody, PlanWishes, requestPlan } from '../../server/plan-calls.js'
+import type { planView } from './plan-view.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -28,10 +31,15 @@ export class PackWantedEvent extends Event {
   readonly bytes: number
   /** Empty if none was typed. */
   readonly message: string
-  /** The plan that was shown; null: none. */
+  /** The plan that was shown; null without one. */
   readonly planId: string | null
 
-  constructor(wanted: { entries: readonly PackEntry[] | null; bytes: number; message: string; planId: string | null }) {
+  constructor(wanted: {
+    entries: readonly PackEntry[] | null
+    bytes: number
+    message: string
+    planId: string | null
+  }) {
     super('packwanted', { bubbles: true })
     this.entries = wanted.entries
     this.bytes = wanted.bytes
@@ -58,10 +66,11 @@ declare global {
 const maxMessageLength = 500
 /** Number of excluded names to show. */
 const shownNames = 5
-/** Progress is shown at most this often. */
-const tellEveryMs = 100
 /** A long count is updated after this many entries. */
 const tellEvery = 250
+/** Number of steps in which the progress of reading is shown. */
+const progressSteps = 100
+const noWishes: PlanWishes = { force: false, pruneAll: false }
 
 /** The contents of the choice. */
 interface Seen extends Contents {
@@ -69,9 +78,33 @@ interface Seen extends Contents {
   entries: readonly PackEntry[] | null
 }
 
+/** The modules that digest and plan, which are loaded when something is dropped. */
+interface PlanModules {
+  digestDropped: typeof digestDropped
+  requestPlan: typeof requestPlan
+  planView: typeof planView
+}
+
+async function loadPlanning(): Promise<PlanModules> {
+  const [tree, calls, view] = await Promise.all([
+    import('../../archive/plan-tree.js'),
+    import('../../server/plan-calls.js'),
+    import('./plan-view.js')
+  ])
+  return { ...tree, ...calls, ...view }
+}
+
+/** How far the plan is. Without a plan, the deployment is possible as before. */
+type Planned =
+  | { state: 'none' }
+  | { state: 'reading'; doneBytes: number; totalBytes: number }
+  | { state: 'asking' }
+  | { state: 'planned'; plan: PlanAnswer; modules: PlanModules }
+  | { state: 'failed'; why: string }
+
 /**
- * The confirmation before a deployment from the panel: its contents, its target, what the rules exclude, and a message.
- * Properties: `chosen`, `project`, `limits` (null if not known); `planOf`, which sends a tree. Events: `packwanted`, `packcancel`.
+ * The confirmation before a deployment from the panel: its contents, its target, what the rules exclude, the plan of the
+ * server, and a message. Properties: `chosen`, `project`, `client`, `limits` (null if not known). Events: `packwanted`, `packcancel`.
  */
 export class SvcPack extends SvcElement {
   static override sheet = css`
@@ -90,9 +123,18 @@ export class SvcPack extends SvcElement {
       .note .icon { margin-top: 2px; }
       .left-out { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; overflow-wrap: anywhere; }
       .left-out button { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); }
-      progress { width: 100%; }
-      .changes { display: grid; gap: 8px; min-width: 0; }
-      .changes ul { max-height: 160px; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
+      .planning { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 12px; }
+      .planning > p { flex: 1 1 auto; }
+      .planning progress { width: 100%; order: 1; }
+      .planning button { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); }
+      .plan { display: grid; grid-template-columns: minmax(0, 1fr); gap: 6px; padding: 12px; border: 1px solid var(--line); border-radius: var(--radius); overflow-wrap: anywhere; }
+      .plan summary { display: flex; align-items: center; gap: 6px; min-height: 28px; font-size: var(--size-13); cursor: pointer; list-style: none; }
+      .plan summary::-webkit-details-marker { display: none; }
+      .plan summary .icon { color: var(--muted); }
+      .plan [open] > summary .icon { rotate: 90deg; }
+      .plan .mark { font-family: var(--mono); color: var(--muted); }
+      .plan .edited summary { color: var(--warning); }
+      .plan ul { max-height: 180px; overflow: auto; padding-left: 22px; font: var(--size-12) / 1.6 var(--mono); }
       @media (max-width: 479px) {
         .about { grid-template-columns: minmax(0, 1fr); gap: 0; }
         .about dd + dt { margin-top: 8px; }
@@ -101,13 +143,9 @@ export class SvcPack extends SvcElement {
   `
 
   project!: Project
+  client!: Client
   limits: UploadLimits | null = null
-  planOf!: (tree: Blob, signal: AbortSignal) => Promise<PlanAnswer>
   chosen!: Chosen
-  #plan: PlanAnswer | null = null
-  /** Why there is no plan. */
-  #planProblem: string | null = null
-  #readBytes = 0
   #seen: Seen | null = null
   #leftOut: readonly string[] = []
   #neverPacked: readonly string[] = []
@@ -115,6 +153,11 @@ export class SvcPack extends SvcElement {
   #isWhole = false
   #problem: string | null = null
   #looking = new AbortController()
+  #planned: Planned = { state: 'none' }
+  #planBody: PlanBody | null = null
+  #wishes: PlanWishes = noWishes
+  /** Whether the reader may want these: they were needed once, and the boxes stay. */
+  #offers: PlanWishes = noWishes
   #hasToFocus = false
 
   protected override changed(name: string): void {
@@ -146,15 +189,18 @@ export class SvcPack extends SvcElement {
           }
         </dl>
         <div class="notes">${this.#notes(seen)}${this.#leftOutLine()}</div>
-        ${seen === null || seen.files === 0 ? null : this.#planned(seen)}
+        ${refusal === null ? this.#planLines() : null}
         ${field({
           form: 'pack',
           name: 'message',
           label: t('Message (optional)'),
           placeholder: this.#name,
-          hint: t('Shown in the history. Files with the same name are replaced; other files stay.')
+          hint:
+            this.project.policy.prune === 'managed'
+              ? t('Shown in the history.')
+              : t('Shown in the history. Files with the same name are replaced; other files stay.')
         })}`,
-      submission: { problem: refusal, isBusy: seen === null || refusal !== null },
+      submission: { problem: refusal, isBusy: seen === null || refusal !== null || this.#mustWait },
       answer: t('Deploy'),
       kind: 'primary',
       onAnswer: event => this.#want(event),
@@ -166,6 +212,8 @@ export class SvcPack extends SvcElement {
     this.querySelector('input')?.setAttribute('maxlength', String(maxMessageLength))
     if (!this.#hasToFocus) return
     this.#hasToFocus = false
+    // The reader may type the message while the plan is made.
+    if (this.contains(document.activeElement) && document.activeElement?.matches('input')) return
     const button =
       this.querySelector<HTMLElement>('button.primary:enabled') ??
       this.querySelector<HTMLElement>('.actions.end button')
@@ -250,43 +298,6 @@ export class SvcPack extends SvcElement {
       </p>`
   }
 
-  /** Shows what the deployment would do, or why that is not known. */
-  #planned(seen: Seen): Template {
-    if (this.#plan !== null) return planView(this.#plan)
-    if (this.#planProblem !== null)
-      return html`<p class="muted small">${t('Not compared with the files on the server: {reason}', { reason: this.#planProblem })}</p>`
-    const share = seen.bytes === 0 ? 1 : this.#readBytes / seen.bytes
-    return html`
-      <p class="muted small" role="status">${t('Comparing with the files on the server…')}</p>
-      <progress .value="${Math.min(1, share)}" aria-label="${t('Comparison')}"></progress>`
-  }
-
-  /** Compares with the files on the server. The deployment is possible without it. */
-  async #compare({ entries }: Seen, signal: AbortSignal): Promise<void> {
-    this.#plan = null
-    this.#planProblem = null
-    this.#readBytes = 0
-    const both = AbortSignal.any([signal, this.signal])
-    let toldAt = 0
-    const onProgress = (bytes: number): void => {
-      this.#readBytes += bytes
-      if (performance.now() - toldAt < tellEveryMs) return
-      toldAt = performance.now()
-      this.update()
-    }
-    try {
-      const options = { signal: both, onProgress }
-      const tree = await (this.chosen.kind === 'zip'
-        ? treeOfZip(this.chosen.file, options)
-        : treeOfFiles(entries ?? [], options))
-      const plan = await this.planOf(tree, both)
-      if (!both.aborted) this.#plan = plan
-    } catch (error) {
-      if (!both.aborted) this.#planProblem = errorWords(error)
-    }
-    if (!both.aborted) this.update()
-  }
-
   #switch(): void {
     this.#isWhole = !this.#isWhole
     void this.#look()
@@ -296,9 +307,11 @@ export class SvcPack extends SvcElement {
     this.#looking.abort()
     const looking = (this.#looking = new AbortController())
     this.#seen = null
-    this.#plan = null
     this.#problem = null
     this.#count = 0
+    this.#planned = { state: 'none' }
+    this.#planBody = null
+    this.#wishes = this.#offers = noWishes
     this.update()
     try {
       const seen = await (this.chosen.kind === 'zip'
@@ -307,7 +320,9 @@ export class SvcPack extends SvcElement {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#seen = seen
       this.#hasToFocus = true
-      void this.#compare(seen, looking.signal)
+      if (this.#problem === null && this.#limitRefusal() === null && this.#refusal(seen) === null) {
+        void this.#plan(seen, AbortSignal.any([looking.signal, this.signal]))
+      }
     } catch (error) {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#problem = errorWords(error)
@@ -350,16 +365,118 @@ export class SvcPack extends SvcElement {
     const message = this.querySelector('input')?.value.trim() ?? ''
     if (this.#seen === null) return
     const { entries, bytes } = this.#seen
-    this.dispatchEvent(new PackWantedEvent({ entries, bytes, message, planId: this.#plan?.planId ?? null }))
+    const planId = this.#planned.state === 'planned' ? this.#planned.plan.planId : null
+    this.dispatchEvent(new PackWantedEvent({ entries, bytes, message, planId }))
+  }
+
+  /** Whether the plan is not known yet, or says that the deployment would be refused. */
+  get #mustWait(): boolean {
+    const planned = this.#planned
+    if (planned.state === 'planned') return isRefused(planned.plan)
+    return planned.state === 'reading' || planned.state === 'asking'
+  }
+
+  #planLines(): Template | null {
+    const planned = this.#planned
+    const skip = html`<button type="button" @click="${() => this.#skip()}">${t('Continue without a plan')}</button>`
+    switch (planned.state) {
+      case 'none':
+        return null
+      case 'reading':
+        return html`
+          <div class="planning">
+            <p class="muted small" role="status">${t('Reading the files, to compare them with the server…')}</p>
+            <progress max="${Math.max(1, planned.totalBytes)}" .value="${planned.doneBytes}" aria-label="${t('Reading the files, to compare them with the server…')}"></progress>
+            ${skip}
+          </div>`
+      case 'asking':
+        return html`<div class="planning"><p class="muted small" role="status">${t('Comparing with the files on the server…')}</p>${skip}</div>`
+      case 'failed':
+        return html`<p class="note">${icon('warning')}<span>${t('No plan: {reason}. The files can be deployed without one.', { reason: planned.why })}</span></p>`
+      case 'planned':
+        return html`
+          ${planned.modules.planView(planned.plan)}
+          ${this.#wishBox('force', t('Replace the edited files'))}
+          ${this.#wishBox('pruneAll', t('Remove the files, although they are many'))}
+          ${isRefused(planned.plan) ? html`<p class="planning"><button type="button" @click="${() => void this.#ask()}">${t('Plan again')}</button></p>` : null}`
+    }
+  }
+
+  #wishBox(wish: keyof PlanWishes, words: string): Template | null {
+    if (!this.#offers[wish]) return null
+    const change = (event: Event): void => {
+      this.#wishes = { ...this.#wishes, [wish]: (event.currentTarget as HTMLInputElement).checked }
+      void this.#ask()
+    }
+    return html`
+      <label class="check"><input type="checkbox" .checked="${this.#wishes[wish]}" @change="${change}"><span>${words}</span></label>`
+  }
+
+  #skip(): void {
+    this.#looking.abort()
+    this.#planned = { state: 'none' }
+    this.#hasToFocus = true
+    this.update()
+  }
+
+  /** Digests what was dropped, and asks the server what its deployment would do. */
+  async #plan(seen: Seen, signal: AbortSignal): Promise<void> {
+    const totalBytes = seen.bytes
+    this.#planned = { state: 'reading', doneBytes: 0, totalBytes }
+    this.update()
+    let shownBytes = 0
+    const onProgress = (doneBytes: number): void => {
+      if (doneBytes - shownBytes < totalBytes / progressSteps) return
+      shownBytes = doneBytes
+      this.#planned = { state: 'reading', doneBytes, totalBytes }
+      this.update()
+    }
+    const dropped = this.chosen.kind === 'zip' ? this.chosen.file : (seen.entries ?? [])
+    try {
+      const { digestDropped } = await loadPlanning()
+      this.#planBody = await digestDropped(dropped, { signal, onProgress })
+    } catch (error) {
+      return this.#failed(error, signal)
+    }
+    if (!signal.aborted) await this.#ask()
+  }
+
+  /** Asks for a plan of what was digested. */
+  async #ask(): Promise<void> {
+    const signal = AbortSignal.any([this.#looking.signal, this.signal])
+    const asked = this.#planBody
+    if (asked === null) return
+    const wishes = this.#wishes
+    this.#planned = { state: 'asking' }
+    this.update()
+    try {
+      const modules = await loadPlanning()
+      const plan = await modules.requestPlan(this.client, this.project.id, { ...asked, wishes, signal })
+      if (signal.aborted || wishes !== this.#wishes) return
+      const offers = offersOf(plan, this.project)
+      this.#offers = { force: this.#offers.force || offers.force, pruneAll: this.#offers.pruneAll || offers.pruneAll }
+      this.#planned = { state: 'planned', plan, modules }
+      this.#hasToFocus = true
+      this.update()
+    } catch (error) {
+      this.#failed(error, signal)
+    }
+  }
+
+  #failed(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted) return
+    this.#planned = { state: 'failed', why: errorWords(error).replace(/[.。]$/, '') }
+    this.#hasToFocus = true
+    this.update()
   }
 }
 
-/** Returns the sentence for an archive that exceeds the server's limit. */
-export function tooLarge(bytes: number, limitBytes: number): string {
-  return t('Archive size {size} exceeds the limit of {limit} (setting max_upload_size).', {
-    size: formatBytes(bytes),
-    limit: formatBytes(limitBytes)
-  })
+/** Returns what the reader may ask for instead of the policy. */
+function offersOf({ checks, paths }: PlanAnswer, { policy }: Project): PlanWishes {
+  return {
+    force: policy.drift === 'refuse' && paths.drifted.some(({ overwritten }) => overwritten),
+    pruneAll: checks.some(({ name, ok }) => name === 'prune_limit' && !ok)
+  }
 }
 
 function listWords(names: readonly string[]): string {
@@ -371,3 +488,6 @@ function listWords(names: readonly string[]): string {
 function named(names: readonly string[], say: (list: string) => string): Template {
   return html`<span title="${names.slice(0, 100).join('\n')}">${say(listWords(names))}</span>`
 }
+
+/** The elements of this module, which is loaded when something is dropped. */
+export const elements = { 'svc-pack': SvcPack }

@@ -1,13 +1,12 @@
-import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { FinalStatus } from '../../../lib/model/deployment.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
-import { limitsOf } from '../../archive/contents.js'
+import { limitsOf, tooLarge } from '../../archive/contents.js'
 import type { UploadLimits } from '../../archive/contents.js'
 import { nameOf } from '../../archive/gather.js'
 import { CannotPack, packZip } from '../../archive/zip.js'
+import type { ElementTable } from '../../pages/page.js'
 import type { Client } from '../../server/client.js'
-import { whenFree } from '../../server/patience.js'
 import { upload } from '../../server/upload.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
@@ -16,7 +15,6 @@ import { createOutput } from '../../state/output.js'
 import type { Output } from '../../state/output.js'
 import { t } from '../../words/t.js'
 import { commandView, curlCommand, pushCommand, serverAddress } from '../projects/push-command.js'
-import { tooLarge } from './svc-pack.js'
 import type { Chosen, PackWantedEvent } from './svc-pack.js'
 import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { maskWords, spanWords } from '../base/words.js'
@@ -67,7 +65,7 @@ declare global {
 /**
  * Two ways to deploy to a project: commands to copy, and a zip, files or a folder to drop, which are packed here. Shows
  * the output of the deployment live. Nothing is sent before the reader has confirmed the contents and the target.
- * Properties: `project`, `client`; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
+ * Properties: `project`, `client`; `define`, registers elements that are loaded late; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
  */
 export class SvcProjectDeploy extends SvcElement {
   static override sheet = css`
@@ -90,6 +88,7 @@ export class SvcProjectDeploy extends SvcElement {
   `
 
   client!: Client
+  define!: (elements: ElementTable) => void
   by = ''
   project!: Project
   #chosen: Chosen | null = null
@@ -138,16 +137,15 @@ export class SvcProjectDeploy extends SvcElement {
 
   #zone(): Template {
     return html`
-      <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
-        @filechosen="${(event: Event) => this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
-        @found="${(event: Event) => this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
+      <svc-upload .prunes="${this.project.policy.prune === 'managed'}" .progress="${this.#progress}" .problem="${this.#problem}"
+        @filechosen="${(event: Event) => void this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
+        @found="${(event: Event) => void this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
         @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
   }
 
   #question(chosen: Chosen): Template {
     return html`
-      <svc-pack .chosen="${chosen}" .project="${this.project}" .limits="${this.#limits}"
-        .planOf="${this.#planOf}"
+      <svc-pack .chosen="${chosen}" .project="${this.project}" .client="${this.client}" .limits="${this.#limits}"
         @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
         @packcancel="${() => this.#show(null)}"></svc-pack>`
   }
@@ -189,9 +187,15 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  #ask(chosen: Chosen): void {
+  async #ask(chosen: Chosen): Promise<void> {
+    try {
+      this.define((await import('./svc-pack.js')).elements)
+    } catch (error) {
+      this.#problem = errorWords(error)
+      return this.update()
+    }
     this.#show(chosen)
-    void this.#askLimits()
+    await this.#askLimits()
   }
 
   /** The limits are optional: without them, the server itself rejects what is too large. */
@@ -204,11 +208,6 @@ export class SvcProjectDeploy extends SvcElement {
     } catch {
       // The upload reports the problem itself.
     }
-  }
-
-  readonly #planOf = (tree: Blob, signal: AbortSignal): Promise<PlanAnswer> => {
-    const address = `api/deploy/plan?${new URLSearchParams({ projectId: this.project.id })}`
-    return whenFree(() => this.client.ask('POST', address, { body: tree, signal }), signal)
   }
 
   #begin(chosen: Chosen, { entries, bytes, message, planId }: PackWantedEvent): void {
@@ -256,10 +255,10 @@ export class SvcProjectDeploy extends SvcElement {
       headers: await this.client.changeHeaders(),
       projectId: this.project.id,
       file,
-      planId,
       // A single line, as the server requires.
       message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
       provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
+      planId,
       onProgress,
       onStart: deployId => this.#started(deployId),
       onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),

@@ -48,7 +48,7 @@ const isZip = ({ name }: { name: string }): boolean => /\.zip$/i.test(name)
 
 /**
  * A place to drop or choose a zip, files or folders. Properties: `progress`, of the current upload, or null; `problem`,
- * a sentence, or null. Events: `filechosen` for one zip, `found` for anything else, `uploadcancel`.
+ * a sentence, or null; `prunes`, whether files that are not in the archive are removed. Events: `filechosen` for one zip, `found` for anything else, `uploadcancel`.
  */
 export class SvcUpload extends SvcElement {
   static override sheet = css`
@@ -81,6 +81,7 @@ export class SvcUpload extends SvcElement {
 
   progress: Progress | null = null
   problem: string | null = null
+  prunes = false
 
   protected override connected(): void {
     this.listen(this, 'dragover', event => {
@@ -124,7 +125,7 @@ export class SvcUpload extends SvcElement {
             ${icon('folder')}${t('Choose a folder')}<input type="file" webkitdirectory="" class="unseen" @change="${choose}">
           </label>
         </div>
-        <span class="muted small">${t('Files with the same name are replaced; other files stay.')}</span>
+        <span class="muted small">${this.prunes ? t('Files of earlier deployments that it does not contain are removed.') : t('Files with the same name are replaced; other files stay.')}</span>
       </div>`
   }
 

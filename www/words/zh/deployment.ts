@@ -2,7 +2,6 @@ import type { Words } from '../t.js'
 
 /** Texts of `pages/deployment.ts`. */
 export const words: Words = {
-  'newer file': '个较新的文件',
   'the deployment': '部署',
   Deployment: '部署',
   'Compare…': '比较…',

@@ -1,0 +1,98 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { startChromium } from './chromium.js'
+import { onPhone, openDuring, photographer, stillDesktop } from './stage.js'
+import { survey } from './survey.js'
+
+/* The plan of a zip or of files, which is made in the browser and shown before their bytes are sent. */
+
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('drop-plan')
+
+const files = (page: Page) => page.locator('input[type=file]:not([webkitdirectory])')
+const asked = (page: Page) => page.getByRole('dialog')
+const deploy = (page: Page) => asked(page).getByRole('button', { name: 'Deploy', exact: true })
+const zipFile = async (contents: Record<string, string>) => ({
+  name: 'site.zip',
+  mimeType: 'application/zip',
+  buffer: await zipOf(contents)
+})
+const first = { 'index.html': 'one', 'a.js': 'a', 'gone.js': 'old', 'same.css': 'same' }
+
+t.test('a plan is shown, and the deployment is held to it', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
+  await files(page).setInputFiles(await zipFile(first))
+  await asked(page).getByText('The first deployment: 4 files added.').waitFor()
+  await deploy(page).click()
+  await page.locator('.result svc-status[state=success]').waitFor()
+
+  const edited = join(project.deployPath, 'a.js')
+  writeFileSync(edited, 'edited on the server')
+  const second = { 'index.html': 'two', 'a.js': 'b', 'same.css': 'same', 'new.js': 'n' }
+  await files(page).setInputFiles(await zipFile(second))
+  await asked(page).getByText('1 added · 2 changed · 1 as they are · 1 not in it, kept').waitFor()
+  await asked(page).getByText('1 file edited on the server would be replaced').click()
+  await asked(page).getByText('1 file added').click()
+  await asked(page).locator('.plan li', { hasText: 'new.js' }).waitFor()
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'plan-desktop')
+
+  writeFileSync(edited, 'edited after the plan')
+  await deploy(page).click()
+  await page.locator('.result svc-status[state=failed]').waitFor()
+  t.equal(readFileSync(edited, 'utf8'), 'edited after the plan', 'nothing was changed')
+  t.match((await stage.client.get('/api/logs')).body[0].errorMessage ?? '', /Plan again/)
+
+  await page.evaluate('delete Crypto.prototype.subtle')
+  await files(page).setInputFiles(
+    Object.entries({ ...first, 'index.html': 'three' }).map(([name, text]) => ({
+      name,
+      mimeType: 'text/plain',
+      buffer: Buffer.from(text)
+    }))
+  )
+  await asked(page).getByText('1 file edited on the server would be replaced').waitFor()
+  await deploy(page).click()
+  await page.locator('.result svc-status[state=success]').waitFor()
+  t.equal(readFileSync(edited, 'utf8'), 'a', 'files are planned without crypto.subtle, too')
+  t.same(watch.complaints, [])
+})
+
+t.test('a refused plan cannot be deployed, and a failed one leaves the old way', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  await stage.client.put(`/api/projects/${project.id}/lock`, { reason: 'audit' })
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, onPhone)
+  await files(page).setInputFiles(await zipFile({ ...first, [`${'a-long-name/'.repeat(10)}x.js`]: 'x' }))
+  await asked(page).getByText('The server would refuse this deployment.').waitFor()
+  t.ok(await deploy(page).isDisabled())
+  await asked(page).locator('.plan summary').click()
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'refused-phone')
+  await stage.client.delete(`/api/projects/${project.id}/lock`)
+  await asked(page).getByRole('button', { name: 'Plan again' }).click()
+  await asked(page).getByText('The server would refuse this deployment.').waitFor({ state: 'detached' })
+  await asked(page).locator('button.primary:enabled').waitFor()
+  await page.keyboard.press('Escape')
+
+  await page.route('**/api/deploy/plan*', route =>
+    route.fulfill({ status: 404, json: { success: false, error: 'Not found', code: 'not_found' } })
+  )
+  await files(page).setInputFiles(await zipFile(first))
+  await asked(page)
+    .getByText(/^No plan: .*The files can be deployed without one\.$/)
+    .waitFor()
+  await photograph(page, 'no-plan-phone')
+  await deploy(page).click()
+  await page.locator('.result svc-status[state=success]').waitFor()
+  t.same(
+    watch.complaints.filter(line => !line.includes('404')),
+    []
+  )
+})

@@ -1,0 +1,31 @@
+import type { PlanAnswer } from '../../lib/model/plan.js'
+import type { Client } from './client.js'
+import { whenFree } from './patience.js'
+
+/** The body of a request for a plan (archive/plan-tree.ts). */
+export interface PlanBody {
+  body: Blob
+  isGzip: boolean
+}
+
+/** What to ask for instead of the policy of the project. */
+export interface PlanWishes {
+  /** Replace edited files although the policy refuses it. */
+  force: boolean
+  /** Remove files however many they are. */
+  pruneAll: boolean
+}
+
+/** Returns what a deployment of a tree would do. Rejects as `Client.ask` does. */
+export function requestPlan(
+  { ask }: Pick<Client, 'ask'>,
+  projectId: string,
+  { body, isGzip, wishes, signal }: PlanBody & { wishes: PlanWishes; signal: AbortSignal }
+): Promise<PlanAnswer> {
+  const query = new URLSearchParams({ projectId })
+  if (wishes.force) query.set('force', '1')
+  if (wishes.pruneAll) query.set('prune', 'force')
+  const headers: Record<string, string> = { 'x-svc-time': String(Date.now()) }
+  if (isGzip) headers['content-encoding'] = 'gzip'
+  return whenFree(() => ask('POST', `api/deploy/plan?${query}`, { body, headers, signal }), signal)
+}
