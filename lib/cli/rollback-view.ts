@@ -14,7 +14,7 @@ export function rollbackLines(plan: RollbackPlan, { paint, force }: { paint: Pai
   const { problem, counts, paths, partial } = plan
   const end = 'Nothing was changed.'
   if (problem !== null) return [headOf(plan), paint.red(`  ✗ ${oneLine(problem.message)}`), end]
-  const back = counts.added + counts.changed + counts.timeOnly - (force ? 0 : editedBack(plan))
+  const back = counts.added + counts.changed + counts.timeOnly
   const parts = [`brings back ${countOf(back, 'file')}`]
   if (plan.mode === 'exact') parts.push(`removes ${counts.pruned} that later deployments added`)
   if (counts.drifted > 0) parts.push(editedWords(plan, force))
@@ -38,11 +38,6 @@ function headOf({ mode, to, over }: RollbackPlan): string {
 function detailsOf({ at, message }: NonNullable<RollbackPlan['to']>): string {
   const words = message === null ? '' : `, "${oneLine(message)}"`
   return ` (${at.slice(0, 16).replace('T', ' ')}${words})`
-}
-
-/** Returns the number of edited files that a comparison lists as brought back, although they stay. */
-function editedBack({ mode, paths }: RollbackPlan): number {
-  return mode === 'exact' ? paths.drifted.filter(({ overwritten }) => overwritten).length : 0
 }
 
 function editedWords({ mode, counts, paths }: RollbackPlan, force: boolean): string {

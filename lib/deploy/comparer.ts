@@ -19,6 +19,8 @@ export interface Comparison {
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Whether files stay that somebody edited, removed or put there, although the tree contains them. */
+  keepsEdited?: boolean
   /** Paths that the archive must not touch (install/reserved.ts); default: none. */
   reserved?: readonly string[]
   /** Whether the modes are final, so that the umask of the project does not apply; default: false. */
@@ -58,8 +60,8 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     // A thread reads the tree line by line. A process of another user may not open it.
     const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const { takesEdited = false, reserved = [] } = more
-    const asked = { removes, takesEdited, reserved, isFull }
+    const { takesEdited = false, keepsEdited = false, reserved = [] } = more
+    const asked = { removes, takesEdited, keepsEdited, reserved, isFull }
     const job = { target, rules, tree, owned, ...asked, umask: isExact ? null : umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }

@@ -65,7 +65,8 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     const { mode, over, problem, removes, takesEdited } = wanted
     const tree = Buffer.from([...writeTree(entries, digestOf(entries))].join(''))
     const reserved = reservedPaths(store, project.id)
-    const asked = { tree, listed: maxListed, removes, takesEdited, reserved, isExact: true, signal }
+    const edits = { takesEdited, keepsEdited: mode === 'exact' && !takesEdited }
+    const asked = { tree, listed: maxListed, removes, ...edits, reserved, isExact: true, signal }
     const { baseline, compared } = await comparer.compare(project, asked)
     const { counts, paths, bytes, checks, expected } = compared
     const live = to === null ? null : describeLive(to)

@@ -44,6 +44,8 @@ export interface CompareJob {
   removes?: Removes | null
   /** Whether those that somebody edited would be removed, too. */
   takesEdited?: boolean
+  /** Whether files stay that somebody edited, removed or put there, although the tree contains them. */
+  keepsEdited?: boolean
   /** Paths that the archive must not touch (reserved.ts); default: none. */
   reserved?: readonly string[]
   /** Whether every file is read, although the owned tree proves that it is untouched. */
@@ -179,6 +181,11 @@ async function compareIn(
     const found = isReachable && folder.exists ? find(path, known) : null
     expected.add(item, found)
     if (!isReachable || blocked.has(path)) return
+    if (job.keepsEdited && isTakenByOthers(item, { found, known })) {
+      if (found !== null) lists.path('kept', path)
+      if (known !== null) lists.drift(driftOf(known, found, false))
+      return
+    }
     const kind = found === null ? 'added' : differenceOf(item, found)
     lists.path(kind, path)
     if (kind === 'added' || kind === 'changed') writes.add(item, folder, found)
@@ -270,6 +277,16 @@ async function compareMissing(
     checks,
     expected: expected.end(job.nowMs, tree.contentsSha256)
   }
+}
+
+/** Applies the rules of an exact change (reckon.ts): somebody else has a say in what is at the path. */
+function isTakenByOthers(
+  item: WantedItem,
+  { found, known }: { found: FoundEntry | null; known: OwnedEntry | null }
+): boolean {
+  if (found === null) return known !== null
+  const isWanted = found.kind === item.kind && found.sha256 === item.sha256
+  return !isWanted && (known === null || isEdited(found, known))
 }
 
 /** Applies the rules of staging (unpack/stage.ts). */

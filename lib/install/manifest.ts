@@ -93,16 +93,17 @@ export function openedManifest(disk: Disk, fd: number): ManifestFile {
 
 /**
  * Settles the manifest of an interrupted extraction: renames it if everything was in place, removes it if the
- * extraction was undone before that.
+ * extraction was undone before that. Before-images of what is in the target again are removed, too.
  */
 export function settleManifest(disk: Disk, journalPath: string, recovery: Recovery): void {
   const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
   const isUnnamed = disk.lstatSync(unnamedManifest(path), { throwIfNoEntry: false }) !== undefined
   const wasPlaced = recovery === 'complete' || recovery === 'held' || recovery === 'reverted'
   if (wasPlaced && isUnnamed) nameManifest(disk, path)
-  if (recovery !== 'put back' && recovery !== 'untouched') return
-  manifestAt(disk, path).remove()
-  removeBeforeImages(disk, journalPath)
+  const isUndone = recovery === 'put back' || recovery === 'untouched'
+  if (isUndone) manifestAt(disk, path).remove()
+  // What was replaced is in the target again.
+  if (isUndone || recovery === 'reverted') removeBeforeImages(disk, journalPath)
 }
 
 /** Returns the path of the manifest that belongs to a journal, or null. It may not have its final name yet. */

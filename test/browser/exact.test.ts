@@ -43,7 +43,7 @@ t.test('edited files are found, listed, verified and repaired', { skip }, async 
   await dialog.getByRole('button', { name: 'Close' }).click()
 
   await page.getByRole('button', { name: 'Verify' }).click()
-  await page.getByText('2 files differ from what was deployed:').waitFor()
+  await page.getByText('2 files not as deployed:').waitFor()
   t.same(await survey(page), [], 'the findings are readable and named')
   await photograph(page, 'findings-desktop')
   await page.getByRole('button', { name: 'Repair…' }).click()
@@ -73,7 +73,7 @@ t.test('the last deployment is undone, and an exact rollback says what it keeps'
   writeFileSync(at('new.js'), 'edited')
   await page.goto(`${stage.url}/projects/${project.id}`)
   await page.getByRole('button', { name: 'Undo the last deployment…' }).click()
-  await dialog.getByText('1 file edited on the server: new.js').waitFor()
+  await dialog.getByText('1 file edited on the server would stay: new.js').waitFor()
   t.same(await survey(page), [], 'the undo is readable and named')
   await photograph(page, 'undo-phone')
   await dialog.getByLabel('Also take back files that were edited on the server').check()

@@ -25,7 +25,7 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['pusj', 2, '', /Unknown command "pusj": did you mean "push"\?\n.*svc --help/],
   ['help pusj', 2, '', /Unknown command "pusj"/],
   ['up', 2, '', /Unknown command "up": did you mean "push"\?/],
-  ['undo', 2, '', /Unknown command "undo": did you mean "rollback"\?/],
+  ['undoo', 2, '', /Unknown command "undoo": did you mean "undo"\?/],
   ['deploy --help', 0, /Usage: svc push/, ''],
   ['ls --help', 0, /Usage: svc list/, ''],
   ['version', 0, /^\d+\.\d+\.\d+\n$/, ''],

@@ -103,11 +103,13 @@ t.test('prune', async t => {
     const project = await stage.addProject({ policy, postDeployScript: 'test ! -e fail' })
     await stage.deploy(project, { a: '1', 'dir/b': '1' })
     chmodSync(join(project.deployPath, 'dir'), 0o710)
+    writeFileSync(join(project.deployPath, 'a'), 'by hand')
     const before = snapshot(project.deployPath)
     const failed = await stage.deploy(project, { a: '2', fail: '1' })
     t.match(failed, { status: 'failed', revertReason: 'post' })
     t.strictSame(snapshot(project.deployPath), before)
     t.strictSame(await ownedPaths(project.id), ['a', 'dir/b'])
+    t.notOk(existsSync(join(stage.home.deployments, `${failed.id}.before.zip`)), 'the copy is not needed any more')
   })
 
   t.test('keeps copies of what no archive contains', async t => {

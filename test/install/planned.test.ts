@@ -8,6 +8,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
   rmSync,
   rmdirSync,
@@ -20,10 +21,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Refusal } from '../../lib/base/refusal.js'
 import { disk } from '../../lib/install/disk.js'
+import type { Ownership } from '../../lib/install/ownership.js'
 import { filesAt } from '../../lib/install/unpack/extraction-files.js'
 import { runExtraction } from '../../lib/install/unpack/extraction.js'
 import { compareTreePaths } from '../../lib/shared/tree-text.js'
 import { pathsOf } from '../support/extraction.js'
+import { ownedTree } from '../support/pruning.js'
 import { differences, entriesOf, planOf, zipDirectory } from '../support/planned.js'
 import { createRandom, type Random } from '../support/random.js'
 import { repetitions } from '../support/thorough.js'
@@ -86,13 +89,36 @@ function removeEmpty(directory: string): void {
   }
 }
 
+const noOwnership: Ownership = {
+  tree: null,
+  edited: 'warn',
+  removes: null,
+  exact: null,
+  archives: [],
+  before: { maxBytes: 1e9, isRequired: true }
+}
+
+/** Some of the files of a target, as if svc had put them there; a few of them were edited since. */
+async function ownedAmong(random: Random, target: string) {
+  const digests = new Map<string, string>()
+  const edited: string[] = []
+  for (const path of entriesOf(target).keys()) {
+    const place = join(target, path)
+    if (lstatSync(place).isSymbolicLink() || random.below(3) === 0) continue
+    const isEdited = random.below(4) === 0
+    digests.set(path, isEdited ? 'something else' : readFileSync(place, 'utf8'))
+    if (isEdited) edited.push(path)
+  }
+  return { tree: await ownedTree(Object.fromEntries(digests)), digests, edited }
+}
+
 const sorted = (paths: readonly string[]): string[] => [...paths].sort(compareTreePaths)
 /** Where a link leads is not part of a tree: only the deployment can refuse it. */
 const isAboutLinks = ({ code }: Refusal): boolean => code.startsWith('link_')
 
 t.test('the lists are what the deployment does, and an edit in between stops it', async t => {
   const cases = repetitions(200, 2000)
-  const seen = { done: 0, conflicts: 0, outdated: 0, harmless: 0 }
+  const seen = { done: 0, conflicts: 0, outdated: 0, harmless: 0, pruned: 0 }
   for (let seed = 1; seed <= cases; seed++) {
     const random = createRandom(seed)
     const directory = mkdtempSync(join(tmpdir(), 'svc-planned-'))
@@ -115,7 +141,9 @@ t.test('the lists are what the deployment does, and an edit in between stops it'
     await zipDirectory(site, archivePath)
 
     const umask = random.below(3) === 0 ? 0o027 : null
-    const plan = await planOf(site, target, { job: { umask } })
+    const owned = random.below(2) === 0 ? null : await ownedAmong(random, target)
+    const removes = owned === null ? null : ({ kind: 'absent', protect: ['A b/**'], isForced: true } as const)
+    const plan = await planOf(site, target, { job: { umask, owned: owned?.tree ?? null, removes } })
     const { counts, paths, expected } = plan
     if (expected === null) throw new Error('The plan is incomplete')
     for (const kind of ['added', 'changed', 'timeOnly', 'unchanged', 'conflicts'] as const) {
@@ -132,6 +160,7 @@ t.test('the lists are what the deployment does, and an edit in between stops it'
       umask: umask ?? process.umask(),
       masksModes: umask !== null,
       limits: { maxEntries: 200_000, maxExtractedBytes: 1e9 },
+      ownership: { ...noOwnership, tree: owned?.tree ?? null, removes },
       isDurable: false,
       expected
     }
@@ -141,7 +170,8 @@ t.test('the lists are what the deployment does, and an edit in between stops it'
     )
     const wanted = new Set([...entriesOf(site).keys()])
     const matters = differences(before.entries, edited.entries)
-    const isOutdated = [...matters.added, ...matters.changed, ...matters.removed].some(path => wanted.has(path))
+    const mattering = new Set([...wanted, ...paths.pruned])
+    const isOutdated = [...matters.added, ...matters.changed, ...matters.removed].some(path => mattering.has(path))
     if (refusal !== null) {
       same(snapshot(target), edited.all, 'the target is untouched')
       if (isAboutLinks(refusal)) return
@@ -161,7 +191,11 @@ t.test('the lists are what the deployment does, and an edit in between stops it'
     same(sorted(paths.added), sorted(added), 'added')
     same(sorted(paths.changed), sorted(changed), 'changed')
     same(sorted(paths.timeOnly), sorted(timeOnly), 'timeOnly')
-    same(removed, [], 'removed')
+    same(sorted(paths.pruned), sorted(removed), 'pruned')
+    seen['pruned']! += removed.length
+    const left = [...(owned?.digests.keys() ?? [])].filter(path => !wanted.has(path) && !removed.includes(path))
+    same(sorted(paths.kept), sorted(left), 'kept')
+    same(sorted(paths.drifted.map(({ path }) => path)), sorted(owned?.edited ?? []), 'drifted')
     const rest = [...wanted].filter(path => ![...added, ...changed, ...timeOnly].includes(path))
     same(sorted(paths.unchanged), sorted(rest), 'unchanged')
   }

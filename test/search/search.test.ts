@@ -63,7 +63,13 @@ t.test('search', async t => {
     t.same(find('dep_4711', 'deployments').ids, ['dep_4711'])
     t.same(find('4711', 'deployments').ids, ['dep_4711'], 'an id without its prefix')
     t.equal(find('192.0.2.7', 'audit').total, 1000, 'counted so far')
-    t.same(find('archive', 'settings').ids, ['max_upload_size', 'max_extracted_size', 'keep_archives'])
+    t.same(find('archive', 'settings').ids, [
+      'max_upload_size',
+      'max_extracted_size',
+      'keep_archives',
+      'keep_undo',
+      'max_before_size'
+    ])
     t.same(find('ACCESS', 'log-sources'), { total: 1, ids: ['lsrc_a'] })
     t.same(find('requests', 'log-sources').ids, ['lsrc_a'])
   })

@@ -127,15 +127,8 @@ class History {
   }
 
   async #push(items: readonly ArchiveItem[], badCrc?: number): Promise<DeploymentRow> {
-    const entries = items.map(({ path, type, text, mode, timeUs }, at) => ({
-      name: type === 'directory' ? `${path}/` : path,
-      data: text,
-      mode: { file: 0o100000, link: 0o120000, directory: 0o040000 }[type] | mode,
-      extra: timestamp(timeUs),
-      ...(badCrc !== undefined && at === 0 && { crc32: badCrc })
-    }))
     const { deployer } = this.#stage
-    const bytes = Readable.from([makeZip(entries)])
+    const bytes = Readable.from([zipOfItems(items, badCrc)])
     const received = await deployer.receive(bytes, { limitBytes: 1e6, signal: never })
     const run = await deployer.deploy(received, { projectId: this.#project.id, env: {}, actor: admin })
     return this.#finished(run)
@@ -273,10 +266,7 @@ class History {
   /** Compares the target, the owned tree and the drift with the model. */
   async differences(): Promise<string[]> {
     const model = this.#model
-    const wanted = [
-      ...[...model.files].map(([path, entry]) => lineOf(path, entry)),
-      ...[...model.directories].map(([path, mode]) => `${path}/ ${mode.toString(8)}`)
-    ]
+    const wanted = modelLines(model)
     const wantedOwned = [
       ...[...model.owned].map(([path, entry]) => `${lineOf(path, entry)} since ${entry.since}`),
       ...[...model.ownedDirectories].map(path => `${path}/`)
@@ -320,6 +310,14 @@ function hashed(line: string): string {
   return line.replace(/ "([^"]*)"/, (_, text: string) => ` ${sha256(Buffer.from(text)).toString('hex')}`)
 }
 
+/** Returns a line for each entry of the model, as `linesOf` does for a directory. */
+export function modelLines({ files, directories }: TargetModel): string[] {
+  return [
+    ...[...files].map(([path, entry]) => lineOf(path, entry)),
+    ...[...directories].map(([path, mode]) => `${path}/ ${mode.toString(8)}`)
+  ]
+}
+
 function lineOf(
   path: string,
   { type, mode, timeUs, text }: { type: string; mode: number; timeUs: number; text: string }
@@ -327,7 +325,8 @@ function lineOf(
   return `${path} ${type} ${mode.toString(8)} ${timeUs} "${text}"`
 }
 
-function linesOf(directory: string): string[] {
+/** Returns a line for each entry of a directory. */
+export function linesOf(directory: string): string[] {
   const lines: string[] = []
   const visit = (path: string): void => {
     for (const name of readdirSync(join(directory, path))) {
@@ -354,7 +353,8 @@ function timeOf(place: string): number {
   return Math.round(lstatSync(place).mtimeMs * 1000)
 }
 
-function compare(what: string, wanted: readonly string[], found: readonly string[]): string[] {
+/** Returns the lines that only one of two lists has. */
+export function compare(what: string, wanted: readonly string[], found: readonly string[]): string[] {
   const [missing, extra] = [wanted.filter(line => !found.includes(line)), found.filter(line => !wanted.includes(line))]
   return [...missing.map(line => `${what}: missing ${line}`), ...extra.map(line => `${what}: found ${line}`)]
 }
@@ -363,6 +363,20 @@ function expect({ status, errorMessage }: DeploymentRow, failure: Failure | null
   const isFine =
     failure === null ? status === 'success' : status === 'failed' && codes[failure].test(errorMessage ?? '')
   if (!isFine) throw new Error(`expected ${failure ?? 'success'}, found ${status}: ${errorMessage}`)
+}
+
+/** Returns the zip of these items. */
+export function zipOfItems(items: readonly ArchiveItem[], badCrc?: number): Buffer {
+  const types = { file: 0o100000, link: 0o120000, directory: 0o040000 }
+  return makeZip(
+    items.map(({ path, type, text, mode, timeUs }, at) => ({
+      name: type === 'directory' ? `${path}/` : path,
+      data: text,
+      mode: types[type] | mode,
+      extra: timestamp(timeUs),
+      ...(badCrc !== undefined && at === 0 && { crc32: badCrc })
+    }))
+  )
 }
 
 /** The extended timestamp of Info-ZIP. */

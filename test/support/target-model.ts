@@ -60,6 +60,18 @@ export class TargetModel {
   /** Deployments whose archive somebody removed. */
   readonly lostArchives = new Set<string>()
 
+  /** Returns an independent copy. */
+  copy(): TargetModel {
+    const copy = new TargetModel()
+    for (const [path, entry] of this.files) copy.files.set(path, { ...entry })
+    for (const [path, mode] of this.directories) copy.directories.set(path, mode)
+    for (const [path, entry] of this.owned) copy.owned.set(path, { ...entry })
+    for (const path of this.ownedDirectories) copy.ownedDirectories.add(path)
+    for (const { id, changes } of this.placed) copy.placed.push({ id, changes: new Map(changes) })
+    for (const id of this.lostArchives) copy.lostArchives.add(id)
+    return copy
+  }
+
   /** A deployment of these items, or an overlay. Changes nothing if it fails. */
   deploy(id: string, items: readonly ArchiveItem[], policy: ModelPolicy): Failure | null {
     if (items.some(item => this.#isInTheWay(item))) return 'in the way'

@@ -103,7 +103,8 @@ export class ProjectPage extends Page {
     this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#overview = this.resource(signal => calls.projectOverview(id, signal))
     this.#exactCalls = createExactCalls(client)
-    this.#tree = this.resource(signal => this.#exactCalls.summary(id, signal))
+    this.#tree = this.resource(signal => this.#exactCalls.summary(id, { drift: false, signal }))
+    void this.#searchEdits(id)
     this.#lockCalls = createLockCalls(client)
     this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
     this.follow(['locks'], () => void this.#locks.refresh())
@@ -124,6 +125,13 @@ export class ProjectPage extends Page {
       this.context.define((await load()).elements)
       this.#loadedTabs.add(tab)
     })
+  }
+
+  /** Searches for edited files, which may take a while. Without the result, the page is complete all the same. */
+  async #searchEdits(id: string): Promise<void> {
+    const { signal } = this
+    const summary = await this.#exactCalls.summary(id, { drift: true, signal }).catch(() => null)
+    if (summary !== null && !signal.aborted) this.#tree.set(summary)
   }
 
   #reload(): void {

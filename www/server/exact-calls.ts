@@ -4,6 +4,7 @@ import type { TreeSummary, VerifyEvent } from '../../lib/model/verify.js'
 import { deployIdHeader } from './calls.js'
 import type { Client } from './client.js'
 import { createNdjsonReader } from './ndjson.js'
+import { whenFree } from './patience.js'
 
 /** How to go back. `mode` undefined: as the policy of the project says. */
 export interface RollbackWish {
@@ -14,17 +15,18 @@ export interface RollbackWish {
 
 /** The API of the files that svc put into a target. Each function rejects as `Client.ask` does. */
 export interface ExactCalls {
-  summary(projectId: string, signal?: AbortSignal): Promise<TreeSummary>
-  /** Looks for files that were edited or removed on the server. The summary contains the result afterwards. */
-  drift(projectId: string, signal?: AbortSignal): Promise<DriftReport>
+  /** `drift`: searches for edited files, unless that was done within the last hour. */
+  summary(projectId: string, options: { drift: boolean; signal: AbortSignal }): Promise<TreeSummary>
+  /** Lists the files that were edited or removed on the server. */
+  drift(projectId: string, signal: AbortSignal): Promise<DriftReport>
   /** Compares every file. Calls `onEvent` with each line of the answer. */
   verify(projectId: string, options: { onEvent(event: VerifyEvent): void; signal: AbortSignal }): Promise<void>
   /** Starts a repair of these paths. Returns the id of the deployment. */
   repair(projectId: string, paths: readonly string[]): Promise<string>
-  planUndo(projectId: string, wish: RollbackWish, signal?: AbortSignal): Promise<RollbackPlan>
+  planUndo(projectId: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan>
   /** Starts an undo with a reason, which may be empty. Returns the id of the deployment. */
   undo(projectId: string, reason: string, wish: RollbackWish): Promise<string>
-  planRollback(deployId: string, wish: RollbackWish, signal?: AbortSignal): Promise<RollbackPlan>
+  planRollback(deployId: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan>
   /** Starts a rollback like `undo`. */
   rollback(deployId: string, reason: string, wish: RollbackWish): Promise<string>
 }
@@ -41,9 +43,13 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
     return response.headers.get(deployIdHeader) ?? ''
   }
 
+  function plan(path: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan> {
+    return whenFree(() => ask('POST', path, { body: { ...wish, dryRun: true }, signal }), signal)
+  }
+
   return {
-    summary: (id, signal) => ask('GET', `${project(id)}/tree`, { signal }),
-    drift: (id, signal) => ask('GET', `${project(id)}/drift`, { signal }),
+    summary: (id, { drift, signal }) => ask('GET', `${project(id)}/tree${drift ? '?drift=1' : ''}`, { signal }),
+    drift: (id, signal) => whenFree(() => ask('GET', `${project(id)}/drift`, { signal }), signal),
     async verify(id, { onEvent, signal }) {
       const response = await send('GET', `${project(id)}/verify`, { signal })
       const lines = createNdjsonReader(value => onEvent(value as VerifyEvent))
@@ -52,10 +58,9 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
       lines.end()
     },
     repair: (id, paths) => start(`${project(id)}/repair`, { paths }),
-    planUndo: (id, wish, signal) => ask('POST', `${project(id)}/undo`, { body: { ...wish, dryRun: true }, signal }),
+    planUndo: (id, wish, signal) => plan(`${project(id)}/undo`, wish, signal),
     undo: (id, reason, wish) => start(`${project(id)}/undo`, { ...wish, message: reason || null }),
-    planRollback: (id, wish, signal) =>
-      ask('POST', `${deployment(id)}/rollback`, { body: { ...wish, dryRun: true }, signal }),
+    planRollback: (id, wish, signal) => plan(`${deployment(id)}/rollback`, wish, signal),
     rollback: (id, reason, wish) => start(`${deployment(id)}/rollback`, { ...wish, message: reason || null })
   }
 }

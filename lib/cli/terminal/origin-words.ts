@@ -15,7 +15,8 @@ export function originWords(provenance: Provenance | null | undefined): string {
 }
 
 /** Returns what started a deployment and, if the client sent it, who. */
-export function starterWords({ rollbackOf, triggerSource, provenance }: ListedDeployment): string {
+export function starterWords({ rollbackOf, undoOf, triggerSource, provenance }: ListedDeployment): string {
+  if (undoOf) return `undo of ${undoOf}`
   if (rollbackOf !== null) return `rollback of ${rollbackOf}`
   // Undefined for older servers, which do not send it.
   if (!provenance) return triggerSource

@@ -10,8 +10,8 @@ import { serverWords, twoLines } from '../../words/errors.js'
 /** Maximum number of paths that are shown. */
 const most = 200
 
-/** Returns the view of a plan; null is a plan that is not known yet. */
-export function rollbackPlanView(plan: RollbackPlan | null): Template {
+/** Returns the view of a plan; null is a plan that is not known yet. `force` says whether it takes back edited files. */
+export function rollbackPlanView(plan: RollbackPlan | null, force: boolean): Template {
   if (plan === null) return html`<p class="muted" role="status">${t('Comparing with the files on the server…')}</p>`
   if (plan.problem !== null) return problemView(plan.problem.message)
   const isExact = plan.mode === 'exact'
@@ -21,7 +21,7 @@ export function rollbackPlanView(plan: RollbackPlan | null): Template {
   return html`
     <div class="changes">
       <p>${summaryOf(plan)}</p>
-      ${keptView(plan)}
+      ${keptView(plan, force)}
       ${lines.length === 0 ? null : html`<ul tabindex="0" aria-label="${t('Changed files')}">${lines.slice(0, most).map(line => html`<li>${line}</li>`)}</ul>`}
       ${total > most ? html`<p class="muted small">${t('and {count} more', { count: numberWords(total - most) })}</p>` : null}
       ${plan.checks.filter(({ ok }) => !ok).map(({ message = '' }) => problemView(message))}
@@ -45,22 +45,22 @@ function summaryOf({ mode, counts, over }: RollbackPlan): string {
     : t('{files} replaced, {added} restored, {left} newer kept.', values)
 }
 
-/** Edited files stay in an exact rollback, and are replaced by an overlay. */
-function keptView({ mode, counts, paths }: RollbackPlan): Template | null {
-  const names = paths.drifted.filter(({ overwritten }) => mode === 'exact' || overwritten).map(({ path }) => path)
+/** Edited files stay in an exact rollback that is not forced, and are replaced otherwise. */
+function keptView({ mode, counts, paths }: RollbackPlan, force: boolean): Template | null {
+  const isKept = mode === 'exact' && !force
+  const names = paths.drifted.filter(({ overwritten }) => isKept || overwritten).map(({ path }) => path)
   if (counts.drifted === 0 || names.length === 0) return null
   const values = { files: countWords(counts.drifted, 'file'), names: names.slice(0, 5).join(', ') }
   return html`
     <p class="warning">
-      ${icon('warning')}<span>${mode === 'exact' ? t('{files} edited on the server: {names}', values) : t('{files} edited on the server would be replaced: {names}', values)}</span>
+      ${icon('warning')}<span>${isKept ? t('{files} edited on the server would stay: {names}', values) : t('{files} edited on the server would be replaced: {names}', values)}</span>
     </p>`
 }
 
-function linesOf({ added, changed, timeOnly, pruned, drifted }: PlanPaths, isExact: boolean): string[] {
-  const edited = new Set(isExact ? drifted.map(({ path }) => path) : [])
+function linesOf({ added, changed, timeOnly, pruned }: PlanPaths, isExact: boolean): string[] {
   return [
-    ...added.filter(path => !edited.has(path)).map(path => `+ ${path}`),
-    ...[...changed, ...(isExact ? timeOnly : [])].filter(path => !edited.has(path)).map(path => `~ ${path}`),
+    ...added.map(path => `+ ${path}`),
+    ...[...changed, ...(isExact ? timeOnly : [])].map(path => `~ ${path}`),
     ...pruned.map(path => `- ${path}`)
   ]
 }

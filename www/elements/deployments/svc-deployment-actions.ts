@@ -103,6 +103,7 @@ export class SvcDeploymentActions extends SvcElement {
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
   #rollback: Rollback | null = null
+  #planning = new AbortController()
   #dialog: Dialog = 'none'
   readonly #submission = new Submission(() => this.update())
 
@@ -229,7 +230,7 @@ export class SvcDeploymentActions extends SvcElement {
       calls
         .deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
         .then(({ items }) => this.#tell(source, { inPlace: liveAmong(items) })),
-      this.#plan().catch(error => this.#submission.refuse(error))
+      this.#planOrSay()
     ])
   }
 
@@ -241,17 +242,29 @@ export class SvcDeploymentActions extends SvcElement {
 
   /** Asks what the rollback would do, unless the user has changed it meanwhile. */
   async #plan(): Promise<void> {
+    this.#planning.abort()
     if (this.#rollback === null) return
+    const planning = (this.#planning = new AbortController())
     const { source, mode, force } = this.#rollback
-    const plan = await this.exactCalls.planRollback(source.id, wishOf({ mode, force }), this.signal)
+    const plan = await this.exactCalls.planRollback(
+      source.id,
+      wishOf({ mode, force }),
+      AbortSignal.any([planning.signal, this.signal])
+    )
     const now = this.#rollback
     if (now?.mode === mode && now.force === force) this.#tell(source, { plan, mode: plan.mode })
+  }
+
+  async #planOrSay(): Promise<void> {
+    await this.#plan().catch(error => {
+      if (!isAbort(error)) this.#submission.refuse(error)
+    })
   }
 
   #choose(patch: Partial<Pick<Rollback, 'mode' | 'force'>>): void {
     if (this.#rollback === null) return
     this.#tell(this.#rollback.source, { plan: null, ...patch })
-    this.#plan().catch(error => this.#submission.refuse(error))
+    void this.#planOrSay()
   }
 
   async #do(event: Event, work: (reason: string) => Promise<void>): Promise<void> {
@@ -283,6 +296,11 @@ const isGoing = ({ status }: DeploymentRow): boolean => status === 'queued' || s
 const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: string): string =>
   opposite(deployment) === 'success' ? asSuccess : asFailed
 const opposite = ({ status }: DeploymentRow): FinalStatus => (status === 'failed' ? 'success' : 'failed')
+
+/** Whether a request was given up because the user asked for something else. */
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError'
+}
 
 function wishOf({ mode, force }: Pick<Rollback, 'mode' | 'force'>): RollbackWish {
   return { ...(mode !== null && { mode }), ...(force && { force }) }
@@ -320,7 +338,7 @@ function rollbackWords(
         ? html`<p class="muted">${t('This version is live now. Its files are written again.')}</p>`
         : null
     }
-    ${rollbackPlanView(plan)}
+    ${rollbackPlanView(plan, force)}
     ${
       canTakeBack
         ? html`

@@ -36,12 +36,9 @@ const stateWords: Record<FindingState, string> = {
   mode: 'other permissions'
 }
 
-/** A result that is younger is not looked for again, unless the reader asks. */
-const searchEveryMs = 60 * 60_000
-
 /**
  * The files that svc put into the target of a project: how many, whether they are as deployed, with a verification, a
- * repair, the list of edited files, and the undo of the last deployment. Edited files are looked for at most hourly.
+ * repair, the list of edited files, and the undo of the last deployment.
  * Properties: `projectId`, `calls`, `summary`. Event: `begun`.
  */
 export class SvcOwned extends SvcElement {
@@ -81,14 +78,9 @@ export class SvcOwned extends SvcElement {
   #problem: string | null = null
   #dialog: Dialog = 'none'
   #drift: DriftReport | null = null
-  #hasSearched = false
   #plan: RollbackPlan | null = null
   #force = false
   readonly #submission = new Submission(() => this.update())
-
-  protected override rendered(): void {
-    void this.#searchHourly()
-  }
 
   protected override view(): Template {
     const { summary } = this
@@ -132,7 +124,7 @@ export class SvcOwned extends SvcElement {
     return html`
       <div class="findings">
         <div class="line">
-          <p role="status" class="bad">${t('{files} differ from what was deployed:', { files: countWords(this.#differing, 'file') })}</p>
+          <p role="status" class="bad">${t('{files} not as deployed:', { files: countWords(this.#differing, 'file') })}</p>
           <button type="button" @click="${() => this.#show('repair')}">${t('Repair…')}</button>
         </div>
         <ul tabindex="0" aria-label="${t('Differing files')}">
@@ -187,20 +179,6 @@ export class SvcOwned extends SvcElement {
     }
   }
 
-  /** Looks for edited files if the last result is old. A failure is not shown: nobody has asked. */
-  async #searchHourly(): Promise<void> {
-    const { baseline, verified, drift } = this.summary
-    const lastMs = Math.max(Date.parse(verified?.at ?? '1970-01-01'), Date.parse(drift?.at ?? '1970-01-01'))
-    if (this.#hasSearched || baseline !== 'owned' || Date.now() - lastMs < searchEveryMs) return
-    this.#hasSearched = true
-    try {
-      await this.calls.drift(this.projectId, this.signal)
-      this.dispatchEvent(new Event('verified', { bubbles: true }))
-    } catch {
-      // The reader can ask for a verification, which shows its problem.
-    }
-  }
-
   #content(): Template | null {
     if (this.#dialog === 'none') return null
     if (this.#dialog === 'drift') return this.#driftList()
@@ -220,7 +198,7 @@ export class SvcOwned extends SvcElement {
     return question({
       asked: html`
         <p>${t('The files become those before the last deployment: paths, contents, permissions and times. The scripts of the project run. An undo can be undone.')}</p>
-        ${rollbackPlanView(this.#plan)}
+        ${rollbackPlanView(this.#plan, this.#force)}
         ${
           canTakeBack
             ? html`

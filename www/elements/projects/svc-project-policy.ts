@@ -91,8 +91,8 @@ export class SvcProjectPolicy extends SvcElement {
         </div>
         ${this.#text('protect', 'Paths that are never removed', { rows: 3, placeholder: 'uploads/**', hint: t('One pattern per line.') })}
         <div class="pair">
-          ${this.#choice('pruneByDeployToken', t('svc push --prune'), choices.pruneByDeployToken)}
-          ${this.#choice('forceByDeployToken', t('svc push --force'), choices.forceByDeployToken)}
+          ${this.#choice('pruneByDeployToken', t('Removing files with a push (--prune)'), choices.pruneByDeployToken)}
+          ${this.#choice('forceByDeployToken', t('Replacing edited files with a push (--force)'), choices.forceByDeployToken)}
         </div>
         <div class="pair">
           ${this.#choice('exact', t('If replaced files are too large to be kept'), choices.exact)}

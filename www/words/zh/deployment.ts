@@ -2,7 +2,6 @@ import type { Words } from '../t.js'
 
 /** Texts of `pages/deployment.ts`. */
 export const words: Words = {
-  'newer file': '个较新的文件',
   'the deployment': '部署',
   Deployment: '部署',
   'Compare…': '比较…',
@@ -121,7 +120,7 @@ export const words: Words = {
   'No file differs from the files on the server.': '与服务器上的文件没有差异。',
   '{files} replaced, {added} restored.': '替换 {files}，恢复 {added} 个。',
   '{files} replaced, {added} restored, {left} newer kept.': '替换 {files}，恢复 {added} 个，保留 {left} 个较新的。',
-  '{files} edited on the server: {names}': '{files} 在服务器上被编辑过：{names}',
+  '{files} edited on the server would stay: {names}': '{files} 在服务器上被编辑过，将保留：{names}',
   '{files} edited on the server would be replaced: {names}': '{files} 在服务器上被编辑过，将被替换：{names}',
   'Also take back files that were edited on the server': '同时收回在服务器上被编辑过的文件',
   'a repair': '修复',

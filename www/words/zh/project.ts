@@ -342,7 +342,7 @@ export const words: Words = {
   'No file differs from the files on the server.': '与服务器上的文件没有差异。',
   '{files} replaced, {added} restored.': '替换 {files}，恢复 {added} 个。',
   '{files} replaced, {added} restored, {left} newer kept.': '替换 {files}，恢复 {added} 个，保留 {left} 个较新的。',
-  '{files} edited on the server: {names}': '{files} 在服务器上被编辑过：{names}',
+  '{files} edited on the server would stay: {names}': '{files} 在服务器上被编辑过，将保留：{names}',
   '{files} edited on the server would be replaced: {names}': '{files} 在服务器上被编辑过，将被替换：{names}',
   'Also take back files that were edited on the server': '同时收回在服务器上被编辑过的文件',
   'svc has put no files into the target.': 'svc 尚未向目标目录写入文件。',
@@ -357,7 +357,7 @@ export const words: Words = {
   verified: '校验于',
   '{files} edited on the server': '{files} 在服务器上被编辑过',
   'Every file is as deployed.': '所有文件都与部署时相同。',
-  '{files} differ from what was deployed:': '{files} 与部署的内容不同：',
+  '{files} not as deployed:': '{files} 与部署的内容不同：',
   'Repair…': '修复…',
   'Differing files': '不同的文件',
   '{files} get the contents and permissions of the last deployment. What they contain now is kept, and an undo brings it back. No script runs.':
@@ -382,10 +382,12 @@ export const words: Words = {
   'A rollback': '回滚',
   'Paths that are never removed': '永不移除的路径',
   'One pattern per line.': '每行一个模式。',
-  'svc push --prune': 'svc push --prune',
-  'svc push --force': 'svc push --force',
+  'Removing files with a push (--prune)': '推送时移除文件（--prune）',
+  'Replacing edited files with a push (--force)': '推送时替换被编辑的文件（--force）',
   'If replaced files are too large to be kept': '如果被替换的文件太大而无法保留',
   'Maintenance file': '维护文件',
   'Maintenance page': '维护页面',
-  'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。'
+  'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。',
+  ', {removed} removed': '，移除 {removed} 个',
+  Comparison: '比较'
 }

@@ -150,5 +150,7 @@ export const words: Words = {
   'Weak: no digits': '较弱：没有数字',
   'Weak: too few different characters': '较弱：不同的字符太少',
   Strong: '强',
-  'Maximum size of kept copies per deployment': '每次部署保留副本的最大大小'
+  'Maximum size of kept copies per deployment': '每次部署保留副本的最大大小',
+  'Maximum size of the files that one deployment replaces and that are kept because no archive contains them.':
+    '一次部署所替换、且没有压缩包包含的文件的最大保留大小。'
 }
