@@ -1,17 +1,29 @@
 /*
- * A server is killed (SIGKILL) at random moments of deployments that prune, of undos and of exact rollbacks, and started
- * again: `node way-back.js [seconds] [seed] [kills]`; it ends with whichever comes first. After each start the target must
- * be as before the change or as after it, the record must say which, nothing may be left of the change, and every file
- * must be as deployed. Prints TAP, and as a comment how often what was found.
+ * A server is killed (SIGKILL) at random moments of deployments that prune, of undos and of exact rollbacks, which are
+ * held by checks, scripts and confirmations, and started again, sometimes to be killed at once: `node way-back.js
+ * [seconds] [seed] [kills]`; it ends with whichever comes first. When the change has ended after a start, the target must
+ * be as before it or as after it, the record must say which, nothing may be left of the change, the owned tree must be
+ * that of the model, and every file must be as deployed. Prints TAP, and as a comment how often what was found.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createCrashClient, type CrashClient } from '../support/crash-client.js'
 import { awaitHealth, startCrashServer, type CrashServer } from '../support/crash-server.js'
+import { sha256 } from '../../lib/base/sha256.js'
 import { compare, linesOf, modelLines, zipOfItems } from '../support/history.js'
+import { checkedService, decide, type RandomHold } from '../support/random-holds.js'
 import { createRandom, type Random } from '../support/random.js'
 import { TargetModel, type ArchiveItem } from '../support/target-model.js'
 import type { Deployment } from '../../lib/model/deployment.js'
@@ -23,6 +35,9 @@ const skip = process.platform !== 'linux' && 'targets are held by descriptors of
 const policy = { drift: 'warn', prune: true, protect: null } as const
 /** Enough files for a change of some tens of milliseconds. */
 const paths = Array.from({ length: 150 }, (_, at) => `${['a', 'b/c', 'd'][at % 3]}/f${at}`)
+
+/** Longer than a confirmation that does not come. */
+const endsWithinMs = 60_000
 
 interface Stage {
   places: { home: string; sites: string; proofs: string; temporary: string }
@@ -37,55 +52,123 @@ t.test('killed on the way there and back', { skip, timeout: 0 }, async t => {
   const base = mkdtempSync(join(realpathSync(tmpdir()), 'svc-way-back-'))
   t.teardown(() => rmSync(base, { recursive: true, force: true }))
   const stage = await begin(t, base)
+  const service = await checkedService(t)
   const target = join(stage.places.sites, 'site')
   const random = createRandom(seed)
-  const seen: Record<string, number> = { kills: 0, before: 0, after: 0 }
+  const seen: Record<string, number> = { kills: 0, before: 0, after: 0, held: 0, reverted: 0, keptJournals: 0 }
+  const count = (what: string): void => void (seen[what] = (seen[what] ?? 0) + 1)
   let model = new TargetModel()
   let known = new Set<string>()
   const endMs = Date.now() + seconds * 1000
   while (Date.now() < endMs && (seen['kills'] as number) < maxKills) {
     const change = randomChange(random, model)
+    const hold = service.next(random)
+    await setHold(stage, hold)
     const asked = change.send(stage)
+    const decided = decideHold(stage, hold, known)
     await Promise.race([asked, momentOf(random, stage)])
-    await stage.server.kill()
-    seen['kills']!++
-    await asked
-    await restart(t, base, stage)
-    const records = (await stage.client.call('GET', `/api/logs?projectId=${stage.project.id}&limit=500`, stage.token))
-      ?.body as Deployment[]
-    const [record] = records.filter(({ id }) => !known.has(id))
-    known = new Set(records.map(({ id }) => id))
+    for (let again = true; again; again = random.below(4) === 0) {
+      if (again && journalsOf(stage).length > 0) count('keptJournals')
+      await stage.server.kill()
+      count('kills')
+      await restart(t, base, stage)
+      await sleep(random.below(3) === 0 ? random.below(400) : 0)
+    }
+    await Promise.all([asked, decided])
+    const record = await ended(stage, hold, known)
+    if (record !== null) known.add(record.id)
+    if (record?.steps.some(({ name }) => name === 'check' || name === 'confirm')) count('held')
+    if (record?.revertedAt != null) count('reverted')
     const after = model.copy()
-    if (record !== undefined && record.placed !== null) change.apply(after, record.id)
-    const differing = compare('target', modelLines(after), linesOf(target))
-    const state = record?.placed == null ? 'before' : 'after'
-    seen[state]!++
-    const left = [
-      ...readdirSync(join(stage.places.home, 'deployments')).filter(name => /\.(undo|tmp)$/.test(name)),
-      ...readdirSync(target).filter(name => name.startsWith('.svc'))
+    if (record !== null && record.placed !== null) change.apply(after, record.id)
+    const state = record === null || record.placed === null ? 'before' : 'after'
+    count(state)
+    const faults = [
+      ...compare('target', modelLines(after), linesOf(target)),
+      ...leftBy(stage, record),
+      ...(await untrue(stage, after))
     ]
-    if (differing.length > 0 || left.length > 0) {
-      t.fail(
-        `${change.what}, ${record?.id} ${record?.status}: ${state}: ${[...differing, ...left].slice(0, 20).join('; ')}`
-      )
+    if (faults.length > 0) {
+      const what = `${change.what} with ${hold.what}, ${record?.id} ${record?.status}`
+      t.fail(`${what}: ${state}: ${faults.slice(0, 20).join('; ')}`)
       break
     }
     model = after
-    await verify(t, stage)
+    known = new Set([...known].slice(-10))
   }
   await stage.server.kill()
   t.comment(seen)
   t.ok((seen['kills'] as number) > 0, `${seen['kills']} kills, ${seen['after']} times after the change`)
 })
 
-/** Half of the kills come while an undo journal exists, the others at any time. */
-async function momentOf(random: Random, { places }: Stage): Promise<void> {
-  if (random.below(2) === 0) return sleep(2 + random.below(600))
-  const deployments = join(places.home, 'deployments')
-  for (let tries = 0; tries < 3000 && !readdirSync(deployments).some(name => name.endsWith('.undo')); tries++) {
-    await sleep(1)
+/** Most of the kills come while an undo journal exists, the others at any time. */
+async function momentOf(random: Random, stage: Stage): Promise<void> {
+  if (random.below(3) === 0) return sleep(2 + random.below(600))
+  for (let tries = 0; tries < 3000 && journalsOf(stage).length === 0; tries++) await sleep(1)
+  await sleep(random.below(random.oneOf([60, 60, 1500, 4000])))
+}
+
+function journalsOf({ places }: Stage): string[] {
+  return readdirSync(join(places.home, 'deployments')).filter(name => name.endsWith('.undo'))
+}
+
+/** Sets how the next deployment is held. */
+async function setHold({ places, client, token, project }: Stage, { policy, scriptFails }: RandomHold): Promise<void> {
+  const flag = join(places.proofs, 'fail')
+  rmSync(flag, { force: true })
+  if (scriptFails) writeFileSync(flag, '')
+  const answer = await client.call('PUT', `/api/projects/${project.id}`, token, {
+    policy: { ...policy, prune: 'managed' },
+    postDeployScript: `test ! -e "${flag}"`
+  })
+  if (answer?.status !== 200) throw new Error(`Cannot change the project: ${answer?.text}`)
+}
+
+/** Returns the newest deployment that is not known; null: there is none, or the server was killed. */
+async function newest({ client, token, project }: Stage, known: ReadonlySet<string>): Promise<Deployment | null> {
+  const answer = await client.call('GET', `/api/logs?projectId=${project.id}&limit=1`, token)
+  if (answer?.status !== 200) return null
+  const [record] = answer.body as Deployment[]
+  return record === undefined || known.has(record.id) ? null : record
+}
+
+/** Decides about the deployment as its hold says, until the server is killed. */
+async function decideHold(stage: Stage, { decision }: RandomHold, known: ReadonlySet<string>): Promise<void> {
+  const { client, server, token } = stage
+  await decide(decision, {
+    last: () => newest({ ...stage, client }, known),
+    ask: async path => (await client.call('POST', path, token, {}))?.status ?? 0,
+    isOver: () => !server.isRunning()
+  })
+}
+
+/** Waits until the change has ended. Returns its record; null if the server had not recorded it. */
+async function ended(stage: Stage, hold: RandomHold, known: ReadonlySet<string>): Promise<Deployment | null> {
+  const untilMs = Date.now() + endsWithinMs
+  const { client, token } = stage
+  let isOver = (await newest(stage, known)) === null
+  await decide(hold.decision, {
+    last: () => newest(stage, known),
+    ask: async path => (await client.call('POST', path, token, {}))?.status ?? 0,
+    isOver: () => isOver || (isOver = Date.now() > untilMs)
+  })
+  for (;;) {
+    const record = await newest(stage, known)
+    if (record === null || (record.status !== 'queued' && record.status !== 'running')) return record
+    if (Date.now() > untilMs) throw new Error(`${record.id} does not end: ${hold.what}`)
+    await sleep(10)
   }
-  await sleep(random.below(60))
+}
+
+/** Returns what is left of a change that has ended. */
+function leftBy({ places }: Stage, record: Deployment | null): string[] {
+  const deployments = join(places.home, 'deployments')
+  const copies = record !== null && record.placed === null ? [`${record.id}.before.zip`] : []
+  return [
+    ...readdirSync(deployments).filter(name => /\.(undo|tmp)$/.test(name)),
+    ...copies.filter(name => existsSync(join(deployments, name))),
+    ...readdirSync(join(places.sites, 'site')).filter(name => name.startsWith('.svc'))
+  ].map(name => `left: ${name}`)
 }
 
 interface Change {
@@ -168,9 +251,16 @@ async function listening(t: Test, stage: Stage): Promise<void> {
   stage.client = healthy.client
 }
 
-/** Every file is as deployed, so the owned tree is true. */
-async function verify(t: Test, { client, project, token }: Stage): Promise<void> {
-  const answer = await client.call('GET', `/api/projects/${project.id}/verify`, token)
-  const end = answer?.body as { event: string; files: number; ok: number } | undefined
-  if (end?.event !== 'end' || end.files !== end.ok) t.fail(`verification: ${answer?.text.slice(0, 500)}`)
+/** Returns how the owned tree differs from that of the model. Every file must be as deployed. */
+async function untrue({ client, project, token }: Stage, { owned }: TargetModel): Promise<string[]> {
+  const answer = await client.call('GET', `/api/projects/${project.id}/verify?sums=1`, token)
+  const events = (answer?.text ?? '')
+    .split('\n')
+    .filter(Boolean)
+    .map(line => JSON.parse(line) as { event: string; path: string; sha256: string; files: number; ok: number })
+  const end = events.at(-1)
+  const isFine = end?.event === 'end' && end.files === end.ok
+  const found = events.flatMap(({ event, path, sha256 }) => (event === 'file' ? [`${path} ${sha256}`] : []))
+  const wanted = [...owned].map(([path, { text }]) => `${path} ${sha256(Buffer.from(text)).toString('hex')}`)
+  return [...(isFine ? [] : [`verification: ${answer?.text.slice(0, 500)}`]), ...compare('owned', wanted, found)]
 }
