@@ -5,8 +5,16 @@ export interface AuditEntry {
   at: string
   /** `noun.verb`, e.g. `project.create`, `auth.login_failed`, `deployment.mark_status`. */
   action: string
-  /** The actor: `admin`, `project:<id>`, `global-deploy`, `local`, `anonymous`, `system`. */
+  /** The actor: `admin`, `token:<name>`, `project:<id>`, `global-deploy`, `local`, `anonymous`, `system`. */
   actor: string
+  /** The id of the actor's named token; null: none. */
+  tokenId: string | null
+  /** Its name at that time. */
+  tokenName: string | null
+  /** The role of the actor; null for entries of an earlier version, and for what the server does by itself. */
+  role: string | null
+  /** The id of the browser session of the request; null: none. */
+  sessionId: string | null
   /** The observed address: the right-most one that no trusted proxy wrote. */
   ip: string | null
   /** The claimed address (the first of X-Forwarded-For); null if it equals `ip`. */
@@ -38,6 +46,12 @@ export interface Actor {
   ip: string | null
   /** The claimed address, if it differs. */
   claimedIp?: string | null
+  /** The role of the caller. */
+  role?: string
+  /** The named token of the caller. */
+  token?: { id: string; name: string } | undefined
+  /** The browser session of the request. */
+  session?: { id: string } | undefined
 }
 
 /** The actor of what the server does by itself. */

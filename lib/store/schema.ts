@@ -100,6 +100,49 @@ const sessions = `
     userAgent TEXT
   ) WITHOUT ROWID;`
 
+/**
+ * Named tokens. Only the digest of a token's secret is stored. `projectIds` is JSON, or null for every project. After a
+ * rotation, `oldDigest` is that of the earlier secret, which is valid until `oldExpiresAt`. A session's `tokenId` is null
+ * if it began with the admin token; `provenAt` is when its user gave the secret last.
+ */
+const namedTokens = `
+  CREATE TABLE tokens (
+    id TEXT PRIMARY KEY NOT NULL,
+    name TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    digest TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    projectIds TEXT,
+    allowedIps TEXT NOT NULL,
+    showScripts INTEGER NOT NULL,
+    createdAt TEXT NOT NULL,
+    createdBy TEXT NOT NULL,
+    expiresAt TEXT NOT NULL,
+    lastUsedAt TEXT,
+    lastUsedIp TEXT,
+    rotatedAt TEXT,
+    oldDigest TEXT UNIQUE,
+    oldExpiresAt TEXT,
+    oldLastUsedAt TEXT,
+    revokedAt TEXT
+  ) WITHOUT ROWID;
+  ALTER TABLE sessions ADD COLUMN tokenId TEXT;
+  ALTER TABLE sessions ADD COLUMN provenAt TEXT;
+  ALTER TABLE audit ADD COLUMN tokenId TEXT;
+  ALTER TABLE audit ADD COLUMN tokenName TEXT;
+  ALTER TABLE audit ADD COLUMN role TEXT;
+  ALTER TABLE audit ADD COLUMN sessionId TEXT;
+  CREATE INDEX auditByToken ON audit (tokenId) WHERE tokenId IS NOT NULL;`
+
+/** Second factors of named tokens. `secret` is encrypted; `recovery` is JSON: digests of the unused recovery codes. */
+const secondFactors = `
+  CREATE TABLE secondFactors (
+    tokenId TEXT PRIMARY KEY NOT NULL REFERENCES tokens (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,
+    confirmedAt TEXT,
+    lastStep INTEGER NOT NULL,
+    recovery TEXT NOT NULL
+  ) WITHOUT ROWID;`
+
 /** Targets of notifications, in addition to the address in the settings. */
 const notificationTargets = `
   CREATE TABLE notificationTargets (
@@ -338,6 +381,12 @@ const migrations: Migration[] = [
       ALTER TABLE projects ADD COLUMN foreignAfter INTEGER;
       ALTER TABLE locks ADD COLUMN path TEXT;
       ALTER TABLE locks ADD COLUMN sha256 TEXT;`
+  },
+  {
+    what: 'named tokens and their second factors',
+    sql: `
+      ${namedTokens}
+      ${secondFactors}`
   }
 ]
 

@@ -120,6 +120,10 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
       at: timeOf(n),
       action: 'project.update',
       actor: 'admin',
+      tokenId: null,
+      tokenName: null,
+      role: null,
+      sessionId: null,
       ip: '10.0.0.1',
       claimedIp: null,
       failures: null

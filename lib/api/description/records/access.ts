@@ -41,9 +41,13 @@ export const auditEntry = named(
     at: instant,
     action: described('What was done, as `noun.verb`: `project.create`, `auth.login_failed`', text('project.create')),
     actor: described(
-      'Who did it: `admin`, `project:<id>`, `global-deploy`, `local`, `anonymous` or `system`',
+      'Who did it: `admin`, `token:<name>`, `project:<id>`, `global-deploy`, `local`, `anonymous` or `system`',
       text('admin')
     ),
+    tokenId: described('The named token of the actor', nullableText),
+    tokenName: described('The name that the token had', nullableText),
+    role: described('The role of the actor. Null for what the server does by itself', nullableText),
+    sessionId: described('The browser session of the request', nullableText),
     ip: described('The client address that the server saw', nullable(text('192.0.2.7'))),
     claimedIp: described('The client address in X-Forwarded-For. Null if it is the same as `ip`', nullableText),
     projectId: nullable(projectId),
