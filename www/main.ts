@@ -9,6 +9,8 @@ import { pageTable } from './page-table.js'
 import { pathBelow, startRouter } from './router.js'
 import type { PageRow, Place } from './router.js'
 import { createChanges } from './state/changes.js'
+import { isRole, mayOpen, setHolder } from './state/rights.js'
+import type { Holder } from './state/rights.js'
 import { createPreferences, createSession, type SessionEvent } from './state/session.js'
 import { addWords, language, setLanguage } from './words/t.js'
 import type { Words } from './words/t.js'
@@ -110,6 +112,22 @@ async function findAgain(): Promise<void> {
   }
 }
 
+/** Learns what the signed-in token may do. The server is asked once for each session. */
+async function learnRights(): Promise<void> {
+  if (session.id !== null && session.holder === null) {
+    const answer = await client.ask<Holder & { csrf: string | null }>('GET', 'api/auth/session')
+    const { role, name, token = null, projects = null } = answer
+    session.csrf ??= answer.csrf
+    session.holder = { role: isRole(role) ? role : 'viewer', name, token, projects }
+  }
+  setHolder(session.holder)
+}
+
+async function loadDenied(): Promise<void> {
+  const [{ elements }] = await Promise.all([import('./pages/denied.js'), loadWords('denied')])
+  define(elements)
+}
+
 let newest = 0
 let shownKey = ''
 
@@ -120,10 +138,11 @@ async function show(place: Place | null): Promise<void> {
   const tag = place?.row.tag ?? 'svc-page-lost'
   const key = JSON.stringify([tag, place?.params])
   try {
-    await place?.row.load()
+    await Promise.all([learnRights(), place?.row.load()])
+    if (place !== null && !mayOpen(place.row.path)) await loadDenied()
   } catch (cause) {
     // The module cannot be loaded: the server is unreachable or was updated.
-    if (mine !== newest) return
+    if (mine !== newest || (session.id === null && tag !== loginTag)) return
     console.warn(cause)
     return showPage(Object.assign(document.createElement('svc-page-lost') as LostPage, { isUnloadable: true }), '')
   }
@@ -132,7 +151,7 @@ async function show(place: Place | null): Promise<void> {
     app.page.place = place
     return
   }
-  const page = document.createElement(tag)
+  const page = document.createElement(place === null || mayOpen(place.row.path) ? tag : 'svc-page-denied')
   if (place !== null) Object.assign(page, { context, place })
   shownKey = key
   showPage(page, place === null ? '' : place.row.room)
