@@ -43,7 +43,9 @@ const sameEverywhere = [
   'GitHub Actions',
   'umask',
   'Shell',
-  'bash'
+  'bash',
+  '--prune',
+  '--force'
 ]
 
 const themes = ['light', 'dark'] as const
