@@ -110,6 +110,7 @@ export const words: Words = {
   WeCom: '企业微信',
   Succeeded: '成功',
   Failed: '失败',
+  'A token expires soon': '令牌即将过期',
   'Copy it from the service. It is a secret and is not shown again.':
     '请填写服务给出的地址。它属于机密，之后不再显示。',
   'Leave empty to keep the address.': '留空则保留原地址。',
