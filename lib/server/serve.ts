@@ -199,7 +199,7 @@ function followRecords(clock: SteadyClock, newestMs: number | null, report: Repo
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
-  front: Pick<Front, 'failures'>
+  front: Pick<Front, 'failures' | 'named'>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
@@ -218,6 +218,7 @@ function createStop(running: {
     await services.logViewer.close()
     await services.history.stop()
     await front.failures.flush()
+    await front.named.close()
     await store.close()
     await owner.release()
   }

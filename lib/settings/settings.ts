@@ -222,6 +222,14 @@ export const settingRows = [
     default: '400',
     check: whole(1, 36_500),
     help: 'How long entries of the audit log are kept.'
+  },
+  {
+    key: 'token_max_days',
+    type: 'number',
+    unit: 'days',
+    default: '365',
+    check: whole(1, 36_500),
+    help: 'Longest time for which a new named token is valid.'
   }
 ] as const satisfies readonly SettingRow[]
 

@@ -63,6 +63,8 @@ export const words: Words = {
   'Address of the page of a commit, with {commit} and {repository} ("team/shop"). If it is empty, only commits on public services are links.':
     '提交页面的地址，含 {commit} 与 {repository}（如“team/shop”）；为空：仅链接公共服务。',
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',
+  'Longest time for which a new named token is valid.': '新的命名令牌最长的有效期。',
+  'Longest validity of tokens': '令牌最长有效期',
   MB: 'MB',
   'per project': '每个项目',
   seconds: '秒',
