@@ -196,6 +196,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      PATCH /api/tokens/:id server
      POST /api/tokens/:id/rotate server
      DELETE /api/tokens/:id server
+     GET /api/access/report server
      GET /api/sessions server
      DELETE /api/sessions/:id server
      GET /api/notification-targets server

@@ -65,6 +65,9 @@ export const words: Words = {
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',
   'Longest time for which a new named token is valid.': '新的命名令牌最长的有效期。',
   'Longest validity of tokens': '令牌最长有效期',
+  'Age from which the secret of a named token is reported. 0 or empty never reports it.':
+    '命名令牌的密钥使用超过此天数后提示更换。为 0 或空则从不提示。',
+  'Age of old tokens': '令牌过旧的天数',
   MB: 'MB',
   'per project': '每个项目',
   seconds: '秒',
