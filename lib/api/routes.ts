@@ -1,5 +1,6 @@
 import { streamedBody } from '../http/core/route.js'
 import { json } from '../http/core/route.js'
+import { accessReportHandlers } from './access-report.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -50,6 +51,7 @@ export interface ApiNeeds {
   program: string
   auth: Parameters<typeof authHandlers>[0]
   tokens: Parameters<typeof tokenHandlers>[0]
+  accessReport: Parameters<typeof accessReportHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
   variables: Parameters<typeof variableHandlers>[0]
   categories: Parameters<typeof labelHandlers>[1]
@@ -97,6 +99,7 @@ const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deploym
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)
   const tokens = tokenHandlers(needs.tokens)
+  const accessReport = accessReportHandlers(needs.accessReport)
   const projects = projectHandlers(needs.projects)
   const variables = variableHandlers(needs.variables)
   const files = fileHandlers(needs.files)
@@ -155,6 +158,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PATCH', '/api/tokens/:id', 'admin', 'server', tokens.update),
       row('POST', '/api/tokens/:id/rotate', 'admin', 'server', tokens.rotate),
       row('DELETE', '/api/tokens/:id', 'admin', 'server', tokens.revoke),
+      row('GET', '/api/access/report', 'admin', 'server', accessReport.read),
 
       depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', projects.list)),
       row('POST', '/api/projects', 'admin', 'server', projects.create),

@@ -1,3 +1,5 @@
+import type { TokenAdvice } from './token-advice.js'
+
 /** The roles of named tokens. Each includes the rights of those before it. */
 export const accessRoles = ['viewer', 'deployer', 'operator', 'admin'] as const
 export type AccessRole = (typeof accessRoles)[number]
@@ -53,9 +55,14 @@ export interface BuiltInToken {
   projectName: string | null
 }
 
+/** A token of the list. */
+export interface ListedToken extends AccessToken {
+  advice: TokenAdvice[]
+}
+
 /** The answer of `GET /api/tokens`. */
 export interface TokenList {
-  items: AccessToken[]
+  items: ListedToken[]
   builtIn: BuiltInToken[]
 }
 

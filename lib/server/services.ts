@@ -7,6 +7,10 @@ import { createActivity } from '../base/activity.js'
 import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
+import { createAccessReport } from '../auth/access-report.js'
+import { createTokenReminders } from '../auth/token-reminders.js'
+import type { TokenReminders } from '../auth/token-reminders.js'
+import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import { createDeployer } from '../deploy/deployer.js'
 import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/listed.js'
@@ -39,6 +43,7 @@ import { createVariables } from '../projects/variables.js'
 import { createVariablesKey } from '../projects/variables-key.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import type { BuiltInToken, ProjectScope } from '../model/access.js'
+import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
@@ -71,6 +76,7 @@ import type { Front, World } from './front.js'
 export interface Services {
   deployer: Deployer
   webhook: Webhook
+  reminders: TokenReminders
   history: History
   logViewer: LogViewer
   terminals: Terminals
@@ -102,6 +108,12 @@ export function createServices(world: World, front: Front): Services {
   return {
     deployer: work.deployer,
     webhook: work.webhook,
+    reminders: createTokenReminders({
+      ...world,
+      audit: front.audit,
+      tokens: front.named.list,
+      send: work.webhook.remind
+    }),
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
@@ -279,7 +291,21 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     tags: createLabels('tag', { store, clock, ids, audit }),
     files: { projects, targets, secrets },
     whoami: { findProject: id => findProject(store, id), expiryOf: id => named.get(id).expiresAt },
-    tokens: { named, builtIn: () => builtInTokens(store, settings) },
+    tokens: {
+      named,
+      builtIn: () => builtInTokens(store, settings),
+      advice: token => adviceOf(token, { nowMs: clock.now(), rotateDays: settings.number('token_rotate_days') })
+    },
+    accessReport: {
+      report: createAccessReport({
+        store,
+        clock,
+        settings,
+        tokens: named.list,
+        builtIn: () => builtInTokens(store, settings),
+        mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
+      })
+    },
     deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },

@@ -230,6 +230,14 @@ export const settingRows = [
     default: '365',
     check: whole(1, 36_500),
     help: 'Longest time for which a new named token is valid.'
+  },
+  {
+    key: 'token_rotate_days',
+    type: 'number',
+    unit: 'days',
+    default: '0',
+    check: wholeOrNone(36_500),
+    help: 'Age from which the secret of a named token is reported. 0 or empty never reports it.'
   }
 ] as const satisfies readonly SettingRow[]
 

@@ -24,6 +24,7 @@ GET /api/tokens/self token none
 PATCH /api/tokens/:id admin server
 POST /api/tokens/:id/rotate admin server
 DELETE /api/tokens/:id admin server
+GET /api/access/report admin server
 GET /api/projects viewer filtered
 POST /api/projects admin server
 POST /api/projects/bulk admin server

@@ -65,6 +65,9 @@ export const words: Words = {
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',
   'Longest time for which a new named token is valid.': '新的命名令牌最长的有效期。',
   'Longest validity of tokens': '令牌最长有效期',
+  'Age from which the secret of a named token is reported. 0 or empty never reports it.':
+    '命名令牌的密钥使用超过此天数后提示更换。为 0 或空则从不提示。',
+  'Age of old tokens': '令牌过旧的天数',
   MB: 'MB',
   'per project': '每个项目',
   seconds: '秒',
@@ -112,6 +115,7 @@ export const words: Words = {
   WeCom: '企业微信',
   Succeeded: '成功',
   Failed: '失败',
+  'A token expires soon': '令牌即将过期',
   'Copy it from the service. It is a secret and is not shown again.':
     '请填写服务给出的地址。它属于机密，之后不再显示。',
   'Leave empty to keep the address.': '留空则保留原地址。',

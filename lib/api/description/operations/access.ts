@@ -3,7 +3,15 @@ import { newTokenFields, rotateFields, tokenFields } from '../../tokens.js'
 import { changeTokenFields, loginFields, resetTokenFields, ticketFields } from '../../auth.js'
 import { answer, type Operations } from '../operation.js'
 import type { ListedSession } from '../../../model/session.js'
-import { accessToken, builtInToken, listedSession, signedIn, tokenHolder } from '../records/access.js'
+import {
+  accessReport,
+  accessToken,
+  builtInToken,
+  listedSession,
+  listedToken,
+  signedIn,
+  tokenHolder
+} from '../records/access.js'
 import { done, success } from '../records/common.js'
 import { described, instant, list, optional, record, text } from '../schema.js'
 
@@ -71,7 +79,13 @@ export const accessOperations: Operations = {
   },
   'GET /api/tokens': {
     summary: 'List the named tokens and the built-in ones',
-    answers: answer('The tokens', record<TokenList>({ items: list(accessToken), builtIn: list(builtInToken) }))
+    answers: answer('The tokens', record<TokenList>({ items: list(listedToken), builtIn: list(builtInToken) }))
+  },
+  'GET /api/access/report': {
+    summary: 'List who may deploy where',
+    description:
+      'Tokens that have ended are left out. The deploy token of a project, the global one and the admin token may deploy, too; they do not expire.',
+    answers: answer('The report', accessReport)
   },
   'POST /api/tokens': {
     summary: 'Create a named token',
