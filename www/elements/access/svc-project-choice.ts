@@ -94,8 +94,7 @@ export class SvcProjectChoice extends SvcElement {
 
   #row({ id, name }: ChoosableProject, isFull: boolean): Template {
     const isChosen = this.chosen.includes(id)
-    const change = (): void =>
-      this.#choose(isChosen ? this.chosen.filter(each => each !== id) : [...this.chosen, id])
+    const change = (): void => this.#choose(isChosen ? this.chosen.filter(each => each !== id) : [...this.chosen, id])
     return html`
       <label>
         <input type="checkbox" .checked="${isChosen}" disabled="${isFull && !isChosen}" @change="${change}">

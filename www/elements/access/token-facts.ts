@@ -27,7 +27,10 @@ export const roleRows: ReadonlyArray<{ role: AccessRole; words: string }> = [
 export type TokenState = 'valid' | 'expiring' | 'expired' | 'revoked'
 
 /** Returns the state of a token. */
-export function stateOf({ revokedAt, expiresAt }: Pick<AccessToken, 'revokedAt' | 'expiresAt'>, nowMs: number): TokenState {
+export function stateOf(
+  { revokedAt, expiresAt }: Pick<AccessToken, 'revokedAt' | 'expiresAt'>,
+  nowMs: number
+): TokenState {
   if (revokedAt !== null) return 'revoked'
   const leftMs = Date.parse(expiresAt) - nowMs
   if (leftMs <= 0) return 'expired'

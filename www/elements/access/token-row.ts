@@ -57,7 +57,9 @@ function scopeOf({ projectIds }: AccessToken, nameOf: RowNeeds['nameOf']): Templ
 /** Shows what else limits or extends a token. */
 function extras({ allowedIps, showScripts, role, secondFactor }: AccessToken): Template | null {
   const parts = [
-    allowedIps.length === 0 ? null : html`<span title="${allowedIps.join('\n')}">${t('from {count}', { count: countWords(allowedIps.length, 'network') })}</span>`,
+    allowedIps.length === 0
+      ? null
+      : html`<span title="${allowedIps.join('\n')}">${t('from {count}', { count: countWords(allowedIps.length, 'network') })}</span>`,
     showScripts && (role === 'viewer' || role === 'deployer') ? html`${t('reads scripts')}` : null,
     secondFactor ? html`${t('second factor')}` : null
   ].filter(part => part !== null)
@@ -66,8 +68,10 @@ function extras({ allowedIps, showScripts, role, secondFactor }: AccessToken): T
 
 function expiryOf({ expiresAt, revokedAt }: AccessToken, nowMs: number): Template {
   const state = stateOf({ expiresAt, revokedAt }, nowMs)
-  if (state === 'revoked') return html`<span class="ended">${t('Revoked')} <svc-time at="${revokedAt}"></svc-time></span>`
-  if (state === 'expired') return html`<span class="ended">${t('Expired')} <svc-time at="${expiresAt}"></svc-time></span>`
+  if (state === 'revoked')
+    return html`<span class="ended">${t('Revoked')} <svc-time at="${revokedAt}"></svc-time></span>`
+  if (state === 'expired')
+    return html`<span class="ended">${t('Expired')} <svc-time at="${expiresAt}"></svc-time></span>`
   const days = daysUntil(expiresAt, nowMs)
   const words = days === 0 ? t('Expires within a day') : t('Expires in {days}', { days: countWords(days, 'day') })
   return state === 'expiring'
