@@ -56,7 +56,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
   await page.waitForLoadState('networkidle')
   checkFirstScreen(t, watch, 'the login')
-  await page.getByLabel('Admin token').fill('wrong')
+  await page.getByLabel('Token').fill('wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('alert').waitFor()
   await photograph(page, 'login-desktop')

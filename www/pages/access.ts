@@ -5,7 +5,7 @@ import type { Template } from '../dom/html.js'
 import { elements as tokenElements } from '../elements/access/svc-tokens.js'
 import type { ChoosableProject } from '../elements/access/svc-project-choice.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
-import { createTokenCalls } from '../server/token-calls.js'
+import { createTokenCalls, usualMaxDays } from '../server/token-calls.js'
 import type { TokenCalls } from '../server/token-calls.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -47,7 +47,7 @@ export class AccessPage extends Page {
         'the tokens',
         list => html`
         <div class="sheet">
-          <svc-tokens .list="${list}" .projects="${this.#projects.value ?? []}" .maxDays="${this.#maxDays.value ?? 365}"
+          <svc-tokens .list="${list}" .projects="${this.#projects.value ?? []}" .maxDays="${this.#maxDays.value ?? usualMaxDays}"
             .calls="${this.#calls}" @tokenschange="${() => void this.#list.load()}"></svc-tokens>
         </div>`
       )}`

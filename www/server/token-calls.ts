@@ -32,7 +32,8 @@ export interface TokenCalls {
   maxDays(signal?: AbortSignal): Promise<number>
 }
 
-const fallbackMaxDays = 365
+/** The longest lifetime of a token in days if the settings are not known. */
+export const usualMaxDays = 365
 
 /** Creates the calls. */
 export function createTokenCalls({ ask }: Pick<Client, 'ask'>): TokenCalls {
@@ -49,7 +50,7 @@ export function createTokenCalls({ ask }: Pick<Client, 'ask'>): TokenCalls {
     },
     async maxDays(signal) {
       const { token_max_days: days } = await ask<Record<string, string>>('GET', 'api/settings', { signal })
-      return Number(days) || fallbackMaxDays
+      return Number(days) || usualMaxDays
     }
   }
 }

@@ -2,6 +2,7 @@ import type { AccessRole, AccessToken } from '../../../lib/model/access.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
+import { usualMaxDays } from '../../server/token-calls.js'
 import type { TokenCalls, TokenFields } from '../../server/token-calls.js'
 import { numberWords, t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
@@ -45,7 +46,7 @@ export class SvcTokenForm extends SvcElement {
     svc-token-form {
       fieldset { display: grid; gap: 8px; min-width: 0; margin: 0; padding: 0; border: 0; }
       legend { margin-bottom: 6px; padding: 0; font-weight: 500; }
-      .choice { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 10px; align-items: baseline; cursor: pointer; }
+      .choice { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 10px; align-items: center; cursor: pointer; }
       .choice small { grid-column: 2; color: var(--muted); font-size: var(--size-13); }
       .choice:has(:disabled) { cursor: default; }
       [name=days] { max-width: 140px; }
@@ -54,11 +55,12 @@ export class SvcTokenForm extends SvcElement {
 
   token: AccessToken | null = null
   projects: readonly ChoosableProject[] = []
-  maxDays = 365
+  maxDays = usualMaxDays
   calls!: Pick<TokenCalls, 'create' | 'update'>
   #role: AccessRole = 'viewer'
   #isLimited = false
   #chosen: readonly string[] = []
+  #hasOpened = false
   readonly #submission = new Submission(() => this.update())
 
   protected override connected(): void {
@@ -67,6 +69,13 @@ export class SvcTokenForm extends SvcElement {
     this.#isLimited = token !== null && token.projectIds !== null
     // A project that was deleted meanwhile cannot be chosen.
     this.#chosen = (token?.projectIds ?? []).filter(id => this.projects.some(project => project.id === id))
+  }
+
+  /** The dialog opens before its form has controls. */
+  protected override rendered(): void {
+    if (this.#hasOpened) return
+    this.#hasOpened = true
+    this.querySelector<HTMLElement>('[autofocus]')?.focus()
   }
 
   protected override view(): Template {

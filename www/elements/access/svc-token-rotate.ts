@@ -2,6 +2,7 @@ import type { AccessToken } from '../../../lib/model/access.js'
 import { SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
+import { usualMaxDays } from '../../server/token-calls.js'
 import type { TokenCalls } from '../../server/token-calls.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
@@ -26,8 +27,16 @@ const usualOverlapSeconds = hourSeconds
 export class SvcTokenRotate extends SvcElement {
   token!: AccessToken
   calls!: Pick<TokenCalls, 'rotate'>
-  maxDays = 365
+  maxDays = usualMaxDays
+  #hasOpened = false
   readonly #submission = new Submission(() => this.update())
+
+  /** The dialog opens before its form has controls. */
+  protected override rendered(): void {
+    if (this.#hasOpened) return
+    this.#hasOpened = true
+    this.querySelector<HTMLElement>('[autofocus]')?.focus()
+  }
 
   protected override view(): Template {
     return html`

@@ -2,6 +2,7 @@ import type { AccessToken, BuiltInToken, TokenList } from '../../../lib/model/ac
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
+import { usualMaxDays } from '../../server/token-calls.js'
 import type { TokenCalls } from '../../server/token-calls.js'
 import { numberWords, t } from '../../words/t.js'
 import { SvcTime } from '../base/facts.js'
@@ -61,27 +62,28 @@ export class SvcTokens extends SvcElement {
       .ended b { text-decoration: line-through; color: var(--muted); }
       .soon { display: flex; gap: 6px; align-items: center; color: var(--warning); font-weight: 500; }
       .overlap { color: var(--warning); }
-      .tools { display: flex; flex-wrap: wrap; align-items: center; justify-content: flex-end; max-width: 260px; }
+      .tools { display: flex; flex-wrap: wrap; align-items: center; justify-content: flex-end; grid-column: 3; }
       .tools button, .tools a { min-height: 32px; padding: 4px 8px; font-size: var(--size-13); }
       .tools a { display: inline-flex; align-items: center; color: var(--muted); font-weight: 500; }
       .secret { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; padding: 12px; border-radius: var(--radius); background: var(--sunken); }
       .secret code { flex: 1 1 260px; min-width: 0; overflow-wrap: anywhere; user-select: all; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
 
-      @media (max-width: 959px) {
+      @media (max-width: 1099px) {
         li { grid-template-columns: minmax(0, 1fr); padding: 14px 16px; }
-        .tools { justify-content: flex-start; max-width: none; margin-left: -8px; }
+        .tools { grid-column: 1; justify-content: flex-start; margin-left: -8px; }
       }
     }
   `
 
   list: TokenList = { items: [], builtIn: [] }
   projects: readonly ChoosableProject[] = []
-  maxDays = 365
+  maxDays = usualMaxDays
   calls!: TokenCalls
   #dialog: Dialog | null = null
   #text = ''
   #most = pageRows
+  #focused: Dialog | null = null
 
   protected override view(): Template {
     return html`${this.#named()}${this.#builtIn()}${this.#dialogs()}`
@@ -96,7 +98,7 @@ export class SvcTokens extends SvcElement {
     return html`
       <section>
         <div class="section-head">
-          <h2>${t('Tokens with a name')}</h2>
+          <h2>${t('Named tokens')}</h2>
           <button type="button" class="primary" @click="${() => this.#open({ kind: 'create' })}">${icon('plus')}${t('Create token')}</button>
         </div>
         ${
@@ -120,7 +122,7 @@ export class SvcTokens extends SvcElement {
       return html`<li class="${state === 'revoked' || state === 'expired' ? 'ended' : null}">${content}</li>`
     }
     return html`
-      <ul class="card" aria-label="${t('Tokens with a name')}">${shown.map(token => keyed(token.id, row(token)))}</ul>
+      <ul class="card" aria-label="${t('Named tokens')}">${shown.map(token => keyed(token.id, row(token)))}</ul>
       ${
         shown.length === found.length
           ? null
@@ -132,13 +134,25 @@ export class SvcTokens extends SvcElement {
       }`
   }
 
+  /** The button that had the focus is gone: the secret gets it, selected for copying. */
+  protected override rendered(): void {
+    if (this.#dialog?.kind !== 'secret' || this.#dialog === this.#focused) return
+    this.#focused = this.#dialog
+    // The dialog renders its content after this element.
+    queueMicrotask(() => {
+      const code = this.querySelector<HTMLElement>('.secret code')
+      code?.focus()
+      if (code !== null) getSelection()?.selectAllChildren(code)
+    })
+  }
+
   #builtIn(): Template {
     const { builtIn } = this.list
     const ofProjects = builtIn.filter(({ kind }) => kind === 'project')
     return html`
       <section>
         <h2>${t('Built-in tokens')}</h2>
-        <p class="muted small">${t('They have no end and no name of a person. Use tokens with a name where you can.')}</p>
+        <p class="muted small">${t('They never expire, and the audit log does not show who used them. Prefer named tokens.')}</p>
         <ul class="card" aria-label="${t('Built-in tokens')}">
           ${builtIn.filter(({ kind }) => kind !== 'project').map(token => keyed(token.kind, builtInRow(token)))}
           ${ofProjects.length === 0 ? null : projectTokensRow(ofProjects)}
@@ -169,7 +183,7 @@ export class SvcTokens extends SvcElement {
     return html`
       <div class="form">
         <p>${t('Copy the secret now. It is not stored, and nobody can show it again.')}</p>
-        <div class="secret"><code translate="no">${secret}</code><svc-copy .text="${secret}"></svc-copy></div>
+        <div class="secret"><code tabindex="-1" translate="no">${secret}</code><svc-copy .text="${secret}"></svc-copy></div>
         <div class="actions end">
           <button type="button" class="primary" @click="${() => this.#open(null)}">${t('Done')}</button>
         </div>

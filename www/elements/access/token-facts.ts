@@ -57,17 +57,20 @@ export function readAddresses(text: string): string[] {
   return [...new Set(text.split(/[\s,;，；]+/).filter(each => each !== ''))]
 }
 
-/** Returns the tokens whose name, role or projects contain a text: first the valid ones, then those that have ended. */
+/**
+ * Returns the tokens whose name, role or projects contain a text: those that expire soon, the other valid ones, and
+ * those that have ended.
+ */
 export function findTokens(
   tokens: readonly AccessToken[],
   { text, nowMs, nameOf }: { text: string; nowMs: number; nameOf: (projectId: string) => string }
 ): AccessToken[] {
   const sought = text.trim().toLowerCase()
-  const hasEnded = (token: AccessToken): boolean => ['expired', 'revoked'].includes(stateOf(token, nowMs))
   const found = tokens.filter(({ name, role, projectIds }) =>
     [name, role, ...(projectIds ?? []).map(nameOf)].some(each => each.toLowerCase().includes(sought))
   )
-  return [...found.filter(each => !hasEnded(each)), ...found.filter(hasEnded)]
+  const inState = (state: TokenState): AccessToken[] => found.filter(token => stateOf(token, nowMs) === state)
+  return [...inState('expiring'), ...inState('valid'), ...inState('expired'), ...inState('revoked')]
 }
 
 /** Returns what is wrong with a typed number of days, or null. */

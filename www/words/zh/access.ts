@@ -3,7 +3,7 @@ import type { Words } from '../t.js'
 /** Texts of `pages/access.ts`. */
 export const words: Words = {
   'the tokens': '令牌',
-  'Tokens with a name': '具名令牌',
+  'Named tokens': '具名令牌',
   'Create token': '创建令牌',
   'New token': '新令牌',
   'Find tokens': '查找令牌',
@@ -15,8 +15,8 @@ export const words: Words = {
   '{count} of {all}': '{count} / {all}',
   'Show more': '显示更多',
   'Built-in tokens': '内置令牌',
-  'They have no end and no name of a person. Use tokens with a name where you can.':
-    '它们没有到期时间，也不对应具体的人。请尽量使用具名令牌。',
+  'They never expire, and the audit log does not show who used them. Prefer named tokens.':
+    '它们永不到期，审计日志也无法显示使用者是谁。请尽量使用具名令牌。',
   'Grants full access. Change it in the settings.': '拥有全部权限。可在设置中更改。',
   'Global deploy token': '全局部署令牌',
   'Deploys to every project. A setting.': '可部署到所有项目。可在设置中更改。',
