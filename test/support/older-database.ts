@@ -3,13 +3,27 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 5
+export const olderVersion = schemaVersion - 6
 
-/** Changes a svc.db to an older schema: removes what the last four steps added. */
+/** Changes a svc.db to an older schema: removes what the last six steps added. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP TABLE auditTree;
+    DROP TABLE auditLeaves;
+    DROP TABLE auditBlocks;
+    DROP TABLE auditCheckpoints;
+    DROP INDEX auditBySeq;
+    DROP INDEX auditUnsealed;
+    ALTER TABLE audit DROP COLUMN seq;
+    DROP TABLE secondFactors;
+    DROP TABLE tokens;
+    DROP INDEX auditByToken;
+    ALTER TABLE audit DROP COLUMN tokenId;
+    ALTER TABLE audit DROP COLUMN tokenName;
+    ALTER TABLE audit DROP COLUMN role;
+    ALTER TABLE audit DROP COLUMN sessionId;
     DROP TABLE locks;
     ALTER TABLE projects DROP COLUMN policy;
     ALTER TABLE deployments DROP COLUMN exact;
