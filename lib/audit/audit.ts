@@ -28,14 +28,18 @@ export function createAudit(needs: {
    * Days to keep entries (setting `audit_days`). Older ones are removed with the first entry of a day and of a start.
    */
   keepDays(): number
+  /** Called with the number of leaves after an entry was added, before its transaction ends. */
+  onLeaf?: (size: number) => void
 }): Audit {
-  const { store, clock, ids, onError, keepDays } = needs
+  const { store, clock, ids, onError, keepDays, onLeaf = () => {} } = needs
   let removeAfterMs = -Infinity
 
   function within(tx: Transaction, event: AuditEvent): void {
     const nowMs = clock.now()
-    writeLeaf(tx, entryOf(event, ids.id('aud_'), nowMs))
-    if (nowMs < removeAfterMs || readAuditTree(tx).isPending) return
+    const seq = writeLeaf(tx, entryOf(event, ids.id('aud_'), nowMs))
+    if (seq === null) return
+    onLeaf(seq)
+    if (nowMs < removeAfterMs) return
     removeAfterMs = nowMs + dayMs
     trim(tx, nowMs)
   }

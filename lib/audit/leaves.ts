@@ -26,14 +26,17 @@ import type { Frontier, ReadNode } from './tree.js'
 /** Maximum number of leaves whose hashes are kept after their entries were removed: about 40 bytes each. */
 export const maxLeaves = 500_000
 
-/** Writes a new entry as a leaf. While entries from before the tree wait, it waits with them. */
-export function writeLeaf(tx: Transaction, entry: AuditEntry): void {
+/**
+ * Writes a new entry as a leaf and returns its number. While entries from before the tree wait, it waits with them, and
+ * the result is null.
+ */
+export function writeLeaf(tx: Transaction, entry: AuditEntry): number | null {
   const row = readAuditTree(tx)
   const frontier = row.isPending ? null : frontierOf(tx, row, entry.at)
-  if (frontier === null) return insertAudit(tx, entry)
-  const sealed = { ...entry, seq: frontier.size + 1 }
+  const sealed = frontier === null ? entry : { ...entry, seq: frontier.size + 1 }
   insertAudit(tx, sealed)
-  writeFrontier(tx, addLeaf(tx, frontier, sealed))
+  if (frontier !== null) writeFrontier(tx, addLeaf(tx, frontier, sealed as SealedEntry))
+  return sealed.seq
 }
 
 /** Makes leaves of stored entries that no longer change, in this order. */

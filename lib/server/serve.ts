@@ -153,6 +153,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
+    front.keeper.start()
+    opened.push(() => front.keeper.stop())
     services.history.start()
     opened.push(() => services.history.stop())
     http.complete(createTable(services, { base, publicUrl }))
@@ -199,7 +201,7 @@ function followRecords(clock: SteadyClock, newestMs: number | null, report: Repo
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
-  front: Pick<Front, 'failures'>
+  front: Pick<Front, 'failures' | 'keeper'>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
@@ -218,6 +220,7 @@ function createStop(running: {
     await services.logViewer.close()
     await services.history.stop()
     await front.failures.flush()
+    await front.keeper.stop()
     await store.close()
     await owner.release()
   }

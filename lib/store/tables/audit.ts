@@ -24,6 +24,7 @@ const entries = tableOf<AuditEntry>('audit', {
   seq: nullable(number)
 })
 const positionOf = valueReader('audit.position', number)
+const targetOf = valueReader('audit.target', text)
 const seqOf = valueReader('audit.seq', number)
 const firstOf = valueReader('audit.seq', nullable(number))
 
@@ -75,6 +76,16 @@ export const findAudit = entries.find
 /** Returns the entries that are leaves with these numbers, in the order of the tree. */
 export function sealedAudit(db: Reader, from: number, to: number): AuditEntry[] {
   return db.all('SELECT * FROM audit WHERE seq BETWEEN ? AND ? ORDER BY seq', from, to).map(entries.read)
+}
+
+/** Returns the targets of the entries of an action. */
+export function auditTargets(db: Reader, action: string): string[] {
+  return db.all('SELECT target FROM audit WHERE action = ? AND target IS NOT NULL', action).map(targetOf)
+}
+
+/** Returns whether there is an entry of an action since an instant (ISO). */
+export function hasAuditSince(db: Reader, action: string, at: string): boolean {
+  return db.get('SELECT 1 FROM audit WHERE action = ? AND at >= ?', action, at) !== undefined
 }
 
 /**

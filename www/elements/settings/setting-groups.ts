@@ -46,7 +46,8 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'allowed_hosts', words: 'Panel host names' },
       { key: 'terminal_enabled', words: 'Terminal' },
       { key: 'metrics_token', words: 'Metrics token' },
-      { key: 'audit_days', words: 'Audit log retention' }
+      { key: 'audit_days', words: 'Audit log retention' },
+      { key: 'checkpoint_file', words: 'File of audit checkpoints' }
     ]
   }
 ]
