@@ -1,11 +1,13 @@
 import type { Sessions } from '../auth/sessions.js'
+import type { NamedTokens, SignInToken } from '../auth/named-tokens.js'
 import type { Limiter } from '../auth/limiter.js'
 import { ticketPurposes } from '../auth/tickets.js'
-import type { TicketPurpose } from '../auth/tickets.js'
+import type { Tickets } from '../auth/tickets.js'
 import { Refusal } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
-import type { AuditEvent } from '../model/audit.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
 import type { ListedSession, SignedIn } from '../model/session.js'
+import { tokenTextFault } from '../shared/token-text.js'
 import { flag, line, oneOf, optional, readFields } from '../base/fields.js'
 import { param } from './route.js'
 import type { ApiRequest, Handler } from './route.js'
@@ -25,32 +27,45 @@ export const ticketFields = { purpose: oneOf(ticketPurposes) }
 /** Dependencies of the handlers of authentication. */
 export interface AuthNeeds {
   admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
+  named: Pick<NamedTokens, 'signIn' | 'callerById' | 'list'>
   limiter: Limiter
-  tickets: { issue(purpose: TicketPurpose): { ticket: string; expiresAt: string } }
+  tickets: Pick<Tickets, 'issue'>
   sessions: Sessions
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
 /** Handlers of login, sessions, the admin token and tickets (§4.2, §4.7, §4.13, §5). */
-export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthNeeds) {
+export function authHandlers({ admin, named, limiter, tickets, sessions, audit }: AuthNeeds) {
   const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
     (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
 
+  /** Returns who signs in with a token; null if the token is not valid. */
+  async function findSignIn(request: ApiRequest, token: string): Promise<SignIn | null> {
+    const { actor, client } = request
+    return limiter.attempt(request, () => {
+      const found = named.signIn(token, client.local ? null : client.witnessed)
+      if (found === null) return admin.verify(token) ? { token: null, actor: adminActor(actor) } : null
+      const caller = named.callerById(found.id, null)
+      return caller === null ? null : { token: found, actor: { ...actor, ...caller, session: undefined } }
+    })
+  }
+
   /**
-   * `POST /api/auth/login {token, session?, remember?}`: checks the admin token. With `session: true` it begins a
+   * `POST /api/auth/login {token, session?, remember?}`: checks the admin token or a named token. With `session: true` it begins a
    * browser session: the response sets a cookie and contains `session: {id, expiresAt, csrf}`. With `remember: true`
    * the browser keeps the cookie after it is closed.
    */
   const login: Handler = async request => {
     const { token, session, remember = false } = readFields(await request.json(), loginFields)
-    if (!(await isAdminToken(request, token))) {
-      throw new Refusal('unauthorized', 'wrong_token', 'Login failed: the token is not the admin token')
-    }
+    const signIn = await findSignIn(request, token)
+    if (signIn === null) throw wrongToken(token)
     if (session === true) {
-      const { cookie, ...begun } = await sessions.begin(request, { remember })
+      const { headers, isSecure } = request
+      const start = { remember, token: signIn.token }
+      const { cookie, ...begun } = await sessions.begin({ headers, isSecure, actor: signIn.actor }, start)
       return json({ success: true, message: 'Signed in', session: begun }, 200, { 'set-cookie': cookie })
     }
-    await audit.record({ action: 'auth.login', actor: { ...request.actor, name: 'admin' } })
+    await audit.record({ action: 'auth.login', actor: signIn.actor })
     return json({ success: true, message: 'The token is valid' })
   }
 
@@ -81,14 +96,16 @@ export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthN
   /** `POST /api/tickets {purpose}`: issues a ticket for one request. */
   const ticket: Handler = async request => {
     const { purpose } = readFields(await request.json(), ticketFields)
-    return json({ success: true, ...tickets.issue(purpose) })
+    return json({ success: true, ...tickets.issue(purpose, { tokenId: request.actor.token?.id ?? null }) })
   }
 
   /** `GET /api/auth/session`: the caller, and the CSRF value that a browser session needs for changes. */
   const session: Handler = ({ actor }) => {
-    const { role, name } = actor
+    const { role, name, token = null } = actor
+    const projects = actor.projects === null ? null : [...actor.projects]
     const { id = null, expiresAt = null } = actor.session ?? {}
-    return json({ role, name, id, csrf: actor.session?.csrf() ?? null, expiresAt } satisfies SignedIn)
+    const csrf = actor.session?.csrf() ?? null
+    return json({ role, name, token, projects, id, csrf, expiresAt } satisfies SignedIn)
   }
 
   /** `DELETE /api/auth/session`: ends the session of the request. A bearer token has no session and stays valid. */
@@ -101,7 +118,12 @@ export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthN
 
   /** `GET /api/sessions`: the browser sessions, most recently used first. */
   const list: Handler = ({ actor }) => {
-    const listed: ListedSession[] = sessions.list().map(each => ({ ...each, current: each.id === actor.session?.id }))
+    const names = new Map(named.list().map(({ id, name }) => [id, name]))
+    const listed: ListedSession[] = sessions.list().map(each => ({
+      ...each,
+      tokenName: names.get(each.tokenId ?? '') ?? null,
+      current: each.id === actor.session?.id
+    }))
     return json({ sessions: listed })
   }
 
@@ -113,4 +135,20 @@ export function authHandlers({ admin, limiter, tickets, sessions, audit }: AuthN
   }
 
   return { login, session, signOut, list, revoke, changeToken, resetToken, ticket }
+}
+
+/** Who signs in. `token` is the named token; null: the admin token. */
+interface SignIn {
+  token: SignInToken | null
+  actor: Actor
+}
+
+function adminActor(actor: Actor): Actor {
+  return { ...actor, name: 'admin', role: 'admin' }
+}
+
+function wrongToken(token: string): Refusal {
+  const fault = tokenTextFault(token)
+  if (fault !== null) return new Refusal('unauthorized', 'wrong_token', `Login failed: the token is wrong: ${fault}`)
+  return new Refusal('unauthorized', 'wrong_token', 'Login failed: the token is not the admin token')
 }

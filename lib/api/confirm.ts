@@ -7,7 +7,7 @@ import { param } from './route.js'
 /** Dependencies of the handlers. */
 export interface ConfirmNeeds {
   deployer: Pick<Deployer, 'confirm' | 'revert'>
-  records: Pick<Records, 'find' | 'complete'>
+  records: Pick<Records, 'own' | 'complete'>
 }
 
 /** Handlers of the decisions about deployments whose earlier files can still be put back. */
@@ -15,16 +15,16 @@ export function confirmHandlers({ deployer, records }: ConfirmNeeds) {
   return {
     /** `POST /api/deployments/:id/confirm`: confirms a deployment. Sent when its result is recorded. */
     confirm: async request => {
-      const { id } = records.find(request, param(request, 'id'))
+      const { id } = records.own(request, param(request, 'id'))
       const row = await deployer.confirm(id, request.actor)
-      return json({ success: true, deployment: await records.complete(row) })
+      return json({ success: true, deployment: await records.complete(request, row) })
     },
 
     /** `POST /api/deployments/:id/revert`: puts the earlier files back. Sent when that is recorded. */
     revert: async request => {
-      const { id } = records.find(request, param(request, 'id'))
+      const { id } = records.own(request, param(request, 'id'))
       const row = await deployer.revert(id, request.actor)
-      return json({ success: row.revertedAt !== null, deployment: await records.complete(row) })
+      return json({ success: row.revertedAt !== null, deployment: await records.complete(request, row) })
     }
   } satisfies Record<string, Handler>
 }

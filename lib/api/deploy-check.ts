@@ -1,6 +1,7 @@
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
+import { isInScope } from '../model/access.js'
 import type { Project } from '../model/project.js'
 import { uploadFeatures, type UploadPermit } from '../model/upload-permit.js'
 import type { Quota } from '../machine/quota.js'
@@ -59,13 +60,14 @@ export function refuseUnknown(
   { actor }: ApiRequest,
   findProject: DeployCheckNeeds['findProject']
 ): void {
-  if (actor.role === 'project' || findProject(projectId) !== undefined) return
+  if (actor.role === 'project') return
+  if (isInScope(actor.projects, projectId) && findProject(projectId) !== undefined) return
   throw new Refusal('not_found', 'no_such_project', `Project not found: "${projectId}"`)
 }
 
 /** Refuses the admin token with `deploy_token_needed`: it cannot upload. */
 function refuseAdmin({ actor }: ApiRequest): void {
-  if (actor.role !== 'admin' && actor.role !== 'local') return
+  if (actor.token !== undefined || (actor.role !== 'admin' && actor.role !== 'local')) return
   const sentence =
     'An upload needs the deploy token of the project, not the admin token. "svc projects token" prints it'
   throw new Refusal('forbidden', 'deploy_token_needed', sentence)

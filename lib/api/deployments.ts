@@ -51,7 +51,7 @@ export interface DeploymentsNeeds {
     | 'manifest'
     | 'changes'
   >
-  records: Pick<Records, 'find' | 'complete'>
+  records: Pick<Records, 'find' | 'own' | 'complete'>
   /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
   pageOf(id: string): string | null
 }
@@ -97,16 +97,20 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
 
     /** `POST /api/deployments/:id/cancel`: cancels a queued or running deployment. */
     cancel: async request => {
-      const { id } = records.find(request, param(request, 'id'))
+      const { id } = records.own(request, param(request, 'id'))
       const row = await deployer.cancel(id, request.actor)
-      return json({ success: true, message: 'The deployment was cancelled', deployment: await records.complete(row) })
+      return json({
+        success: true,
+        message: 'The deployment was cancelled',
+        deployment: await records.complete(request, row)
+      })
     },
 
     /** `PATCH /api/deployments/:id/status`: corrects the status of a finished deployment. */
     mark: async request => {
       const { status } = readFields(await request.json(), markFields)
       const row = await deployer.mark(param(request, 'id'), status, request.actor)
-      return json({ success: true, deployment: await records.complete(row) })
+      return json({ success: true, deployment: await records.complete(request, row) })
     },
 
     /** `GET /api/deployments/:id/files`: the files that the deployment installed. */

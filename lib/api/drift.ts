@@ -11,7 +11,6 @@ import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/tree.js'
 import type { Targets } from '../projects/targets.js'
 import { queryPath, queryText, switchText } from './query.js'
-import { checkOwn } from './records.js'
 import { param, type Handler } from './route.js'
 
 /** Dependencies of the drift report. */
@@ -42,7 +41,6 @@ export function driftHandlers({ deployer, projects, targets, secrets }: DriftApi
     /** `GET /api/projects/:id/drift?full=`: lists the edited and removed files. */
     async drift(request) {
       const projectId = param(request, 'id')
-      checkOwn(request, projectId)
       const isFull = switchText(queryText(request.query, 'full'), 'full') ?? false
       return json(await deployer.drift({ projectId, isFull, signal: request.signal }))
     },
@@ -50,7 +48,6 @@ export function driftHandlers({ deployer, projects, targets, secrets }: DriftApi
     /** `GET /api/projects/:id/drift/file?path=`: an edited file, as it is now. */
     async driftFile(request) {
       const projectId = param(request, 'id')
-      checkOwn(request, projectId)
       const project = projects.get(projectId)
       const path = queryPath(request.query, 'path')
       if (path === undefined) throw invalid('path', '"path" is missing: expected a path relative to the deployPath')

@@ -1,16 +1,17 @@
-import { invalid } from '../base/refusal.js'
+import { invalid, notFound } from '../base/refusal.js'
 import type { Clock } from '../base/clock.js'
 import type { Locks } from '../deploy/locks.js'
 import type { Maintenances } from '../deploy/maintenance.js'
 import { json } from '../http/core/route.js'
+import { isInScope } from '../model/access.js'
 import { listedLockKinds } from '../model/maintenance.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../shared/lock-limits.js'
 import { flag, integer, line, oneOf, optional, readFields } from '../base/fields.js'
 import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
-import { checkOwn } from './records.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
+import { checkProject } from './scope.js'
 
 const reason = line({ min: 1, max: maxLockReasonLength, trim: true })
 
@@ -51,23 +52,20 @@ export function lockHandlers({ locks, maintenance, clock }: LocksNeeds) {
   return {
     list({ actor, query }) {
       const asked = queryText(query, 'projectId')
-      const projectId = actor.role === 'project' ? (actor.projectId ?? undefined) : asked
+      // The deploy token of a project always reads its own locks.
+      const projectId = actor.projectId ?? asked
+      if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
       const kind = oneOf(listedLockKinds)(queryText(query, 'kind') ?? 'lock', 'kind')
       const listed = kind === 'maintenance' ? [] : locks.list(projectId)
-      return json(kind === 'lock' ? listed : [...listed, ...maintenance.list(projectId)])
+      const all = kind === 'lock' ? listed : [...listed, ...maintenance.list(projectId)]
+      return json(all.filter(each => each.projectId === null || isInScope(actor.projects, each.projectId)))
     },
 
-    lockProject: request => lock(request, ownProject(request)),
-    unlockProject: request => unlock(request, ownProject(request)),
+    lockProject: request => lock(request, param(request, 'id')),
+    unlockProject: request => unlock(request, param(request, 'id')),
     lockServer: request => lock(request, null),
     unlockServer: request => unlock(request, null)
   } satisfies Record<string, Handler>
-}
-
-function ownProject(request: ApiRequest): string {
-  const id = param(request, 'id')
-  checkOwn(request, id)
-  return id
 }
 
 /** Returns the seconds until the lock expires, from `seconds` or `expiresAt`. */

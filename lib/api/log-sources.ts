@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
+import { isInScope } from '../model/access.js'
 import { json } from '../http/core/route.js'
 import type { Reply } from '../http/core/route.js'
 import { eventStream } from '../http/stream/sse.js'
@@ -69,7 +70,8 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
   return {
     list: request => json({ items: sources.list(param(request, 'id')) }),
 
-    listAll: () => json({ items: sources.listAll() }),
+    listAll: ({ actor }) =>
+      json({ items: sources.listAll().filter(({ projectId }) => isInScope(actor.projects, projectId)) }),
 
     create: async request => {
       const { items } = readFields(await request.json(), newFields)

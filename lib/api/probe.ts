@@ -11,7 +11,7 @@ const retryAfterSeconds = 1
  * the other routes are loaded.
  */
 export function probeRow(probe: Pick<Probe, 'report'>): ApiRoute {
-  return row('GET', '/api/health', 'public', async () => {
+  return row('GET', '/api/health', 'public', 'none', async () => {
     const report = await probe.report()
     if (report.status === 'starting') return json(report, 503, { 'retry-after': String(retryAfterSeconds) })
     return json(report, report.status === 'ok' ? 200 : 503)

@@ -1,5 +1,6 @@
 import { invalid } from '../base/refusal.js'
 import { expectedTags } from '../http/core/conditional.js'
+import type { ProjectScope } from '../model/access.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
@@ -33,6 +34,7 @@ import {
 } from '../base/fields.js'
 import { queryText } from './query.js'
 import type { Read } from '../base/fields.js'
+import { shownProject } from './masks.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 
@@ -113,7 +115,7 @@ export const bulkFields = {
 /** Dependencies of the handlers of projects. */
 export interface ProjectsNeeds {
   projects: {
-    list(filter: { tagIds: string[] }): Project[]
+    list(filter: { tagIds: string[]; scope: ProjectScope }): Project[]
     get(id: string): Project
     create(fields: NewProject, actor: Actor): Promise<Project>
     update(id: string, fields: ProjectFields, actor: Actor): Promise<Project>
@@ -127,14 +129,17 @@ export interface ProjectsNeeds {
 /** Handlers of projects (§4.3), and of the panel's pin, bulk and recent scripts. */
 export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds) {
   return {
-    list: ({ query }) => json(projects.list({ tagIds: (queryText(query, 'tagIds') ?? '').split(',').filter(Boolean) })),
+    list: ({ query, actor }) => {
+      const tagIds = (queryText(query, 'tagIds') ?? '').split(',').filter(Boolean)
+      return json(projects.list({ tagIds, scope: actor.projects }).map(project => shownProject(project, actor)))
+    },
 
     create: async request => {
       const fields = readFields(await request.json(), newProjectFields)
       return answer(await projects.create({ ...fields, categoryId: emptyIsNull(fields.categoryId) }, request.actor))
     },
 
-    get: request => json(projects.get(param(request, 'id'))),
+    get: request => json(shownProject(projects.get(param(request, 'id')), request.actor)),
 
     update: async request => {
       const fields = readFields(await request.json(), projectFields)

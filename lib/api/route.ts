@@ -1,4 +1,6 @@
 import type { Auth, Caller } from '../auth/bearer.js'
+import { checkScope } from './scope.js'
+import type { ProjectLookup, Scope } from './scope.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
 
 /** A request to the API, with its authenticated caller. */
@@ -6,14 +8,17 @@ export type ApiRequest = Request<Caller>
 /** Answers a request. It returns a reply or throws a `Refusal`; it writes nothing itself. */
 export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
 /** A row of the table of routes. */
-export type ApiRoute = Route<Auth, Caller>
+export interface ApiRoute extends Route<Auth, Caller> {
+  /** The project that a request concerns. */
+  scope: Scope
+}
 
 /**
- * Returns a row of the table of routes.
+ * Returns a row of the table of routes. Without a rule and a scope it does not compile.
  * biome-ignore lint/complexity/useMaxParams: a row of the table of routes is on one line
  */
-export function row(method: Method, path: string, auth: Auth, handle: Handler): ApiRoute {
-  return { method, path, auth, handle }
+export function row(method: Method, path: string, auth: Auth, scope: Scope, handle: Handler): ApiRoute {
+  return { method, path, auth, scope, handle }
 }
 
 /** Sets the limits of the body of a route. */
@@ -38,6 +43,7 @@ export type Table =
   | 'logSources'
   | 'settings'
   | 'sessions'
+  | 'tokens'
 
 /**
  * Declares that the answers of a route depend on these tables of the store and on nothing else: not on the time, a disk
@@ -53,22 +59,30 @@ export function depending(
 }
 
 /**
- * Turns the declared tables into the versions of the routes. The version includes the project of the caller, because a
- * deploy token sees only its own project.
+ * Completes the routes: each checks the scope of its caller, and the declared tables become versions. A version includes
+ * the caller if its answers may differ from those of others.
  */
-export function versioned(
+export function completed(
   routes: ReadonlyArray<ApiRoute | DependingRoute>,
-  version: (tables: readonly string[]) => string
+  { lookup, version }: { lookup: ProjectLookup; version(tables: readonly string[]): string }
 ): ApiRoute[] {
   return routes.map(route => {
-    if (!('depends' in route)) return route
-    const { depends, unless, ...plain } = route
+    const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
+    const handle: Handler = request => {
+      checkScope(route.scope, request, lookup)
+      return route.handle(request)
+    }
+    if (depends === undefined) return { ...plain, handle }
     return {
       ...plain,
-      version: request =>
-        unless?.(request)
-          ? null
-          : `${version(depends)}${request.actor.projectId === null ? '' : `-${request.actor.projectId}`}`
+      handle,
+      version(request) {
+        checkScope(route.scope, request, lookup)
+        if (unless?.(request)) return null
+        const { token, projectId } = request.actor
+        if (token !== undefined) return `${version([...depends, 'tokens'])}-${token.id}`
+        return projectId === null ? version(depends) : `${version(depends)}-${projectId}`
+      }
     }
   })
 }

@@ -24,8 +24,9 @@ import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { crossOrigin, depending, row, taking, versioned } from './route.js'
+import { completed, crossOrigin, depending, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
+import type { ProjectLookup } from './scope.js'
 import { searchHandlers } from './search.js'
 import { settingsHandlers } from './settings.js'
 import { storageHandlers } from './storage.js'
@@ -33,6 +34,7 @@ import { reportBody, telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
+import { tokenHandlers } from './tokens.js'
 import { treeHandlers } from './tree.js'
 import { uploadHandlers } from './upload.js'
 import { variableHandlers } from './variables.js'
@@ -40,11 +42,14 @@ import { whoamiHandlers } from './whoami.js'
 
 /** Dependencies of the handlers. `server/services.ts` provides it. */
 export interface ApiNeeds {
+  /** Finds the projects of records. */
+  lookup: ProjectLookup
   /** Returns the version of these tables of the store. */
   version(tables: readonly string[]): string
   /** The version of this program, for the API description. */
   program: string
   auth: Parameters<typeof authHandlers>[0]
+  tokens: Parameters<typeof tokenHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
   variables: Parameters<typeof variableHandlers>[0]
   categories: Parameters<typeof labelHandlers>[1]
@@ -85,9 +90,13 @@ export interface ApiNeeds {
 /** A project's record contains its labels and the status of its newest deployment. */
 const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
 
-/** The table of routes: method, path, authorization (explained in `auth/bearer.ts`) and handler. */
+/**
+ * The table of routes: method, path, authorization (explained in `auth/bearer.ts`), the project that a request concerns
+ * (`scope.ts`), and handler.
+ */
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)
+  const tokens = tokenHandlers(needs.tokens)
   const projects = projectHandlers(needs.projects)
   const variables = variableHandlers(needs.variables)
   const files = fileHandlers(needs.files)
@@ -126,137 +135,144 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const describe = async (): Promise<object> =>
     (await import('./description/document.js')).describeApi(routes, needs.program)
 
-  const routes: ApiRoute[] = versioned(
+  const routes: ApiRoute[] = completed(
     [
       probeRow(needs.health.health),
-      row('GET', '/api/health/detail', 'admin', health.detail),
+      row('GET', '/api/health/detail', 'viewer', 'server', health.detail),
 
-      row('POST', '/api/auth/login', 'public', auth.login),
-      row('GET', '/api/auth/whoami', 'token', whoamiHandlers(needs.whoami).whoami),
-      row('GET', '/api/auth/session', 'admin', auth.session),
-      row('DELETE', '/api/auth/session', 'admin', auth.signOut),
-      row('GET', '/api/sessions', 'admin', auth.list),
-      row('DELETE', '/api/sessions/:id', 'admin', auth.revoke),
-      row('POST', '/api/auth/reset', 'local', auth.resetToken),
-      row('POST', '/api/tickets', 'admin', auth.ticket),
+      row('POST', '/api/auth/login', 'public', 'none', auth.login),
+      row('GET', '/api/auth/whoami', 'token', 'none', whoamiHandlers(needs.whoami).whoami),
+      row('GET', '/api/auth/session', 'viewer', 'none', auth.session),
+      row('DELETE', '/api/auth/session', 'viewer', 'none', auth.signOut),
+      row('GET', '/api/sessions', 'admin', 'server', auth.list),
+      row('DELETE', '/api/sessions/:id', 'admin', 'server', auth.revoke),
+      row('POST', '/api/auth/reset', 'local', 'none', auth.resetToken),
+      row('POST', '/api/tickets', 'viewer', 'none', auth.ticket),
 
-      depending(projectTables, row('GET', '/api/projects', 'admin', projects.list)),
-      row('POST', '/api/projects', 'admin', projects.create),
-      row('POST', '/api/projects/bulk', 'admin', projects.bulk),
-      depending(projectTables, row('GET', '/api/projects/:id', 'admin', projects.get)),
-      row('PUT', '/api/projects/:id', 'admin', projects.update),
-      row('DELETE', '/api/projects/:id', 'admin', projects.remove),
-      row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
-      row('PUT', '/api/projects/:id/pin', 'admin', projects.pin),
-      row('GET', '/api/projects/:id/overview', 'admin', overview.readProject),
-      row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
-      row('GET', '/api/projects/:id/variables', 'admin', variables.list),
-      row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),
-      row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
-      row('PUT', '/api/projects/:id/lock', 'own', locks.lockProject),
-      row('DELETE', '/api/projects/:id/lock', 'own', locks.unlockProject),
-      depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', maintenance.get)),
-      row('PUT', '/api/projects/:id/maintenance', 'own', maintenance.set),
-      row('GET', '/api/projects/:id/tree', 'read', tree.summary),
-      row('GET', '/api/projects/:id/verify', 'read', tree.verify),
-      row('GET', '/api/projects/:id/drift', 'read', drift.drift),
-      row('GET', '/api/projects/:id/drift/file', 'read', drift.driftFile),
-      row('GET', '/api/projects/:id/files', 'admin', files.list),
-      row('GET', '/api/projects/:id/file', 'admin', files.preview),
-      row('GET', '/api/projects/:id/download', 'admin_download', files.download),
+      row('GET', '/api/tokens', 'admin', 'server', tokens.list),
+      row('POST', '/api/tokens', 'admin', 'server', tokens.create),
+      row('GET', '/api/tokens/self', 'token', 'none', tokens.self),
+      row('PATCH', '/api/tokens/:id', 'admin', 'server', tokens.update),
+      row('POST', '/api/tokens/:id/rotate', 'admin', 'server', tokens.rotate),
+      row('DELETE', '/api/tokens/:id', 'admin', 'server', tokens.revoke),
 
-      row('GET', '/api/locks', 'read', locks.list),
-      row('PUT', '/api/lock', 'admin', locks.lockServer),
-      row('DELETE', '/api/lock', 'admin', locks.unlockServer),
+      depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', projects.list)),
+      row('POST', '/api/projects', 'admin', 'server', projects.create),
+      row('POST', '/api/projects/bulk', 'admin', 'server', projects.bulk),
+      depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', projects.get)),
+      row('PUT', '/api/projects/:id', 'admin', 'project', projects.update),
+      row('DELETE', '/api/projects/:id', 'admin', 'project', projects.remove),
+      row('POST', '/api/projects/:id/token', 'admin', 'project', projects.regenerateToken),
+      row('PUT', '/api/projects/:id/pin', 'admin', 'project', projects.pin),
+      row('GET', '/api/projects/:id/overview', 'viewer', 'project', overview.readProject),
+      row('GET', '/api/projects/:id/recent-scripts', 'admin', 'project', projects.recentScripts),
+      row('GET', '/api/projects/:id/variables', 'operator', 'project', variables.list),
+      row('PUT', '/api/projects/:id/variables', 'admin', 'project', variables.replace),
+      row('PATCH', '/api/projects/:id/variables', 'admin', 'project', variables.change),
+      row('PUT', '/api/projects/:id/lock', 'manage', 'project', locks.lockProject),
+      row('DELETE', '/api/projects/:id/lock', 'manage', 'project', locks.unlockProject),
+      depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)),
+      row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set),
+      row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary),
+      row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify),
+      row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift),
+      row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile),
+      row('GET', '/api/projects/:id/files', 'operator', 'project', files.list),
+      row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview),
+      row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download),
 
-      depending(['categories', 'projects'], row('GET', '/api/categories', 'admin', categories.list)),
-      row('POST', '/api/categories', 'admin', categories.create),
-      row('PUT', '/api/categories/:id', 'admin', categories.update),
-      row('DELETE', '/api/categories/:id', 'admin', categories.remove),
-      depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'admin', tags.list)),
-      row('POST', '/api/tags', 'admin', tags.create),
-      row('PUT', '/api/tags/:id', 'admin', tags.update),
-      row('DELETE', '/api/tags/:id', 'admin', tags.remove),
+      row('GET', '/api/locks', 'read', 'filtered', locks.list),
+      row('PUT', '/api/lock', 'operator', 'server', locks.lockServer),
+      row('DELETE', '/api/lock', 'operator', 'server', locks.unlockServer),
 
-      row('GET', '/api/deploy/check', 'upload_check', deployCheckHandlers(needs.deployCheck).check),
-      taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', planHandlers(needs.plan).plan)),
-      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
-      row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
-      row('POST', '/api/projects/:id/undo', 'operate', deployments.undo),
-      row('POST', '/api/projects/:id/repair', 'operate', deployments.repair),
-      row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
-      row('POST', '/api/deployments/:id/confirm', 'own', confirm.confirm),
-      row('POST', '/api/deployments/:id/revert', 'own', confirm.revert),
-      row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
-      row('GET', '/api/deployments/:id/files', 'read', deployments.files),
-      row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),
+      depending(['categories', 'projects'], row('GET', '/api/categories', 'viewer', 'filtered', categories.list)),
+      row('POST', '/api/categories', 'admin', 'server', categories.create),
+      row('PUT', '/api/categories/:id', 'admin', 'server', categories.update),
+      row('DELETE', '/api/categories/:id', 'admin', 'server', categories.remove),
+      depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'viewer', 'filtered', tags.list)),
+      row('POST', '/api/tags', 'admin', 'server', tags.create),
+      row('PUT', '/api/tags/:id', 'admin', 'server', tags.update),
+      row('DELETE', '/api/tags/:id', 'admin', 'server', tags.remove),
 
-      depending(['deployments'], row('GET', '/api/logs', 'read', logs.list), logs.showsOutput),
-      row('GET', '/api/logs/:deployId', 'read', logs.get),
-      row('GET', '/api/logs/:deployId/stream', 'read', logs.stream),
-      row('GET', '/api/logs/:deployId/output', 'download', logs.output),
+      row('GET', '/api/deploy/check', 'upload_check', 'given', deployCheckHandlers(needs.deployCheck).check),
+      taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', planHandlers(needs.plan).plan)),
+      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', upload)),
+      row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', deployments.rollback),
+      row('POST', '/api/projects/:id/undo', 'operate', 'project', deployments.undo),
+      row('POST', '/api/projects/:id/repair', 'operate', 'project', deployments.repair),
+      row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', deployments.cancel),
+      row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
+      row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),
+      row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', deployments.mark),
+      row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files),
+      row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes),
 
-      row('GET', '/api/projects/:id/log-sources', 'admin', logSources.list),
-      row('POST', '/api/projects/:id/log-sources', 'admin', logSources.create),
-      row('GET', '/api/log-sources', 'admin', logSources.listAll),
-      row('POST', '/api/log-sources/bulk', 'admin', logSources.bulk),
-      row('PATCH', '/api/log-sources/:sourceId', 'admin', logSources.update),
-      row('DELETE', '/api/log-sources/:sourceId', 'admin', logSources.remove),
-      row('GET', '/api/log-sources/:sourceId/meta', 'admin', logSources.meta),
-      row('GET', '/api/log-sources/:sourceId/range', 'admin', logSources.range),
-      row('GET', '/api/log-sources/:sourceId/download', 'admin_download', logSources.download),
-      row('GET', '/api/log-sources/:sourceId/stream', 'admin', logSources.stream),
-      row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
+      depending(['deployments'], row('GET', '/api/logs', 'read', 'filtered', logs.list), logs.showsOutput),
+      row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get),
+      row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream),
+      row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output),
 
-      row('GET', '/api/settings', 'admin', settings.read),
-      row('GET', '/api/settings/schema', 'admin', settings.schema),
-      row('PUT', '/api/settings', 'admin', settings.write),
-      row('POST', '/api/settings/token', 'admin', auth.changeToken),
-      row('GET', '/api/settings/status', 'admin', settings.status),
-      row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
-      row('GET', '/api/notification-targets', 'admin', notificationTargets.list),
-      row('POST', '/api/notification-targets', 'admin', notificationTargets.create),
-      row('PUT', '/api/notification-targets/:id', 'admin', notificationTargets.update),
-      row('DELETE', '/api/notification-targets/:id', 'admin', notificationTargets.remove),
-      row('POST', '/api/notification-targets/:id/test', 'admin', notificationTargets.test),
+      row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', logSources.list),
+      row('POST', '/api/projects/:id/log-sources', 'admin', 'project', logSources.create),
+      row('GET', '/api/log-sources', 'viewer', 'filtered', logSources.listAll),
+      row('POST', '/api/log-sources/bulk', 'admin', 'server', logSources.bulk),
+      row('PATCH', '/api/log-sources/:sourceId', 'operator', 'logSource', logSources.update),
+      row('DELETE', '/api/log-sources/:sourceId', 'operator', 'logSource', logSources.remove),
+      row('GET', '/api/log-sources/:sourceId/meta', 'viewer', 'logSource', logSources.meta),
+      row('GET', '/api/log-sources/:sourceId/range', 'viewer', 'logSource', logSources.range),
+      row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download),
+      row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream),
+      row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search),
 
-      depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
-      row('GET', '/api/storage', 'admin', storage.usage),
-      row('POST', '/api/storage/clean', 'admin', storage.clean),
+      row('GET', '/api/settings', 'admin', 'server', settings.read),
+      row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),
+      row('PUT', '/api/settings', 'admin', 'server', settings.write),
+      row('POST', '/api/settings/token', 'admin', 'server', auth.changeToken),
+      row('GET', '/api/settings/status', 'viewer', 'server', settings.status),
+      row('POST', '/api/settings/webhook-test', 'admin', 'server', settings.testWebhook),
+      row('GET', '/api/notification-targets', 'admin', 'server', notificationTargets.list),
+      row('POST', '/api/notification-targets', 'admin', 'server', notificationTargets.create),
+      row('PUT', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.update),
+      row('DELETE', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.remove),
+      row('POST', '/api/notification-targets/:id/test', 'admin', 'server', notificationTargets.test),
 
-      crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', telemetry.report))),
-      crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
+      depending(['audit'], row('GET', '/api/audit', 'viewer', 'filtered', audit.list)),
+      row('GET', '/api/storage', 'admin', 'server', storage.usage),
+      row('POST', '/api/storage/clean', 'admin', 'server', storage.clean),
 
-      row('GET', '/api/overview', 'admin', overview.read),
-      depending(changeTables, row('GET', '/api/changes', 'admin', changes.read)),
-      row('GET', '/api/system/resources', 'admin', system.resources),
-      row('GET', '/api/system/history', 'admin', system.history),
-      row('GET', '/metrics', 'metrics', metrics.read),
-      row('GET', '/api/pm2/available', 'admin', pm2.available),
-      row('GET', '/api/pm2/apps', 'admin', pm2.apps),
-      row('GET', '/api/projects/:id/pm2', 'admin', pm2.binding),
-      row('GET', '/api/stats/heatmap', 'admin', stats.heatmap),
-      row('GET', '/api/stats/success-rate', 'admin', stats.successRate),
-      row('GET', '/api/stats/durations', 'admin', stats.durations),
-      row('GET', '/api/search', 'admin', search.find),
-      row('GET', '/api/fs/home', 'admin', fs.home),
-      row('GET', '/api/fs/list', 'admin', fs.list),
+      crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', 'none', telemetry.report))),
+      crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', 'none', telemetry.overview)),
 
-      row('GET', '/api/migration/export', 'admin_download', migration.export),
-      taking(streamedBody, row('POST', '/api/migration/import', 'admin', migration.import)),
-      row('GET', '/api/migration/verify', 'admin', migration.verify),
-      row('GET', '/api/backup', 'local', backup.write),
+      row('GET', '/api/overview', 'viewer', 'filtered', overview.read),
+      depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read)),
+      row('GET', '/api/system/resources', 'viewer', 'server', system.resources),
+      row('GET', '/api/system/history', 'viewer', 'server', system.history),
+      row('GET', '/metrics', 'metrics', 'server', metrics.read),
+      row('GET', '/api/pm2/available', 'operator', 'none', pm2.available),
+      row('GET', '/api/pm2/apps', 'operator', 'server', pm2.apps),
+      row('GET', '/api/projects/:id/pm2', 'operator', 'project', pm2.binding),
+      row('GET', '/api/stats/heatmap', 'viewer', 'filtered', stats.heatmap),
+      row('GET', '/api/stats/success-rate', 'viewer', 'filtered', stats.successRate),
+      row('GET', '/api/stats/durations', 'viewer', 'filtered', stats.durations),
+      row('GET', '/api/search', 'viewer', 'filtered', search.find),
+      row('GET', '/api/fs/home', 'admin', 'server', fs.home),
+      row('GET', '/api/fs/list', 'admin', 'server', fs.list),
 
-      row('GET', '/api/terminal/available', 'admin', terminal.available),
-      row('GET', '/api/terminal/ws', 'terminal', terminal.connect),
+      row('GET', '/api/migration/export', 'admin_download', 'server', migration.export),
+      taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import)),
+      row('GET', '/api/migration/verify', 'admin', 'server', migration.verify),
+      row('GET', '/api/backup', 'local', 'none', backup.write),
+
+      row('GET', '/api/terminal/available', 'admin', 'server', terminal.available),
+      row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(
         [],
-        row('GET', '/api/openapi.json', 'public', async () => json(await (description ??= describe())))
+        row('GET', '/api/openapi.json', 'public', 'none', async () => json(await (description ??= describe())))
       )
     ],
-    needs.version
+    needs
   )
   return routes
 }

@@ -1,6 +1,9 @@
 import { invalid } from '../base/refusal.js'
+import type { Caller } from '../auth/bearer.js'
+import { includesRole } from '../model/access.js'
+import type { AccessRole } from '../model/access.js'
 import { json } from '../http/core/route.js'
-import { searchTypes } from '../search/search.js'
+import { searchTypes, type SearchType } from '../search/search.js'
 import type { Search } from '../search/search.js'
 import { oneOf } from '../base/fields.js'
 import { queryLimit } from './query.js'
@@ -12,7 +15,7 @@ const readType = oneOf(searchTypes)
 /** Handler of `GET /api/search`: searches projects, deployments, log sources, the audit log and settings. */
 export function searchHandlers({ search }: { search: Search }) {
   return {
-    find: ({ query }) => {
+    find: ({ query, actor }) => {
       const q = (query.get('q') ?? '').trim()
       if (q.length > maxQueryLength)
         throw invalid('q', `"q" is too long: at most ${maxQueryLength} characters are allowed`)
@@ -21,7 +24,16 @@ export function searchHandlers({ search }: { search: Search }) {
         .filter(Boolean)
         .map(type => readType(type, 'types'))
       const limit = queryLimit(query, 'limit', { fallback: 5, max: 50 })
-      return json(search.find({ q, types: types.length === 0 ? searchTypes : types, limit }))
+      const seen = searchTypes.filter(type => maySearch(actor, type))
+      const wanted = types.length === 0 ? seen : seen.filter(type => types.includes(type))
+      return json(search.find({ q, types: wanted, limit, scope: actor.projects }))
     }
   } satisfies Record<string, Handler>
+}
+
+/** Whether a caller may read what a type of results shows: settings and the whole audit log are for few. */
+function maySearch({ token, role, projects }: Caller, type: SearchType): boolean {
+  if (token === undefined) return true
+  if (type === 'settings') return role === 'admin'
+  return type !== 'audit' || (projects === null && includesRole(role as AccessRole, 'operator'))
 }

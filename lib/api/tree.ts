@@ -4,7 +4,6 @@ import { json } from '../http/core/route.js'
 import { encodeLines, ndjson } from '../http/stream/ndjson.js'
 import type { Project } from '../model/project.js'
 import { queryText, switchText } from './query.js'
-import { checkOwn } from './records.js'
 import { param, type ApiRequest, type Handler } from './route.js'
 
 /** Dependencies of the handlers about the files that svc put into a target. */
@@ -17,7 +16,6 @@ export interface TreeApiNeeds {
 export function treeHandlers({ deployer, findProject }: TreeApiNeeds) {
   function projectIdOf(request: ApiRequest): string {
     const projectId = param(request, 'id')
-    checkOwn(request, projectId)
     if (findProject(projectId) === undefined) throw notFound('Project', projectId)
     return projectId
   }

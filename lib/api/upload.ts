@@ -12,6 +12,7 @@ import { line, maxScriptLength, multiline } from '../base/fields.js'
 import { switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
 import { runReply } from './run-reply.js'
+import { checkProject, otherProject } from './scope.js'
 import { readUploadForm } from './upload-form.js'
 
 const bytesPerMegabyte = 1024 * 1024
@@ -98,14 +99,12 @@ function checkField(name: string, value: string, { caller, findProject }: Finder
 }
 
 /**
- * Returns the project of an upload. Refuses: 404 for an unknown project, 403 `other_project`. The token of a project
- * gets 403 for every other id, so that it cannot find out which ids exist.
+ * Returns the project of an upload. Refuses: 404 for an unknown project and for one that the caller may not see, 403
+ * `other_project`. The token of a project gets 403 for every other id, so that it cannot find out which ids exist.
  */
 export function checkUploadProject(id: string, caller: Caller, findProject: UploadNeeds['findProject']): Project {
-  if (caller.role === 'project' && caller.projectId !== id) {
-    const sentence = 'This deploy token belongs to another project'
-    throw new Refusal('forbidden', 'other_project', sentence, { field: 'projectId' })
-  }
+  if (caller.role === 'project' && caller.projectId !== id) throw otherProject('projectId')
+  checkProject(caller, id, () => notFound('Project', id))
   const project = findProject(id)
   if (project === undefined) throw notFound('Project', id)
   return project

@@ -39,7 +39,6 @@ export async function checkTree(store: Reads, signal?: AbortSignal): Promise<Tre
   return faultOfFrontier(store)
 }
 
-/** biome-ignore lint/complexity/useMaxParams: the block, and the gaps that are found in it */
 function faultOfBlock(store: Reads, block: number, gaps: Gaps): TreeFault | null {
   const { size } = readAuditTree(store)
   const [from, to] = [block * blockLeaves + 1, Math.min((block + 1) * blockLeaves, size)]

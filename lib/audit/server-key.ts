@@ -114,7 +114,6 @@ async function readKey(path: string): Promise<string | null> {
   }
 }
 
-/** biome-ignore lint/complexity/useMaxParams: path, reason and cause of one refusal */
 function unusable(path: string, why: string, cause: unknown): Refusal {
   const sentence = `Cannot use the key of the audit log "${path}": ${why}. Restore it from a backup, or move it away to begin with a new key`
   return new Refusal('unavailable', 'server_key', sentence, { cause })

@@ -1,29 +1,44 @@
 import { Refusal } from '../base/refusal.js'
 import { isFromOtherOrigin } from '../http/core/fetch-site.js'
-import type { RequestFacts } from '../http/core/route.js'
+import type { ClientAddress, RequestFacts } from '../http/core/route.js'
+import { includesRole } from '../model/access.js'
+import type { AccessRole } from '../model/access.js'
 import type { Actor } from '../model/audit.js'
 import { addressesOf } from './addresses.js'
 import type { Limiter } from './limiter.js'
+import type { NamedTokens, TokenCaller } from './named-tokens.js'
 import { isSameSecret } from './secret.js'
 import { wrongCsrf } from './sessions.js'
 import type { FoundSession } from './sessions.js'
-import type { TicketPurpose } from './tickets.js'
+import type { TicketHolder, TicketPurpose } from './tickets.js'
 
-/** The role of a caller. `local` is the operator on this machine, through the data directory's socket. */
-export type Role = 'anonymous' | 'admin' | 'local' | 'project' | 'global' | 'metrics'
+/**
+ * The role of a caller. `admin` is the admin token or a named token with that role; `local` is the operator on this
+ * machine, through the data directory's socket; `project` and `global` are deploy tokens.
+ */
+export type Role = 'anonymous' | AccessRole | 'local' | 'project' | 'global' | 'metrics'
 
 /** The caller of a request: its name in audit entries, and its rights. */
 export interface Caller extends Actor {
   role: Role
   /** For a project's deploy token: the only project that it can access. */
   projectId: string | null
+  /** The projects that the caller is limited to; null: none. */
+  projects: readonly string[] | null
+  /** The named token of the caller. */
+  token?: { readonly id: string; readonly name: string } | undefined
+  /** Whether the caller may read the texts of scripts. */
+  seesScripts: boolean
   /** The browser session of the request. */
-  session?: FoundSession
+  session?: FoundSession | undefined
 }
 
 interface Rule {
-  roles: readonly Role[]
-  /** A ticket with this purpose (`?ticket=`) is accepted like the admin token. */
+  /** The least role of a named token that is accepted; null: none is. */
+  min: AccessRole | null
+  /** The other callers that are accepted. `admin` is the admin token. */
+  others: readonly Role[]
+  /** A ticket with this purpose (`?ticket=`) is accepted like the token that it was issued to. */
   ticket?: TicketPurpose
   /** The admin token may be a WebSocket subprotocol, for clients that cannot set headers. */
   subprotocol?: boolean
@@ -33,37 +48,55 @@ interface Rule {
   session?: boolean
 }
 
-/** Authorization by kind of route (§5 and decisions). Every route of the API names one of these rules. */
+const operators = ['admin', 'local'] as const
+const deployTokens = ['project', 'deployer', 'operator'] as const
+
+/**
+ * Authorization by kind of route (§5 and decisions). Every route of the API names one of these rules, and the project
+ * that it concerns (scope.ts).
+ */
 const rules = {
-  public: { roles: ['anonymous'] },
-  admin: { roles: ['admin', 'local'] },
-  /** Changes what is deployed. */
-  operate: { roles: ['admin', 'local'], fromAllowed: true },
-  /** A project's deploy token is accepted, too. The handler checks that it is the right project. */
-  read: { roles: ['admin', 'local', 'project'] },
-  /** As `read`, also with a ticket in a link. */
-  download: { roles: ['admin', 'local', 'project'], ticket: 'download' },
-  /** As `admin`, also with a ticket in a link. */
-  admin_download: { roles: ['admin', 'local'], ticket: 'download' },
-  /**
-   * Changes a deployment or the lock of the token's own project, checked by the handler. Deploy tokens need
-   * `allowed_ips`.
-   */
-  own: { roles: ['admin', 'local', 'project'], fromAllowed: ['project'] },
-  /** Any valid token. */
-  token: { roles: ['admin', 'local', 'project', 'global'] },
-  upload: { roles: ['project', 'global'], session: true, fromAllowed: true },
-  /** Also accepts the token of the setting `metrics_token`, which has no other rights. */
-  metrics: { roles: ['admin', 'local', 'metrics'] },
-  /** As `upload`. The handler tells a client with the admin token which token it needs. */
-  upload_check: { roles: ['admin', 'local', 'project', 'global'], fromAllowed: true },
-  terminal: { roles: ['admin', 'local'], ticket: 'terminal', subprotocol: true, fromAllowed: true },
+  public: { min: null, others: ['anonymous'] },
   /** What the owner of the data directory can do to it anyway. No token is accepted. */
-  local: { roles: ['local'] }
+  local: { min: null, others: ['local'] },
+  /** Any valid token. */
+  token: { min: 'viewer', others: ['admin', 'local', 'project', 'global'] },
+  viewer: { min: 'viewer', others: operators },
+  /** As `viewer`; a project's deploy token is accepted, too. */
+  read: { min: 'viewer', others: ['admin', 'local', 'project'] },
+  /** As `read`, also with a ticket in a link. */
+  download: { min: 'viewer', others: ['admin', 'local', 'project'], ticket: 'download' },
+  /** As `viewer`, also with a ticket in a link. */
+  viewer_download: { min: 'viewer', others: operators, ticket: 'download' },
+  /** Decides about a deployment. A deployer may do so only for its own (`checkOwnDeployment`). */
+  own: { min: 'deployer', others: ['admin', 'local', 'project'], fromAllowed: deployTokens },
+  upload: { min: 'deployer', others: ['project', 'global'], session: true, fromAllowed: true },
+  /** As `upload`. The handler tells a client with the admin token which token it needs. */
+  upload_check: { min: 'deployer', others: ['admin', 'local', 'project', 'global'], fromAllowed: true },
+  operator: { min: 'operator', others: operators },
+  /** As `operator`, also with a ticket in a link. */
+  operator_download: { min: 'operator', others: operators, ticket: 'download' },
+  /** Changes what is deployed. */
+  operate: { min: 'operator', others: operators, fromAllowed: true },
+  /** Changes the lock or the maintenance of a project. Its deploy token is accepted, too. */
+  manage: { min: 'operator', others: ['admin', 'local', 'project'], fromAllowed: deployTokens },
+  /** Reads an edited file of a target. The project's deploy token is accepted, too. */
+  fetch: { min: 'operator', others: ['admin', 'local', 'project'] },
+  admin: { min: 'admin', others: operators },
+  /** As `admin`, also with a ticket in a link. */
+  admin_download: { min: 'admin', others: operators, ticket: 'download' },
+  /** Also accepts the token of the setting `metrics_token`, which has no other rights. */
+  metrics: { min: 'admin', others: ['admin', 'local', 'metrics'] },
+  terminal: { min: 'admin', others: operators, ticket: 'terminal', subprotocol: true, fromAllowed: true }
 } as const satisfies Record<string, Rule>
 
 /** The name of an authorization rule. */
 export type Auth = keyof typeof rules
+
+/** Returns the least role of a named token that a rule accepts; null: none. */
+export function leastRole(auth: Auth): AccessRole | null {
+  return rules[auth].min
+}
 
 /** The parts of a request that identify its caller. `client.local` means the socket that only the owner can open. */
 export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client' | 'method'>
@@ -85,7 +118,8 @@ interface Needs {
   projectOf(token: string): { id: string; token: string } | undefined
   globalToken(): string
   metricsToken(): string
-  tickets: { redeem(ticket: string, purpose: TicketPurpose): boolean }
+  named: Pick<NamedTokens, 'callerOf' | 'callerById'>
+  tickets: { redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null }
   allowList: { check(address: string): void }
   limiter: Limiter
   sessions: {
@@ -95,7 +129,7 @@ interface Needs {
 }
 
 /** The caller that a secret identifies. */
-type Holder = Pick<Caller, 'name' | 'role' | 'projectId' | 'session'>
+type Holder = Pick<Caller, 'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session'>
 
 /** Creates the authorization of a server. */
 export function createBearer(needs: Needs): Bearer {
@@ -103,39 +137,35 @@ export function createBearer(needs: Needs): Bearer {
 
   function holderFor(rule: Rule, credentials: Credentials): Holder | Promise<Holder> {
     const { headers, client, query } = credentials
-    if (rule.roles.includes('anonymous')) return { name: 'anonymous', role: 'anonymous', projectId: null }
-    if (client.local && rule.roles.includes('local')) return { name: 'local', role: 'local', projectId: null }
-    if (rule.roles.every(role => role === 'local')) throw notLocal()
+    if (rule.others.includes('anonymous')) return anonymous
+    if (client.local && rule.others.includes('local')) return local
+    if (rule.min === null && rule.others.every(role => role === 'local')) throw notLocal()
     const { ticket: purpose } = rule
     const ticket = purpose !== undefined && headers.authorization === undefined ? query.get('ticket') : null
     if (purpose !== undefined && ticket !== null) {
-      const attempt = limiter.attempt(credentials, () => (tickets.redeem(ticket, purpose) ? admin : null))
+      const attempt = limiter.attempt(credentials, () => holderOfTicket(needs, tickets.redeem(ticket, purpose), client))
       return orRefuse(attempt, 'The ticket is not valid: it was used, has expired, or has another purpose')
     }
     const token =
       tokenOf(headers.authorization) ??
       (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
-    if (token === null) return holderOfSession(needs.sessions, rule, credentials)
+    if (token === null) return holderOfSession(needs, rule, credentials)
     return orRefuse(
-      limiter.attempt(credentials, () => holderOf(needs, rule, token)),
+      limiter.attempt(credentials, () => holderOf(needs, rule, { token, address: addressOf(client) })),
       'The token is not valid here'
     )
   }
 
   function admit(rule: Rule, { client }: Credentials, holder: Holder): Caller {
-    if (!rule.roles.includes(holder.role) && !(rule.session && holder.session !== undefined)) {
-      throw new Refusal('forbidden', 'forbidden', 'Permission denied: this request requires the admin token')
-    }
+    checkRole(rule, holder)
     const { fromAllowed } = rule
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId, session } = holder
+    const { name, role, projectId, projects, token, seesScripts, session } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Without a spread, which takes ten times as long (bench/api).
-    return session === undefined
-      ? { name, role, projectId, ip, claimedIp }
-      : { name, role, projectId, ip, claimedIp, session }
+    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session }
   }
 
   return {
@@ -148,6 +178,18 @@ export function createBearer(needs: Needs): Bearer {
   }
 }
 
+/** Refuses a holder whom a rule does not admit. */
+function checkRole(rule: Rule, { role, token, session }: Holder): void {
+  if (token !== undefined) {
+    if (rule.min !== null && includesRole(role as AccessRole, rule.min)) return
+    const needed = rule.min === null ? '' : ` The request requires the role "${rule.min}" or higher`
+    const sentence = `Permission denied: the token "${token.name}" has the role "${role}".${needed}`
+    throw new Refusal('forbidden', 'role_too_low', sentence)
+  }
+  if (rule.others.includes(role) || (rule.session && session !== undefined)) return
+  throw new Refusal('forbidden', 'forbidden', 'Permission denied: this request requires the admin token')
+}
+
 function notLocal(): Refusal {
   return new Refusal(
     'forbidden',
@@ -156,15 +198,37 @@ function notLocal(): Refusal {
   )
 }
 
-const admin: Holder = { name: 'admin', role: 'admin', projectId: null }
+const everything = { projectId: null, projects: null, token: undefined, seesScripts: true, session: undefined } as const
+const nothing = { projectId: null, projects: null, token: undefined, seesScripts: false, session: undefined } as const
+const anonymous: Holder = { name: 'anonymous', role: 'anonymous', ...nothing }
+const local: Holder = { name: 'local', role: 'local', ...everything }
+const admin: Holder = { name: 'admin', role: 'admin', ...everything }
+
+function addressOf(client: ClientAddress): string | null {
+  return client.local ? null : client.witnessed
+}
+
+/** Returns the holder of a named token. */
+function holderOfNamed({ name, role, projects, token, showScripts }: TokenCaller, session?: FoundSession): Holder {
+  const seesScripts = showScripts || includesRole(role, 'operator')
+  return { name, role, projectId: null, projects, token, seesScripts, session }
+}
+
+function holderOfTicket(needs: Needs, ticket: TicketHolder | null, client: ClientAddress): Holder | null {
+  if (ticket === null) return null
+  if (ticket.tokenId === null) return admin
+  const found = needs.named.callerById(ticket.tokenId, addressOf(client))
+  return found === null ? null : holderOfNamed(found)
+}
 
 /**
  * Returns the holder of the request's session cookie. Failures are not counted: a secret of 256 random bits cannot be
  * guessed, and a tab that has been open for a long time sends a session that has ended.
  */
-function holderOfSession(sessions: Needs['sessions'], rule: Rule, { headers, method }: Credentials): Holder {
-  const session = rule.session || rule.roles.includes('admin') ? sessions.find(headers) : null
-  if (session === null) {
+function holderOfSession({ sessions, named }: Needs, rule: Rule, { headers, method, client }: Credentials): Holder {
+  const session = rule.session || rule.others.includes('admin') ? sessions.find(headers) : null
+  const holder = session === null ? null : holderOfFound(named, session, client)
+  if (session === null || holder === null) {
     if (sessions.hasCookie(headers)) throw unauthorized('The session has ended. Sign in again')
     throw unauthorized('A token is required: send the header "Authorization: Bearer <token>"')
   }
@@ -177,7 +241,13 @@ function holderOfSession(sessions: Needs['sessions'], rule: Rule, { headers, met
   }
   const isChange = method !== 'GET' && method !== 'HEAD'
   if (isChange && !isSameSecret(textOf(headers['x-svc-csrf']), session.csrf())) throw wrongCsrf()
-  return { ...admin, session }
+  return holder
+}
+
+function holderOfFound(named: Needs['named'], session: FoundSession, client: ClientAddress): Holder | null {
+  if (session.tokenId === null) return { ...admin, session }
+  const found = named.callerById(session.tokenId, addressOf(client))
+  return found === null ? null : holderOfNamed(found, session)
 }
 
 function textOf(header: string | string[] | undefined): string {
@@ -191,38 +261,48 @@ function orRefuse<T>(result: T | null | Promise<T | null>, sentence: string): T 
   return result
 }
 
+/** A token and the address that sent it; null for the local socket. */
+interface Sent {
+  token: string
+  address: string | null
+}
+
 /** Returns the holder of a token, even if the rule does not allow its role. Returns null for an unknown token. */
-function holderOf(needs: Needs, { roles }: Rule, token: string): Holder | null {
-  for (const role of roles) {
-    const holder = holders[role]?.(needs, token)
+function holderOf(needs: Needs, { others }: Rule, sent: Sent): Holder | null {
+  const named = needs.named.callerOf(sent.token, sent.address)
+  if (named !== null) return holderOfNamed(named)
+  for (const role of others) {
+    const holder = holders[role]?.(needs, sent.token)
     if (holder) return holder
   }
   // For an upload, the admin token is as invalid as an unknown one: neither is a deploy token.
-  if (!roles.includes('admin') && roles.includes('global')) return null
+  if (!others.includes('admin') && others.includes('global')) return null
+  const { token } = sent
   return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? holders.metrics?.(needs, token) ?? null
 }
 
-/** Finds the holder of a token, for each role that has tokens. */
+/** Finds the holder of a token that is not a named one, for each role that has tokens. */
 const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | null>> = {
   admin: (needs, token) => (needs.admin.verify(token) ? admin : null),
 
   global({ globalToken }, token) {
     const global = globalToken()
     if (global === '' || !isSameSecret(token, global)) return null
-    return { name: 'global-deploy', role: 'global', projectId: null }
+    return { name: 'global-deploy', role: 'global', ...nothing }
   },
 
   metrics({ metricsToken }, token) {
     const known = metricsToken()
     if (known === '' || !isSameSecret(token, known)) return null
-    return { name: 'metrics', role: 'metrics', projectId: null }
+    return { name: 'metrics', role: 'metrics', ...nothing }
   },
 
   project({ projectOf }, token) {
     // The index compares prefixes, so its timing reveals something. The result is compared again in constant time.
     const project = projectOf(token)
     if (project === undefined || !isSameSecret(token, project.token)) return null
-    return { name: `project:${project.id}`, role: 'project', projectId: project.id }
+    const { id } = project
+    return { name: `project:${id}`, role: 'project', ...nothing, projectId: id, projects: [id], seesScripts: true }
   }
 }
 

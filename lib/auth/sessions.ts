@@ -38,6 +38,10 @@ const isSecret = /^[\w-]{43}$/
 export interface FoundSession {
   id: string
   expiresAt: string
+  /** The named token with which the session began; null: the admin token. */
+  tokenId: string | null
+  /** When its user gave the secret last; null: unknown. */
+  provenAt: string | null
   /** Returns the value that the header X-Svc-Csrf must have. */
   csrf(): string
   /** Returns a signal that aborts when the session ends. Its streams end with it. */
@@ -50,6 +54,12 @@ export interface SignInRequest {
   /** Whether the client's connection is encrypted. */
   isSecure: boolean
   actor: Actor
+}
+
+/** The secret with which a session begins. `tokenId` and `digest` are those of a named token; null: the admin token. */
+export interface SessionStart {
+  remember: boolean
+  token: { id: string; digest: string } | null
 }
 
 /** A new session. */
@@ -67,6 +77,8 @@ interface Needs {
   ids: Ids
   key: SessionKey
   admin: { current(): string }
+  /** Returns the digests of the secrets of a named token that are valid. */
+  named: { validDigests(id: string): readonly string[] }
   /** The path prefix of the server, as returned by `normaliseBase`. */
   base: string
   audit: { within(tx: Transaction, event: AuditEvent): void }
@@ -79,8 +91,8 @@ interface CookieNames {
 
 /**
  * The browser sessions of the panel. A browser has a random secret in a cookie. The store contains a keyed digest of
- * the secret, and a mark of the admin token. If the token changes, even while the server is stopped, older sessions
- * become invalid.
+ * the secret, and a mark of the token with which the session began. If the token changes, even while the server is
+ * stopped, older sessions become invalid.
  */
 export class Sessions {
   readonly #store: Needs['store']
@@ -88,6 +100,7 @@ export class Sessions {
   readonly #ids: Needs['ids']
   readonly #key: Needs['key']
   readonly #admin: Needs['admin']
+  readonly #named: Needs['named']
   readonly #base: Needs['base']
   readonly #audit: Needs['audit']
   /** Sessions with long-lived responses. Each controller is aborted when its session ends. */
@@ -102,12 +115,16 @@ export class Sessions {
     this.#ids = needs.ids
     this.#key = needs.key
     this.#admin = needs.admin
+    this.#named = needs.named
     this.#base = needs.base
     this.#audit = needs.audit
   }
 
-  /** Begins a session for a client that has sent the admin token. Audited as `auth.login`. */
-  async begin({ headers, isSecure, actor }: SignInRequest, { remember }: { remember: boolean }): Promise<BegunSession> {
+  /**
+   * Begins a session for a client that has sent the admin token or a named one. `actor` is the holder of the token.
+   * Audited as `auth.login`.
+   */
+  async begin({ headers, isSecure, actor }: SignInRequest, { remember, token }: SessionStart): Promise<BegunSession> {
     const bytes = await this.#key.ensure(() =>
       this.#store.write(tx => removeAll(tx)).then(gone => this.#forgetAll(gone))
     )
@@ -118,7 +135,9 @@ export class Sessions {
     const session: StoredSession = {
       id: this.#ids.id('ses_'),
       digest: digestOf(bytes, secret),
-      tokenMark: tokenMarkOf(bytes, this.#admin.current()),
+      tokenMark: tokenMarkOf(bytes, token?.digest ?? this.#admin.current()),
+      tokenId: token?.id ?? null,
+      provenAt: now,
       createdAt: now,
       lastUsedAt: now,
       expiresAt: new Date(nowMs + lifeMs).toISOString(),
@@ -133,7 +152,7 @@ export class Sessions {
       insertSession(tx, session)
       this.#audit.within(tx, {
         action: 'auth.login',
-        actor: { ...actor, name: 'admin' },
+        actor,
         target: session.id,
         detail: 'session'
       })
@@ -154,11 +173,11 @@ export class Sessions {
     const found = this.#search(headers)
     if (found === null) return null
     const {
-      row: { id, expiresAt },
+      row: { id, expiresAt, tokenId, provenAt },
       secret
     } = found
     this.#touch(found.row)
-    return { id, expiresAt, csrf: () => csrfOf(secret), ended: () => this.#lifeOf(id) }
+    return { id, expiresAt, tokenId, provenAt, csrf: () => csrfOf(secret), ended: () => this.#lifeOf(id) }
   }
 
   /** Whether the request has a cookie of this server. */
@@ -184,9 +203,19 @@ export class Sessions {
     if (!isThere) throw notFound('Session', id)
   }
 
-  /** Runs `change`, which changes the admin token. Every session ends except the one of these headers. */
+  /** Ends the sessions that began with a named token. */
+  async endOf(tokenId: string): Promise<void> {
+    const ids = listSessions(this.#store).flatMap(session => (session.tokenId === tokenId ? session.id : []))
+    if (ids.length === 0) return
+    // Their streams end now, even if the database cannot be written: the token is not valid any more.
+    this.#forgetAll(ids)
+    await this.#store.write(tx => void ids.forEach(id => deleteSession(tx, id)))
+  }
+
+  /** Runs `change`, which changes the admin token. Every session of it ends except the one of these headers. */
   async withNewToken(headers: IncomingHttpHeaders, change: () => Promise<void>): Promise<void> {
-    const found = this.#search(headers)
+    const own = this.#search(headers)
+    const found = own?.row.tokenId === null ? own : null
     if (found !== null) this.#passing = { id: found.row.id, tokenMark: found.row.tokenMark }
     try {
       await change()
@@ -195,7 +224,7 @@ export class Sessions {
           updateSession(tx, found.row.id, {
             tokenMark: tokenMarkOf(this.#key.current() as Buffer, this.#admin.current())
           })
-        return removeAll(tx, found?.row.id)
+        return removeAll(tx, ({ id, tokenId }) => tokenId === null && id !== found?.row.id)
       })
       this.#forgetAll(gone)
     } finally {
@@ -222,13 +251,21 @@ export class Sessions {
     return names === null ? [] : cookiesOf(cookie, [names.secure, names.plain]).filter(secret => isSecret.test(secret))
   }
 
-  /** Returns a function that checks whether a session is valid, by its times and its mark of the admin token. */
+  /** Returns a function that checks whether a session is valid, by its times and its mark of a token. */
   #createJudge(): (session: StoredSession) => boolean {
     const nowMs = this.#clock.now()
     const bytes = this.#key.current()
     const mark = bytes === null ? null : tokenMarkOf(bytes, this.#admin.current())
-    return ({ id, tokenMark, createdAt, lastUsedAt, expiresAt }) => {
-      if (tokenMark !== mark && !(id === this.#passing?.id && tokenMark === this.#passing.tokenMark)) return false
+    const isMarked = ({ id, tokenId, tokenMark }: StoredSession): boolean => {
+      if (bytes === null) return false
+      if (tokenId !== null) {
+        return this.#named.validDigests(tokenId).some(digest => tokenMark === tokenMarkOf(bytes, digest))
+      }
+      return tokenMark === mark || (id === this.#passing?.id && tokenMark === this.#passing.tokenMark)
+    }
+    return session => {
+      const { createdAt, lastUsedAt, expiresAt } = session
+      if (!isMarked(session)) return false
       return (
         nowMs < Date.parse(expiresAt) &&
         nowMs - Date.parse(lastUsedAt) < idleMs &&
@@ -312,10 +349,10 @@ export function wrongCsrf(): Refusal {
   return new Refusal('forbidden', 'wrong_csrf', sentence)
 }
 
-function removeAll(tx: Transaction, except?: string): string[] {
+function removeAll(tx: Transaction, ends: (session: StoredSession) => boolean = () => true): string[] {
   const gone = listSessions(tx)
+    .filter(ends)
     .map(({ id }) => id)
-    .filter(id => id !== except)
   for (const id of gone) deleteSession(tx, id)
   return gone
 }

@@ -7,12 +7,18 @@ import { Refusal } from '../base/refusal.js'
 export const ticketPurposes = ['terminal', 'download'] as const
 export type TicketPurpose = (typeof ticketPurposes)[number]
 
+/** Who asked for a ticket. It has the rights of this caller when it is used. */
+export interface TicketHolder {
+  /** The named token; null: the admin token. */
+  tokenId: string | null
+}
+
 /** Single-use tickets in URLs, so that no URL contains a long-lived token. */
 export interface Tickets {
   /** Issues a ticket. Refuses: 429 `too_many_tickets`. */
-  issue(purpose: TicketPurpose): { ticket: string; expiresAt: string }
-  /** Whether the ticket is valid for this purpose. Invalidates it in either case. */
-  redeem(ticket: string, purpose: TicketPurpose): boolean
+  issue(purpose: TicketPurpose, holder: TicketHolder): { ticket: string; expiresAt: string }
+  /** Returns the holder of a ticket for this purpose, or null if it is not valid. Invalidates it in either case. */
+  redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null
 }
 
 const lifetimeMs = 30_000
@@ -21,7 +27,7 @@ const maxTickets = 1000
 
 /** Creates the tickets of a server. */
 export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }): Tickets {
-  const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number }>()
+  const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number; holder: TicketHolder }>()
 
   function dropExpired(nowMs: number): void {
     for (const [ticket, { goodUntilMs }] of open) {
@@ -31,7 +37,7 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
   }
 
   return {
-    issue(purpose) {
+    issue(purpose, holder) {
       const nowMs = elapsedOf(clock)
       dropExpired(nowMs)
       if (open.size >= maxTickets) {
@@ -39,14 +45,15 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
         throw new Refusal('too_many', 'too_many_tickets', sentence, { retryAfterSeconds: lifetimeMs / 1000 })
       }
       const ticket = ids.token()
-      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs })
+      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder })
       return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
     },
     redeem(ticket, purpose) {
       // A map finds by hash, so the time reveals nothing about how much of a guess was correct.
       const found = open.get(ticket)
       open.delete(ticket)
-      return found !== undefined && found.purpose === purpose && found.goodUntilMs > elapsedOf(clock)
+      const isValid = found !== undefined && found.purpose === purpose && found.goodUntilMs > elapsedOf(clock)
+      return isValid ? found.holder : null
     }
   }
 }

@@ -13,6 +13,7 @@ export type IdPrefix =
   | 'ntf_'
   | 'ses_'
   | 'plan_'
+  | 'tok_'
 
 /** Creates ids and secrets. It is passed in so that tests can choose them. */
 export interface Ids {

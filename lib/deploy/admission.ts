@@ -401,6 +401,8 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     archiveSha256: archive.sha256,
     fileCount: null,
     errorMessage: null,
+    actor: actor.name,
+    tokenId: actor.token?.id ?? null,
     actorIp: actor.ip,
     claimedIp: actor.claimedIp ?? null,
     placed: null,

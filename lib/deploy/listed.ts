@@ -1,3 +1,4 @@
+import { isInScope } from '../model/access.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import {
@@ -63,10 +64,11 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
   }
 }
 
-function isMatch(row: DeploymentRow, { projectId, status, branch, commit }: DeploymentFilter): boolean {
+function isMatch(row: DeploymentRow, { projectId, projects, status, branch, commit }: DeploymentFilter): boolean {
   const { provenance } = row
   return (
     (projectId === undefined || row.projectId === projectId) &&
+    isInScope(projects, row.projectId) &&
     (status === undefined || row.status === status) &&
     (branch === undefined || provenance?.branch === branch) &&
     (commit === undefined || provenance?.commit?.startsWith(commit) === true)

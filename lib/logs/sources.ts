@@ -38,6 +38,8 @@ export interface LogSources {
   listAll(): LogSource[]
   /** Returns one source. Refuses: 404. */
   get(id: string): LogSource
+  /** Returns a log source; undefined if there is none with this id. */
+  find(id: string): LogSource | undefined
   /**
    * Adds all items or none. A refusal names the item (`items[3].filePath`). A file that does not exist yet may be
    * added. Refuses: 404; 400 if the path is not absolute or not a file; 403 `denied_path`, `not_readable`; 409
@@ -83,6 +85,7 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
 
   return {
     get,
+    find: id => findLogSource(store, id),
     remove,
 
     list(projectId) {

@@ -1,3 +1,4 @@
+import type { ProjectScope } from '../model/access.js'
 import { listedDeployment, type DeploymentRow } from '../model/deployment.js'
 import type { BrokenProject, BrokenProjects, DeploymentBrief } from '../model/overview.js'
 import type { Reader } from '../store/database.js'
@@ -12,8 +13,8 @@ import { goingDeploymentId, liveDeployment } from '../store/tables/deployments.j
 
 /** The projects that are broken now: their newest finished deployment failed, possibly in the background. */
 export interface Broken {
-  /** Returns at most `limit` projects, those broken for the longest time first. */
-  list(limit: number): BrokenProjects
+  /** Returns at most `limit` projects of a scope, those broken for the longest time first. */
+  list(limit: number, scope?: ProjectScope): BrokenProjects
   /** Returns the failure of a project, or null if it is not broken. */
   of(projectId: string): BrokenProject | null
 }
@@ -43,7 +44,10 @@ export function createBroken({ store, findDeployment }: BrokenNeeds): Broken {
   }
 
   return {
-    list: limit => ({ total: countBrokenProjects(store), items: listBrokenProjects(store, limit).flatMap(describe) }),
+    list: (limit, scope) => ({
+      total: countBrokenProjects(store, scope),
+      items: listBrokenProjects(store, limit, scope).flatMap(describe)
+    }),
     of(projectId) {
       const row = findBrokenProject(store, projectId)
       return row === undefined ? null : (describe(row)[0] ?? null)

@@ -1,8 +1,10 @@
+import type { ProjectScope } from '../model/access.js'
 import type { DeploymentRow, DeploymentStep, StepName } from '../model/deployment.js'
 import { deploymentStatuses, stepNames } from '../model/deployment.js'
 import type { Heatmap, SuccessRates } from '../model/stats.js'
 import type { Reader } from '../store/database.js'
 import { choice, rowReader, text } from '../store/tables/columns.js'
+import { among, equalities, where } from '../store/tables/conditions.js'
 import { countDeploymentsByDay, steps } from '../store/tables/deployments.js'
 import { successRate } from './status.js'
 
@@ -30,13 +32,15 @@ export interface Durations {
 /** Which deployments to evaluate. */
 export interface DurationsQuery {
   projectId?: string | undefined
+  /** The projects that the caller may see. */
+  scope?: ProjectScope
   days: number
 }
 
 /** Statistics over the records of deployments. */
 export interface Stats {
-  heatmap(days: number): Heatmap
-  successRates(days: number): SuccessRates
+  heatmap(days: number, scope?: ProjectScope): Heatmap
+  successRates(days: number, scope?: ProjectScope): SuccessRates
   durations(query: DurationsQuery): Durations
 }
 
@@ -47,8 +51,8 @@ const maxRecent = 50
 /** Creates the statistics of the last days, including today. */
 export function createStats({ store, clock }: { store: Reader; clock: { now(): number } }): Stats {
   return {
-    heatmap(days) {
-      const cells = countByDay(store, datesUpTo(clock.now(), days)).map(({ date, count, failed }) => ({
+    heatmap(days, scope) {
+      const cells = countByDay(store, datesUpTo(clock.now(), days), scope).map(({ date, count, failed }) => ({
         date,
         count,
         failed
@@ -56,16 +60,19 @@ export function createStats({ store, clock }: { store: Reader; clock: { now(): n
       return { days, cells }
     },
 
-    successRates(days) {
-      const points = countByDay(store, datesUpTo(clock.now(), days)).map(({ date, success, failed }) => {
+    successRates(days, scope) {
+      const points = countByDay(store, datesUpTo(clock.now(), days), scope).map(({ date, success, failed }) => {
         return { date, success, failed, rate: successRate(success, failed) }
       })
       return { days, points }
     },
 
-    durations({ projectId, days }) {
+    durations({ projectId, scope, days }) {
       const [since = ''] = datesUpTo(clock.now(), days)
-      const timed = readSteps(store, since, projectId).map(({ steps, ...row }) => ({ ...row, steps: timesOf(steps) }))
+      const timed = readSteps(store, since, { projectId, scope }).map(({ steps, ...row }) => ({
+        ...row,
+        steps: timesOf(steps)
+      }))
       return {
         days,
         projectId: projectId ?? null,
@@ -93,9 +100,9 @@ interface DayCounts {
   failed: number
 }
 
-function countByDay(store: Reader, dates: string[]): DayCounts[] {
+function countByDay(store: Reader, dates: string[], scope: ProjectScope): DayCounts[] {
   const found = new Map(dates.map(date => [date, { date, count: 0, success: 0, failed: 0 }]))
-  for (const { date, status, deployments } of countDeploymentsByDay(store, dates[0] ?? '')) {
+  for (const { date, status, deployments } of countDeploymentsByDay(store, dates[0] ?? '', scope)) {
     const day = found.get(date)
     if (day === undefined) continue // recorded while the clock was ahead
     day.count += deployments
@@ -114,14 +121,16 @@ const readStepsRow = rowReader<StepsRow>('deployments', {
 })
 
 /** Reads the steps of finished deployments, newest first. */
-function readSteps(store: Reader, since: string, projectId: string | undefined): StepsRow[] {
-  const rows = store.all(
-    `SELECT id, startTime, status, steps FROM deployments
-     WHERE startTime >= ? AND status IN ('success', 'failed') ${projectId === undefined ? '' : 'AND projectId = ?'}
-     ORDER BY startTime DESC, position DESC LIMIT ?`,
-    ...(projectId === undefined ? [since, maxCounted] : [since, projectId, maxCounted])
-  )
-  return rows.map(readStepsRow)
+function readSteps(
+  store: Reader,
+  since: string,
+  { projectId, scope }: Pick<DurationsQuery, 'projectId' | 'scope'>
+): StepsRow[] {
+  const { conditions, values } = among(equalities({ projectId }), 'projectId', scope)
+  const finished = ['startTime >= ?', `status IN ('success', 'failed')`]
+  const sql = `SELECT id, startTime, status, steps FROM deployments ${where([...finished, ...conditions])}
+    ORDER BY startTime DESC, position DESC LIMIT ?`
+  return store.all(sql, since, ...values, maxCounted).map(readStepsRow)
 }
 
 /** Returns the durations of the finished steps, failed ones included. */

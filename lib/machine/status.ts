@@ -1,16 +1,20 @@
+import type { ProjectScope } from '../model/access.js'
 import type { ServerStatus } from '../model/health.js'
 import type { Reader } from '../store/database.js'
 import { countDeploymentsByStatus } from '../store/tables/deployments.js'
 import { countProjects } from '../store/tables/projects.js'
 
-/** Returns the counts of projects and deployments, with the uptime in words. */
-export function readStatus(store: Reader, { version, uptimeMs }: { version: string; uptimeMs: number }): ServerStatus {
-  const counts = countDeploymentsByStatus(store)
+/** Returns the counts of projects and deployments in a scope, with the uptime in words. */
+export function readStatus(
+  store: Reader,
+  { version, uptimeMs, projects }: { version: string; uptimeMs: number; projects?: ProjectScope }
+): ServerStatus {
+  const counts = countDeploymentsByStatus(store, projects)
   const { success: successCount = 0, failed: failedCount = 0 } = counts
   return {
     version,
     uptime: formatUptime(uptimeMs),
-    projectCount: countProjects(store),
+    projectCount: countProjects(store, projects),
     deploymentCount: Object.values(counts).reduce((sum, count) => sum + count, 0),
     successCount,
     failedCount,

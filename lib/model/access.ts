@@ -7,6 +7,14 @@ export function includesRole(role: AccessRole, wanted: AccessRole): boolean {
   return accessRoles.indexOf(role) >= accessRoles.indexOf(wanted)
 }
 
+/** The projects that a caller is limited to; null or undefined: none, so it may see all. */
+export type ProjectScope = readonly string[] | null | undefined
+
+/** Returns whether a project is in a scope. */
+export function isInScope(scope: ProjectScope, projectId: string): boolean {
+  return scope == null || scope.includes(projectId)
+}
+
 /** A named token, as `GET /api/tokens` lists it. Instants are ISO text. */
 export interface AccessToken {
   id: string
@@ -14,9 +22,9 @@ export interface AccessToken {
   name: string
   role: AccessRole
   /** The projects that the token is limited to; null: none, so it concerns the whole server. */
-  projectIds: readonly string[] | null
+  projectIds: string[] | null
   /** Addresses and CIDR blocks that may use the token; empty: all. */
-  allowedIps: readonly string[]
+  allowedIps: string[]
   /** Whether a viewer or deployer may read the scripts of its projects. */
   showScripts: boolean
   createdAt: string
@@ -47,8 +55,8 @@ export interface BuiltInToken {
 
 /** The answer of `GET /api/tokens`. */
 export interface TokenList {
-  items: readonly AccessToken[]
-  builtIn: readonly BuiltInToken[]
+  items: AccessToken[]
+  builtIn: BuiltInToken[]
 }
 
 /** The answer of `POST /api/tokens` and of a rotation: the only one that contains the secret. */

@@ -126,6 +126,10 @@ export interface DeploymentRow {
   archiveSha256: string | null
   fileCount: number | null
   errorMessage: string | null
+  /** Who started it, as in the audit log: `token:<name>`, `project:<id>`, `admin`; null for one of an earlier version. */
+  actor: string | null
+  /** The id of the named token that started it; null: another kind of token. */
+  tokenId: string | null
   /** The observed address: the right-most one that no trusted proxy wrote. */
   actorIp: string | null
   /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null if it equals `actorIp`. */

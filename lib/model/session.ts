@@ -11,17 +11,28 @@ export interface BrowserSession {
   /** The address of the sign-in: the right-most one that no trusted proxy wrote. */
   ip: string | null
   userAgent: string | null
+  /** The named token with which the session began; null: the admin token. */
+  tokenId: string | null
+  /** When its user gave the secret last; null for a session that an earlier version began. */
+  provenAt: string | null
 }
 
 /** A session in the list. `current` marks the session of this request. */
 export interface ListedSession extends BrowserSession {
   current: boolean
+  /** The name of the token; null for the admin token. */
+  tokenName: string | null
 }
 
 /** The caller, as `GET /api/auth/session` describes it. Without a session the last three fields are null. */
 export interface SignedIn {
   role: string
+  /** The actor in the audit log. */
   name: string
+  /** The named token of the caller; null: another kind of token. */
+  token: { id: string; name: string } | null
+  /** The projects that the caller is limited to; null: none. */
+  projects: string[] | null
   id: string | null
   /** The value of the header X-Svc-Csrf, which every change with the session needs. */
   csrf: string | null

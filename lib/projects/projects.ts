@@ -5,6 +5,7 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
 import { changePolicy, type GivenPolicy } from '../model/policy.js'
 import { defaultEnv } from '../model/project.js'
+import type { ProjectScope } from '../model/access.js'
 import type { Project } from '../model/project.js'
 import { checkSeen } from '../model/seen.js'
 import type { Seen } from '../model/seen.js'
@@ -53,7 +54,7 @@ export type NewProject = ProjectFields & { name: string; deployPath: string }
 /** The projects of a server. Every change is audited. */
 export interface Projects {
   /** Returns the projects, newest first. With `tagIds`, only those that have all of these tags. */
-  list(filter?: { tagIds?: string[] }): Project[]
+  list(filter?: { tagIds?: string[]; scope?: ProjectScope }): Project[]
   /** Returns one project. Refuses: 404. */
   get(id: string): Project
   /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
@@ -122,7 +123,10 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
   }
 
   return {
-    list: ({ tagIds = [] } = {}) => current(all()).filter(project => tagIds.every(id => project.tagIds.includes(id))),
+    list({ tagIds = [], scope } = {}) {
+      const seen = scope == null ? all() : all().filter(({ id }) => scope.includes(id))
+      return current(seen).filter(project => tagIds.every(id => project.tagIds.includes(id)))
+    },
     get: id => current([found(find(id), id)])[0] as Project,
 
     async create(given, actor) {

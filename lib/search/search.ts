@@ -1,5 +1,7 @@
-import type { Reader } from '../store/database.js'
+import type { ProjectScope } from '../model/access.js'
+import type { Reader, Value } from '../store/database.js'
 import { nullable, number, rowReader, text } from '../store/tables/columns.js'
+import { among, where } from '../store/tables/conditions.js'
 
 /** The types of results, in the order in which they are shown. */
 export const searchTypes = ['projects', 'deployments', 'log-sources', 'audit', 'settings'] as const
@@ -34,10 +36,12 @@ export interface SearchQuery {
   types: readonly SearchType[]
   /** Maximum number of items in each group. */
   limit: number
+  /** The projects that the caller may see. */
+  scope?: ProjectScope
 }
 
 /** Returns the rows that contain `q`, ignoring case, newest first. */
-export type Finder = (q: string, limit: number) => Found
+export type Finder = (q: string, limit: number, scope: ProjectScope) => Found
 
 /** The search over everything that has a page. */
 export interface Search {
@@ -57,25 +61,32 @@ interface Needs {
 /** Creates the search over projects, deployments, log sources, the audit log and settings. */
 export function createSearch({ store, settings }: Needs): Search {
   const finders: Record<SearchType, Finder> = {
-    projects: (q, limit) => findProjects(store, q, limit),
-    deployments: (q, limit) => findDeployments(store, q, limit),
-    'log-sources': (q, limit) => findLogSources(store, q, limit),
+    projects: (q, limit, scope) => findProjects(store, { q, limit, scope }),
+    deployments: (q, limit, scope) => findDeployments(store, { q, limit, scope }),
+    'log-sources': (q, limit, scope) => findLogSources(store, { q, limit, scope }),
     audit: (q, limit) => findAudit(store, q, limit),
     settings: (q, limit) => findSettings(settings, q, limit)
   }
   return {
-    find({ q, types, limit }) {
+    find({ q, types, limit, scope }) {
       const wanted = searchTypes.filter(type => types.includes(type))
       if (q === '') return { q, groups: wanted.map(type => ({ type, total: 0, items: [] })) }
-      return { q, groups: wanted.map(type => ({ type, ...finders[type](q, limit) })) }
+      return { q, groups: wanted.map(type => ({ type, ...finders[type](q, limit, scope) })) }
     }
   }
 }
 
 const readProject = rowReader('projects', { id: text, name: text, deployPath: text, env: text, total: number })
 
-function findProjects(store: Reader, q: string, limit: number): Found {
-  const match = matching(q, ['name', 'id', 'description', 'deployPath', 'env'])
+/** What one finder searches for. */
+interface Wanted {
+  q: string
+  limit: number
+  scope: ProjectScope
+}
+
+function findProjects(store: Reader, { q, limit, scope }: Wanted): Found {
+  const match = within(matching(q, ['name', 'id', 'description', 'deployPath', 'env']), 'id', scope)
   const rows = store.all(
     `SELECT id, name, deployPath, env, count(*) OVER () AS total FROM projects
      WHERE ${match.condition} ORDER BY createdAt DESC, position DESC LIMIT ?`,
@@ -89,8 +100,8 @@ function findProjects(store: Reader, q: string, limit: number): Found {
 
 const readLogSource = rowReader('logSources', { id: text, projectId: text, label: text, filePath: text, total: number })
 
-function findLogSources(store: Reader, q: string, limit: number): Found {
-  const match = matching(q, ['label', 'id', 'filePath'])
+function findLogSources(store: Reader, { q, limit, scope }: Wanted): Found {
+  const match = within(matching(q, ['label', 'id', 'filePath']), 'projectId', scope)
   const rows = store.all(
     `SELECT id, projectId, label, filePath, count(*) OVER () AS total FROM logSources
      WHERE ${match.condition} ORDER BY position DESC LIMIT ?`,
@@ -111,15 +122,17 @@ const readDeployment = rowReader('deployments', {
   total: number
 })
 
-function findDeployments(store: Reader, q: string, limit: number): Found {
+function findDeployments(store: Reader, { q, limit, scope }: Wanted): Found {
   const match = matching(q, ['message', 'projectName', 'errorMessage'])
+  const seen = among({ conditions: [], values: [] }, 'projectId', scope)
   const rows = store.all(
     `SELECT *, count(*) OVER () AS total FROM (
        SELECT id, projectName, status, message, startTime FROM (
          SELECT id, projectName, status, message, errorMessage, startTime
-         FROM deployments ORDER BY startTime DESC, position DESC LIMIT ${maxDeployments}
+         FROM deployments ${where(seen.conditions)} ORDER BY startTime DESC, position DESC LIMIT ${maxDeployments}
        ) WHERE id LIKE ? ESCAPE '\\' OR ${match.condition} LIMIT ${maxCounted}
      ) LIMIT ?`,
+    ...seen.values,
     idPattern('dep_', q),
     ...match.values,
     limit
@@ -180,13 +193,24 @@ function idPattern(prefix: string, q: string): string {
   return `${escaped(q.startsWith(prefix) ? q : prefix + q)}%`
 }
 
+interface Match {
+  condition: string
+  values: Value[]
+}
+
 /** Returns a condition for columns that contain `q`. LIKE ignores the case of ASCII only, so other text is searched as
  * written, in lower and in upper case. */
-function matching(q: string, columns: string[]): { condition: string; values: string[] } {
+function matching(q: string, columns: string[]): Match {
   const forms = /^[\x00-\x7f]*$/.test(q) ? [q] : [...new Set([q, q.toLowerCase(), q.toUpperCase()])]
   const patterns = forms.map(form => `%${escaped(form)}%`)
   const conditions = columns.flatMap(column => patterns.map(() => `${column} LIKE ? ESCAPE '\\'`))
   return { condition: `(${conditions.join(' OR ')})`, values: columns.flatMap(() => patterns) }
+}
+
+/** Adds a scope to a condition. */
+function within(match: Match, column: string, scope: ProjectScope): Match {
+  const { conditions, values } = among({ conditions: [match.condition], values: [...match.values] }, column, scope)
+  return { condition: conditions.join(' AND '), values }
 }
 
 function escaped(text: string): string {

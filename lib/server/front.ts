@@ -13,6 +13,8 @@ import { createFailures } from '../auth/failures.js'
 import type { Failures } from '../auth/failures.js'
 import { createLimiter } from '../auth/limiter.js'
 import type { Limiter } from '../auth/limiter.js'
+import { createNamedTokens } from '../auth/named-tokens.js'
+import type { NamedTokens } from '../auth/named-tokens.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
@@ -22,7 +24,7 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
 import type { Store } from '../store/database.js'
-import { findProjectByToken } from '../store/tables/projects.js'
+import { findProject, findProjectByToken } from '../store/tables/projects.js'
 import { createProbe } from '../machine/probe.js'
 import type { Probe, ProbeNeeds } from '../machine/probe.js'
 import { createSettings } from '../settings/settings.js'
@@ -60,6 +62,7 @@ export interface Front {
   settings: Settings
   tickets: Tickets
   sessions: Sessions
+  named: NamedTokens
   allowList: AllowList
   bearer: Bearer
   probe: Probe
@@ -93,7 +96,16 @@ export function createFront(
   const failures = createFailures({ store, clock, ids, onError })
   const limiter = createLimiter({ clock, onFailure: failures.note })
   const tickets = createTickets({ clock, ids })
-  const sessions = new Sessions({ store, clock, ids, key: openSessionKey(home), admin, base, audit })
+  const named = createNamedTokens({
+    store,
+    clock,
+    ids,
+    audit,
+    settings,
+    isProject: (db, id) => findProject(db, id) !== undefined,
+    onEnd: id => void sessions.endOf(id).catch(onError)
+  })
+  const sessions = new Sessions({ store, clock, ids, key: openSessionKey(home), admin, named, base, audit })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const bearer = createBearer({
     admin,
@@ -101,6 +113,7 @@ export function createFront(
     projectOf: token => findProjectByToken(store, token),
     globalToken: () => settings.text('global_deploy_token'),
     metricsToken: () => settings.text('metrics_token'),
+    named,
     allowList,
     limiter,
     sessions
@@ -114,7 +127,21 @@ export function createFront(
     hasToken: () => hasToken(admin),
     isRecovering
   })
-  return { admin, audit, keeper, failures, limiter, settings, tickets, sessions, allowList, bearer, probe, startedAtMs }
+  return {
+    admin,
+    audit,
+    keeper,
+    failures,
+    limiter,
+    settings,
+    tickets,
+    sessions,
+    named,
+    allowList,
+    bearer,
+    probe,
+    startedAtMs
+  }
 }
 
 function hasToken(admin: AdminToken): boolean {

@@ -22,7 +22,7 @@ export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
  * table (table.ts).
  */
 export function createListener(
-  { probe, bearer, settings }: Front,
+  { probe, bearer, named, settings }: Front,
   { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
 ): HttpServer<Auth, Caller> {
   return new HttpServer<Auth, Caller>({
@@ -30,7 +30,7 @@ export function createListener(
     isPartial: true,
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
-    lifeOf: ({ session }) => session?.ended(),
+    lifeOf: ({ session, token }) => session?.ended() ?? (token === undefined ? undefined : named.ended(token.id)),
     trustedProxies: () => settings.list('trusted_proxies'),
     allowedHosts: createAllowedHosts(publicUrl, () => settings.list('allowed_hosts')),
     log: event => pass(event, { log, onRequest }),

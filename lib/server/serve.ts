@@ -201,7 +201,7 @@ function followRecords(clock: SteadyClock, newestMs: number | null, report: Repo
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
-  front: Pick<Front, 'failures' | 'keeper'>
+  front: Pick<Front, 'failures' | 'keeper' | 'named'>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
@@ -220,6 +220,7 @@ function createStop(running: {
     await services.logViewer.close()
     await services.history.stop()
     await front.failures.flush()
+    await front.named.close()
     await front.keeper.stop()
     await store.close()
     await owner.release()

@@ -38,10 +38,11 @@ import { createTargets } from '../projects/targets.js'
 import { createVariables } from '../projects/variables.js'
 import { createVariablesKey } from '../projects/variables-key.js'
 import { recentScripts } from '../projects/recent-scripts.js'
+import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { listAudit } from '../store/tables/audit.js'
-import { listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
-import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
+import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
 import { createBroken } from '../machine/broken.js'
 import { createDeploymentCounts } from '../machine/deployment-counts.js'
 import { createLoopDelayMeter } from '../machine/loop-delay.js'
@@ -106,6 +107,10 @@ export function createServices(world: World, front: Front): Services {
     terminals,
     api: {
       version: world.store.version,
+      lookup: {
+        ofDeployment: id => findDeployment(world.store, id)?.projectId,
+        ofLogSource: id => logs.sources.find(id)?.projectId
+      },
       program: world.version,
       ...apiOfWork(world, front, { work, logs }),
       ...apiOfMachine(world, front, { work, logs, machine }),
@@ -236,7 +241,8 @@ function createMachine(world: World, front: Front, work: Work) {
     audit
   })
   const stats = createStats({ store, clock })
-  const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
+  const status = (projects?: ProjectScope) =>
+    readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs, projects })
   return { health, history, storage, stats, status }
 }
 
@@ -245,7 +251,7 @@ type Machine = ReturnType<typeof createMachine>
 /** Returns what the handlers of projects and deployments need. */
 function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, limiter, settings, tickets, sessions } = front
+  const { admin, audit, limiter, named, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
@@ -263,7 +269,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, limiter, tickets, sessions, audit },
+    auth: { admin, named, limiter, tickets, sessions, audit },
     projects: {
       projects,
       bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
@@ -276,7 +282,8 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     files: { projects, targets, secrets },
-    whoami: { findProject: id => findProject(store, id) },
+    whoami: { findProject: id => findProject(store, id), expiryOf: id => named.get(id).expiresAt },
+    tokens: { named, builtIn: () => builtInTokens(store, settings) },
     deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
@@ -320,7 +327,11 @@ function apiOfMachine(
       stats,
       broken: createBroken({ store, findDeployment: deployments.find }),
       deployments: { ...deployments, live: projectId => liveDeployment(store, projectId) },
-      projects: { get: projects.get, pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
+      projects: {
+        get: projects.get,
+        pinned: scope => listPinnedProjects(store, scope),
+        newest: scope => newestProject(store, scope)
+      }
     },
     system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }), history },
     metrics: {
@@ -365,4 +376,14 @@ const logSourceTable: LogSourceTable = {
 
 function withKnownKind(source: LogSourceRecord): LogSource {
   return { ...source, kind: logKinds.find(kind => kind === source.kind) ?? 'plain' }
+}
+
+/** Returns the tokens that are not named, as the list of tokens shows them. */
+function builtInTokens(store: World['store'], settings: Front['settings']): BuiltInToken[] {
+  const plain = { projectId: null, projectName: null }
+  const global: BuiltInToken[] = settings.text('global_deploy_token') === '' ? [] : [{ kind: 'global', ...plain }]
+  const projects = readProjects(store, ['id', 'name']).map(({ id, name }): BuiltInToken => {
+    return { kind: 'project', projectId: id, projectName: name }
+  })
+  return [{ kind: 'admin', ...plain }, ...global, ...projects]
 }

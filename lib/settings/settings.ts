@@ -231,6 +231,14 @@ export const settingRows = [
     default: '',
     check: filePlace,
     help: 'File that gets each signed checkpoint of the audit log, best on another machine. With ">>" before the path it is appended. Empty writes none.'
+  },
+  {
+    key: 'token_max_days',
+    type: 'number',
+    unit: 'days',
+    default: '365',
+    check: whole(1, 36_500),
+    help: 'Longest time for which a new named token is valid.'
   }
 ] as const satisfies readonly SettingRow[]
 

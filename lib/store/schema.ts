@@ -127,6 +127,8 @@ const namedTokens = `
   ) WITHOUT ROWID;
   ALTER TABLE sessions ADD COLUMN tokenId TEXT;
   ALTER TABLE sessions ADD COLUMN provenAt TEXT;
+  ALTER TABLE deployments ADD COLUMN actor TEXT;
+  ALTER TABLE deployments ADD COLUMN tokenId TEXT;
   ALTER TABLE audit ADD COLUMN tokenId TEXT;
   ALTER TABLE audit ADD COLUMN tokenName TEXT;
   ALTER TABLE audit ADD COLUMN role TEXT;

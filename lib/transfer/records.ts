@@ -332,6 +332,7 @@ const deploymentRecord = object({
   archiveSha256: nullableLabel,
   fileCount: nullable(whole),
   errorMessage: nullableLabel,
+  actor: withDefault(nullableLabel, null),
   actorIp: nullableLabel,
   claimedIp: nullableLabel,
   provenance: provenanceReader('escape'),
@@ -345,8 +346,8 @@ const deploymentRecord = object({
   output: text
 })
 
-/** The state of a target on another machine says nothing about the target here. */
-const untouched = { placed: null, heldFor: null, holdUntil: null }
+/** The state of a target, and the tokens, of another machine say nothing about those here. */
+const untouched = { placed: null, heldFor: null, holdUntil: null, tokenId: null }
 
 function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
   const { output, ...given } = deploymentRecord(item, place)

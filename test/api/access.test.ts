@@ -95,12 +95,18 @@ const expectations: Record<
       changed: 'in'
     }
   },
+  viewer: { from: 'anywhere', answers: adminOnly },
+  operator: { from: 'anywhere', answers: adminOnly },
   admin: { from: 'anywhere', answers: adminOnly },
   operate: { from: 'allowed', answers: adminOnly },
   read: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
   download: { from: 'anywhere', answers: { ...adminOnly, own: 'in', download: 'in' } },
+  viewer_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
+  operator_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
   admin_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
   own: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
+  manage: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
+  fetch: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
   token: { from: 'anywhere', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
   upload_check: { from: 'allowed', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
   upload: {
@@ -262,8 +268,8 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     global: () => ({ headers: bearer('global-deploy-token') }),
     metrics: () => ({ headers: bearer('metrics-token-1') }),
     admin: () => ({ headers: bearer(adminToken) }),
-    download: () => ({ ticket: tickets.issue('download').ticket }),
-    terminal: () => ({ ticket: tickets.issue('terminal').ticket }),
+    download: () => ({ ticket: tickets.issue('download', { tokenId: null }).ticket }),
+    terminal: () => ({ ticket: tickets.issue('terminal', { tokenId: null }).ticket }),
     protocol: () => ({ headers: { 'sec-websocket-protocol': `svc-admin-token, ${adminToken}` } }),
     local: () => ({}),
     session: async () => ({ headers: await session() }),
@@ -284,7 +290,7 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     credential: Credential,
     way: Way
   ): Promise<number> {
-    const isOfOwn = ['read', 'download', 'own'].includes(row.auth)
+    const isOfOwn = ['read', 'download', 'own', 'manage', 'fetch'].includes(row.auth)
     const ownId = row.path.startsWith('/api/projects/') ? shop.id : deployId
     const { headers = {}, ticket } = await given[credential]()
     const path =

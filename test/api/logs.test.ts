@@ -214,7 +214,7 @@ t.test('a stream reports a result that is not recorded yet', async t => {
     throw new Error('not asked')
   }
   const handlers = logHandlers({
-    records: { find: () => row, row: () => row, complete: never, listed: never, bare: never },
+    records: { find: () => row, own: never, row: () => row, complete: never, listed: never, bare: never },
     deployer: {
       async *follow() {},
       unrecorded: () => 'the end is not recorded yet',

@@ -62,6 +62,8 @@ const ofTheMachine: Record<string, string> = {
   '/api/projects/:id/verify': 'of the target',
   '/api/projects/:id/tree': 'of the target and the history of this server',
   '/api/projects/:id/maintenance': 'of the target',
+  '/api/tokens': 'rights on one server',
+  '/api/tokens/self': 'rights on one server',
   '/api/storage': 'of the disk; of archives only the newest is carried',
   '/api/public/telemetry/overview': 'reports that were sent to this server',
   '/api/system/resources': 'of the machine',

@@ -1,16 +1,19 @@
 import t from 'tap'
-import { checkOwn, createRecords } from '../../lib/api/records.js'
+import { createRecords } from '../../lib/api/records.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 
 const row = {
   id: 'dep_a',
   projectId: 'proj_a',
+  tokenId: 'tok_a',
   provenance: null as unknown,
   steps: [] as unknown,
   scripts: [] as unknown
 } as DeploymentRow
-const requestBy = (role: string, projectId: string | null) => ({ actor: { role, projectId } }) as ApiRequest
+const requestBy = (role: string, projects: string[] | null, token?: { id: string; name: string }) =>
+  ({ actor: { role, projects, token, seesScripts: role !== 'viewer' } }) as ApiRequest
+const byAdmin = requestBy('admin', null)
 
 const settings = { text: () => 'https://git.test/{repository}?at={commit}' }
 const records = createRecords({
@@ -26,22 +29,39 @@ const records = createRecords({
 
 t.test('a project token only finds records of its project', async t => {
   t.equal(records.find(requestBy('admin', null), 'dep_a'), row)
-  t.equal(records.find(requestBy('project', 'proj_a'), 'dep_a'), row)
-  t.throws(() => records.find(requestBy('project', 'proj_b'), 'dep_a'), { kind: 'forbidden', code: 'other_project' })
+  t.equal(records.find(requestBy('project', ['proj_a']), 'dep_a'), row)
+  t.throws(() => records.find(requestBy('project', ['proj_b']), 'dep_a'), { kind: 'forbidden', code: 'other_project' })
   t.throws(() => records.find(requestBy('admin', null), 'dep_b'), { kind: 'not_found', code: 'not_found' })
-  t.throws(() => checkOwn(requestBy('project', null), 'proj_a'), { kind: 'forbidden', code: 'other_project' })
+  t.throws(() => records.find(requestBy('viewer', ['proj_b']), 'dep_a'), { kind: 'not_found', code: 'not_found' })
+})
+
+t.test('a deployer decides only about deployments of its own token', async t => {
+  const own = { id: 'tok_a', name: 'ci' }
+  const other = { id: 'tok_b', name: 'ci-2' }
+  t.equal(records.own(requestBy('deployer', null, own), 'dep_a'), row)
+  t.throws(() => records.own(requestBy('deployer', null, other), 'dep_a'), { kind: 'forbidden', code: 'role_too_low' })
+  t.equal(records.own(requestBy('operator', null, other), 'dep_a'), row)
+  t.equal(records.own(requestBy('project', ['proj_a']), 'dep_a'), row)
+})
+
+t.test('a viewer sees no text of a script', async t => {
+  const ran = { ...row, scripts: [{ step: 'preDeploy', source: 'client', script: 'secret', async: false }] }
+  t.match(records.bare(requestBy('viewer', null), ran as DeploymentRow), {
+    scripts: [{ step: 'preDeploy', script: null }]
+  })
+  t.match(records.bare(byAdmin, ran as DeploymentRow), { scripts: [{ script: 'secret' }] })
 })
 
 t.test('a record contains the end of its output', async t => {
-  t.same(await records.complete(row), { ...row, output: `${1024 * 1024} false` })
-  t.same(await records.complete(row, { timestamps: true }), { ...row, output: `${1024 * 1024} true` })
-  t.same(await records.listed(row), { ...row, output: '4096 false', outputTruncated: true })
-  t.same(records.bare(row), row)
+  t.same(await records.complete(byAdmin, row), { ...row, output: `${1024 * 1024} false` })
+  t.same(await records.complete(byAdmin, row, { timestamps: true }), { ...row, output: `${1024 * 1024} true` })
+  t.same(await records.listed(byAdmin, row), { ...row, output: '4096 false', outputTruncated: true })
+  t.same(records.bare(byAdmin, row), row)
 })
 
 t.test('a record contains the URL of its commit', async t => {
   const provenance = { commit: 'a'.repeat(40), repository: 'git.test:team/shop.git' }
-  t.match(records.bare({ ...row, provenance } as DeploymentRow), {
+  t.match(records.bare(byAdmin, { ...row, provenance } as DeploymentRow), {
     commitUrl: `https://git.test/team/shop?at=${'a'.repeat(40)}`
   })
 })

@@ -8,115 +8,121 @@ import { startServer } from '../support/server.js'
  * authorization.
  */
 const promised = `
-GET /api/health public
-GET /api/health/detail admin
-POST /api/auth/login public
-GET /api/auth/whoami token
-GET /api/auth/session admin
-DELETE /api/auth/session admin
-GET /api/sessions admin
-DELETE /api/sessions/:id admin
-POST /api/auth/reset local
-POST /api/tickets admin
-GET /api/projects admin
-POST /api/projects admin
-POST /api/projects/bulk admin
-GET /api/projects/:id admin
-PUT /api/projects/:id admin
-DELETE /api/projects/:id admin
-POST /api/projects/:id/token admin
-PUT /api/projects/:id/pin admin
-GET /api/projects/:id/overview admin
-GET /api/projects/:id/recent-scripts admin
-GET /api/projects/:id/variables admin
-PUT /api/projects/:id/variables admin
-PATCH /api/projects/:id/variables admin
-PUT /api/projects/:id/lock own
-DELETE /api/projects/:id/lock own
-GET /api/projects/:id/maintenance read
-PUT /api/projects/:id/maintenance own
-GET /api/projects/:id/tree read
-GET /api/projects/:id/verify read
-GET /api/projects/:id/drift read
-GET /api/projects/:id/drift/file read
-GET /api/projects/:id/files admin
-GET /api/projects/:id/file admin
-GET /api/projects/:id/download admin_download
-GET /api/locks read
-PUT /api/lock admin
-DELETE /api/lock admin
-GET /api/categories admin
-POST /api/categories admin
-PUT /api/categories/:id admin
-DELETE /api/categories/:id admin
-GET /api/tags admin
-POST /api/tags admin
-PUT /api/tags/:id admin
-DELETE /api/tags/:id admin
-GET /api/deploy/check upload_check
-POST /api/deploy/plan upload_check
-POST /api/deploy/upload upload
-POST /api/deployments/:id/rollback operate
-POST /api/projects/:id/undo operate
-POST /api/projects/:id/repair operate
-POST /api/deployments/:id/cancel own
-POST /api/deployments/:id/confirm own
-POST /api/deployments/:id/revert own
-PATCH /api/deployments/:id/status admin
-GET /api/deployments/:id/files read
-GET /api/deployments/:id/changes read
-GET /api/logs read
-GET /api/logs/:deployId read
-GET /api/logs/:deployId/stream read
-GET /api/logs/:deployId/output download
-GET /api/projects/:id/log-sources admin
-POST /api/projects/:id/log-sources admin
-GET /api/log-sources admin
-POST /api/log-sources/bulk admin
-PATCH /api/log-sources/:sourceId admin
-DELETE /api/log-sources/:sourceId admin
-GET /api/log-sources/:sourceId/meta admin
-GET /api/log-sources/:sourceId/range admin
-GET /api/log-sources/:sourceId/download admin_download
-GET /api/log-sources/:sourceId/stream admin
-GET /api/log-sources/:sourceId/search admin
-GET /api/settings admin
-GET /api/settings/schema admin
-PUT /api/settings admin
-POST /api/settings/token admin
-GET /api/settings/status admin
-POST /api/settings/webhook-test admin
-GET /api/notification-targets admin
-POST /api/notification-targets admin
-PUT /api/notification-targets/:id admin
-DELETE /api/notification-targets/:id admin
-POST /api/notification-targets/:id/test admin
-GET /api/audit admin
-GET /api/storage admin
-POST /api/storage/clean admin
-POST /api/public/telemetry/report public
-GET /api/public/telemetry/overview public
-GET /api/overview admin
-GET /api/changes admin
-GET /api/system/resources admin
-GET /api/system/history admin
-GET /metrics metrics
-GET /api/pm2/available admin
-GET /api/pm2/apps admin
-GET /api/projects/:id/pm2 admin
-GET /api/stats/heatmap admin
-GET /api/stats/success-rate admin
-GET /api/stats/durations admin
-GET /api/search admin
-GET /api/fs/home admin
-GET /api/fs/list admin
-GET /api/migration/export admin_download
-POST /api/migration/import admin
-GET /api/migration/verify admin
-GET /api/backup local
-GET /api/terminal/available admin
-GET /api/terminal/ws terminal
-GET /api/openapi.json public
+GET /api/health public none
+GET /api/health/detail viewer server
+POST /api/auth/login public none
+GET /api/auth/whoami token none
+GET /api/auth/session viewer none
+DELETE /api/auth/session viewer none
+GET /api/sessions admin server
+DELETE /api/sessions/:id admin server
+POST /api/auth/reset local none
+POST /api/tickets viewer none
+GET /api/tokens admin server
+POST /api/tokens admin server
+GET /api/tokens/self token none
+PATCH /api/tokens/:id admin server
+POST /api/tokens/:id/rotate admin server
+DELETE /api/tokens/:id admin server
+GET /api/projects viewer filtered
+POST /api/projects admin server
+POST /api/projects/bulk admin server
+GET /api/projects/:id viewer project
+PUT /api/projects/:id admin project
+DELETE /api/projects/:id admin project
+POST /api/projects/:id/token admin project
+PUT /api/projects/:id/pin admin project
+GET /api/projects/:id/overview viewer project
+GET /api/projects/:id/recent-scripts admin project
+GET /api/projects/:id/variables operator project
+PUT /api/projects/:id/variables admin project
+PATCH /api/projects/:id/variables admin project
+PUT /api/projects/:id/lock manage project
+DELETE /api/projects/:id/lock manage project
+GET /api/projects/:id/maintenance read project
+PUT /api/projects/:id/maintenance manage project
+GET /api/projects/:id/tree read project
+GET /api/projects/:id/verify read project
+GET /api/projects/:id/drift read project
+GET /api/projects/:id/drift/file fetch project
+GET /api/projects/:id/files operator project
+GET /api/projects/:id/file operator project
+GET /api/projects/:id/download operator_download project
+GET /api/locks read filtered
+PUT /api/lock operator server
+DELETE /api/lock operator server
+GET /api/categories viewer filtered
+POST /api/categories admin server
+PUT /api/categories/:id admin server
+DELETE /api/categories/:id admin server
+GET /api/tags viewer filtered
+POST /api/tags admin server
+PUT /api/tags/:id admin server
+DELETE /api/tags/:id admin server
+GET /api/deploy/check upload_check given
+POST /api/deploy/plan upload_check given
+POST /api/deploy/upload upload given
+POST /api/deployments/:id/rollback operate deployment
+POST /api/projects/:id/undo operate project
+POST /api/projects/:id/repair operate project
+POST /api/deployments/:id/cancel own deployment
+POST /api/deployments/:id/confirm own deployment
+POST /api/deployments/:id/revert own deployment
+PATCH /api/deployments/:id/status operator deployment
+GET /api/deployments/:id/files read deployment
+GET /api/deployments/:id/changes read deployment
+GET /api/logs read filtered
+GET /api/logs/:deployId read deployment
+GET /api/logs/:deployId/stream read deployment
+GET /api/logs/:deployId/output download deployment
+GET /api/projects/:id/log-sources viewer project
+POST /api/projects/:id/log-sources admin project
+GET /api/log-sources viewer filtered
+POST /api/log-sources/bulk admin server
+PATCH /api/log-sources/:sourceId operator logSource
+DELETE /api/log-sources/:sourceId operator logSource
+GET /api/log-sources/:sourceId/meta viewer logSource
+GET /api/log-sources/:sourceId/range viewer logSource
+GET /api/log-sources/:sourceId/download viewer_download logSource
+GET /api/log-sources/:sourceId/stream viewer logSource
+GET /api/log-sources/:sourceId/search viewer logSource
+GET /api/settings admin server
+GET /api/settings/schema admin server
+PUT /api/settings admin server
+POST /api/settings/token admin server
+GET /api/settings/status viewer server
+POST /api/settings/webhook-test admin server
+GET /api/notification-targets admin server
+POST /api/notification-targets admin server
+PUT /api/notification-targets/:id admin server
+DELETE /api/notification-targets/:id admin server
+POST /api/notification-targets/:id/test admin server
+GET /api/audit viewer filtered
+GET /api/storage admin server
+POST /api/storage/clean admin server
+POST /api/public/telemetry/report public none
+GET /api/public/telemetry/overview public none
+GET /api/overview viewer filtered
+GET /api/changes viewer none
+GET /api/system/resources viewer server
+GET /api/system/history viewer server
+GET /metrics metrics server
+GET /api/pm2/available operator none
+GET /api/pm2/apps operator server
+GET /api/projects/:id/pm2 operator project
+GET /api/stats/heatmap viewer filtered
+GET /api/stats/success-rate viewer filtered
+GET /api/stats/durations viewer filtered
+GET /api/search viewer filtered
+GET /api/fs/home admin server
+GET /api/fs/list admin server
+GET /api/migration/export admin_download server
+POST /api/migration/import admin server
+GET /api/migration/verify admin server
+GET /api/backup local none
+GET /api/terminal/available admin server
+GET /api/terminal/ws terminal server
+GET /api/openapi.json public none
 `
 
 t.test('the routes', async t => {
@@ -124,7 +130,10 @@ t.test('the routes', async t => {
 
   t.test('the table contains exactly the listed routes', async t => {
     const routes = apiRoutes(stage.server.services.api)
-    t.equal(routes.map(({ method, path, auth }) => `${method} ${path} ${auth}`).join('\n'), promised.trim())
+    t.equal(
+      routes.map(({ method, path, auth, scope }) => `${method} ${path} ${auth} ${scope}`).join('\n'),
+      promised.trim()
+    )
   })
 
   t.test('a refusal is sent before the body is read', async t => {

@@ -35,6 +35,8 @@ t.test('a login with a session: cookie, header, list and logout', async t => {
   t.match((await stage.client.get('/api/auth/session')).body, {
     role: 'admin',
     name: 'admin',
+    token: null,
+    projects: null,
     id: null,
     csrf: null,
     expiresAt: null
@@ -58,7 +60,10 @@ t.test('a login with a session: cookie, header, list and logout', async t => {
     'id',
     'ip',
     'lastUsedAt',
+    'provenAt',
     'remember',
+    'tokenId',
+    'tokenName',
     'userAgent'
   ])
 

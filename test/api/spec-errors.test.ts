@@ -345,7 +345,7 @@ async function startHealth(t: Test) {
   })
   const stage = await startServer(t)
   const needs: ApiNeeds = { ...stage.server.services.api, health: { health } }
-  const actor = { name: 'admin', ip: null } as unknown as Caller
+  const actor = { name: 'admin', ip: null, projects: null } as unknown as Caller
   const { url } = await startHttp(t, apiRoutes(needs) as never, { authorize: () => actor })
   return { world, url, directory }
 }

@@ -19,7 +19,7 @@ t.test('whoami returns the role and project of a token, and no secret', async t 
   for (const [token, expected] of cases) {
     const { status, body, text } = await stage.as(token).get('/api/auth/whoami')
     t.equal(status, 200)
-    t.strictSame(body, expected)
+    t.strictSame(body, { ...expected, token: null, projects: null })
     t.notMatch(text, token)
   }
 })

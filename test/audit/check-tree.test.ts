@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import t from 'tap'
 import { checkTree } from '../../lib/audit/check-tree.js'
 import { trimLeaves } from '../../lib/audit/leaves.js'
@@ -64,7 +65,7 @@ t.test('finds a tree that was rewritten after its checkpoint', async t => {
   await log.fill(100)
   await log.keeper.current()
   const note = log.keeper.newest()?.note as string
-  const second = await openLog(t.testdir({ other: {} }) + '/other')
+  const second = await openLog(join(t.testdir({ other: {} }), 'other'))
   await second.fill(120)
   await second.store.write(tx =>
     tx.run('INSERT INTO auditCheckpoints (size, at, note) VALUES (100, ?, ?)', '2030', note)

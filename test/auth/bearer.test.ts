@@ -13,6 +13,8 @@ const sessions = {
     cookie === 'good'
       ? {
           id: 'ses_1',
+          tokenId: null,
+          provenAt: null,
           expiresAt: '2026-12-01T00:00:00.000Z',
           csrf: () => 'the-csrf',
           ended: () => new AbortController().signal
@@ -20,6 +22,8 @@ const sessions = {
       : null,
   hasCookie: ({ cookie }: Credentials['headers']) => cookie !== undefined
 }
+
+const named = { callerOf: () => null, callerById: () => null }
 
 function bearerWith({ allowed = true, global = 'global-token' } = {}) {
   const limiter = createLimiter({ clock: setClock(), onFailure: () => {} })
@@ -30,7 +34,8 @@ function bearerWith({ allowed = true, global = 'global-token' } = {}) {
     projectOf: token => (token === 'shop-token' ? { id: 'proj_shop', token } : undefined),
     globalToken: () => global,
     metricsToken: () => 'metrics-token',
-    tickets: { redeem: (ticket, purpose) => ticket === `good-${purpose}` },
+    named,
+    tickets: { redeem: (ticket, purpose) => (ticket === `good-${purpose}` ? { tokenId: null } : null) },
     allowList: {
       check() {
         if (!allowed) throw new Refusal('forbidden', 'address_not_allowed', 'Not from there')
@@ -174,7 +179,8 @@ t.test('uses the witnessed address, and records the claimed one with it', async 
     projectOf: () => undefined,
     globalToken: () => '',
     metricsToken: () => 'metrics-token',
-    tickets: { redeem: () => false },
+    named,
+    tickets: { redeem: () => null },
     allowList: { check: address => void checked.push(address) },
     limiter: createLimiter({ clock: setClock(), onFailure: () => {} })
   })

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openSessionKey } from '../../lib/auth/session-key.js'
 import { Sessions } from '../../lib/auth/sessions.js'
+import type { SessionStart } from '../../lib/auth/sessions.js'
 import { randomIds } from '../../lib/base/ids.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { openStore } from '../../lib/store/durable-store.js'
@@ -10,7 +11,7 @@ import { setClock } from '../support/clock.js'
 import { until } from '../support/until.js'
 
 const hourMs = 60 * 60_000
-const actor = { name: 'anonymous', ip: '192.0.2.1' }
+const actor = { name: 'admin', ip: '192.0.2.1' }
 
 async function stageOf(t: Test) {
   const directory = t.testdir()
@@ -18,7 +19,7 @@ async function stageOf(t: Test) {
   const store = await openStore({ directory, clock })
   t.teardown(() => store.close())
   const events: AuditEvent[] = []
-  const state = { token: 'the-admin-token' }
+  const state = { token: 'the-admin-token', digests: new Map<string, string[]>() }
   const make = (base = '') =>
     new Sessions({
       store,
@@ -26,12 +27,16 @@ async function stageOf(t: Test) {
       ids: randomIds,
       key: openSessionKey({ directory }),
       admin: { current: () => state.token },
+      named: { validDigests: id => state.digests.get(id) ?? [] },
       base,
       audit: { within: (_, event) => void events.push(event) }
     })
   const sessions = make()
-  const begin = async (remember = true, of = sessions) => {
-    const begun = await of.begin({ headers: { 'user-agent': 'Browser\u202e 1' }, isSecure: false, actor }, { remember })
+  const begin = async (remember = true, of = sessions, token: SessionStart['token'] = null) => {
+    const begun = await of.begin(
+      { headers: { 'user-agent': 'Browser\u202e 1' }, isSecure: false, actor },
+      { remember, token }
+    )
     return { ...begun, headers: { cookie: begun.cookie.slice(0, begun.cookie.indexOf(';')) } }
   }
   return { directory, clock, store, events, state, make, sessions, begin }
@@ -75,7 +80,7 @@ t.test('finds a session only by its cookie', async t => {
 t.test('limits the cookie to the prefix and, over TLS, to TLS', async t => {
   const { make } = await stageOf(t)
   const sessions = make('/a')
-  const begun = await sessions.begin({ headers: {}, isSecure: true, actor }, { remember: false })
+  const begun = await sessions.begin({ headers: {}, isSecure: true, actor }, { remember: false, token: null })
   t.match(
     begun.cookie,
     /^__Secure-svc_session_[0-9a-f]{8}=[\w-]{43}; Path=\/a\/; HttpOnly; SameSite=Strict; Secure$/,
@@ -192,7 +197,7 @@ t.test('ends sessions by signing out and revoking', async t => {
 t.test('a second login replaces the session of the browser', async t => {
   const { sessions, begin } = await stageOf(t)
   const one = await begin()
-  await sessions.begin({ headers: one.headers, isSecure: false, actor }, { remember: true })
+  await sessions.begin({ headers: one.headers, isSecure: false, actor }, { remember: true, token: null })
   t.equal(sessions.find(one.headers), null)
   t.equal(sessions.list().length, 1)
 })
@@ -223,6 +228,7 @@ t.test('ignores sessions of another key and removes them at the first login', as
     ids: randomIds,
     key: openSessionKey({ directory: t.testdir({ other: {} }) }),
     admin: { current: () => state.token },
+    named: { validDigests: () => [] },
     base: '',
     audit: { within() {} }
   })
@@ -231,4 +237,36 @@ t.test('ignores sessions of another key and removes them at the first login', as
   const mine = await begin(true, elsewhere)
   t.equal(listSessions(store).length, 1)
   t.ok(elsewhere.find(mine.headers))
+})
+
+t.test('a session of a named token is valid as long as the secret with which it began', async t => {
+  const { sessions, begin, state } = await stageOf(t)
+  state.digests.set('tok_a', ['new', 'old'])
+  const admin = await begin()
+  const old = await begin(true, sessions, { id: 'tok_a', digest: 'old' })
+  const fresh = await begin(true, sessions, { id: 'tok_a', digest: 'new' })
+  t.match(sessions.find(old.headers), { tokenId: 'tok_a' })
+  t.match(sessions.find(admin.headers), { tokenId: null })
+
+  state.digests.set('tok_a', ['new'])
+  t.equal(sessions.find(old.headers), null, 'the earlier secret has ended')
+  t.ok(sessions.find(fresh.headers))
+  const life = sessions.find(fresh.headers)?.ended()
+  await sessions.endOf('tok_a')
+  t.equal(life?.aborted, true)
+  t.equal(sessions.find(fresh.headers), null)
+  t.ok(sessions.find(admin.headers), 'sessions of other tokens go on')
+
+  state.token = 'another'
+  t.equal(sessions.find(admin.headers), null)
+})
+
+t.test('a new admin token does not end the sessions of named ones', async t => {
+  const { sessions, begin, state } = await stageOf(t)
+  state.digests.set('tok_a', ['new'])
+  const own = await begin(true, sessions, { id: 'tok_a', digest: 'new' })
+  const admin = await begin()
+  await sessions.withNewToken(own.headers, async () => void (state.token = 'another'))
+  t.ok(sessions.find(own.headers))
+  t.equal(sessions.find(admin.headers), null)
 })

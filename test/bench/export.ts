@@ -80,6 +80,8 @@ async function furnish(): Promise<void> {
         archiveSha256: null,
         fileCount: 1,
         errorMessage: null,
+        actor: null,
+        tokenId: null,
         actorIp: null,
         claimedIp: null,
         placed: null,

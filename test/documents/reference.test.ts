@@ -60,17 +60,23 @@ function settings(): string {
 /** The tokens that each word of the `auth` column accepts. */
 const who: Record<string, string> = {
   public: 'anybody',
-  admin: 'admin token',
-  operate: 'admin token, from `allowed_ips`',
-  read: "admin token, or the project's own",
-  own: "admin token, or the project's own from `allowed_ips`",
-  download: "admin token, the project's own, or a ticket",
-  admin_download: 'admin token or a ticket',
+  viewer: 'viewer',
+  viewer_download: 'viewer, or a ticket',
+  read: "viewer, or the project's token",
+  download: "viewer, the project's token, or a ticket",
+  own: "deployer, or the project's token, from `allowed_ips`",
+  upload: "deployer, the project's token or the global one, from `allowed_ips`",
+  upload_check: 'deployer, or any other valid token, from `allowed_ips`',
+  operator: 'operator',
+  operator_download: 'operator, or a ticket',
+  operate: 'operator, from `allowed_ips`',
+  manage: "operator, or the project's token, from `allowed_ips`",
+  fetch: "operator, or the project's token",
+  admin: 'admin',
+  admin_download: 'admin, or a ticket',
   token: 'any valid token',
-  upload: "the project's token or the global one, from `allowed_ips`",
-  upload_check: 'any valid token, from `allowed_ips`',
-  metrics: 'admin token, or the value of the setting `metrics_token`',
-  terminal: 'admin token or a ticket, from `allowed_ips`',
+  metrics: 'admin, or the value of the setting `metrics_token`',
+  terminal: 'admin or a ticket, from `allowed_ips`',
   local: 'the command line on the machine of the server'
 }
 

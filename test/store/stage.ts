@@ -71,6 +71,8 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     archiveSha256: 'ab'.repeat(32),
     fileCount: null,
     errorMessage: null,
+    actor: null,
+    tokenId: null,
     actorIp: '127.0.0.1',
     claimedIp: null,
     placed: null,

@@ -37,6 +37,8 @@ export async function insertDeployments(
           archiveSha256: null,
           fileCount: 3,
           errorMessage: null,
+          actor: null,
+          tokenId: null,
           actorIp: '10.0.0.1',
           claimedIp: null,
           placed: null,

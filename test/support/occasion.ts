@@ -31,6 +31,8 @@ const deployment: DeploymentRow = {
   archiveSha256: null,
   fileCount: 1,
   errorMessage: null,
+  actor: null,
+  tokenId: null,
   actorIp: null,
   claimedIp: null,
   placed: null,

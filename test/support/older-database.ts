@@ -5,7 +5,7 @@ import { loadSqlite } from '../../lib/store/sqlite.js'
 /** The schema version that `olderDatabase` produces. */
 export const olderVersion = schemaVersion - 6
 
-/** Changes a svc.db to an older schema: removes what the last six steps added. */
+/** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
@@ -24,6 +24,8 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE audit DROP COLUMN tokenName;
     ALTER TABLE audit DROP COLUMN role;
     ALTER TABLE audit DROP COLUMN sessionId;
+    ALTER TABLE deployments DROP COLUMN actor;
+    ALTER TABLE deployments DROP COLUMN tokenId;
     DROP TABLE locks;
     ALTER TABLE projects DROP COLUMN policy;
     ALTER TABLE deployments DROP COLUMN exact;

@@ -1,8 +1,10 @@
 /* Builds the OpenAPI 3.1 document of the API from the table of routes and the operations in `operations/`. */
+import { leastRole } from '../../auth/bearer.js'
 import type { Auth } from '../../auth/bearer.js'
 import { statusOf } from '../../http/core/reply.js'
 import type { Shape } from '../../base/fields.js'
 import type { ApiRoute } from '../route.js'
+import type { Scope } from '../scope.js'
 import { errorCodes } from './errors.js'
 import type { Answer, FormPart, Operation } from './operation.js'
 import { operations } from './operations.js'
@@ -14,21 +16,32 @@ export type Json = Record<string, unknown>
 /** The security schemes that each kind of authorization accepts. `{}` means no authentication. */
 const security: Record<Auth, Json[]> = {
   public: [{}],
-  admin: [{ adminToken: [] }, { session: [] }],
-  operate: [{ adminToken: [] }, { session: [] }],
-  read: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
-  own: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
-  token: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
-  upload_check: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
-  download: [{ adminToken: [] }, { session: [] }, { deployToken: [] }, { ticket: [] }],
-  admin_download: [{ adminToken: [] }, { session: [] }, { ticket: [] }],
-  upload: [{ deployToken: [] }, { session: [] }],
-  terminal: [{ adminToken: [] }, { session: [] }, { ticket: [] }],
-  metrics: [{ adminToken: [] }, { metricsToken: [] }],
+  viewer: [{ namedToken: [] }, { adminToken: [] }, { session: [] }],
+  viewer_download: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
+  operator: [{ namedToken: [] }, { adminToken: [] }, { session: [] }],
+  operator_download: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
+  manage: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  fetch: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  admin: [{ namedToken: [] }, { adminToken: [] }, { session: [] }],
+  operate: [{ namedToken: [] }, { adminToken: [] }, { session: [] }],
+  read: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  own: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  token: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  upload_check: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  download: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }, { ticket: [] }],
+  admin_download: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
+  upload: [{ namedToken: [] }, { deployToken: [] }, { session: [] }],
+  terminal: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
+  metrics: [{ namedToken: [] }, { adminToken: [] }, { metricsToken: [] }],
   local: [{ localSocket: [] }]
 }
 
 const securitySchemes: Json = {
+  namedToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A named token, created with POST /api/tokens, whose role and projects permit the request.'
+  },
   adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token.' },
   deployToken: {
     type: 'http',
@@ -70,7 +83,6 @@ const anyErrors = [
 const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
 const writeErrors = ['disk_full', 'write_failed', 'database_unavailable', 'shutting_down']
-const addressRules: readonly Auth[] = ['operate', 'own', 'upload', 'upload_check', 'terminal']
 
 /** Returns the OpenAPI document of `routes`. `version` is the version of the program. */
 export function describeApi(routes: readonly ApiRoute[], version: string): Json {
@@ -282,14 +294,34 @@ function errorAnswer(codes: string[]): Json {
   }
 }
 
+/** What a named token is refused with. */
+const namedTokenErrors = [
+  'role_too_low',
+  'token_expired',
+  'token_revoked',
+  'second_factor_required',
+  'address_not_allowed'
+]
+/** What a caller that is limited to projects is refused with. */
+const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
+  none: [],
+  server: ['scope_too_narrow'],
+  filtered: [],
+  given: ['not_found', 'other_project'],
+  project: ['not_found', 'other_project'],
+  deployment: ['not_found', 'other_project'],
+  logSource: ['not_found']
+}
+
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
-export function codesOf(route: Pick<ApiRoute, 'auth' | 'method'>, operation: Operation): string[] {
+export function codesOf(route: Pick<ApiRoute, 'auth' | 'method' | 'scope'>, operation: Operation): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
   return [
     ...new Set([
       ...anyErrors,
       ...(route.auth === 'public' ? [] : tokenErrors),
-      ...(addressRules.includes(route.auth) ? ['address_not_allowed'] : []),
+      ...(leastRole(route.auth) === null ? [] : namedTokenErrors),
+      ...scopeErrors[route.scope],
       ...(takesBody ? bodyErrors : []),
       ...(route.method === 'GET' ? [] : writeErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),

@@ -10,8 +10,12 @@ export interface ErrorCode {
 export const errorCodes: Record<string, ErrorCode> = {
   aborted: { kind: 'invalid', means: 'The connection was closed before the end of the body' },
   absolute_path: { kind: 'invalid', means: 'A name in the archive is an absolute path' },
-  address_not_allowed: { kind: 'forbidden', means: 'The client address is not in the setting allowed_ips' },
+  address_not_allowed: {
+    kind: 'forbidden',
+    means: 'The client address is not in the setting allowed_ips, or not one of those of the token'
+  },
   already_finished: { kind: 'conflict', means: 'The deployment has already finished' },
+  already_revoked: { kind: 'conflict', means: 'The token was revoked before' },
   backslash_in_name: { kind: 'invalid', means: 'A name in the archive contains a backslash' },
   body_timeout: { kind: 'timed_out', means: 'The body did not arrive in time' },
   broken_boundary: { kind: 'invalid', means: 'A boundary of the form is malformed' },
@@ -76,6 +80,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   invalid_setting: { kind: 'invalid', means: 'A setting has an invalid value' },
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },
   invisible_character_in_name: { kind: 'invalid', means: 'A name in the archive contains an invisible character' },
+  last_admin: { kind: 'conflict', means: 'The admin token cannot be revoked or rotated' },
   link_leaves_target: { kind: 'invalid', means: 'A symbolic link in the archive leads outside the target' },
   link_loop: { kind: 'invalid', means: 'Symbolic links in the archive form a loop' },
   links_too_long: { kind: 'invalid', means: 'The destinations of symbolic links in the archive are too long' },
@@ -143,7 +148,16 @@ export const errorCodes: Record<string, ErrorCode> = {
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },
   rate_limited: { kind: 'too_many', means: 'Too many requests. Retry-After contains the seconds to wait' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
+  role_too_low: { kind: 'forbidden', means: 'The role of the token does not permit the request' },
+  scope_too_narrow: {
+    kind: 'forbidden',
+    means: 'The request concerns the whole server, and the token is limited to projects'
+  },
   search_too_slow: { kind: 'timed_out', means: 'The search took too long' },
+  second_factor_required: {
+    kind: 'forbidden',
+    means: 'The token has a second factor, so it only opens sessions of the panel'
+  },
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
   shuts_out_yourself: { kind: 'invalid', means: 'The new value would block the client that sets it' },
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
@@ -156,6 +170,8 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'unsupported',
     means: 'The terminal needs node-pty, which is not installed or cannot be loaded'
   },
+  token_expired: { kind: 'unauthorized', means: 'The token has expired' },
+  token_revoked: { kind: 'unauthorized', means: 'The token was revoked' },
   too_large: { kind: 'too_large', means: 'The body is too large' },
   too_late: { kind: 'conflict', means: 'The deployment has been confirmed or reverted already' },
   too_many_directories: { kind: 'invalid', means: 'The archive has too many directories' },
@@ -169,6 +185,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_many_sources: { kind: 'conflict', means: 'The project has the maximum number of log sources' },
   too_many_targets: { kind: 'conflict', means: 'The server has the maximum number of notification targets' },
   too_many_tickets: { kind: 'too_many', means: 'Too many unused tickets exist' },
+  too_many_tokens: { kind: 'conflict', means: 'There are already 1000 named tokens' },
   torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
   tree_not_ready: {

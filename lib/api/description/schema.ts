@@ -86,6 +86,12 @@ export function nullable<T>(inner: Schema<T>, example: unknown = inner.example):
   )
 }
 
+/** A text that is null for a caller without the right to it (masks.ts). */
+export function hidden(inner: Schema<string>): Schema<string> {
+  const { json, example, uses } = nullable(inner)
+  return { json, example, uses }
+}
+
 /** Marks a field of a record as optional. */
 export function optional<T>(inner: Schema<T>): Optional<T> {
   return { optional: inner }

@@ -32,11 +32,18 @@ const firstOf = valueReader('audit.seq', nullable(number))
 export interface AuditFilter {
   action?: string
   projectId?: string
-  /** The id of a named token. */
   tokenId?: string
+  /** The callers whose entries are listed; undefined: all. */
+  seenBy?: AuditReader
   limit: number
   /** The id of an entry: only older ones are listed. */
   before?: string
+}
+
+/** A named token that reads the log: it sees its own entries, and those of these projects. */
+export interface AuditReader {
+  tokenId: string
+  projects: readonly string[]
 }
 
 /** Adds an entry. */
@@ -46,8 +53,15 @@ export const insertAudit = entries.insert
 export const updateAudit = entries.update
 
 /** Returns a page of entries, newest first. Refuses an unknown `before` (the entry may have been trimmed). */
-export function listAudit(db: Reader, { action, projectId, tokenId, limit, before }: AuditFilter): AuditEntry[] {
+export function listAudit(
+  db: Reader,
+  { action, projectId, tokenId, seenBy, limit, before }: AuditFilter
+): AuditEntry[] {
   const { conditions, values } = equalities({ action, projectId, tokenId })
+  if (seenBy !== undefined) {
+    conditions.push('(tokenId = ? OR projectId IN (SELECT value FROM json_each(?)))')
+    values.push(seenBy.tokenId, JSON.stringify(seenBy.projects))
+  }
   if (before !== undefined) {
     const row = db.get('SELECT position FROM audit WHERE id = ?', before)
     if (row === undefined) throw invalid('before', `Cannot list entries before "${before}": no such entry`)

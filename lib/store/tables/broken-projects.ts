@@ -1,6 +1,8 @@
+import type { ProjectScope } from '../../model/access.js'
 import type { DeploymentRow } from '../../model/deployment.js'
 import type { Reader } from '../database.js'
 import { number, rowReader, text, valueReader } from './columns.js'
+import { among, where } from './conditions.js'
 import { readDeployment } from './deployments.js'
 
 /** A project whose newest finished deployment failed. */
@@ -27,14 +29,17 @@ const select = `
   SELECT broken.projectId, projects.name AS projectName, projects.env AS projectEnv, broken.deployId, broken.since
   FROM brokenProjects AS broken JOIN projects ON projects.id = broken.projectId`
 
-/** Returns at most `limit` broken projects, those that have been broken for the longest first. */
-export function listBrokenProjects(db: Reader, limit: number): BrokenRow[] {
-  return db.all(`${select} ORDER BY broken.since, broken.projectId LIMIT ?`, limit).map(readBroken)
+/** Returns at most `limit` broken projects of a scope, those that have been broken for the longest first. */
+export function listBrokenProjects(db: Reader, limit: number, scope?: ProjectScope): BrokenRow[] {
+  const { conditions, values } = among({ conditions: [], values: [] }, 'broken.projectId', scope)
+  const sql = `${select} ${where(conditions)} ORDER BY broken.since, broken.projectId LIMIT ?`
+  return db.all(sql, ...values, limit).map(readBroken)
 }
 
-/** Returns the number of broken projects. */
-export function countBrokenProjects(db: Reader): number {
-  return db.all('SELECT count(*) FROM brokenProjects').map(readCount)[0] ?? 0
+/** Returns the number of broken projects in a scope. */
+export function countBrokenProjects(db: Reader, scope?: ProjectScope): number {
+  const { conditions, values } = among({ conditions: [], values: [] }, 'projectId', scope)
+  return db.all(`SELECT count(*) FROM brokenProjects ${where(conditions)}`, ...values).map(readCount)[0] ?? 0
 }
 
 /** Returns why a project is broken; undefined if it is not. */

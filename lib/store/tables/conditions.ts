@@ -17,6 +17,14 @@ export function equalities(wanted: Record<string, string | undefined>): Conditio
   return found
 }
 
+/** Adds the condition that an expression is one of these ids; null or undefined means any value. */
+export function among(to: Conditions, expression: string, ids: readonly string[] | null | undefined): Conditions {
+  if (ids == null) return to
+  to.conditions.push(`${expression} IN (SELECT value FROM json_each(?))`)
+  to.values.push(JSON.stringify(ids))
+  return to
+}
+
 /** Returns the WHERE clause of all conditions; empty if there are none. */
 export function where(conditions: readonly string[]): string {
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`

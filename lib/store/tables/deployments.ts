@@ -9,6 +9,7 @@ import {
 } from '../../model/deployment.js'
 import type { CheckResult, DeploymentRow, DeploymentStatus, DeploymentStep, RanScript } from '../../model/deployment.js'
 import type { Provenance } from '../../model/provenance.js'
+import type { ProjectScope } from '../../model/access.js'
 import type { Reader, Row, Transaction } from '../database.js'
 import {
   choice,
@@ -25,7 +26,7 @@ import {
   valueReader
 } from './columns.js'
 import type { Column } from './columns.js'
-import { equalities, where } from './conditions.js'
+import { among, equalities, where } from './conditions.js'
 import type { Conditions } from './conditions.js'
 import { tableOf } from './table.js'
 
@@ -54,6 +55,8 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   archiveSha256: nullable(text),
   fileCount: nullable(number),
   errorMessage: nullable(text),
+  actor: nullable(text),
+  tokenId: nullable(text),
   actorIp: nullable(text),
   claimedIp: nullable(text),
   placed: nullable(number),
@@ -82,6 +85,8 @@ const newestFirst = 'ORDER BY startTime DESC, position DESC'
 /** Conditions on deployments. */
 export interface DeploymentFilter {
   projectId?: string
+  /** The projects that the caller may see. */
+  projects?: ProjectScope
   status?: DeploymentStatus
   /** The claimed branch; an exact match. */
   branch?: string
@@ -136,17 +141,32 @@ const countColumns = { status: choice(deploymentStatuses), deployments: number }
 const readDay = rowReader<DayCount>('deploymentDays', { date: text, ...countColumns })
 const readStatusCount = rowReader<Omit<DayCount, 'date'>>('deploymentDays', countColumns)
 
-/** Returns the counts of each day and status since `from`, in order; zero counts are omitted. */
-export function countDeploymentsByDay(db: Reader, from: string): DayCount[] {
-  const sql =
-    'SELECT date, status, deployments FROM deploymentDays WHERE date >= ? AND deployments > 0 ORDER BY date, status'
-  return db.all(sql, from).map(readDay)
+/** Returns the counts of each day and status since `from`, in order; zero counts are omitted. `projects` limits them. */
+export function countDeploymentsByDay(db: Reader, from: string, projects?: ProjectScope): DayCount[] {
+  if (projects == null) {
+    const sql =
+      'SELECT date, status, deployments FROM deploymentDays WHERE date >= ? AND deployments > 0 ORDER BY date, status'
+    return db.all(sql, from).map(readDay)
+  }
+  const sql = `SELECT substr(startTime, 1, 10) AS date, status, count(*) AS deployments FROM deployments
+    WHERE startTime >= ? AND projectId IN (SELECT value FROM json_each(?)) GROUP BY 1, 2 ORDER BY 1, 2`
+  return db.all(sql, from, JSON.stringify(projects)).map(readDay)
 }
 
 /** Returns the number of deployments of each status; a status without deployments may be omitted. */
-export function countDeploymentsByStatus(db: Reader): Partial<Record<DeploymentStatus, number>> {
+export function countDeploymentsByStatus(
+  db: Reader,
+  projects?: ProjectScope
+): Partial<Record<DeploymentStatus, number>> {
   const counts: Partial<Record<DeploymentStatus, number>> = {}
-  const rows = db.all('SELECT status, sum(deployments) AS deployments FROM deploymentDays GROUP BY status')
+  const { conditions, values } = among({ conditions: [], values: [] }, 'projectId', projects)
+  const rows =
+    projects == null
+      ? db.all('SELECT status, sum(deployments) AS deployments FROM deploymentDays GROUP BY status')
+      : db.all(
+          `SELECT status, count(*) AS deployments FROM deployments ${where(conditions)} GROUP BY status`,
+          ...values
+        )
   for (const { status, deployments } of rows.map(readStatusCount)) counts[status] = deployments
   return counts
 }
@@ -320,8 +340,8 @@ const newestOfEach = `position IN (SELECT (
   SELECT newer.position FROM deployments AS newer WHERE newer.projectId = projects.id ORDER BY startTime DESC, position DESC LIMIT 1
 ) FROM projects)`
 
-function conditionsOf({ projectId, status, branch, commit, newest }: DeploymentFilter): Conditions {
-  const { conditions, values } = equalities({ projectId, status, [branchOf]: branch })
+function conditionsOf({ projectId, projects, status, branch, commit, newest }: DeploymentFilter): Conditions {
+  const { conditions, values } = among(equalities({ projectId, status, [branchOf]: branch }), 'projectId', projects)
   if (branch !== undefined || commit !== undefined) conditions.push(`provenance <> 'null'`)
   if (commit !== undefined) {
     conditions.push(`${commitOf} >= ? AND ${commitOf} < ?`)

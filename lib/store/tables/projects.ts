@@ -1,9 +1,11 @@
+import type { ProjectScope } from '../../model/access.js'
 import { projectStatuses } from '../../model/project.js'
 import type { PolicyChanges } from '../../model/policy.js'
 import type { Project } from '../../model/project.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, flag, isObject, json, nullable, number, rowReader, text, texts, valueReader } from './columns.js'
 import type { Columns } from './columns.js'
+import { among, where } from './conditions.js'
 import { tableOf } from './table.js'
 
 const columns: Columns<Project> = {
@@ -89,19 +91,22 @@ export function projectAt(db: Reader, position: number): Project | undefined {
   return db.all('SELECT * FROM projects WHERE position = ?', position).map(projects.read)[0]
 }
 
-/** Returns the pinned projects, newest created first. */
-export function listPinnedProjects(db: Reader): Project[] {
-  return db.all(`SELECT * FROM projects WHERE pinned = 1 ${newestFirst}`).map(projects.read)
+/** Returns the pinned projects of a scope, newest created first. */
+export function listPinnedProjects(db: Reader, scope?: ProjectScope): Project[] {
+  const { conditions, values } = among({ conditions: ['pinned = 1'], values: [] }, 'id', scope)
+  return db.all(`SELECT * FROM projects ${where(conditions)} ${newestFirst}`, ...values).map(projects.read)
 }
 
-/** Returns the project that was created last. */
-export function newestProject(db: Reader): Project | undefined {
-  return db.all(`SELECT * FROM projects ${newestFirst} LIMIT 1`).map(projects.read)[0]
+/** Returns the project of a scope that was created last. */
+export function newestProject(db: Reader, scope?: ProjectScope): Project | undefined {
+  const { conditions, values } = among({ conditions: [], values: [] }, 'id', scope)
+  return db.all(`SELECT * FROM projects ${where(conditions)} ${newestFirst} LIMIT 1`, ...values).map(projects.read)[0]
 }
 
-/** Returns the number of projects. */
-export function countProjects(db: Reader): number {
-  return db.all('SELECT count(*) FROM projects').map(readCount)[0] ?? 0
+/** Returns the number of projects in a scope. */
+export function countProjects(db: Reader, scope?: ProjectScope): number {
+  const { conditions, values } = among({ conditions: [], values: [] }, 'id', scope)
+  return db.all(`SELECT count(*) FROM projects ${where(conditions)}`, ...values).map(readCount)[0] ?? 0
 }
 
 function isPolicy(value: unknown): value is PolicyChanges {

@@ -7,7 +7,7 @@ import { tableOf } from './table.js'
 export interface StoredSession extends BrowserSession {
   /** Identifies the secret in the browser's cookie, which is not stored. */
   digest: string
-  /** Identifies the admin token with which the session began. */
+  /** Identifies the secret with which the session began. */
   tokenMark: string
 }
 
@@ -20,7 +20,9 @@ const sessions = tableOf<StoredSession>('sessions', {
   expiresAt: text,
   remember: flag,
   ip: nullable(text),
-  userAgent: nullable(text)
+  userAgent: nullable(text),
+  tokenId: nullable(text),
+  provenAt: nullable(text)
 })
 
 /** Adds a session. */

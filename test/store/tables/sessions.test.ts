@@ -18,6 +18,8 @@ const session = (id: string, lastUsedAt: string): StoredSession => ({
   expiresAt: '2026-01-08T00:00:00.000Z',
   remember: id === 'ses_a',
   ip: null,
+  tokenId: null,
+  provenAt: null,
   userAgent: 'Browser'
 })
 

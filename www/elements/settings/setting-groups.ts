@@ -47,7 +47,8 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'terminal_enabled', words: 'Terminal' },
       { key: 'metrics_token', words: 'Metrics token' },
       { key: 'audit_days', words: 'Audit log retention' },
-      { key: 'checkpoint_file', words: 'File of audit checkpoints' }
+      { key: 'checkpoint_file', words: 'File of audit checkpoints' },
+      { key: 'token_max_days', words: 'Longest validity of tokens' }
     ]
   }
 ]

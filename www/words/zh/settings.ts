@@ -66,6 +66,8 @@ export const words: Words = {
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',
   'File that gets each signed checkpoint of the audit log, best on another machine. With ">>" before the path it is appended. Empty writes none.':
     '写入审计日志每个已签名检查点的文件，最好位于另一台机器上。路径前加“>>”表示追加。留空则不写入。',
+  'Longest time for which a new named token is valid.': '新的命名令牌最长的有效期。',
+  'Longest validity of tokens': '令牌最长有效期',
   MB: 'MB',
   'per project': '每个项目',
   seconds: '秒',

@@ -1,9 +1,11 @@
+import type { AccessToken, NewToken, TokenList } from '../../../model/access.js'
+import { newTokenFields, rotateFields, tokenFields } from '../../tokens.js'
 import { changeTokenFields, loginFields, resetTokenFields, ticketFields } from '../../auth.js'
 import { answer, type Operations } from '../operation.js'
 import type { ListedSession } from '../../../model/session.js'
-import { listedSession, signedIn, tokenHolder } from '../records/access.js'
+import { accessToken, builtInToken, listedSession, signedIn, tokenHolder } from '../records/access.js'
 import { done, success } from '../records/common.js'
-import { instant, list, optional, record, text } from '../schema.js'
+import { described, instant, list, optional, record, text } from '../schema.js'
 
 interface LoginAnswer {
   success: true
@@ -22,15 +24,30 @@ const expiring = record<{ success: true; ticket: string; expiresAt: string }>({
   expiresAt: instant
 })
 
+const newToken = record<NewToken>({
+  success,
+  token: described('The secret', text('svc_abcdefgh_…')),
+  record: accessToken
+})
+const changedToken = record<{ success: true; record: AccessToken }>({ success, record: accessToken })
+
+const tokenTexts = {
+  name: 'Name of the token, unique whatever the case of its letters',
+  role: 'Rights of the token',
+  projectIds: 'The projects that the token is limited to. Null: none',
+  allowedIps: 'Addresses and CIDR blocks that may use the token. Empty: all',
+  showScripts: 'Whether a viewer or deployer may read the scripts of its projects'
+}
+
 /** Login, browser sessions, tokens and tickets. */
 export const accessOperations: Operations = {
   'POST /api/auth/login': {
-    summary: 'Check the admin token or begin a browser session',
+    summary: 'Check a token or begin a browser session',
     description:
       'With `session: true`, the response sets a session cookie and contains `session`. With `remember: true`, the browser keeps the cookie after it is closed.',
     body: loginFields,
     fields: {
-      token: 'The admin token',
+      token: 'The admin token, or a named one',
       session: 'Whether to begin a browser session',
       remember: 'Whether the browser keeps the session after it is closed'
     },
@@ -41,7 +58,7 @@ export const accessOperations: Operations = {
         'Set-Cookie': 'The session cookie. Only sent if a session begins.'
       }
     ),
-    errors: ['wrong_token', 'too_many_failures', 'locked_out']
+    errors: ['wrong_token', 'token_expired', 'token_revoked', 'address_not_allowed', 'too_many_failures', 'locked_out']
   },
   'GET /api/auth/session': {
     summary: 'Get the caller and the CSRF value of its session',
@@ -51,6 +68,49 @@ export const accessOperations: Operations = {
     summary: 'End the current browser session',
     description: 'Succeeds without effect if the request has no session. A bearer token stays valid.',
     answers: answer('The session has ended', done, { 'Set-Cookie': 'Removes the session cookie.' })
+  },
+  'GET /api/tokens': {
+    summary: 'List the named tokens and the built-in ones',
+    answers: answer('The tokens', record<TokenList>({ items: list(accessToken), builtIn: list(builtInToken) }))
+  },
+  'POST /api/tokens': {
+    summary: 'Create a named token',
+    description:
+      'The answer contains the secret, which the server does not store. A token expires after 90 days, or at `expiresAt`, which the setting `token_max_days` limits.',
+    body: newTokenFields,
+    fields: { ...tokenTexts, expiresAt: 'When the token expires. Default: 90 days from now' },
+    answers: answer('The token was created', newToken),
+    errors: ['invalid_field', 'name_taken', 'too_many_tokens']
+  },
+  'GET /api/tokens/self': {
+    summary: 'Get the named token of the request',
+    answers: answer('The token', accessToken),
+    errors: ['not_found']
+  },
+  'PATCH /api/tokens/:id': {
+    summary: 'Change the name, rights or end of a named token',
+    description: 'Fields that are absent keep their values. Sessions and streams of the token end.',
+    body: tokenFields,
+    fields: { ...tokenTexts, expiresAt: 'When the token expires' },
+    answers: answer('The token was changed', changedToken),
+    errors: ['invalid_field', 'not_found', 'name_taken', 'already_revoked', 'last_admin']
+  },
+  'POST /api/tokens/:id/rotate': {
+    summary: 'Replace the secret of a named token',
+    description: 'The earlier secret stays valid for `overlapSeconds`. Sessions and streams of the token end.',
+    body: rotateFields,
+    fields: {
+      overlapSeconds: 'How long the earlier secret stays valid. Default: 0',
+      expiresAt: 'When the new secret expires. Default: as long from now as the earlier one was valid'
+    },
+    answers: answer('The token has a new secret', newToken),
+    errors: ['invalid_field', 'not_found', 'already_revoked', 'last_admin']
+  },
+  'DELETE /api/tokens/:id': {
+    summary: 'Revoke a named token',
+    description: 'Sessions and streams of the token end. The token stays in the list for 90 days.',
+    answers: answer('The token was revoked', changedToken),
+    errors: ['not_found', 'already_revoked', 'last_admin']
   },
   'GET /api/sessions': {
     summary: 'List browser sessions, most recently used first',

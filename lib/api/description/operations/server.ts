@@ -215,6 +215,7 @@ export const serverOperations: Operations = {
     summary: 'List the audit log, newest first',
     parameters: [
       query('action', 'Only entries with this action'),
+      query('tokenId', 'Only entries of this named token'),
       query('projectId', 'Only entries of this project'),
       query('before', 'Id of an entry. Lists only older ones'),
       limitOf(100, 500)

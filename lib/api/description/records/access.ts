@@ -1,4 +1,6 @@
 /* Schemas of tokens, sessions and the audit log. */
+import { accessRoles } from '../../../model/access.js'
+import type { AccessToken, BuiltInToken } from '../../../model/access.js'
 import type { AuditEntry } from '../../../model/audit.js'
 import type { ListedSession, SignedIn } from '../../../model/session.js'
 import type { TokenHolder } from '../../../model/token-holder.js'
@@ -7,10 +9,12 @@ import {
   described,
   instant,
   integer,
+  list,
   named,
   nullable,
   nullableInstant,
   oneOf,
+  optional,
   record,
   text
 } from '../schema.js'
@@ -30,7 +34,25 @@ export const tokenHolder = record<TokenHolder>({
     description: 'admin, local, project (a deploy token) or global (the deploy token of every project)'
   }),
   name: text('project:proj_1a2b3c4d5e6f7a8b'),
-  project: nullable(holderProject)
+  project: nullable(holderProject),
+  token: optional(
+    described(
+      'The named token. Null for other kinds',
+      nullable(
+        record<{ id: string; name: string; expiresAt: string }>({
+          id: text('tok_abcdefgh234567ab'),
+          name: text('ci-shop'),
+          expiresAt: instant
+        })
+      )
+    )
+  ),
+  projects: optional(
+    described(
+      'The projects that a named token is limited to. Null: none',
+      nullable(list(record<{ id: string; name: string }>({ id: projectId, name: text('Shop') })))
+    )
+  )
 })
 
 /** An entry of the audit log. */
@@ -65,10 +87,44 @@ export const auditEntry = named(
   })
 )
 
+const shortToken = record<{ id: string; name: string }>({ id: text('tok_abcdefgh234567ab'), name: text('ci-shop') })
+
+/** A named token. */
+export const accessToken = named(
+  'AccessToken',
+  record<AccessToken>({
+    id: text('tok_abcdefgh234567ab'),
+    name: text('ci-shop'),
+    role: described('Each role includes the rights of those before it', oneOf(accessRoles, 'deployer')),
+    projectIds: described('The projects that the token is limited to. Null: none', nullable(list(projectId))),
+    allowedIps: described('Addresses and blocks that may use it. Empty: all', list(text('10.0.0.0/8'))),
+    showScripts: described('Whether a viewer or deployer may read scripts', boolean(false)),
+    createdAt: instant,
+    createdBy: described('The actor that created it', text('admin')),
+    expiresAt: instant,
+    lastUsedAt: described('Accurate to a minute. Null: never', nullableInstant),
+    lastUsedIp: nullable(text('192.0.2.7')),
+    rotatedAt: described('When the secret was replaced last', nullableInstant),
+    oldExpiresAt: described('Until then the secret before the rotation is valid, too', nullableInstant),
+    oldLastUsedAt: described('When the secret before the rotation was used last', nullableInstant),
+    revokedAt: nullableInstant,
+    secondFactor: described('Whether signing in also needs a code', boolean(false))
+  })
+)
+
+/** A token that is not named. */
+export const builtInToken = record<BuiltInToken>({
+  kind: oneOf(['admin', 'global', 'project'], 'project'),
+  projectId: nullable(projectId),
+  projectName: nullableText
+})
+
 /** The caller of a request. */
 export const signedIn = record<SignedIn>({
-  role: text('admin'),
-  name: text('admin'),
+  role: described('admin, operator, deployer or viewer', text('admin')),
+  name: described('The actor in the audit log', text('admin')),
+  token: described('The named token. Null for the admin token', nullable(shortToken)),
+  projects: described('The projects that the token is limited to. Null: none', nullable(list(projectId))),
   id: described('The id of the session. Null for a bearer token', nullable(text('ses_1a2b3c4d5e6f7a8b'))),
   csrf: described(
     'The value of the header X-Svc-Csrf, which changes with the session need',
@@ -86,5 +142,8 @@ export const listedSession = record<ListedSession>({
   remember: described('Whether the browser keeps the session after it is closed', boolean(false)),
   ip: described('The client address of the login', nullable(text('192.0.2.7'))),
   userAgent: nullable(text('Mozilla/5.0')),
+  tokenId: described('The named token of the session. Null: the admin token', nullableText),
+  tokenName: nullableText,
+  provenAt: described('When the token was entered last', nullableInstant),
   current: described('Whether the request uses this session', boolean(true))
 })

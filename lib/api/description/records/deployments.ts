@@ -16,6 +16,7 @@ import {
   boolean,
   constant,
   described,
+  hidden,
   instant,
   integer,
   list,
@@ -58,7 +59,7 @@ const ranScript = record<RanScript>({
     '`platform` for a script of the project, `client` for a script of the upload',
     oneOf(['platform', 'client'])
   ),
-  script: text('npm ci'),
+  script: described('Null for a caller without the right to scripts', hidden(text('npm ci'))),
   async: described('Whether the script runs in the background', boolean(false))
 })
 
@@ -128,6 +129,11 @@ export const deployment = named(
     archiveSha256: described('SHA-256 checksum of the archive in hexadecimal', nullable(sha256)),
     fileCount: described('Number of files that the deployment installed', nullable(integer(12))),
     errorMessage: described('Why the deployment failed, or who corrected its status. Otherwise null', nullableText),
+    actor: described(
+      'Who started it: `token:<name>`, `project:<id>`, `admin`. Null for a deployment of an earlier version',
+      nullable(text('token:ci-shop'))
+    ),
+    tokenId: described('The named token that started it', nullableText),
     actorIp: described('The client address that the server saw', nullable(text('192.0.2.7'))),
     claimedIp: described('The client address in X-Forwarded-For. Null if it is the same as `actorIp`', nullableText),
     placed: described(

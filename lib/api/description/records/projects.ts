@@ -17,6 +17,7 @@ import {
   nullableInstant,
   oneOf,
   record,
+  hidden,
   text
 } from '../schema.js'
 import { bytes, deployId, deployPath, env, message, projectId } from './common.js'
@@ -29,14 +30,18 @@ export const project = named(
     name: text('Shop'),
     description: text(''),
     deployPath: described('The target: an absolute directory on the server', deployPath),
-    token: text('9c1185a5c5e9fc54612808977ee8f548', { description: 'The deploy token of the project, a secret' }),
+    token: hidden(
+      text('9c1185a5c5e9fc54612808977ee8f548', {
+        description: 'The deploy token of the project, a secret. Null for callers below admin'
+      })
+    ),
     preDeployScript: described(
-      'Script to run before extraction. Empty means none. It replaces the script of a client',
-      text('')
+      'Script to run before extraction. Empty means none, null that the caller may not see it. It replaces the script of a client',
+      hidden(text(''))
     ),
     postDeployScript: described(
-      'Script to run after extraction. Empty means none. It replaces the script of a client',
-      text('systemctl restart shop')
+      'Script to run after extraction. Empty means none, null that the caller may not see it. It replaces the script of a client',
+      hidden(text('systemctl restart shop'))
     ),
     postDeployAsync: described('Whether the post-deploy script runs in the background', boolean(false)),
     allowClientScripts: nullable(

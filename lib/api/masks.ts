@@ -1,0 +1,37 @@
+/*
+ * What callers below admin do not see in records. A hidden value is null: deploy tokens of projects, which only admins
+ * read, and the texts of scripts, which viewers and deployers read only if their token says so.
+ */
+import type { Caller } from '../auth/bearer.js'
+import { includesRole } from '../model/access.js'
+import type { AccessRole } from '../model/access.js'
+import type { Project } from '../model/project.js'
+import type { RanScript } from '../model/deployment.js'
+
+type Secret = 'token'
+type Text = 'preDeployScript' | 'postDeployScript'
+
+/** A project as a caller sees it. */
+export type ShownProject = Omit<Project, Secret | Text> & { [Field in Secret | Text]: string | null }
+
+/** Returns a project as a caller sees it. */
+export function shownProject(project: Project, { token, role, seesScripts }: Caller): ShownProject {
+  if (token === undefined || includesRole(role as AccessRole, 'admin')) return project
+  const { preDeployScript, postDeployScript, ...rest } = project
+  const scripts = seesScripts
+    ? { preDeployScript, postDeployScript }
+    : { preDeployScript: null, postDeployScript: null }
+  return { ...rest, ...scripts, token: null }
+}
+
+/** A script of a deployment as a caller sees it. */
+export type ShownScript = Omit<RanScript, 'script'> & { script: string | null }
+
+/** Returns a deployment as a caller sees it. */
+export function shownDeployment<T extends { scripts: readonly RanScript[] }>(
+  deployment: T,
+  { seesScripts }: Pick<Caller, 'seesScripts'>
+): T | (Omit<T, 'scripts'> & { scripts: ShownScript[] }) {
+  if (seesScripts || deployment.scripts.length === 0) return deployment
+  return { ...deployment, scripts: deployment.scripts.map(script => ({ ...script, script: null })) }
+}
