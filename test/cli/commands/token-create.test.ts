@@ -29,7 +29,10 @@ t.test('a deployer pushes to its project with its own token, and is refused the 
     t.match(await svc(['token', 'list'], own), { code: 1, stderr: /has the role "deployer"\. .* requires .* "admin"/ })
     t.match(await svc(['whoami'], own), { code: 0, stdout: /token "ci-shop": deployer of shop, expires in \d+ days/ })
   }
-  t.match(await server.api('GET', `/api/logs?projectId=${shop.id}`), [{ actor: 'token:ci-shop' }, { actor: 'token:ci-shop' }])
+  t.match(await server.api('GET', `/api/logs?projectId=${shop.id}`), [
+    { actor: 'token:ci-shop' },
+    { actor: 'token:ci-shop' }
+  ])
 
   const cut = await svc(['list'], { cwd, env: { ...at, SVC_TOKEN: token.slice(0, 50) } })
   t.match(cut, { code: 1, stderr: /The token from .*SVC_TOKEN.* is not complete: it is cut off: it has 50 of 63/ })
