@@ -81,6 +81,10 @@ export const auditEntry = named(
     failures: described(
       'Number of failed attempts that the entry sums up. Null for other entries',
       nullable(integer(3), null)
+    ),
+    seq: described(
+      'The number of the entry in the Merkle tree of the log, from 1. Null while the entry can still change',
+      nullable(integer(4711))
     )
   })
 )
