@@ -171,7 +171,7 @@ t.test('a thousand tokens, long names, Chinese, a phone', { skip }, async t => {
   await photograph(small.page, 'form-phone-zh')
 })
 
-t.test('a token is created with the keyboard alone, and a lost network is said', { skip }, async t => {
+t.test('a token is created with the keyboard alone, and nothing is lost with the network', { skip }, async t => {
   const stage = await startServer(t)
   const { page, context } = await openDuring(t, browser, stage.url, 'access', stillDesktop)
   await page.getByRole('button', { name: 'Create token' }).focus()

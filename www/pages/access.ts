@@ -32,7 +32,10 @@ export class AccessPage extends Page {
     this.entitle(t('Access'), [{ words: t('Settings'), address: 'settings' }, { words: t('Access') }])
     this.#calls = createTokenCalls(this.context.client)
     this.#list = this.resource(signal => this.#calls.list(signal))
-    this.#projects = this.resource(signal => this.context.calls.projects(signal))
+    this.#projects = this.resource(async signal => {
+      const projects = await this.context.calls.projects(signal)
+      return projects.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }))
+    })
     this.#maxDays = this.resource(signal => this.#calls.maxDays(signal))
     this.repeat(refreshMs, () => void this.#list.refresh())
   }
