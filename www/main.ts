@@ -123,9 +123,11 @@ async function learnRights(): Promise<void> {
   setHolder(session.holder)
 }
 
-async function loadDenied(): Promise<void> {
+/** Loads the page for addresses that the signed-in token may not open. Returns its tag. */
+async function loadDenied(): Promise<string> {
   const [{ elements }] = await Promise.all([import('./pages/denied.js'), loadWords('denied')])
   define(elements)
+  return 'svc-page-denied'
 }
 
 let newest = 0
@@ -135,11 +137,10 @@ let shownKey = ''
 async function show(place: Place | null): Promise<void> {
   const mine = ++newest
   if (place !== null && (session.id === null) !== (place.row.tag === loginTag)) return redirect(place)
-  const tag = place?.row.tag ?? 'svc-page-lost'
-  const key = JSON.stringify([tag, place?.params])
+  let tag = place?.row.tag ?? 'svc-page-lost'
   try {
     await Promise.all([learnRights(), place?.row.load()])
-    if (place !== null && !mayOpen(place.row.path)) await loadDenied()
+    if (place !== null && !mayOpen(place.row.path)) tag = await loadDenied()
   } catch (cause) {
     // The module cannot be loaded: the server is unreachable or was updated.
     if (mine !== newest || (session.id === null && tag !== loginTag)) return
@@ -147,11 +148,12 @@ async function show(place: Place | null): Promise<void> {
     return showPage(Object.assign(document.createElement('svc-page-lost') as LostPage, { isUnloadable: true }), '')
   }
   if (mine !== newest) return
+  const key = JSON.stringify([tag, place?.params])
   if (key === shownKey && place !== null && app.page instanceof Page) {
     app.page.place = place
     return
   }
-  const page = document.createElement(place === null || mayOpen(place.row.path) ? tag : 'svc-page-denied')
+  const page = document.createElement(tag)
   if (place !== null) Object.assign(page, { context, place })
   shownKey = key
   showPage(page, place === null ? '' : place.row.room)

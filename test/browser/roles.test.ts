@@ -206,6 +206,11 @@ t.test('a page that the role may not open says so', { skip }, async t => {
   }
   t.same(await survey(page), [])
   await photograph(page, 'denied')
+  await page.goto(`${stage.url}/projects/${shop}`)
+  await page.getByRole('heading', { level: 1, name: 'shop' }).waitFor()
+  const inside = `history.pushState(null, '', '${stage.url}/projects/${shop}/settings'), dispatchEvent(new PopStateEvent('popstate'))`
+  await page.evaluate(inside)
+  await page.getByRole('heading', { name: 'Your token may not open this page' }).waitFor()
   await page.keyboard.press('g')
   await page.keyboard.press('t')
   await page.keyboard.press('Control+k')

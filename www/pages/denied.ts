@@ -27,10 +27,13 @@ export class DeniedPage extends Page {
     const name = holder.token?.name ?? t('Admin token')
     if (lackOf(right) === 'scope') {
       const count = countWords(holder.projects?.length ?? 0, 'project')
-      return t('It concerns the whole server, and the token “{name}” is limited to {count}.', { name, count })
+      return t('This page concerns the whole server, and the token “{name}” is limited to {count}.', { name, count })
     }
-    const roles = { role: t(roleWords[holder.role]), needed: t(roleWords[rightNeeds[right].role]) }
-    return t('It needs the role {needed} or a higher one. The token “{name}” has the role {role}.', { name, ...roles })
+    const { role: needed } = rightNeeds[right]
+    const values = { name, role: t(roleWords[holder.role]), needed: t(roleWords[needed]) }
+    return needed === 'admin'
+      ? t('This page requires the role {needed}. The token “{name}” has the role {role}.', values)
+      : t('This page requires the role {needed} or a higher one. The token “{name}” has the role {role}.', values)
   }
 }
 

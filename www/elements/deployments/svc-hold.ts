@@ -100,17 +100,19 @@ export class SvcHold extends SvcElement {
                 )
           }
         </p>
-        <div class="actions" hidden="${!mayDecide(this.deployment)}">
-          <button type="button" class="danger" disabled="${this.#submission.isBusy}"
-            @click="${() => void this.#decide('revert')}">${t('Revert now')}</button>
-          ${
-            this.#isWaiting
-              ? html`<button type="button" class="primary" disabled="${this.#submission.isBusy}"
-                  @click="${() => void this.#decide('confirm')}">${t('Confirm')}</button>`
-              : null
-          }
-        </div>
+        ${mayDecide(this.deployment) ? this.#actions() : null}
         ${errorLine(this.#submission.problem)}
+      </div>`
+  }
+
+  #actions(): Template {
+    const button = (decision: 'confirm' | 'revert', words: string, kind: string): Template => html`
+      <button type="button" class="${kind}" disabled="${this.#submission.isBusy}"
+        @click="${() => void this.#decide(decision)}">${words}</button>`
+    return html`
+      <div class="actions">
+        ${button('revert', t('Revert now'), 'danger')}
+        ${this.#isWaiting ? button('confirm', t('Confirm'), 'primary') : null}
       </div>`
   }
 
