@@ -228,6 +228,12 @@ export const commands: readonly CommandRow[] = [
     summary: 'end a named token at once',
     load: () => import('./commands/token-revoke.js')
   },
+  {
+    name: 'admin reset-second-factor',
+    group: 'access',
+    summary: 'remove the second factor of a token, on the server',
+    load: () => import('./commands/admin-reset-second-factor.js')
+  },
 
   {
     name: 'serve',

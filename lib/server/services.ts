@@ -263,7 +263,7 @@ type Machine = ReturnType<typeof createMachine>
 /** Returns what the handlers of projects and deployments need. */
 function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, limiter, named, settings, tickets, sessions } = front
+  const { admin, audit, factors, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
@@ -281,7 +281,9 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, named, limiter, tickets, sessions, audit },
+    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit },
+    secondFactor: { factors, named },
+    proof,
     projects: {
       projects,
       bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),

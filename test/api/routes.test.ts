@@ -14,12 +14,17 @@ POST /api/auth/login public none
 GET /api/auth/whoami token none
 GET /api/auth/session viewer none
 DELETE /api/auth/session viewer none
+POST /api/auth/prove viewer none
+POST /api/auth/second-factor viewer none
+POST /api/auth/second-factor/confirm viewer none
+DELETE /api/auth/second-factor viewer none
 GET /api/sessions admin server
 DELETE /api/sessions/:id admin server
 POST /api/auth/reset local none
 POST /api/tickets viewer none
 GET /api/tokens admin server
 POST /api/tokens admin server
+DELETE /api/tokens/:id/second-factor admin server
 GET /api/tokens/self token none
 PATCH /api/tokens/:id admin server
 POST /api/tokens/:id/rotate admin server

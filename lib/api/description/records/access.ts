@@ -182,7 +182,11 @@ export const signedIn = record<SignedIn>({
     'The value of the header X-Svc-Csrf, which changes with the session need',
     nullable(text('b6589fc6ab0dc82c'))
   ),
-  expiresAt: described('When the session ends', nullableInstant)
+  expiresAt: described('When the session ends', nullableInstant),
+  provenUntil: described(
+    'Until when requests are accepted that ask for the token again. Null: without an end, or no session',
+    nullableInstant
+  )
 })
 
 /** A browser session. */
