@@ -262,6 +262,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
   const { admin, audit, limiter, named, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
+  const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
   const secrets = createSecrets(logs.guarded)
   const transfer = createTransfer({
@@ -290,7 +291,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     files: { projects, targets, secrets },
-    whoami: { findProject: id => findProject(store, id), expiryOf: id => named.get(id).expiresAt },
+    whoami: { findProject: id => findProject(store, id), expiryOf },
     tokens: {
       named,
       builtIn: () => builtInTokens(store, settings),
@@ -306,7 +307,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
+    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },

@@ -6,10 +6,12 @@ import { bunVersion } from '../../base/runtime.js'
 import { formatBytes } from '../../shared/size.js'
 import { readConfig } from '../../config/home.js'
 import type { Home } from '../../config/home.js'
+import type { AccessReport } from '../../model/access-report.js'
 import type { HealthDetail, HealthReport } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../machine/disk.js'
 import type { Client } from '../client/client.js'
+import { tokenFindings } from './tokens.js'
 
 /** The result of one check. */
 export interface Finding {
@@ -166,13 +168,16 @@ export async function diagnoseServer(
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
   if (!(detail instanceof Refusal)) {
     const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
+    const access = await attempt(() => client.json<AccessReport>({ path: '/api/access/report' }))
     return [
       version,
       ...detailFindings(detail),
       ...secretFindings(detail),
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
-      ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])
+      ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
+      // An older server has no report, and it needs an admin.
+      ...(access instanceof Refusal ? [] : tokenFindings(access))
     ]
   }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
