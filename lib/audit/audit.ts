@@ -1,8 +1,12 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
+import { systemActor } from '../model/audit.js'
 import type { AuditEntry, AuditEvent } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
-import { insertAudit, removeAuditBefore } from '../store/tables/audit.js'
+import { removeAuditBefore } from '../store/tables/audit.js'
+import { markAuditTree, readAuditTree } from '../store/tables/audit-tree.js'
+import { trimLeaves, writeLeaf } from './leaves.js'
+import { trimmedAction } from './ranges.js'
 
 /** Writes the audit log. */
 export interface Audit {
@@ -24,16 +28,34 @@ export function createAudit(needs: {
    * Days to keep entries (setting `audit_days`). Older ones are removed with the first entry of a day and of a start.
    */
   keepDays(): number
+  /** Called with the number of leaves after an entry was added, before its transaction ends. */
+  onLeaf?: (size: number) => void
 }): Audit {
-  const { store, clock, ids, onError, keepDays } = needs
+  const { store, clock, ids, onError, keepDays, onLeaf = () => {} } = needs
   let removeAfterMs = -Infinity
 
   function within(tx: Transaction, event: AuditEvent): void {
     const nowMs = clock.now()
-    insertAudit(tx, entryOf(event, ids.id('aud_'), nowMs))
+    const seq = writeLeaf(tx, entryOf(event, ids.id('aud_'), nowMs))
+    if (seq === null) return
+    onLeaf(seq)
     if (nowMs < removeAfterMs) return
     removeAfterMs = nowMs + dayMs
-    removeAuditBefore(tx, new Date(nowMs - keepDays() * dayMs).toISOString())
+    trim(tx, nowMs)
+  }
+
+  function trim(tx: Transaction, nowMs: number): void {
+    const days = keepDays()
+    const before = new Date(nowMs - days * dayMs).toISOString()
+    const { upTo, removed } = removeAuditBefore(tx, before)
+    const { brokenSince } = readAuditTree(tx)
+    // The fault is as old as the entries that are removed: those that it concerns are removed, too.
+    if (brokenSince !== null && brokenSince < before) markAuditTree(tx, null)
+    if (removed === 0) return
+    const detail = `${removed} older than ${days} ${days === 1 ? 'day' : 'days'}`
+    const event = { action: trimmedAction, actor: systemActor, target: `1-${upTo}`, detail }
+    writeLeaf(tx, entryOf(event, ids.id('aud_'), nowMs))
+    trimLeaves(tx)
   }
 
   return {
@@ -59,6 +81,7 @@ export function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntr
     target: event.target ?? null,
     detail: event.detail ?? null,
     ok: event.ok ?? true,
-    failures: null
+    failures: null,
+    seq: null
   }
 }

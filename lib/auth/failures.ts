@@ -4,15 +4,19 @@ import { networkOf } from '../http/core/client-address.js'
 import type { ClientAddress } from '../http/core/route.js'
 import type { AuditEntry } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
-import { insertAudit, trimFailures, updateAudit } from '../store/tables/audit.js'
+import { systemActor } from '../model/audit.js'
+import { findAudit, insertAudit, trimFailures, updateAudit } from '../store/tables/audit.js'
 import { addressesOf } from './addresses.js'
 import { entryOf } from '../audit/audit.js'
+import { sealEntries, trimLeaves, writeLeaf } from '../audit/leaves.js'
+import { trimmedAction, writeRanges } from '../audit/ranges.js'
 import type { Failure } from './limiter.js'
 
 /*
  * Failed attempts in the audit log: one entry per network (limiter.ts) and minute, with a count. The first failure of a
  * minute writes the entry. Later ones are counted in memory and written at the end of the minute. So a fast guesser
- * makes neither the log nor the disk usage grow faster, and never displaces entries of changes.
+ * makes neither the log nor the disk usage grow faster, and never displaces entries of changes. An entry becomes a leaf
+ * of the log's tree at the end of its minute, because a leaf never changes; after a crash, at the next start.
  */
 const minuteMs = 60_000
 /** Maximum number of networks with their own entry in one minute. Others share one entry without an address. */
@@ -21,11 +25,15 @@ const maxNetworks = 1000
 const defaultKeep = 20_000
 /** Number of entries between two removals of old ones. */
 const trimEvery = 100
+/** Number of entries that are written in one transaction. */
+const writtenTogether = 100
 
 /** Records failed attempts. */
 export interface Failures {
   note(client: ClientAddress, failure: Failure): void
-  /** Writes the counts. Resolves once they are on disk. */
+  /**
+   * Writes the counts and ends the entries, so that later failures begin new ones. Resolves once they are on disk.
+   */
   flush(): Promise<void>
 }
 
@@ -65,22 +73,41 @@ export function createFailures({ store, clock, ids, onError, keep = defaultKeep 
       insertAudit(tx, entry)
       if (untilTrim-- > 0) return
       untilTrim = trimEvery
-      trimFailures(tx, keep)
+      trim(tx)
     })
   }
 
-  async function update(changed: Summary[]): Promise<void> {
-    if (changed.length === 0) return
-    for (const summary of changed) summary.isWritten = true
-    await write(tx => {
-      for (const summary of changed) updateAudit(tx, summary.id, fieldsOf(summary))
-    })
+  function trim(tx: Transaction): void {
+    const removed = trimFailures(tx, keep)
+    if (removed.length === 0) return
+    const detail = `${removed.length} summaries of failed attempts`
+    const event = { action: trimmedAction, actor: systemActor, target: writeRanges(removed), detail }
+    writeLeaf(tx, entryOf(event, ids.id('aud_'), clock.now()))
+    trimLeaves(tx)
+  }
+
+  async function update(summary: Summary): Promise<void> {
+    summary.isWritten = true
+    await write(tx => void updateAudit(tx, summary.id, fieldsOf(summary)))
   }
 
   async function flush(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
-    await update([...summaries.values()].filter(({ isWritten }) => !isWritten))
+    const ended = [...summaries.values()]
+    summaries = new Map()
+    const writes: Array<Promise<void>> = []
+    for (let at = 0; at < ended.length; at += writtenTogether)
+      writes.push(write(tx => seal(tx, ended.slice(at, at + writtenTogether))))
+    await Promise.all(writes)
+  }
+
+  function seal(tx: Transaction, ended: readonly Summary[]): void {
+    for (const summary of ended) if (!summary.isWritten) updateAudit(tx, summary.id, fieldsOf(summary))
+    sealEntries(
+      tx,
+      ended.flatMap(({ id }) => findAudit(tx, id) ?? [])
+    )
   }
 
   /** Starts new entries if a new minute has begun. */
@@ -89,7 +116,6 @@ export function createFailures({ store, clock, ids, onError, keep = defaultKeep 
     if (current === minute) return
     void flush()
     minute = current
-    summaries = new Map()
   }
 
   return {
@@ -114,8 +140,8 @@ export function createFailures({ store, clock, ids, onError, keep = defaultKeep 
       summary.isLocked ||= failure === 'locked'
       summary.isWritten = false
       if (found === undefined) insert(summary, client)
-      else if (failure === 'locked' && !isShared) void update([summary])
-      else timer ??= setTimeout(() => void flush(), minuteMs - (nowMs % minuteMs)).unref()
+      else if (failure === 'locked' && !isShared) void update(summary)
+      timer ??= setTimeout(() => void flush(), minuteMs - (nowMs % minuteMs)).unref()
     },
     flush
   }

@@ -24,6 +24,8 @@ export interface Home {
   database: string
   /** The key that encrypts the secrets of projects. */
   variablesKey: string
+  /** The directory of the keys that sign checkpoints of the audit log. */
+  keys: string
   /** Archives, outputs and manifests: `<deployId>.zip`, `.log`, `.manifest`. */
   deployments: string
   /** Uploads and other temporary files. */
@@ -66,6 +68,7 @@ export function locateHome(env: Environment, cwd: string = process.cwd()): Home 
     configFile: join(directory, 'config.json'),
     database: join(directory, 'svc.db'),
     variablesKey: join(directory, 'variables.key'),
+    keys: join(directory, 'keys'),
     deployments: join(directory, 'deployments'),
     tmp: join(directory, 'tmp')
   }

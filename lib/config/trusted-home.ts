@@ -5,7 +5,17 @@ import type { Looseness } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
 
 /** The parts of a data directory that svc trusts. Another user who could change one of them could become the admin. */
-const believed = ['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'variables.key', 'deployments', 'tmp']
+const believed = [
+  'config.json',
+  'svc.db',
+  'svc.db.redo',
+  'svc.sock',
+  'variables.key',
+  'keys',
+  'keys/server.ed25519',
+  'deployments',
+  'tmp'
+]
 
 /**
  * Refuses (`unsafe_home`) a data directory that another user could change: the directory itself, its trusted parts, or

@@ -28,6 +28,8 @@ interface Needs {
   checksHostNames?(): boolean
   /** Returns the reason why secrets of projects cannot be read, or null. */
   secretsFault?(): Promise<{ why: string; secrets: string[] } | null>
+  /** Returns the state of the tree of the audit log. */
+  auditState?(): NonNullable<HealthDetail['audit']>
   /** Returns the figures of the file system of the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
@@ -41,7 +43,8 @@ export function createHealth({
   home,
   diskOf = toldDisk,
   checksHostNames,
-  secretsFault
+  secretsFault,
+  auditState
 }: Needs): Health {
   return {
     ...probe,
@@ -68,6 +71,7 @@ export function createHealth({
         ...(fault === undefined
           ? {}
           : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
+        ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }

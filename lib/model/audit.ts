@@ -26,6 +26,8 @@ export interface AuditEntry {
   ok: boolean
   /** The number of failed attempts of one address within a minute, if the entry summarises them; null otherwise. */
   failures: number | null
+  /** The number of the entry in the Merkle tree of the log, from 1; null: it can still change. */
+  seq: number | null
 }
 
 /** An event to record. The audit log adds the id and the time. */

@@ -40,6 +40,8 @@ export interface HealthDetail {
    * Absent in older servers.
    */
   secrets?: { ok: boolean; why: string | null; unreadable: string[] }
+  /** Whether the Merkle tree of the audit log is undamaged, and if not, since when and why. Absent in older servers. */
+  audit?: { ok: boolean; brokenSince: string | null; why: string | null }
   /** Deployments whose earlier files could not be put back yet. Absent in older servers. */
   revertsPending?: string[]
   memoryMB: { rss: number; heapUsed: number }

@@ -3,6 +3,10 @@ import { createAllowList } from '../auth/allow-list.js'
 import type { AllowList } from '../auth/allow-list.js'
 import { createAudit } from '../audit/audit.js'
 import type { Audit } from '../audit/audit.js'
+import { createCheckpointFile } from '../audit/checkpoint-file.js'
+import { createKeeper } from '../audit/keeper.js'
+import type { Keeper } from '../audit/keeper.js'
+import { createServerKey } from '../audit/server-key.js'
 import { createBearer } from '../auth/bearer.js'
 import type { Bearer } from '../auth/bearer.js'
 import { createFailures } from '../auth/failures.js'
@@ -51,6 +55,8 @@ export interface World {
 export interface Front {
   admin: AdminToken
   audit: Audit
+  /** Keeps the tree of the audit log and signs its checkpoints. */
+  keeper: Keeper
   failures: Failures
   limiter: Limiter
   settings: Settings
@@ -72,8 +78,21 @@ export function createFront(
 ): Front {
   const startedAtMs = elapsedOf(clock)
   const onError = (error: unknown): void => log('Cannot write an entry of the audit log', error)
-  const audit = createAudit({ store, clock, ids, onError, keepDays: () => settings.number('audit_days') })
+  const onLeaf = (size: number): void => keeper.consider(size)
+  const audit = createAudit({ store, clock, ids, onError, onLeaf, keepDays: () => settings.number('audit_days') })
   const settings: Settings = createSettings({ store, audit })
+  const checkpointFile = createCheckpointFile({
+    place: () => settings.text('checkpoint_file'),
+    onError: error => log('Cannot write the checkpoint of the audit log to its file', error)
+  })
+  const keeper = createKeeper({
+    store,
+    clock,
+    ids,
+    key: createServerKey(home.keys),
+    onError: error => log('Cannot sign a checkpoint of the audit log', error),
+    onCheckpoint: ({ note }) => checkpointFile.write(note)
+  })
   const failures = createFailures({ store, clock, ids, onError })
   const limiter = createLimiter({ clock, onFailure: failures.note })
   const tickets = createTickets({ clock, ids })
@@ -108,7 +127,21 @@ export function createFront(
     hasToken: () => hasToken(admin),
     isRecovering
   })
-  return { admin, audit, failures, limiter, settings, tickets, sessions, named, allowList, bearer, probe, startedAtMs }
+  return {
+    admin,
+    audit,
+    keeper,
+    failures,
+    limiter,
+    settings,
+    tickets,
+    sessions,
+    named,
+    allowList,
+    bearer,
+    probe,
+    startedAtMs
+  }
 }
 
 function hasToken(admin: AdminToken): boolean {

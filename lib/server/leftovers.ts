@@ -16,7 +16,7 @@ const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.prob
  * `startedMs` are removed. Returns the removed paths.
  */
 export async function removeHomeLeftovers(
-  { directory, configFile, variablesKey }: Pick<Home, 'directory' | 'configFile' | 'variablesKey'>,
+  { directory, configFile, variablesKey, keys }: Pick<Home, 'directory' | 'configFile' | 'variablesKey' | 'keys'>,
   startedMs: number
 ): Promise<string[]> {
   const paths = (await readdir(directory))
@@ -25,7 +25,8 @@ export async function removeHomeLeftovers(
   for (const path of paths) await rm(path)
   const unreplaced = [
     ...(await removeLeftovers(configFile, startedMs)),
-    ...(await removeLeftovers(variablesKey, startedMs))
+    ...(await removeLeftovers(variablesKey, startedMs)),
+    ...(await removeLeftovers(join(keys, 'server.ed25519'), startedMs).catch(() => []))
   ]
   return [...paths, ...(await removeEndedLocks(configFile)), ...unreplaced]
 }

@@ -153,6 +153,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
+    front.keeper.start()
+    opened.push(() => front.keeper.stop())
     services.history.start()
     opened.push(() => services.history.stop())
     services.reminders.start()
@@ -201,7 +203,7 @@ function followRecords(clock: SteadyClock, newestMs: number | null, report: Repo
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
-  front: Pick<Front, 'failures' | 'named'>
+  front: Pick<Front, 'failures' | 'keeper' | 'named'>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
@@ -222,6 +224,7 @@ function createStop(running: {
     await services.history.stop()
     await front.failures.flush()
     await front.named.close()
+    await front.keeper.stop()
     await store.close()
     await owner.release()
   }

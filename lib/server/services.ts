@@ -133,7 +133,7 @@ export function createServices(world: World, front: Front): Services {
 }
 
 /** Creates projects, deployments and notifications. */
-function createWork(world: World, { audit, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
+function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
   const notificationTargets = createNotificationTargets({
     store,
@@ -172,7 +172,10 @@ function createWork(world: World, { audit, settings }: Front, { pm2, logs }: { p
     },
     audit: event => void audit.record(event),
     notify: webhook.notify,
-    ended: counts.ended,
+    ended(row) {
+      counts.ended(row)
+      keeper.sign()
+    },
     log
   })
   const projects = createProjects({
@@ -231,6 +234,7 @@ function createMachine(world: World, front: Front, work: Work) {
     probe,
     home,
     secretsFault: variables.check,
+    auditState: front.keeper.state,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const history = createHistory({

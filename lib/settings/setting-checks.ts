@@ -74,6 +74,14 @@ export const absolutePath: Check = (value, key) => {
   return line(value, key)
 }
 
+/** Accepts an absolute path, also with `>>` before it, or empty. */
+export const filePlace: Check = (value, key) => {
+  const isAppended = value.startsWith('>>')
+  const path = absolutePath(isAppended ? value.slice(2).trim() : value, key)
+  if (isAppended && path === '') throw unusable(key, 'the path after ">>" is missing')
+  return isAppended ? `>>${path}` : path
+}
+
 /** Returns a check that accepts whole numbers from `min` to `max`, both included. */
 export function whole(min: number, max: number): Check {
   return (value, key) => {

@@ -15,6 +15,7 @@ import {
   commitPattern,
   deployToken,
   events,
+  filePlace,
   hostNames,
   hosts,
   httpUrl,
@@ -222,6 +223,14 @@ export const settingRows = [
     default: '400',
     check: whole(1, 36_500),
     help: 'How long entries of the audit log are kept.'
+  },
+  {
+    key: 'checkpoint_file',
+    type: 'text',
+    unit: null,
+    default: '',
+    check: filePlace,
+    help: 'File that gets each signed checkpoint of the audit log, best on another machine. With ">>" before the path it is appended. Empty writes none.'
   },
   {
     key: 'token_max_days',

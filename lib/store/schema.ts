@@ -152,6 +152,31 @@ const secondFactors = `
     recovery TEXT NOT NULL
   ) WITHOUT ROWID;`
 
+/**
+ * The Merkle tree of the audit log (audit/tree.ts). `seq` numbers the leaves from 1. `auditLeaves` contains their hashes,
+ * also those of removed entries, and `auditBlocks` the roots of complete blocks of leaves. `frontier` contains the roots
+ * of the perfect subtrees, one after the other. `isPending` says that entries from before the tree, `baseline` of them,
+ * are not leaves yet.
+ */
+const auditTree = `
+  ALTER TABLE audit ADD COLUMN seq INTEGER;
+  CREATE UNIQUE INDEX auditBySeq ON audit (seq) WHERE seq IS NOT NULL;
+  CREATE INDEX auditUnsealed ON audit (position) WHERE seq IS NULL;
+  CREATE TABLE auditTree (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    size INTEGER NOT NULL,
+    frontier BLOB NOT NULL,
+    baseline INTEGER NOT NULL,
+    isPending INTEGER NOT NULL,
+    origin TEXT,
+    brokenSince TEXT,
+    brokenWhy TEXT
+  );
+  INSERT INTO auditTree (id, size, frontier, baseline, isPending) SELECT 1, 0, x'', count(*), count(*) > 0 FROM audit;
+  CREATE TABLE auditLeaves (seq INTEGER PRIMARY KEY, hash BLOB NOT NULL);
+  CREATE TABLE auditBlocks (number INTEGER PRIMARY KEY, root BLOB NOT NULL);
+  CREATE TABLE auditCheckpoints (size INTEGER PRIMARY KEY, at TEXT NOT NULL, note TEXT NOT NULL);`
+
 /** Targets of notifications, in addition to the address in the settings. */
 const notificationTargets = `
   CREATE TABLE notificationTargets (
@@ -392,11 +417,12 @@ const migrations: Migration[] = [
       ALTER TABLE locks ADD COLUMN sha256 TEXT;`
   },
   {
-    what: 'named tokens and their second factors',
+    what: 'named tokens and their second factors; the Merkle tree of the audit log',
     sql: `
       ${namedTokens}
       ${secondFactors}
-      ${tokenReminders}`
+      ${tokenReminders}
+      ${auditTree}`
   }
 ]
 

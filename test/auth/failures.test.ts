@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createFailures } from '../../lib/auth/failures.js'
 import type { Failure } from '../../lib/auth/limiter.js'
+import { readRanges } from '../../lib/audit/ranges.js'
 import { randomIds } from '../../lib/base/ids.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { openStage } from '../support/store.js'
@@ -46,16 +47,17 @@ t.test('writes the first failure of a minute at once and counts the others', asy
     }
   ])
   for (let i = 0; i < 6; i++) note('192.0.2.1', 'wrong')
-  await flush()
-  t.match(entries(), [{ failures: 7, detail: '7 failed attempts' }])
+  t.match(entries(), [{ failures: 1, seq: null }], 'an entry that still changes is not a leaf of the tree')
   note('192.0.2.1', 'locked')
   t.match(entries(), [{ failures: 8, detail: '8 failed attempts, the address is locked' }], 'a lock is written at once')
   for (let i = 0; i < 100_000; i++) note('192.0.2.1', 'refused')
-  t.equal(writes(), 3, 'a fast guesser causes no writes')
+  t.equal(writes(), 2, 'a fast guesser causes no writes')
   await flush()
   t.match(entries(), [
-    { failures: 100_008, detail: '8 failed attempts, 100000 refused without a check, the address is locked' }
+    { failures: 100_008, detail: '8 failed attempts, 100000 refused without a check, the address is locked', seq: 1 }
   ])
+  note('192.0.2.1', 'wrong')
+  t.match(entries(), [{ failures: 1, seq: null }, { failures: 100_008 }], 'a leaf never changes: a new entry begins')
 })
 
 t.test('writes one entry per minute and network', async t => {
@@ -68,7 +70,7 @@ t.test('writes one entry per minute and network', async t => {
   note('192.0.2.1', 'wrong')
   await flush()
   t.match(entries(), [
-    { ip: '192.0.2.1', failures: 1 },
+    { ip: '192.0.2.1', failures: 1, seq: 3 },
     { ip: '2001:db8::1', failures: 2 },
     { ip: '192.0.2.1', failures: 2 }
   ])
@@ -93,4 +95,9 @@ t.test('limits its entries without removing others', async t => {
   const kinds = entries().map(({ action }) => action)
   t.ok(kinds.length <= 50 + 100 + 1, `${kinds.length}`)
   t.ok(kinds.includes('project.create'))
+  const removed = entries().filter(({ action }) => action === 'audit.trimmed')
+  t.ok(removed.length > 0)
+  const left = new Set(entries().map(({ seq }) => seq))
+  for (const [from, to] of removed.flatMap(({ target }) => readRanges(target ?? '')))
+    for (let seq = from; seq <= to; seq++) t.notOk(left.has(seq), `${seq} was removed, as the log says`)
 })

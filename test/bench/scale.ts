@@ -126,7 +126,8 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
       sessionId: null,
       ip: '10.0.0.1',
       claimedIp: null,
-      failures: null
+      failures: null,
+      seq: null
     }
     insertAudit(tx, { ...entry, projectId, target: projectId, detail: 'name', ok: true })
   })

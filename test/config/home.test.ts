@@ -20,6 +20,7 @@ t.test('locates the data directory', t => {
   t.strictSame(locateHome({ SVC_HOME: '/srv/svc/' }), {
     directory: '/srv/svc',
     variablesKey: '/srv/svc/variables.key',
+    keys: '/srv/svc/keys',
     configFile: '/srv/svc/config.json',
     database: '/srv/svc/svc.db',
     deployments: '/srv/svc/deployments',

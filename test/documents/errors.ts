@@ -202,6 +202,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Check the proxy in front of the server.'
   ),
   broken_config: row('command', 'A configuration file is malformed', 'Correct the line that the message names.'),
+  broken_token: row('command', 'The text is only a part of a named token', 'Copy the whole token.'),
   config_unreadable: row('command', 'A configuration file cannot be read', rightPath),
   database_damaged: row('server start', 'The database is damaged', restoreBackup),
   database_in_use: row('server start', 'Another program has the database open', 'Close that program.'),
@@ -304,6 +305,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an environment that the message lists.'
   ),
   no_such_file: row('command', 'An entry of "files" does not exist', 'Build first, or correct `files`.'),
+  no_such_token: row('command', 'No named token has this name or id', 'Check the name: `svc token list` shows all.'),
   no_token: row('command', 'No token is configured', giveToken),
   not_a_backup: row('command', 'The file is not a backup of svc', 'Choose a file that `svc backup` wrote.'),
   not_empty: row('command', 'The data directory is not empty', 'Give `--force` to set its contents aside.'),

@@ -26,7 +26,8 @@ const entry = (number: number): AuditEntry => ({
   target: null,
   detail: number === 0 ? 'of the first login' : null,
   ok: true,
-  failures: null
+  failures: null,
+  seq: null
 })
 
 t.test('search', async t => {

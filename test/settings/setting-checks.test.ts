@@ -1,6 +1,7 @@
 import t from 'tap'
 import {
   absolutePath,
+  filePlace,
   addresses,
   commitPattern,
   deployToken,
@@ -22,6 +23,9 @@ t.test('returns values as they are stored', async t => {
     ['events', events, '', ''],
     ['absolutePath', absolutePath, '/srv/www', '/srv/www'],
     ['absolutePath', absolutePath, '', ''],
+    ['filePlace', filePlace, '/mnt/a', '/mnt/a'],
+    ['filePlace', filePlace, '>> /mnt/a', '>>/mnt/a'],
+    ['filePlace', filePlace, '', ''],
     ['whole', whole(1, 10), '007', '7'],
     ['whole', whole(1, 10), '1', '1'],
     ['whole', whole(1, 10), '10', '10'],
@@ -67,6 +71,7 @@ t.test('refuses wrong values with a reason', async t => {
     ],
     ['httpUrl', httpUrl, ['hooks.example', 'ftp://x', 'file:///etc/passwd', 'javascript:1', 'https://']],
     ['events', events, ['deploy_succes', 'deploy_success,all']],
+    ['filePlace', filePlace, ['www', '>>', '>> www', '>/srv/a']],
     ['absolutePath', absolutePath, ['www', './www', '/srv/\u0007bell']],
     ['whole', whole(1, 10), ['', '0', '11', '1.5', '-1', '1e1', 'ten', '0x5', '9999999999999']],
     ['onOff', onOff, ['', 'yes', 'TRUE', '2']],

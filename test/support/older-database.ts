@@ -10,6 +10,13 @@ export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP TABLE auditTree;
+    DROP TABLE auditLeaves;
+    DROP TABLE auditBlocks;
+    DROP TABLE auditCheckpoints;
+    DROP INDEX auditBySeq;
+    DROP INDEX auditUnsealed;
+    ALTER TABLE audit DROP COLUMN seq;
     DROP TABLE secondFactors;
     DROP TABLE tokens;
     DROP INDEX auditByToken;

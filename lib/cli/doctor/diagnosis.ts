@@ -11,17 +11,8 @@ import type { HealthDetail, HealthReport } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../machine/disk.js'
 import type { Client } from '../client/client.js'
+import type { Finding } from './finding.js'
 import { tokenFindings } from './tokens.js'
-
-/** The result of one check. */
-export interface Finding {
-  check: string
-  result: 'pass' | 'warning' | 'failure'
-  /** What was found. */
-  detail: string
-  /** What to do; null if nothing has to be done. */
-  advice: string | null
-}
 
 const minNodeMajor = 18 // §4.13
 const maxNamesShown = 10
@@ -175,6 +166,7 @@ export async function diagnoseServer(
       ...secretFindings(detail),
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
+      ...auditFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
       // An older server has no report, and it needs an admin.
       ...(access instanceof Refusal ? [] : tokenFindings(access))
@@ -264,6 +256,16 @@ export function secretFindings({ secrets }: HealthDetail): Finding[] {
     (names.length > maxNamesShown ? `, and ${names.length - maxNamesShown} more` : '')
   const advice = 'Restore variables.key in the data directory from a backup, or set these secrets again'
   return [failure(check, `cannot be read: ${oneLine(secrets.why ?? 'unknown reason')} (${shown})`, advice)]
+}
+
+/** Returns a failure for a damaged tree of the audit log. Pure. */
+export function auditFindings({ audit }: HealthDetail): Finding[] {
+  const check = 'Audit log'
+  if (audit === undefined) return []
+  if (audit.ok) return [pass(check, 'its entries fit its tree')]
+  const detail = `broken since ${oneLine(audit.brokenSince ?? 'an unknown time')}: ${oneLine(audit.why ?? 'unknown reason')}`
+  const advice = 'Compare an export with checkpoints from elsewhere: svc audit export, svc audit verify --anchor'
+  return [failure(check, detail, advice)]
 }
 
 /** Returns the finding about the terminal. Pure. It is never a failure, since nothing else needs the terminal. */

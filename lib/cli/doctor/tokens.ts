@@ -1,8 +1,9 @@
 import { countOf } from '../../base/count.js'
 import { oneLine } from '../../base/one-line.js'
 import type { AccessReport, ReportedToken } from '../../model/access-report.js'
-import { unusedDays, type TokenAdvice } from '../../model/token-advice.js'
-import type { Finding } from './diagnosis.js'
+import type { TokenAdvice } from '../../model/access.js'
+import { unusedDays } from '../../model/token-advice.js'
+import type { Finding } from './finding.js'
 
 const check = 'Named tokens'
 const maxNamesShown = 10

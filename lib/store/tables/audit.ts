@@ -20,9 +20,13 @@ const entries = tableOf<AuditEntry>('audit', {
   target: nullable(text),
   detail: nullable(text),
   ok: flag,
-  failures: nullable(number)
+  failures: nullable(number),
+  seq: nullable(number)
 })
 const positionOf = valueReader('audit.position', number)
+const targetOf = valueReader('audit.target', text)
+const seqOf = valueReader('audit.seq', number)
+const firstOf = valueReader('audit.seq', nullable(number))
 
 /** Conditions on audit entries. */
 export interface AuditFilter {
@@ -68,16 +72,52 @@ export function listAudit(
   return db.all(sql, ...values, limit).map(entries.read)
 }
 
-/** Removes the entries from before an instant (ISO); returns their number. */
-export function removeAuditBefore(tx: Transaction, at: string): number {
-  return tx.run('DELETE FROM audit WHERE at < ?', at)
+/** Returns the entries that are not leaves of the tree yet, up to a position, oldest first. */
+export function unsealedAudit(db: Reader, upTo: number, limit: number): AuditEntry[] {
+  const sql = 'SELECT * FROM audit WHERE seq IS NULL AND position <= ? ORDER BY position LIMIT ?'
+  return db.all(sql, upTo, limit).map(entries.read)
 }
 
-/** Removes all but the newest `keep` summaries of failed attempts; returns the number of removed entries. */
-export function trimFailures(tx: Transaction, keep: number): number {
-  return tx.run(
-    `DELETE FROM audit WHERE failures IS NOT NULL AND position <=
-      (SELECT position FROM audit WHERE failures IS NOT NULL ORDER BY position DESC LIMIT 1 OFFSET ?)`,
-    keep
-  )
+/** Returns the position of the newest entry; 0 if the log is empty. */
+export function newestAuditPosition(db: Reader): number {
+  const row = db.get('SELECT position FROM audit ORDER BY position DESC LIMIT 1')
+  return row === undefined ? 0 : positionOf(row)
+}
+
+/** Returns the entry with an id. */
+export const findAudit = entries.find
+
+/** Returns the entries that are leaves with these numbers, in the order of the tree. */
+export function sealedAudit(db: Reader, from: number, to: number): AuditEntry[] {
+  return db.all('SELECT * FROM audit WHERE seq BETWEEN ? AND ? ORDER BY seq', from, to).map(entries.read)
+}
+
+/** Returns the targets of the entries of an action. */
+export function auditTargets(db: Reader, action: string): string[] {
+  return db.all('SELECT target FROM audit WHERE action = ? AND target IS NOT NULL', action).map(targetOf)
+}
+
+/** Returns whether there is an entry of an action since an instant (ISO). */
+export function hasAuditSince(db: Reader, action: string, at: string): boolean {
+  return db.get('SELECT 1 FROM audit WHERE action = ? AND at >= ?', action, at) !== undefined
+}
+
+/**
+ * Removes the leaves from before an instant (ISO), up to the first younger one. Returns the number of the last leaf
+ * that may be missing now, and how many entries were removed.
+ */
+export function removeAuditBefore(tx: Transaction, at: string): { upTo: number; removed: number } {
+  const row = tx.get('SELECT min(seq) AS first FROM audit WHERE seq IS NOT NULL AND at >= ?', at)
+  const first = row === undefined ? null : firstOf(row)
+  if (first === null) return { upTo: 0, removed: 0 }
+  return { upTo: first - 1, removed: tx.run('DELETE FROM audit WHERE seq < ?', first) }
+}
+
+/** Removes all but the newest `keep` summaries of failed attempts; returns the leaves that they were, in order. */
+export function trimFailures(tx: Transaction, keep: number): number[] {
+  const condition = `failures IS NOT NULL AND position <=
+      (SELECT position FROM audit WHERE failures IS NOT NULL ORDER BY position DESC LIMIT 1 OFFSET ?)`
+  const removed = tx.all(`SELECT seq FROM audit WHERE ${condition} AND seq IS NOT NULL ORDER BY seq`, keep)
+  tx.run(`DELETE FROM audit WHERE ${condition}`, keep)
+  return removed.map(seqOf)
 }

@@ -30,6 +30,13 @@ export const number: Column<number> = {
   write: field => field
 }
 
+/** Bytes. */
+export const bytes: Column<Uint8Array> = {
+  wanted: 'bytes',
+  read: value => (value instanceof Uint8Array ? value : undefined),
+  write: field => field
+}
+
 /** A boolean, stored as 0 or 1. */
 export const flag: Column<boolean> = {
   wanted: '0 or 1',

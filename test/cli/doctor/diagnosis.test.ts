@@ -1,5 +1,6 @@
 import t from 'tap'
 import {
+  auditFindings,
   checkRuntime,
   detailFindings,
   nameFindings,
@@ -56,6 +57,15 @@ t.test('a revert that is pending is a failure', async t => {
   t.same(revertFindings({ ...well, revertsPending: [] }), [])
   t.match(revertFindings({ ...well, revertsPending: ['dep_a', 'dep_b'] }), [
     { result: 'failure', detail: /dep_a, dep_b/, advice: /svc logs dep_a/ }
+  ])
+})
+
+t.test('a damaged tree of the audit log is a failure', async t => {
+  t.same(auditFindings(well), [], 'an older server')
+  t.match(auditFindings({ ...well, audit: { ok: true, brokenSince: null, why: null } }), [{ result: 'pass' }])
+  const brokenSince = '2030-01-01T00:00:00.000Z'
+  t.match(auditFindings({ ...well, audit: { ok: false, brokenSince, why: 'entry 7 was changed' } }), [
+    { result: 'failure', detail: /broken since 2030-01-01.*entry 7/, advice: /svc audit verify/ }
   ])
 })
 

@@ -1,10 +1,14 @@
 import t from 'tap'
 import type { AuditEntry } from '../../../lib/model/audit.js'
 import {
+  findAudit,
   insertAudit,
   listAudit,
+  newestAuditPosition,
   removeAuditBefore,
+  sealedAudit,
   trimFailures,
+  unsealedAudit,
   updateAudit
 } from '../../../lib/store/tables/audit.js'
 import { aStore } from '../stage.js'
@@ -28,7 +32,8 @@ function anEntry(n: number): AuditEntry {
     target: 'x',
     detail: null,
     ok: n % 2 === 0,
-    failures: null
+    failures: null,
+    seq: n
   }
 }
 
@@ -47,11 +52,19 @@ t.test('lists entries newest first, by page, action and project', async t => {
   t.throws(() => listAudit(store, { limit: 9, before: 'none' }), { code: 'invalid_field', message: /before/ })
 })
 
-t.test('removes entries from before an instant', async t => {
+t.test('removes the leaves from before an instant, up to the first younger one', async t => {
   const store = await aStore(t)
-  await store.write(tx => entries.forEach(entry => insertAudit(tx, entry)))
-  t.equal(await store.write(tx => removeAuditBefore(tx, '2026-01-05')), 2)
-  t.same(numbers(listAudit(store, { limit: 9 })), [4, 3, 2, 1])
+  const at = (n: number): string => `2026-01-0${n}`
+  // The fourth is the summary of a minute that became a leaf later.
+  const times = [1, 2, 3, 2, 5, 6].map(at)
+  await store.write(tx => {
+    entries.forEach((entry, n) => insertAudit(tx, { ...entry, at: times[n] as string }))
+    insertAudit(tx, { ...anEntry(7), at: at(1), seq: null })
+  })
+  t.same(await store.write(tx => removeAuditBefore(tx, at(3))), { upTo: 2, removed: 2 })
+  t.same(numbers(listAudit(store, { limit: 9 })), [7, 6, 5, 4, 3], 'an entry that is no leaf yet stays, too')
+  t.same(await store.write(tx => removeAuditBefore(tx, at(5))), { upTo: 4, removed: 2 })
+  t.same(await store.write(tx => removeAuditBefore(tx, at(9))), { upTo: 0, removed: 0 }, 'never all of them')
 })
 
 t.test('trims summaries of failures separately and keeps the newest', async t => {
@@ -61,11 +74,20 @@ t.test('trims summaries of failures separately and keeps the newest', async t =>
       insertAudit(tx, { ...entry, failures: [2, 4, 5].includes(Number(entry.id.slice(4))) ? 1 : null })
     )
   )
-  t.equal(await store.write(tx => trimFailures(tx, 2)), 1)
+  t.same(await store.write(tx => trimFailures(tx, 2)), [2], 'the leaf that was removed')
   t.same(numbers(listAudit(store, { limit: 9 })), [6, 5, 4, 3, 1])
-  t.equal(await store.write(tx => trimFailures(tx, 2)), 0)
-  t.equal(await store.write(tx => trimFailures(tx, 0)), 2)
+  t.same(await store.write(tx => trimFailures(tx, 2)), [])
+  t.same(await store.write(tx => trimFailures(tx, 0)), [4, 5])
   t.same(numbers(listAudit(store, { limit: 9 })), [6, 3, 1])
+})
+
+t.test('lists the entries that are not leaves yet, and leaves by number', async t => {
+  const store = await aStore(t)
+  await store.write(tx => entries.forEach((entry, at) => insertAudit(tx, { ...entry, seq: at < 3 ? 3 - at : null })))
+  t.same(numbers(unsealedAudit(store, newestAuditPosition(store), 2)), [4, 5])
+  t.same(numbers(unsealedAudit(store, 4, 9)), [4])
+  t.same(numbers(sealedAudit(store, 2, 3)), [2, 1], 'in the order of the tree')
+  t.equal(findAudit(store, 'aud_5')?.seq, null)
 })
 
 t.test('changes an entry in place if it still exists', async t => {

@@ -34,6 +34,7 @@ export const words: Words = {
   'Addresses allowed to deploy': '允许部署的地址',
   'Trusted proxies': '受信任的代理',
   'Audit log retention': '审计日志保留时间',
+  'File of audit checkpoints': '审计检查点文件',
   'Panel host names': '面板的主机名',
 
   'Address that receives notifications. Empty sends none.': '通知发送到的地址；留空则不发送。',
@@ -63,6 +64,8 @@ export const words: Words = {
   'Address of the page of a commit, with {commit} and {repository} ("team/shop"). If it is empty, only commits on public services are links.':
     '提交页面的地址，含 {commit} 与 {repository}（如“team/shop”）；为空：仅链接公共服务。',
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',
+  'File that gets each signed checkpoint of the audit log, best on another machine. With ">>" before the path it is appended. Empty writes none.':
+    '写入审计日志每个已签名检查点的文件，最好位于另一台机器上。路径前加“>>”表示追加。留空则不写入。',
   'Longest time for which a new named token is valid.': '新的命名令牌最长的有效期。',
   'Longest validity of tokens': '令牌最长有效期',
   'Age from which the secret of a named token is reported. 0 or empty never reports it.':

@@ -15,6 +15,7 @@ import {
   constant,
   described,
   instant,
+  nullableInstant,
   integer,
   list,
   named,
@@ -94,6 +95,13 @@ export const healthDetail = record<HealthDetail>({
       ok: boolean(true),
       why: nullableText,
       unreadable: list(text('Shop: API_KEY'))
+    })
+  ),
+  audit: optional(
+    record<NonNullable<HealthDetail['audit']>>({
+      ok: boolean(true),
+      brokenSince: described('When the tree of the audit log was found damaged', nullableInstant),
+      why: nullableText
     })
   ),
   memoryMB: record<HealthDetail['memoryMB']>({ rss: number(63), heapUsed: number(14) })

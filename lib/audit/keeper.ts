@@ -1,0 +1,209 @@
+/*
+ * Keeps the tree of the audit log: makes leaves of what an upgrade or a crash left over, checks the tree after the start,
+ * and signs checkpoints: at the start and the stop, every thousand entries, every hour with new ones, after each
+ * deployment, and when a client asks for one.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { instantOf } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import { Refusal } from '../base/refusal.js'
+import { systemActor } from '../model/audit.js'
+import type { AuditEvent } from '../model/audit.js'
+import type { Store, Transaction } from '../store/database.js'
+import { hasAuditSince, newestAuditPosition, unsealedAudit } from '../store/tables/audit.js'
+import {
+  endAuditBaseline,
+  insertAuditCheckpoint,
+  markAuditTree,
+  nameAuditTree,
+  newestAuditCheckpoint,
+  readAuditTree
+} from '../store/tables/audit-tree.js'
+import type { StoredCheckpoint } from '../store/tables/audit-tree.js'
+import { entryOf } from './audit.js'
+import { checkTree } from './check-tree.js'
+import { writeCheckpoint } from './checkpoint-text.js'
+import { mendFrontier, readFrontier, sealEntries, writeLeaf } from './leaves.js'
+import type { ServerKey } from './server-key.js'
+import { readNote, signNote } from './signed-note.js'
+import type { Signer } from './signed-note.js'
+import { rootOf } from './tree.js'
+
+/** The state of the tree, for the health report. */
+export interface TreeState {
+  ok: boolean
+  brokenSince: string | null
+  why: string | null
+}
+
+/** A checkpoint, and the key that verifies it. */
+export interface SignedCheckpoint extends StoredCheckpoint {
+  verifierKey: string
+}
+
+/** Keeps the tree of the audit log. */
+export interface Keeper {
+  /** Begins the work in the background. */
+  start(): void
+  /** Signs a checkpoint if there are new entries, and ends the work. Never rejects. */
+  stop(): Promise<void>
+  /** Signs a checkpoint if this size is a thousand entries after the last one. */
+  consider(size: number): void
+  /** Signs a checkpoint if there are new entries. Errors go to `onError`. */
+  sign(): void
+  /** Returns a checkpoint of all entries; null while there are none. Refuses `server_key`. */
+  current(): Promise<SignedCheckpoint | null>
+  /** Returns the newest checkpoint that is on the disk; null if there is none. */
+  newest(): StoredCheckpoint | null
+  state(): TreeState
+}
+
+/** Dependencies of `createKeeper`. */
+export interface KeeperNeeds {
+  store: Store
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  key: ServerKey
+  onError(error: unknown): void
+  /** Called with each new checkpoint once it is on the disk. */
+  onCheckpoint?: (checkpoint: StoredCheckpoint) => Promise<void>
+}
+
+const entriesPerCheckpoint = 1000
+const hourMs = 60 * 60_000
+/** Number of stored checkpoints. */
+const keptCheckpoints = 1000
+/** Number of entries that become leaves in one transaction. */
+const sealedTogether = 200
+const brokenAction = 'audit.tree_broken'
+
+/** Creates the keeper of a store's tree. */
+export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = async () => {} }: KeeperNeeds): Keeper {
+  // What was written before this start no longer changes.
+  const left = newestAuditPosition(store)
+  const stopping = new AbortController()
+  let newest = newestAuditCheckpoint(store)
+  let latest: Promise<unknown> = Promise.resolve()
+  let working: Promise<void> = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  let isDue = false
+
+  const write = (tx: Transaction, event: AuditEvent) => writeLeaf(tx, entryOf(event, ids.id('aud_'), clock.now()))
+
+  /** Makes leaves of the entries from before this start, in their order. */
+  async function sealRest(): Promise<void> {
+    for (let count = sealedTogether; count === sealedTogether && !stopping.signal.aborted; await nextTurn()) {
+      count = await store.write(tx => {
+        const rest = unsealedAudit(tx, left, sealedTogether)
+        sealEntries(tx, rest)
+        // Stops if they cannot become leaves, because the tree cannot be mended.
+        return unsealedAudit(tx, left, 1)[0]?.id === rest[0]?.id ? 0 : rest.length
+      })
+    }
+    if (!stopping.signal.aborted && readAuditTree(store).isPending) await store.write(endBaseline)
+  }
+
+  /** Entries of this process waited for those from before. Summaries of failures that still change wait for their end. */
+  function endBaseline(tx: Transaction): void {
+    endAuditBaseline(tx)
+    sealEntries(
+      tx,
+      unsealedAudit(tx, newestAuditPosition(tx), Number.MAX_SAFE_INTEGER).filter(({ failures }) => failures === null)
+    )
+  }
+
+  async function check(): Promise<void> {
+    const fault = await checkTree(store, stopping.signal)
+    if (fault === null || stopping.signal.aborted) return
+    await store.write(tx => {
+      const { brokenSince } = readAuditTree(tx)
+      const found = { since: instantOf(clock), why: fault.why }
+      if (fault.isMendable) mendFrontier(tx, found)
+      else if (brokenSince === null) markAuditTree(tx, found)
+    })
+  }
+
+  /** Writes an entry about a damage that none was written about yet. */
+  function tellBroken(tx: Transaction): void {
+    const { brokenSince, brokenWhy } = readAuditTree(tx)
+    if (brokenSince === null || hasAuditSince(tx, brokenAction, brokenSince)) return
+    write(tx, { action: brokenAction, actor: systemActor, detail: brokenWhy, ok: false })
+  }
+
+  async function make(): Promise<SignedCheckpoint | null> {
+    const { origin: named, size } = readAuditTree(store)
+    if (size === 0) return null
+    const { origin, signers } = await key.signers(named)
+    const verifierKey = (signers[0] as Signer).verifierKey
+    const made = await store.write(tx => {
+      tellBroken(tx)
+      const row = readAuditTree(tx)
+      const frontier = row.isPending ? null : readFrontier(row)
+      const isKnown = newest?.size === row.size && isSignedBy(newest.note, signers)
+      if (frontier === null || frontier.size === 0 || isKnown) return newest
+      if (row.origin === null) nameAuditTree(tx, origin)
+      const extensions = newest === null && row.baseline > 0 ? [`baseline ${row.baseline}`] : []
+      const text = writeCheckpoint({ origin, size: frontier.size, root: rootOf(frontier), extensions })
+      const checkpoint = { size: frontier.size, at: instantOf(clock), note: signNote(text, signers) }
+      insertAuditCheckpoint(tx, checkpoint, keptCheckpoints)
+      return checkpoint
+    })
+    // Only now it is on the disk. A root that was signed and then lost with its entries would look like a forgery.
+    const isNew = made !== null && made !== newest
+    newest = made
+    if (isNew) await onCheckpoint(made)
+    return made === null ? null : { ...made, verifierKey }
+  }
+
+  /** Checkpoints are made one after the other. */
+  function current(): Promise<SignedCheckpoint | null> {
+    const next = latest.then(make)
+    latest = next.catch(() => {})
+    return next
+  }
+
+  const sign = (): Promise<unknown> => current().catch(onError)
+
+  async function begin(): Promise<void> {
+    await sealRest()
+    await check()
+    if (!stopping.signal.aborted) await sign()
+  }
+
+  return {
+    start() {
+      working = begin().catch(onError)
+      timer = setInterval(() => void sign(), hourMs).unref()
+    },
+    async stop() {
+      clearInterval(timer)
+      stopping.abort()
+      await working
+      await sign()
+    },
+    consider(size) {
+      if (isDue || size - (newest?.size ?? 0) < entriesPerCheckpoint) return
+      isDue = true
+      void sign().finally(() => (isDue = false))
+    },
+    sign: () => void sign(),
+    current,
+    newest: () => newest,
+    state() {
+      const { brokenSince, brokenWhy } = readAuditTree(store)
+      return { ok: brokenSince === null, brokenSince, why: brokenWhy }
+    }
+  }
+}
+
+/** Returns whether the note has a signature of each of these keys. */
+function isSignedBy(note: string, signers: readonly Signer[]): boolean {
+  const ids = new Set(readNote(note)?.signatures.map(({ keyId }) => keyId))
+  return signers.every(({ keyId }) => ids.has(keyId))
+}
+
+/** Returns the refusal of a request for a checkpoint of a log without entries. */
+export function noCheckpoint(): Refusal {
+  return new Refusal('not_found', 'not_found', 'No checkpoint yet: the audit log is empty, or is still being prepared')
+}

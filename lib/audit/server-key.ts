@@ -1,0 +1,120 @@
+/*
+ * The key that signs checkpoints: `keys/server.ed25519` in the data directory, PKCS #8 in PEM, mode 0600. Backups contain
+ * it; nothing else ever leaves the data directory but its public part, which `keys/server.pub` repeats for copying. After
+ * a rotation, `keys/server.old.ed25519` signs too, so that a witness that knows only the old key learns the new one.
+ */
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Refusal } from '../base/refusal.js'
+import { replaceFile } from '../base/replace-file.js'
+import { sha256 } from '../base/sha256.js'
+import { hasCode, reasonOf } from '../base/system-error.js'
+import { createSigner } from './signed-note.js'
+import type { Signer } from './signed-note.js'
+
+/** The key of a server. */
+export interface ServerKey {
+  /**
+   * Returns the signers, the current key first. Creates the key at the first call. `origin` is the name of the tree;
+   * null: it is derived from the key. Refuses `server_key`.
+   */
+  signers(origin: string | null): Promise<{ origin: string; signers: readonly Signer[] }>
+  /** Replaces the key. The earlier one becomes the old one. Returns both as verifiers write them. */
+  rotate(origin: string): Promise<{ before: Signer; after: Signer }>
+}
+
+const directoryMode = 0o700
+const keyMode = 0o600
+const originDigits = 16
+
+/** Creates the access to the keys in a directory. */
+export function createServerKey(directory: string): ServerKey {
+  const [path, oldPath] = [join(directory, 'server.ed25519'), join(directory, 'server.old.ed25519')]
+  let creating: Promise<string> | null = null
+  let known: Promise<{ origin: string; signers: readonly Signer[] }> | null = null
+
+  async function create(): Promise<string> {
+    const found = await readKey(path)
+    if (found !== null) return found
+    await mkdir(directory, { recursive: true, mode: directoryMode })
+    return write(newKey())
+  }
+
+  async function write(pem: string): Promise<string> {
+    await replaceFile(path, pem, keyMode)
+    return pem
+  }
+
+  async function current(): Promise<string> {
+    creating ??= create().finally(() => (creating = null))
+    return creating
+  }
+
+  function signerOf(origin: string, pem: string): Signer {
+    try {
+      return createSigner(origin, pem)
+    } catch (error) {
+      throw unusable(path, 'it does not contain an Ed25519 key', error)
+    }
+  }
+
+  async function load(given: string | null): Promise<{ origin: string; signers: readonly Signer[] }> {
+    const pem = await current()
+    const origin = given ?? originOf(path, pem)
+    const signers = [signerOf(origin, pem)]
+    const old = await readKey(oldPath)
+    if (old !== null) signers.push(signerOf(origin, old))
+    const { verifierKey } = signers[0] as Signer
+    const publicPath = join(directory, 'server.pub')
+    if ((await readKey(publicPath)) !== `${verifierKey}\n`) await replaceFile(publicPath, `${verifierKey}\n`, keyMode)
+    return { origin, signers }
+  }
+
+  return {
+    signers(origin) {
+      known ??= load(origin).catch((error: unknown) => {
+        known = null
+        throw error
+      })
+      return known
+    },
+    async rotate(origin) {
+      const [old, pem] = [await current(), newKey()]
+      const [before, after] = [signerOf(origin, old), signerOf(origin, pem)]
+      // The old key is stored twice for a moment, so that a crash loses neither.
+      await replaceFile(oldPath, old, keyMode)
+      await write(pem)
+      known = null
+      return { before, after }
+    }
+  }
+}
+
+function newKey(): string {
+  return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+}
+
+/** Returns the name of a new tree. */
+function originOf(path: string, pem: string): string {
+  try {
+    const bytes = createPublicKey(pem).export({ type: 'spki', format: 'der' })
+    return `svc/${sha256(bytes).toString('hex').slice(0, originDigits)}/audit`
+  } catch (error) {
+    throw unusable(path, 'it does not contain an Ed25519 key', error)
+  }
+}
+
+async function readKey(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    throw unusable(path, `it cannot be read: ${reasonOf(error)}`, error)
+  }
+}
+
+function unusable(path: string, why: string, cause: unknown): Refusal {
+  const sentence = `Cannot use the key of the audit log "${path}": ${why}. Restore it from a backup, or move it away to begin with a new key`
+  return new Refusal('unavailable', 'server_key', sentence, { cause })
+}

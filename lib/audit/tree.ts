@@ -1,0 +1,133 @@
+/*
+ * The Merkle tree of RFC 6962 §2.1 over SHA-256. A tree that only grows is described by its frontier: the roots of the
+ * perfect subtrees that its leaves form, the largest first. There is one for each bit of the size.
+ */
+import { sha256 } from '../base/sha256.js'
+
+/** The length of a hash. */
+export const hashBytes = 32
+/** A block is a perfect subtree of this height, whose root is stored. */
+export const blockHeight = 8
+/** The number of leaves of a block. */
+export const blockLeaves = 2 ** blockHeight
+
+/** The number of leaves of a tree, and the roots of its perfect subtrees, the largest first. */
+export interface Frontier {
+  readonly size: number
+  readonly hashes: readonly Buffer[]
+}
+
+/** Returns the root of a perfect subtree: its height, and its number from the left among those of this height. */
+export type ReadNode = (height: number, number: number) => Buffer
+
+const leafMark = Buffer.of(0)
+const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
+
+/** The empty tree. */
+export const emptyFrontier: Frontier = { size: 0, hashes: [] }
+
+/** Returns the hash of a leaf. */
+export function hashLeaf(text: string | Uint8Array): Buffer {
+  return sha256(Buffer.concat([leafMark, typeof text === 'string' ? Buffer.from(text) : text]))
+}
+
+/** Returns the hash of a node. */
+export function hashNode(left: Uint8Array, right: Uint8Array): Buffer {
+  nodeInput.set(left, 1)
+  nodeInput.set(right, 1 + hashBytes)
+  return sha256(nodeInput)
+}
+
+/** Appends a leaf. `block` is the root of the block that the leaf completes; null if it completes none. */
+export function appendLeaf({ size, hashes }: Frontier, leaf: Buffer): { frontier: Frontier; block: Buffer | null } {
+  const next = [...hashes]
+  let node = leaf
+  let block: Buffer | null = null
+  for (let height = 0, rest = size; rest % 2 === 1; rest = (rest - 1) / 2) {
+    node = hashNode(next.pop() as Buffer, node)
+    if (++height === blockHeight) block = node
+  }
+  next.push(node)
+  return { frontier: { size: size + 1, hashes: next }, block }
+}
+
+/** Returns the root of a tree. */
+export function rootOf({ hashes }: Frontier): Buffer {
+  if (hashes.length === 0) return sha256(Buffer.alloc(0))
+  return hashes.reduceRight((right, left) => hashNode(left, right))
+}
+
+/** Returns whether the number of hashes fits the size. */
+export function isFrontier({ size, hashes }: Frontier): boolean {
+  if (!Number.isSafeInteger(size) || size < 0) return false
+  let bits = 0
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) bits += rest % 2
+  return hashes.length === bits && hashes.every(({ length }) => length === hashBytes)
+}
+
+/** Returns the frontier of the first `size` leaves. */
+export function frontierAt(size: number, read: ReadNode): Frontier {
+  const hashes: Buffer[] = []
+  for (const { height, number } of perfectParts(0, size)) hashes.push(read(height, number))
+  return { size, hashes }
+}
+
+/** Returns the proof that the leaf with this index is in the tree of the first `size` leaves (RFC 6962 §2.1.1). */
+export function inclusionProof(index: number, size: number, read: ReadNode): Buffer[] {
+  const proof: Buffer[] = []
+  for (let [from, to] = [0, size]; to - from > 1; ) {
+    const middle = from + largestPowerBelow(to - from)
+    if (index < middle) {
+      proof.push(rangeRoot(middle, to, read))
+      to = middle
+    } else {
+      proof.push(rangeRoot(from, middle, read))
+      from = middle
+    }
+  }
+  return proof.reverse()
+}
+
+/** Returns the proof that the tree of `to` leaves begins with the tree of `from` leaves (RFC 6962 §2.1.2). */
+export function consistencyProof(from: number, to: number, read: ReadNode): Buffer[] {
+  if (from === 0 || from === to) return []
+  const proof: Buffer[] = []
+  let [start, end] = [0, to]
+  // Whether the subtree that is being split is the whole earlier tree. Its root is known then.
+  let isWhole = true
+  while (from !== end) {
+    const middle = start + largestPowerBelow(end - start)
+    if (from <= middle) {
+      proof.push(rangeRoot(middle, end, read))
+      end = middle
+    } else {
+      proof.push(rangeRoot(start, middle, read))
+      start = middle
+      isWhole = false
+    }
+  }
+  if (!isWhole) proof.push(rangeRoot(start, end, read))
+  return proof.reverse()
+}
+
+/** Returns the root of the leaves from `from` up to `to`, as a subtree of a larger tree has them. */
+function rangeRoot(from: number, to: number, read: ReadNode): Buffer {
+  const parts = perfectParts(from, to).map(({ height, number }) => read(height, number))
+  return parts.reduceRight((right, left) => hashNode(left, right))
+}
+
+/** Splits the leaves from `from` up to `to` into perfect subtrees. `from` is the first leaf of a subtree of the tree. */
+function perfectParts(from: number, to: number): Array<{ height: number; number: number }> {
+  const parts: Array<{ height: number; number: number }> = []
+  for (let at = from; at < to; ) {
+    const height = Math.floor(Math.log2(to - at))
+    parts.push({ height, number: at / 2 ** height })
+    at += 2 ** height
+  }
+  return parts
+}
+
+function largestPowerBelow(leaves: number): number {
+  const power = 2 ** Math.floor(Math.log2(leaves))
+  return power === leaves ? power / 2 : power
+}

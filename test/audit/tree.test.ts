@@ -1,0 +1,88 @@
+import t from 'tap'
+import {
+  appendLeaf,
+  blockHeight,
+  blockLeaves,
+  consistencyProof,
+  emptyFrontier,
+  frontierAt,
+  hashLeaf,
+  hashNode,
+  inclusionProof,
+  isFrontier,
+  rootOf
+} from '../../lib/audit/tree.js'
+import type { Frontier, ReadNode } from '../../lib/audit/tree.js'
+import { isConsistent, isIncluded } from '../../lib/shared/merkle-proof.js'
+import { consistencies, inclusions, leaves, roots } from './ct-vectors.js'
+
+function frontierOf(hashes: readonly Buffer[]): Frontier {
+  return hashes.reduce((frontier, leaf) => appendLeaf(frontier, leaf).frontier, emptyFrontier)
+}
+
+/** Reads the nodes of a tree by the definition (RFC 6962 §2.1). */
+function nodesOf(hashes: readonly Buffer[]): ReadNode {
+  const read: ReadNode = (height, number) =>
+    height === 0 ? (hashes[number] as Buffer) : hashNode(read(height - 1, 2 * number), read(height - 1, 2 * number + 1))
+  return read
+}
+
+const numbered = (count: number): Buffer[] => Array.from({ length: count }, (_, n) => hashLeaf(`leaf ${n}`))
+
+t.test('gives the roots of Certificate Transparency', async t => {
+  const hashes = leaves.map(hashLeaf)
+  t.equal(
+    rootOf(emptyFrontier).toString('hex'),
+    'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+    'the empty tree'
+  )
+  roots.forEach((root, at) => t.same(rootOf(frontierOf(hashes.slice(0, at + 1))), root, `${at + 1} leaves`))
+})
+
+t.test('gives the proofs of Certificate Transparency', async t => {
+  const read = nodesOf(leaves.map(hashLeaf))
+  for (const { index, size, proof } of inclusions) t.same(inclusionProof(index, size, read), proof)
+  for (const { from, to, proof } of consistencies) t.same(consistencyProof(from, to, read), proof)
+})
+
+t.test('proves every pair of sizes and every leaf of trees up to 40 leaves', async t => {
+  const hashes = numbered(40)
+  const read = nodesOf(hashes)
+  const root = hashes.map((_, at) => rootOf(frontierOf(hashes.slice(0, at))))
+  for (let to = 1; to < root.length; to++) {
+    const toRoot = root[to] as Buffer
+    for (let from = 0; from <= to; from++) {
+      const proof = consistencyProof(from, to, read)
+      t.ok(isConsistent({ from, fromRoot: root[from] as Buffer, to, toRoot, proof }, hashNode), `${from} in ${to}`)
+    }
+    for (let index = 0; index < to; index++) {
+      const proof = inclusionProof(index, to, read)
+      t.ok(isIncluded({ index, leaf: hashes[index] as Buffer, size: to, root: toRoot, proof }, hashNode))
+    }
+    t.same(frontierAt(to, read), frontierOf(hashes.slice(0, to)))
+  }
+})
+
+t.test('returns the root of each block that a leaf completes', async t => {
+  const hashes = numbered(3 * blockLeaves)
+  const read = nodesOf(hashes)
+  const blocks: Array<[size: number, root: Buffer]> = []
+  let frontier = emptyFrontier
+  for (const leaf of hashes) {
+    const appended = appendLeaf(frontier, leaf)
+    frontier = appended.frontier
+    if (appended.block !== null) blocks.push([frontier.size, appended.block])
+  }
+  t.same(
+    blocks,
+    [0, 1, 2].map(number => [(number + 1) * blockLeaves, read(blockHeight, number)])
+  )
+})
+
+t.test('recognizes a frontier that does not fit its size', async t => {
+  const frontier = frontierOf(numbered(11))
+  t.equal(isFrontier(frontier), true)
+  t.equal(isFrontier({ ...frontier, size: 12 }), false)
+  t.equal(isFrontier({ ...frontier, size: -1 }), false)
+  t.equal(isFrontier({ size: 1, hashes: [Buffer.alloc(31)] }), false)
+})
