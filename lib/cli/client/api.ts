@@ -5,7 +5,7 @@ import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '.
 import type { ListedLock } from '../../model/lock.js'
 import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
-import type { Project } from '../../model/project.js'
+import type { Project, ShownProject } from '../../model/project.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
@@ -124,8 +124,8 @@ export interface Api {
     scripts: readonly string[]
     signal?: AbortSignal
   }): Promise<UploadPermit | null>
-  projects(options?: { signal?: AbortSignal }): Promise<Project[]>
-  project(id: string): Promise<Project>
+  projects(options?: { signal?: AbortSignal }): Promise<ShownProject[]>
+  project(id: string): Promise<ShownProject>
   createProject(fields: ProjectChange): Promise<Project>
   updateProject(id: string, fields: ProjectChange): Promise<Project>
   removeProject(id: string): Promise<void>

@@ -172,6 +172,9 @@ export async function diagnoseServer(
       ...(access instanceof Refusal ? [] : tokenFindings(access))
     ]
   }
+  if (detail.code === 'role_too_low' || detail.code === 'scope_too_narrow') {
+    return [version, warning('Server details', `not checked: ${detail.message}`, 'Use a token that is not limited')]
+  }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
   const advice = isToken
     ? `Correct the token from ${token.from}, or set a new one on the server with "svc admin reset-password"`
