@@ -60,6 +60,19 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
     t.throws(() => readFileSync(ran), { code: 'ENOENT' })
   })
 
+  await t.test('it removes and takes back nothing that the policy of the project protects', async t => {
+    for (const asks of ['prune=true', 'prune=force', 'force=1']) {
+      const refused = await thief.post(`/api/deploy/plan?projectId=${shop.id}&${asks}`, {})
+      t.match(
+        refused,
+        { status: 403, body: { code: 'deploy_token_may_not', error: /^The token "ci-shop" may not/ } },
+        asks
+      )
+      const permitted = await stage.as(owner).post(`/api/deploy/plan?projectId=${shop.id}&${asks}`, {})
+      t.equal(permitted.status, 415, 'an operator gets as far as the body, which is no tree')
+    }
+  })
+
   await t.test('it reads no secret, no script, and nothing of another project', async t => {
     const answers: string[] = []
     const ids: Record<string, string[]> = {

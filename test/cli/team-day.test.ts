@@ -10,7 +10,7 @@ import { svc } from '../support/svc.js'
  * refused the rest with a sentence that names the missing role.
  */
 
-/** A command, with the roles that succeed in it, and what is said to the others. */
+/** A command, the roles that succeed in it, and the refusal of the others. */
 interface Task {
   words: string
   by: readonly AccessRole[]
