@@ -234,6 +234,12 @@ export const commands: readonly CommandRow[] = [
     summary: 'remove the second factor of a token, on the server',
     load: () => import('./commands/admin-reset-second-factor.js')
   },
+  {
+    name: 'access report',
+    group: 'access',
+    summary: 'list which tokens can deploy where',
+    load: () => import('./commands/access-report.js')
+  },
 
   {
     name: 'serve',

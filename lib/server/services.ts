@@ -266,6 +266,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
   const { admin, audit, factors, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
+  const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
   const secrets = createSecrets(logs.guarded)
   const transfer = createTransfer({
@@ -296,7 +297,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     files: { projects, targets, secrets },
-    whoami: { findProject: id => findProject(store, id), expiryOf: id => named.get(id).expiresAt },
+    whoami: { findProject: id => findProject(store, id), expiryOf },
     tokens: {
       named,
       builtIn: () => builtInTokens(store, settings),
@@ -312,7 +313,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
+    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },

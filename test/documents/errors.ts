@@ -120,7 +120,7 @@ export const cures: Readonly<Record<string, string>> = {
   partial_archive: 'Roll back with `--exact`.',
   path_leaves_target: 'Pack the files without ".." in their paths.',
   path_taken: 'Choose another target, or delete the other project.',
-  deploy_token_may_not: 'Set the policy that the message names, or use the global deploy token.',
+  deploy_token_may_not: 'Set the policy that the message names, or use the token of an operator.',
   plan_busy: 'Wait a moment and plan again.',
   plan_unknown: 'Plan again, and deploy with the new plan.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',

@@ -136,7 +136,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   other_project: { kind: 'forbidden', means: 'The deploy token belongs to another project' },
   deploy_token_may_not: {
     kind: 'forbidden',
-    means: 'The policy of the project does not allow that to its deploy token'
+    means: 'The policy of the project does not allow that to its deploy token, or to a deployer'
   },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },

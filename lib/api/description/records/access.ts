@@ -1,8 +1,7 @@
 /* Schemas of tokens, sessions and the audit log. */
-import { accessRoles } from '../../../model/access.js'
+import { accessRoles, tokenAdvices } from '../../../model/access.js'
 import type { AccessToken, BuiltInToken, ListedToken } from '../../../model/access.js'
 import type { AccessReport, ReportedBuiltIn, ReportedProject, ReportedToken } from '../../../model/access-report.js'
-import { tokenAdvices } from '../../../model/token-advice.js'
 import type { AuditEntry } from '../../../model/audit.js'
 import type { ListedSession, SignedIn } from '../../../model/session.js'
 import type { TokenHolder } from '../../../model/token-holder.js'
@@ -144,7 +143,7 @@ const reportedToken = record<ReportedToken>({
   advice
 })
 
-/** Who may deploy where. */
+/** Which tokens can deploy where. */
 export const accessReport = named(
   'AccessReport',
   record<AccessReport>({
