@@ -97,6 +97,11 @@ export function auditTargets(db: Reader, action: string): string[] {
   return db.all('SELECT target FROM audit WHERE action = ? AND target IS NOT NULL', action).map(targetOf)
 }
 
+/** Returns whether there is an entry of an action among the leaves after a number. */
+export function hasAuditAfter(db: Reader, action: string, seq: number): boolean {
+  return db.get('SELECT 1 FROM audit WHERE action = ? AND seq > ?', action, seq) !== undefined
+}
+
 /** Returns whether there is an entry of an action since an instant (ISO). */
 export function hasAuditSince(db: Reader, action: string, at: string): boolean {
   return db.get('SELECT 1 FROM audit WHERE action = ? AND at >= ?', action, at) !== undefined
