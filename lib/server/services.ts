@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { createProofs } from '../audit/proofs.js'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createActivity } from '../base/activity.js'
@@ -251,7 +252,7 @@ type Machine = ReturnType<typeof createMachine>
 /** Returns what the handlers of projects and deployments need. */
 function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, limiter, named, settings, tickets, sessions } = front
+  const { admin, audit, keeper, limiter, named, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
@@ -295,7 +296,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
-    audit: { listAudit: query => listAudit(store, query) },
+    audit: { listAudit: query => listAudit(store, query), proofs: createProofs({ store, keeper }), audit, clock },
     telemetry: {
       collector: createCollector({ store, clock }),
       maxDays: maxOverviewDays,
