@@ -16,6 +16,7 @@ export interface AuditQuery {
   action?: string | undefined
   projectId?: string | undefined
   tokenId?: string | undefined
+  tokenName?: string | undefined
   /** The caller, if it may not read every entry. */
   seenBy: AuditReader | undefined
   limit: number
@@ -40,6 +41,7 @@ export function auditHandlers({ listAudit, proofs, audit, clock }: AuditNeeds) {
         action: queryText(query, 'action'),
         projectId: queryText(query, 'projectId'),
         tokenId: queryText(query, 'tokenId'),
+        tokenName: queryText(query, 'tokenName'),
         seenBy: readerOf(actor),
         before: queryText(query, 'before'),
         limit: queryLimit(query, 'limit', { fallback: 100, max: 500 })

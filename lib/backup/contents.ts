@@ -27,7 +27,8 @@ export const deploymentsName = 'deployments'
  * Files of this moment. `trees` is made again from the manifests (deploy/trees.ts); `witness` is what commands saw of
  * the audit logs of servers, which must not become older.
  */
-const ofTheMoment = /^(tmp|trees|witness|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
+const ofTheMoment =
+  /^(tmp|trees|witness|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
 const unfinished = /\.(tmp|lock|pid)$/
 /**
  * Files of deployments/ that are left out: undo journals belong to this machine and this moment, and an unfinished

@@ -33,6 +33,8 @@ export interface AuditFilter {
   action?: string
   projectId?: string
   tokenId?: string
+  /** The name that the token had. */
+  tokenName?: string
   /** The callers whose entries are listed; undefined: all. */
   seenBy?: AuditReader
   limit: number
@@ -55,9 +57,9 @@ export const updateAudit = entries.update
 /** Returns a page of entries, newest first. Refuses an unknown `before` (the entry may have been trimmed). */
 export function listAudit(
   db: Reader,
-  { action, projectId, tokenId, seenBy, limit, before }: AuditFilter
+  { action, projectId, tokenId, tokenName, seenBy, limit, before }: AuditFilter
 ): AuditEntry[] {
-  const { conditions, values } = equalities({ action, projectId, tokenId })
+  const { conditions, values } = equalities({ action, projectId, tokenId, tokenName })
   if (seenBy !== undefined) {
     conditions.push('(tokenId = ? OR projectId IN (SELECT value FROM json_each(?)))')
     values.push(seenBy.tokenId, JSON.stringify(seenBy.projects))

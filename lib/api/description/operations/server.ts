@@ -216,6 +216,7 @@ export const serverOperations: Operations = {
     parameters: [
       query('action', 'Only entries with this action'),
       query('tokenId', 'Only entries of this named token'),
+      query('tokenName', 'Only entries of named tokens that had this name'),
       query('projectId', 'Only entries of this project'),
       query('before', 'Id of an entry. Lists only older ones'),
       limitOf(100, 500)
