@@ -22,7 +22,7 @@ t.test('a push is a witness of the audit log', async t => {
   cpSync(data, join(cwd, 'old'), { recursive: true })
 
   const second = await startServeProcess(t, cwd)
-  await second.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
+  for (let n = 0; n < 9; n++) await second.createProject({ name: `forum ${n}`, deployPath: join(cwd, `forum${n}`) })
   t.match(await push(second.url, '--witness', 'strict'), { code: 0 }, 'the log has grown')
   await second.stop()
 
@@ -30,7 +30,7 @@ t.test('a push is a witness of the audit log', async t => {
   cpSync(join(cwd, 'old'), data, { recursive: true })
   const third = await startServeProcess(t, cwd)
   const warned = await push(third.url)
-  t.match(warned, { code: 0, stderr: /warning: The audit log of .* has lost entries: it had 2, and now has 1/ })
+  t.match(warned, { code: 0, stderr: /warning: The audit log of .* has lost entries: it had \d+, and now has \d\./ })
   t.match(await push(third.url, '--witness', 'strict'), { code: 1, stderr: /has lost entries/ })
   t.notMatch((await push(third.url, '--witness', 'off')).stderr, /audit log/)
   for (const name of notes()) rmSync(join(home, 'witness', name))
