@@ -25,6 +25,8 @@ export interface Notification {
   errorMessage: string | null
   /** Address of its page, or null if the public address of the server is unknown. */
   url: string | null
+  /** The newest signed checkpoint of the audit log, so that the receiver is a witness. Absent or null: there is none. */
+  checkpoint?: string | null
 }
 
 /** Copies an event as it is now, because the record may change before a retry. */

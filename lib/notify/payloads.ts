@@ -26,7 +26,8 @@ export function payloadOf(notification: Notification, kind: NotificationKind): u
   return builders[kind](notification)
 }
 
-function genericPayload({ event, trigger, timestamp, project, deployment, errorMessage, url }: Notification): unknown {
+function genericPayload(notification: Notification): unknown {
+  const { event, trigger, timestamp, project, deployment, errorMessage, url, checkpoint = null } = notification
   const { id, name, deployPath } = project
   const { status, duration, startTime, endTime, rollbackOf, message, provenance } = deployment
   return {
@@ -37,6 +38,7 @@ function genericPayload({ event, trigger, timestamp, project, deployment, errorM
     deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf, provenance },
     errorMessage,
     message,
-    url
+    url,
+    checkpoint
   }
 }

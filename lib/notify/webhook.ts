@@ -53,6 +53,8 @@ export interface WebhookNeeds {
   version: string
   /** The public address of the server, or null if it is not configured. */
   publicUrl: string | null
+  /** Returns the newest signed checkpoint of the audit log; null: there is none. */
+  checkpoint?(): string | null
   log(message: string, error?: unknown): void
 }
 
@@ -82,9 +84,14 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   const counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
   let takesMore = true
 
+  const witnessed = (notification: Notification): Notification => ({
+    ...notification,
+    checkpoint: needs.checkpoint?.() ?? null
+  })
+
   function notify(occasion: Occasion): void {
     try {
-      const notification = notificationOf(occasion, clock.now(), publicUrl)
+      const notification = witnessed(notificationOf(occasion, clock.now(), publicUrl))
       for (const to of targets.wanting(occasion.event, occasion.project.id)) queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
@@ -106,7 +113,13 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   ): Promise<Delivery> {
     const to = targets.find(targetId)
     return send(
-      { notification: testNotification(clock.now(), publicUrl), to, url: new URL(to.url), actor, projectId: null },
+      {
+        notification: witnessed(testNotification(clock.now(), publicUrl)),
+        to,
+        url: new URL(to.url),
+        actor,
+        projectId: null
+      },
       signal
     )
   }

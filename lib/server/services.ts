@@ -139,6 +139,7 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
     ids,
     version,
     publicUrl,
+    checkpoint: () => keeper.newest()?.note ?? null,
     log
   })
   const counts = createDeploymentCounts()
