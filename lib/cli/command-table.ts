@@ -267,6 +267,24 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/systemd.js')
   },
   {
+    name: 'audit list',
+    group: 'server',
+    summary: 'list the audit log',
+    load: () => import('./commands/audit-list.js')
+  },
+  {
+    name: 'audit export',
+    group: 'server',
+    summary: 'export the audit log, so that it can be verified',
+    load: () => import('./commands/audit-export.js')
+  },
+  {
+    name: 'audit verify',
+    group: 'server',
+    summary: 'verify an export of the audit log, without a server',
+    load: () => import('./commands/audit-verify.js')
+  },
+  {
     name: 'admin reset-password',
     aliases: ['reset-password'],
     group: 'server',
