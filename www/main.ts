@@ -94,10 +94,11 @@ function withOverlays(use: (overlays: Overlays) => void): void {
   })
 }
 
-/** Starts the notices of finished deployments. Their module is loaded later. */
-function watchDeployments(): void {
+/** Starts the notices of finished deployments and the witness of the audit log. Their modules are loaded later. */
+function watchServer(): void {
   setTimeout(() => {
     import('./deployment-watch.js').then(module => module.watchEnded({ app, context }), console.warn)
+    import('./audit-watch.js').then(module => module.watchAudit({ app, context }), console.warn)
   }, 15_000)
 }
 
@@ -196,7 +197,7 @@ addEventListener('keydown', event => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') event.preventDefault()
   withOverlays(({ press }) => press(event))
 })
-watchDeployments()
+watchServer()
 // Another tab has signed in or out.
 addEventListener('storage', event => session.heard(event))
 session.addEventListener('session', event => {

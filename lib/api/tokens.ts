@@ -3,8 +3,7 @@ import { flag, instant, integer, line, list, name, nullable, oneOf, optional, re
 import { Refusal, notFound } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
 import { accessRoles, tokenLimits } from '../model/access.js'
-import type { AccessToken, BuiltInToken, NewToken, TokenList } from '../model/access.js'
-import type { TokenAdvice } from '../model/token-advice.js'
+import type { AccessToken, BuiltInToken, NewToken, TokenAdvice, TokenList } from '../model/access.js'
 import { param } from './route.js'
 import type { Handler } from './route.js'
 

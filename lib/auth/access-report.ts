@@ -19,7 +19,7 @@ export interface AccessReportNeeds {
   mayClientsSendScripts(project: Pick<Project, 'allowClientScripts'>): boolean
 }
 
-/** Creates the report of who may deploy where. */
+/** Creates the report of which tokens can deploy where. */
 export function createAccessReport(needs: AccessReportNeeds): () => AccessReport {
   const { store, clock, settings } = needs
 

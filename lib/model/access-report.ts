@@ -1,5 +1,4 @@
-import type { AccessToken, BuiltInToken } from './access.js'
-import type { TokenAdvice } from './token-advice.js'
+import type { AccessToken, BuiltInToken, TokenAdvice } from './access.js'
 
 /** A valid named token of the report. */
 export interface ReportedToken
@@ -22,7 +21,7 @@ export interface ReportedBuiltIn extends Pick<BuiltInToken, 'kind' | 'projectId'
   lastUsedAt: string | null
 }
 
-/** Who may deploy to a project. */
+/** The tokens that can deploy to a project. */
 export interface ReportedProject {
   id: string
   name: string
@@ -34,7 +33,7 @@ export interface ReportedProject {
   tokenIds: string[]
 }
 
-/** The answer of `GET /api/access/report`: who may deploy where. */
+/** The answer of `GET /api/access/report`: which tokens can deploy where. */
 export interface AccessReport {
   at: string
   /** The setting `token_rotate_days`; 0: secrets may be old. */

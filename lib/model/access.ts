@@ -1,5 +1,3 @@
-import type { TokenAdvice } from './token-advice.js'
-
 /** The roles of named tokens. Each includes the rights of those before it. */
 export const accessRoles = ['viewer', 'deployer', 'operator', 'admin'] as const
 export type AccessRole = (typeof accessRoles)[number]
@@ -54,6 +52,13 @@ export interface BuiltInToken {
   projectId: string | null
   projectName: string | null
 }
+
+/**
+ * What an operator should do about a named token: `expires_soon`: replace it, since a reminder is due; `unused`: revoke it, since
+ * nobody used it for 90 days; `rotate`: replace its secret, which is older than the setting `token_rotate_days`.
+ */
+export const tokenAdvices = ['expires_soon', 'unused', 'rotate'] as const
+export type TokenAdvice = (typeof tokenAdvices)[number]
 
 /** A token of the list. */
 export interface ListedToken extends AccessToken {

@@ -1,11 +1,4 @@
-import type { AccessToken } from './access.js'
-
-/**
- * What an operator should do about a named token: `expires_soon`: replace it, since a reminder is due; `unused`: revoke it, since
- * nobody used it for 90 days; `rotate`: replace its secret, which is older than the setting `token_rotate_days`.
- */
-export const tokenAdvices = ['expires_soon', 'unused', 'rotate'] as const
-export type TokenAdvice = (typeof tokenAdvices)[number]
+import type { AccessToken, TokenAdvice } from './access.js'
 
 /** A reminder that a token ends soon. */
 export interface TokenReminder {

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { createProofs } from '../audit/proofs.js'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createActivity } from '../base/activity.js'
@@ -150,6 +151,7 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
     ids,
     version,
     publicUrl,
+    checkpoint: () => keeper.newest()?.note ?? null,
     log
   })
   const counts = createDeploymentCounts()
@@ -263,9 +265,10 @@ type Machine = ReturnType<typeof createMachine>
 /** Returns what the handlers of projects and deployments need. */
 function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, factors, limiter, named, proof, settings, tickets, sessions } = front
+  const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
+  const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
   const secrets = createSecrets(logs.guarded)
   const transfer = createTransfer({
@@ -296,7 +299,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     files: { projects, targets, secrets },
-    whoami: { findProject: id => findProject(store, id), expiryOf: id => named.get(id).expiresAt },
+    whoami: { findProject: id => findProject(store, id), expiryOf },
     tokens: {
       named,
       builtIn: () => builtInTokens(store, settings),
@@ -312,7 +315,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
+    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },
@@ -323,7 +326,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
-    audit: { listAudit: query => listAudit(store, query) },
+    audit: { listAudit: query => listAudit(store, query), proofs: createProofs({ store, keeper }), audit, clock },
     telemetry: {
       collector: createCollector({ store, clock }),
       maxDays: maxOverviewDays,

@@ -5,7 +5,7 @@ import { startServer } from '../support/server.js'
 
 const dayMs = 86_400_000
 
-t.test('GET /api/access/report says who may deploy where', async t => {
+t.test('GET /api/access/report lists which tokens can deploy where', async t => {
   const { client, as, createProject } = await startServer(t, {
     settings: { global_deploy_token: 'the-global-deploy-token-1', allowed_ips: '127.0.0.0/8' }
   })

@@ -104,6 +104,10 @@ PUT /api/notification-targets/:id admin server
 DELETE /api/notification-targets/:id admin server
 POST /api/notification-targets/:id/test admin server
 GET /api/audit viewer filtered
+GET /api/audit/checkpoint token none
+GET /api/audit/proof token none
+GET /api/audit/inclusion token none
+GET /api/audit/export admin server
 GET /api/storage admin server
 POST /api/storage/clean admin server
 POST /api/public/telemetry/report public none

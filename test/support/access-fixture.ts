@@ -6,7 +6,7 @@ import { eventsOf } from './client.js'
 import type { Stage } from './server.js'
 import { zipOf } from './zip.js'
 
-/** Texts that nobody below admin may read, by what they are. */
+/** Texts that nobody below admin may read, by name. */
 export type Secrets = Record<string, string>
 
 /** One of everything of a project. */

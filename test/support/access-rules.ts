@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /*
- * Who may do what, as docs/security.md promises it: the rights are read from its table. This file only says which routes
+ * The rights of each role, as docs/security.md promises it: the rights are read from its table. This file only says which routes
  * are which action there. It is written from the document and the specification, not from the rules of bearer.ts.
  */
 

@@ -8,6 +8,7 @@ import { actionRows } from '../elements/settings/audit-words.js'
 import { actorName } from '../elements/base/actor-words.js'
 import { roleWords } from '../elements/base/role-words.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
+import type { AuditSight, AuditWitness } from '../state/audit-witness.js'
 import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcTime } from '../elements/base/facts.js'
@@ -52,6 +53,8 @@ export class AuditPage extends Page {
       .entries .what { overflow-wrap: anywhere; }
       .entries .what a { text-decoration: underline; }
       .entries .where { text-align: right; }
+      .sight { display: flex; gap: 10px; align-items: center; padding: 12px 16px; color: var(--failure); }
+      .sight p { flex: 1; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
 
       @media print {
@@ -79,6 +82,8 @@ export class AuditPage extends Page {
   #projects!: Resource<Project[]>
   /** The named tokens, if the user may see them. */
   #tokens: Resource<TokenList> | undefined
+  #witness!: AuditWitness
+  #sight!: Resource<AuditSight | null>
   #filter = ''
   #isLoadingMore = false
 
@@ -87,6 +92,8 @@ export class AuditPage extends Page {
     this.#calls = createAdminCalls(this.context.client)
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     if (may('tokens')) this.#tokens = this.resource(signal => createTokenCalls(this.context.client).list(signal))
+    this.#witness = this.#calls.auditWitness()
+    this.#sight = this.resource(() => this.#witness.look())
     this.#begin()
     this.follow(['audit'], () => {
       if (this.#isLoadingMore) return false
@@ -152,7 +159,32 @@ export class AuditPage extends Page {
       </div>
       ${roomTabs('system', 'audit')}
       ${staleLine(this.#shown)}
+      ${this.#sightLine(this.#sight.value)}
       ${loaded(this.#shown, 'the audit log', shown => this.#list(shown))}`
+  }
+
+  /** Says whether the log still begins with the entries that this browser saw. */
+  #sightLine(sight: AuditSight | null | undefined): Template | null {
+    if (sight === null || sight === undefined || (sight.fault === null && sight.size === 0)) return null
+    const values = { before: sight.before, now: sight.now }
+    if (sight.fault === null)
+      return html`
+        <p class="muted small">${t('The log still begins with the {before} entries that this browser saw.', values)}</p>`
+    return html`
+      <div class="sight card" role="alert">
+        ${icon('warning')}
+        <p>
+          ${t(sight.fault, values)}
+          ${t('Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.')}
+        </p>
+        <button type="button" @click="${() => this.#accept()}">${t('Accept this log')}</button>
+      </div>`
+  }
+
+  /** Begins again with the log as it is now, for example after a backup was restored. */
+  #accept(): void {
+    this.#witness.forget()
+    void this.#sight.load()
   }
 
   #select(name: string, { label, all, options }: Choice): Template {

@@ -69,6 +69,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   foreign_origin: { kind: 'forbidden', means: 'The request comes from a page of another origin' },
   glob_too_large: { kind: 'invalid', means: 'The braces of a pattern expand to too many patterns' },
   header_too_long: { kind: 'too_large', means: 'A header of a part of the form is too long' },
+  history_gone: {
+    kind: 'conflict',
+    means: 'The audit log is too long: the hashes of entries that old were removed'
+  },
   home_full: { kind: 'too_large', means: 'The data directory has reached the setting max_home_size' },
   inflates_too_large: { kind: 'too_large', means: 'The compressed log file is too large when decompressed' },
   internal_error: {
@@ -129,6 +133,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
   other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
+  not_sealed: { kind: 'conflict', means: 'The entry of the audit log can still change' },
   not_waiting: {
     kind: 'conflict',
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
@@ -136,7 +141,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   other_project: { kind: 'forbidden', means: 'The deploy token belongs to another project' },
   deploy_token_may_not: {
     kind: 'forbidden',
-    means: 'The policy of the project does not allow that to its deploy token'
+    means: 'The policy of the project does not allow that to its deploy token, or to a deployer'
   },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
@@ -164,6 +169,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
+  server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
   shuts_out_yourself: { kind: 'invalid', means: 'The new value would block the client that sets it' },
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },

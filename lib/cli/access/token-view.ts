@@ -1,5 +1,6 @@
 import { oneLine } from '../../base/one-line.js'
-import type { AccessToken } from '../../model/access.js'
+import type { AccessToken, ListedToken, TokenAdvice } from '../../model/access.js'
+import { unusedDays } from '../../model/token-advice.js'
 import { relativeTime } from '../terminal/units.js'
 
 const dayMs = 24 * 60 * 60_000
@@ -21,6 +22,17 @@ export function useOf(
 ): string {
   if (lastUsedAt === null) return 'never'
   return lastUsedIp === null ? relativeTime(lastUsedAt, nowMs) : `${relativeTime(lastUsedAt, nowMs)} from ${lastUsedIp}`
+}
+
+const adviceWords: Readonly<Record<TokenAdvice, string>> = {
+  expires_soon: 'expires soon',
+  unused: `unused for ${unusedDays} days`,
+  rotate: 'old secret'
+}
+
+/** Returns what is remarkable about a token: a second factor, a near end, no use, an old secret. */
+export function remarksOf({ advice, secondFactor }: Pick<ListedToken, 'advice' | 'secondFactor'>): string {
+  return [...(secondFactor ? ['second factor'] : []), ...advice.map(each => adviceWords[each])].join(', ')
 }
 
 /** Returns the projects of a token. `names` maps ids to names; a removed project is shown by its id. */

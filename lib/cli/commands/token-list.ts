@@ -1,4 +1,5 @@
-import { scopeOf, endOf, useOf } from '../access/token-view.js'
+import type { ListedToken } from '../../model/access.js'
+import { endOf, remarksOf, scopeOf, useOf } from '../access/token-view.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
@@ -27,12 +28,14 @@ export const command = defineCommand({
     }
     const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
     const nowMs = Date.now()
+    const hasRemarks = items.some(token => remarksOf(token) !== '')
     output.table(items, [
       { header: 'NAME', cell: ({ name }) => name, shrinkTo: 10 },
       { header: 'ROLE', cell: ({ role }) => role },
       { header: 'PROJECTS', cell: token => scopeOf(token, names), shrinkTo: 10 },
       { header: 'VALIDITY', cell: token => endOf(token, nowMs) },
-      { header: 'LAST USED', cell: token => useOf(token, nowMs) }
+      { header: 'LAST USED', cell: token => useOf(token, nowMs) },
+      ...(hasRemarks ? [{ header: 'REMARKS', cell: (token: ListedToken) => remarksOf(token), shrinkTo: 10 }] : [])
     ])
     return exitCodes.success
   }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { endOf, scopeOf, useOf } from '../../../lib/cli/access/token-view.js'
+import { endOf, remarksOf, scopeOf, useOf } from '../../../lib/cli/access/token-view.js'
 
 const nowMs = Date.parse('2026-11-23T12:00:00.000Z')
 
@@ -26,4 +26,10 @@ t.test('names the projects, and a removed one by its id', async t => {
   const names = new Map([['proj_a', 'shop']])
   t.equal(scopeOf({ projectIds: null }, names), 'all projects')
   t.equal(scopeOf({ projectIds: ['proj_a', 'proj_b'] }, names), 'shop, proj_b')
+})
+
+t.test('remarks name a second factor and the advice', async t => {
+  t.equal(remarksOf({ advice: [], secondFactor: false }), '')
+  const remarks = remarksOf({ advice: ['expires_soon', 'unused', 'rotate'], secondFactor: true })
+  t.equal(remarks, 'second factor, expires soon, unused for 90 days, old secret')
 })

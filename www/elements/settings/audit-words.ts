@@ -49,6 +49,9 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'migration.export', words: 'Package exported' },
   { action: 'migration.import', words: 'Package imported' },
   { action: 'backup.create', words: 'Backup created' },
+  { action: 'audit.export', words: 'Audit log exported' },
+  { action: 'audit.trimmed', words: 'Old entries removed' },
+  { action: 'audit.tree_broken', words: 'Audit log damaged' },
   { action: 'webhook.send', words: 'Notification' },
   { action: 'terminal.open', words: 'Terminal opened' },
   { action: 'terminal.close', words: 'Terminal closed' }

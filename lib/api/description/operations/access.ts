@@ -94,7 +94,7 @@ export const accessOperations: Operations = {
     answers: answer('The tokens', record<TokenList>({ items: list(listedToken), builtIn: list(builtInToken) }))
   },
   'GET /api/access/report': {
-    summary: 'List who may deploy where',
+    summary: 'List which tokens can deploy where',
     description:
       'Tokens that have ended are left out. The deploy token of a project, the global one and the admin token may deploy, too; they do not expire.',
     answers: answer('The report', accessReport)
