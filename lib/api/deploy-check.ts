@@ -17,6 +17,8 @@ export interface DeployCheckNeeds {
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size' | 'max_extracted_size'): number }
   quota: Pick<Quota, 'claim'>
+  /** Returns when a named token expires. */
+  expiryOf(tokenId: string): string
 }
 
 /**
@@ -25,7 +27,7 @@ export interface DeployCheckNeeds {
  * would contain: `preDeploy`, `postDeploy`. Refuses like the upload, and with 403 `deploy_token_needed` for the admin
  * token.
  */
-export function deployCheckHandlers({ deployer, findProject, settings, quota }: DeployCheckNeeds) {
+export function deployCheckHandlers({ deployer, findProject, settings, quota, expiryOf }: DeployCheckNeeds) {
   return {
     async check(request) {
       const projectId = queryText(request.query, 'projectId')
@@ -36,6 +38,7 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
       const scripts = (queryText(request.query, 'scripts') ?? '').split(',').filter(Boolean)
       deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
       deployer.checkLocks(projectId)
+      const { token } = request.actor
       const claim = await quota.claim({ bytes: 1, projectId })
       claim.release()
       const permit: UploadPermit = {
@@ -44,7 +47,8 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
         deploymentsAhead: deployer.countAhead(projectId),
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
-        features: [...uploadFeatures]
+        features: [...uploadFeatures],
+        ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } })
       }
       return json(permit)
     }

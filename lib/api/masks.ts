@@ -5,14 +5,8 @@
 import type { Caller } from '../auth/bearer.js'
 import { includesRole } from '../model/access.js'
 import type { AccessRole } from '../model/access.js'
-import type { Project } from '../model/project.js'
+import type { Project, ShownProject } from '../model/project.js'
 import type { RanScript } from '../model/deployment.js'
-
-type Secret = 'token'
-type Text = 'preDeployScript' | 'postDeployScript'
-
-/** A project as a caller sees it. */
-export type ShownProject = Omit<Project, Secret | Text> & { [Field in Secret | Text]: string | null }
 
 /** Returns a project as a caller sees it. */
 export function shownProject(project: Project, { token, role, seesScripts }: Caller): ShownProject {

@@ -95,7 +95,7 @@ function readListed({ query }: ApiRequest): number {
 
 /**
  * Reads what the request asks for instead of the policy. Refuses (`forbidden`, deploy_token_may_not) what the policy
- * does not allow to the deploy token of the project.
+ * does not allow to the deploy token of the project, or to a deployer.
  */
 function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['asks'] {
   const { pruneByDeployToken, forceByDeployToken } = policyOf(project)
@@ -103,10 +103,11 @@ function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['
   const prune = text === 'force' ? 'force' : (switchText(text, 'prune') ?? undefined)
   const force = switchText(queryText(query, 'force'), 'force') ?? false
   const refuse = (what: string, key: string): never => {
-    const sentence = `The deploy token of the project may not ${what}. Set "${key}" in the policy of the project`
+    const who = actor.token === undefined ? 'The deploy token of the project' : `The token "${actor.token.name}"`
+    const sentence = `${who} may not ${what}. Set "${key}" in the policy of the project`
     throw new Refusal('forbidden', 'deploy_token_may_not', sentence)
   }
-  if (actor.role === 'project') {
+  if (actor.role === 'project' || actor.role === 'deployer') {
     const isMore = prune !== undefined && prune !== false && policyOf(project).prune === 'off'
     if ((isMore || prune === 'force') && !pruneByDeployToken) refuse('remove files', 'pruneByDeployToken')
     if (force && !forceByDeployToken) refuse('replace edited files', 'forceByDeployToken')

@@ -38,9 +38,13 @@ export function checkScope(
   else if (scope === 'logSource') checkFound(actor, lookup.ofLogSource(id), () => notFound('Log source', id))
 }
 
-/** The handler answers 404 for a record that does not exist. */
+/**
+ * A missing record is refused here as well: a handler may find a fault of the body first, and a limited caller would see
+ * the difference. For a deploy token the handler answers.
+ */
 function checkFound(actor: Caller, projectId: string | undefined, unknown: () => Refusal): void {
   if (projectId !== undefined) checkProject(actor, projectId, unknown)
+  else if (actor.role !== 'project') throw unknown()
 }
 
 /** Refuses a project that is not one of the caller's: with `unknown`, or 403 `other_project` for a deploy token. */

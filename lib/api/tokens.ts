@@ -3,7 +3,7 @@ import { flag, instant, integer, line, list, name, nullable, oneOf, optional, re
 import { Refusal, notFound } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
 import { accessRoles, tokenLimits } from '../model/access.js'
-import type { BuiltInToken, NewToken, TokenList } from '../model/access.js'
+import type { AccessToken, BuiltInToken, NewToken, TokenAdvice, TokenList } from '../model/access.js'
 import { param } from './route.js'
 import type { Handler } from './route.js'
 
@@ -24,13 +24,18 @@ export interface TokensNeeds {
   named: Omit<NamedTokens, 'callerOf' | 'callerById' | 'signIn' | 'flush' | 'close'>
   /** Returns the tokens that are not named. */
   builtIn(): BuiltInToken[]
+  /** Returns what to do about a token. */
+  advice(token: AccessToken): TokenAdvice[]
 }
 
 /** Handlers of named tokens. Only the answers of `create` and `rotate` contain a secret. */
-export function tokenHandlers({ named, builtIn }: TokensNeeds) {
+export function tokenHandlers({ named, builtIn, advice }: TokensNeeds) {
   return {
     /** `GET /api/tokens`: the named tokens by name, and the built-in ones. */
-    list: () => json({ items: named.list(), builtIn: builtIn() } satisfies TokenList),
+    list() {
+      const items = named.list().map(token => ({ ...token, advice: advice(token) }))
+      return json({ items, builtIn: builtIn() } satisfies TokenList)
+    },
 
     /** `GET /api/tokens/self`: the named token of the request. */
     self({ actor }) {

@@ -5,6 +5,7 @@ export const commandGroups: Readonly<Record<CommandGroup, string>> = {
   deploying: 'Deploying',
   projects: 'Projects',
   logs: 'Logs',
+  access: 'Access',
   server: 'Server',
   data: 'Data',
   configuration: 'Configuration'
@@ -201,6 +202,43 @@ export const commands: readonly CommandRow[] = [
     group: 'logs',
     summary: 'print, search or follow log files on the server',
     load: () => import('./commands/tail.js')
+  },
+
+  {
+    name: 'token create',
+    group: 'access',
+    summary: 'create a named token for a person or a program',
+    load: () => import('./commands/token-create.js')
+  },
+  {
+    name: 'token list',
+    group: 'access',
+    summary: 'list the named tokens, their rights and last use',
+    load: () => import('./commands/token-list.js')
+  },
+  {
+    name: 'token rotate',
+    group: 'access',
+    summary: 'replace the secret of a named token',
+    load: () => import('./commands/token-rotate.js')
+  },
+  {
+    name: 'token revoke',
+    group: 'access',
+    summary: 'end a named token at once',
+    load: () => import('./commands/token-revoke.js')
+  },
+  {
+    name: 'admin reset-second-factor',
+    group: 'access',
+    summary: 'remove the second factor of a token, on the server',
+    load: () => import('./commands/admin-reset-second-factor.js')
+  },
+  {
+    name: 'access report',
+    group: 'access',
+    summary: 'list which tokens can deploy where',
+    load: () => import('./commands/access-report.js')
   },
 
   {

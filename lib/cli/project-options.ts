@@ -1,6 +1,7 @@
 import { Refusal } from '../base/refusal.js'
 import { oneLine } from '../base/one-line.js'
-import type { Project } from '../model/project.js'
+import { maskToken } from '../config/precedence.js'
+import type { Project, ShownProject } from '../model/project.js'
 import type { Api } from './client/api.js'
 import { usage } from './args.js'
 
@@ -55,10 +56,10 @@ export function projectFields(options: Readonly<Record<string, unknown>>): Parti
 }
 
 /** Returns the project with an id or a name. Refuses an unknown name, and a name that several projects have. */
-export async function findProject(api: Api, word: string): Promise<Project> {
+export async function findProject(api: Api, word: string): Promise<ShownProject> {
   if (/^proj_\w+$/.test(word)) return api.project(word)
   const found = (await api.projects()).filter(({ name }) => name === word)
-  if (found.length === 1) return found[0] as Project
+  if (found.length === 1) return found[0] as ShownProject
   if (found.length === 0)
     throw new Refusal('not_found', 'no_such_project', `Project not found: "${word}". "svc list" shows ids and names`)
   throw usage(
@@ -68,6 +69,11 @@ export async function findProject(api: Api, word: string): Promise<Project> {
 }
 
 /** Returns the name, id and directory of a project on one line. */
-export function describeProject({ name, id, deployPath }: Project): string {
+export function describeProject({ name, id, deployPath }: ShownProject): string {
   return oneLine(`${name} (${id}) → ${deployPath}`)
+}
+
+/** Returns a project for JSON and tables, with only the end of its token. A token that the caller may not see stays null. */
+export function withMaskedToken(project: ShownProject): ShownProject {
+  return { ...project, token: project.token === null ? null : maskToken(project.token) }
 }

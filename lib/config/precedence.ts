@@ -7,6 +7,7 @@
  * reads such files: a value that a person or a CI job sets for one call is meant for that call. An empty variable is
  * ignored.
  */
+import { isTokenText } from '../shared/token-text.js'
 import { Refusal } from '../base/refusal.js'
 import {
   parseServerUrl,
@@ -88,12 +89,14 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
   const { flags, project } = layers
   const own = project?.config
   const file = project?.path ?? ''
+  const deployToken = given(flag(flags.token, '--token')) ?? deployVariable(layers) ?? projectToken(layers)
+  const adminToken =
+    given(flag(flags.token, '--token')) ?? given(findVariable(layers, 'SVC_TOKEN')) ?? storedAdminToken(layers)
   return {
     serverUrl: checkUrl(serverUrlOf(layers)),
     projectId: flag(flags.project, '--project') ?? sourced(own?.projectId, 'project', file),
-    deployToken: given(flag(flags.token, '--token')) ?? deployVariable(layers) ?? projectToken(layers),
-    adminToken:
-      given(flag(flags.token, '--token')) ?? given(findVariable(layers, 'SVC_TOKEN')) ?? storedAdminToken(layers),
+    deployToken: deployToken ?? ifNamed(adminToken),
+    adminToken: adminToken ?? ifNamed(deployToken),
     outputDir: flag(flags.out, '--out') ?? sourced(own?.outputDir, 'project', file) ?? byDefault(defaultOutputDir),
     files: sourced(own?.files, 'project', file) ?? byDefault<string[]>([]),
     projectIgnore: sourced(own?.ignore, 'project', file) ?? byDefault<string[]>([]),
@@ -324,4 +327,9 @@ export function configRows(config: EffectiveConfig): ConfigRow[] {
   add('postDeployAsync', config.postDeployAsync)
   for (const [name, item] of Object.entries(config.env)) add(`env.${name}`, item)
   return rows
+}
+
+/** Returns a named token, which serves both purposes as far as its role permits; null for every other one. */
+function ifNamed(token: SourcedToken | null): SourcedToken | null {
+  return token !== null && isTokenText(token.value) ? token : null
 }

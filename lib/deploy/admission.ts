@@ -271,7 +271,7 @@ export class Admission {
       // The archive of a rollback is a link to one that is already counted.
       if (draft.rollbackOf === null && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
-      this.#needs.audit(beginOf(planned.row, draft.actor))
+      this.#needs.audit(beginOf(planned.row, draft))
     } catch (error) {
       this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
     }
@@ -349,12 +349,23 @@ function messageOf({ message }: { message?: string | null | undefined }): string
 }
 
 /** Returns the audit entry of a deployment that was queued. */
-function beginOf({ id, projectId, triggerSource, rollbackOf, exact, undoOf }: DeploymentRow, actor: Actor): AuditEvent {
+function beginOf(row: DeploymentRow, { actor, exact, plan, repair }: Draft): AuditEvent {
+  const { id, projectId, rollbackOf, undoOf } = row
   const common = { actor, projectId, target: id }
-  if (undoOf !== null) return { ...common, action: 'deployment.undo', detail: `of ${undoOf}` }
-  if (triggerSource === 'repair') return { ...common, action: 'deployment.repair', detail: null }
-  if (rollbackOf === null) return { ...common, action: 'deployment.upload', detail: null }
-  return { ...common, action: 'deployment.rollback', detail: `${exact ? 'exactly ' : ''}to ${rollbackOf}` }
+  const forced = exact?.force ? ', forced' : ''
+  if (undoOf !== null) return { ...common, action: 'deployment.undo', detail: `of ${undoOf}${forced}` }
+  if (repair !== null) {
+    return { ...common, action: 'deployment.repair', detail: countOf(repair.paths.length, 'file') }
+  }
+  if (rollbackOf === null) return { ...common, action: 'deployment.upload', detail: wishesIn(plan) }
+  return { ...common, action: 'deployment.rollback', detail: `${row.exact ? 'exactly ' : ''}to ${rollbackOf}${forced}` }
+}
+
+/** Returns what a push may do to files of the target that it does not contain, or that were edited. */
+function wishesIn(plan: KeptPlan | null): string | null {
+  if (plan === null) return null
+  const wishes = [plan.prune === 'off' ? [] : `prune: ${plan.prune}`, plan.force ? 'forced' : []].flat()
+  return wishes.length === 0 ? null : wishes.join(', ')
 }
 
 function firstLines(id: string, draft: Draft): string[] {

@@ -80,7 +80,7 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
       const isKnown = findDeployment(store, deployId) !== undefined
       if (isKnown)
         log(
-          `Cannot restore the target of deployment ${deployId} yet: it does not exist. Check that its disk is mounted`
+          `Cannot restore the target of deployment ${deployId} yet: it does not exist or is empty. Check that its disk is mounted`
         )
       return isKnown
     },

@@ -64,7 +64,7 @@ export type Recovery =
   | 'complete' // everything was in place
   | 'held' // everything is in place and may still be put back; nothing was done
   | 'reverted' // a placed deployment was put back; the journal stays until that is recorded
-  | 'absent' // the target does not exist (removed, or its disk is missing), so nothing can be put back now
+  | 'absent' // the target does not exist or is empty (its disk is not mounted), so nothing can be put back now
   | 'lost' // the staging directory is missing or not svc's, or the target is a file, so nothing can be put back
 
 /**
@@ -169,7 +169,8 @@ function recoverIn(
   const { deployId, state, lines, placedAtMs } = found
   const isPutBack = state === 'ready' || state === 'reverting'
   if (isPutBack) {
-    if (staging === null) return 'lost'
+    // An empty directory is what a mount point looks like without its disk.
+    if (staging === null) return disk.readdirSync(root.path).length === 0 ? 'absent' : 'lost'
     // Without `aside`, everything was put back before, and the current files do not belong to svc.
     if (disk.lstatSync(`${staging.path}/aside`, { throwIfNoEntry: false }) !== undefined) {
       const needs = { disk, root, staging: staging.path }

@@ -53,9 +53,21 @@ export interface BuiltInToken {
   projectName: string | null
 }
 
+/**
+ * What an operator should do about a named token: `expires_soon`: replace it, since a reminder is due; `unused`: revoke it, since
+ * nobody used it for 90 days; `rotate`: replace its secret, which is older than the setting `token_rotate_days`.
+ */
+export const tokenAdvices = ['expires_soon', 'unused', 'rotate'] as const
+export type TokenAdvice = (typeof tokenAdvices)[number]
+
+/** A token of the list. */
+export interface ListedToken extends AccessToken {
+  advice: TokenAdvice[]
+}
+
 /** The answer of `GET /api/tokens`. */
 export interface TokenList {
-  items: AccessToken[]
+  items: ListedToken[]
   builtIn: BuiltInToken[]
 }
 

@@ -7,8 +7,11 @@ export const notificationKinds = ['generic', 'slack', 'teams', 'feishu', 'dingta
 /** The message format of a target. */
 export type NotificationKind = (typeof notificationKinds)[number]
 
+/** The key of an event that a target can subscribe to. */
+export type NotificationEvent = EventKey | 'token_expiring'
+
 /** The events that a target can subscribe to. */
-export const eventKeys: readonly EventKey[] = ['deploy_success', 'deploy_failure']
+export const eventKeys: readonly NotificationEvent[] = ['deploy_success', 'deploy_failure', 'token_expiring']
 
 /** The id under which lists show the target that the settings `webhook_…` describe. No stored target has it. */
 export const settingsTargetId = 'settings'
@@ -24,7 +27,7 @@ export interface NotificationTarget {
   url: string
   /** Empty means that messages are not signed. */
   secret: string
-  events: EventKey[]
+  events: NotificationEvent[]
   /** Empty means all projects. */
   projectIds: string[]
   enabled: boolean

@@ -112,11 +112,11 @@ export const policyKeys = {
   },
   pruneByDeployToken: {
     read: flag,
-    what: 'Whether the deploy token of the project may ask for a prune. Default: false'
+    what: 'Whether the deploy token of the project, or a deployer, may ask for a prune. Default: false'
   },
   forceByDeployToken: {
     read: flag,
-    what: 'Whether the deploy token of the project may replace edited files if `drift` is `refuse`. Default: false'
+    what: 'Whether the deploy token of the project, or a deployer, may replace edited files if `drift` is `refuse`. Default: false'
   },
   rollback: {
     read: oneOf(rollbackModes),

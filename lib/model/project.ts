@@ -47,6 +47,11 @@ export interface Project {
   updatedAt: string
 }
 
+type Hidden = 'token' | 'preDeployScript' | 'postDeployScript'
+
+/** A project as a caller sees it: null hides the deploy token from those below admin, and scripts from some of them. */
+export type ShownProject = Omit<Project, Hidden> & { [Field in Hidden]: string | null }
+
 /** Maximum of `maxDiskMb`: a hundred terabytes. */
 export const maxDiskMbLimit = 100_000_000
 

@@ -1,3 +1,4 @@
+import type { AccessToken } from './access.js'
 import type { Project } from './project.js'
 
 /** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`. */
@@ -17,4 +18,6 @@ export interface UploadPermit {
   maxExtractedBytes: number
   /** What an upload may ask for besides its files. Absent on older servers. */
   features: UploadFeature[]
+  /** The named token of the request. Absent for a deploy token, which does not expire. */
+  token?: Pick<AccessToken, 'name' | 'expiresAt'>
 }

@@ -9,7 +9,7 @@
  *   WeCom      4,096 bytes of markdown without escapes: its special characters are replaced by their full-width forms
  */
 import type { Notification } from './events.js'
-import { bytesOf, chatLines, clip, jsonBytesOf, linkText, titleOf } from './chat-text.js'
+import { bytesOf, chatLines, clip, jsonBytesOf, linkTextOf, titleOf } from './chat-text.js'
 
 const slackTitleLength = 150
 const slackFieldLength = 2_000
@@ -30,7 +30,9 @@ export function slackPayload(notification: Notification): unknown {
   })
   const { url } = notification
   const link =
-    url === null ? [] : [{ type: 'section', text: { type: 'mrkdwn', text: `<${slackAddress(url)}|${linkText}>` } }]
+    url === null
+      ? []
+      : [{ type: 'section', text: { type: 'mrkdwn', text: `<${slackAddress(url)}|${linkTextOf(notification)}>` } }]
   return {
     text: clip(title, { max: slackFieldLength, escape: slackText }),
     blocks: [
@@ -56,7 +58,7 @@ function slackAddress(url: string): string {
 export function teamsPayload(notification: Notification): unknown {
   const { event, url } = notification
   const title = clip(titleOf(notification), titleLimit)
-  const color = event === 'deploy_failure' ? 'Attention' : event === 'deploy_success' ? 'Good' : 'Default'
+  const color = event in colors ? colors[event as keyof typeof colors] : 'Default'
   const facts = chatLines(notification).map(([name, value]) => {
     return richText([{ text: `${name}: `, weight: 'Bolder' }, { text: clip(value, valueLimit) }])
   })
@@ -73,18 +75,20 @@ export function teamsPayload(notification: Notification): unknown {
           fallbackText: title,
           msteams: { width: 'Full' },
           body: [richText([{ text: title, weight: 'Bolder', size: 'Medium', color }]), ...facts],
-          ...(url === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: linkText, url }] })
+          ...(url === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: linkTextOf(notification), url }] })
         }
       }
     ]
   }
 }
 
+const colors = { deploy_failure: 'Attention', deploy_success: 'Good', token_expiring: 'Warning' } as const
+
 interface TextRun {
   text: string
   weight?: 'Bolder'
   size?: 'Medium'
-  color?: 'Attention' | 'Good' | 'Default'
+  color?: 'Attention' | 'Good' | 'Warning' | 'Default'
 }
 
 function richText(runs: readonly TextRun[]): object {
@@ -98,7 +102,7 @@ export function feishuPayload(notification: Notification): object {
   const content: object[][] = chatLines(notification).map(([name, value]) => [
     { tag: 'text', text: `${name}: ${clip(value, valueLimit)}` }
   ])
-  if (url !== null) content.push([{ tag: 'a', text: linkText, href: url }])
+  if (url !== null) content.push([{ tag: 'a', text: linkTextOf(notification), href: url }])
   // One language is enough: it is shown to everybody, and every edition supports this one.
   return {
     msg_type: 'post',
@@ -112,7 +116,7 @@ export function dingtalkPayload(notification: Notification): unknown {
   const lines = chatLines(notification).map(
     ([name, value]) => `- **${name}**: ${clip(value, { ...valueLimit, escape: plain })}`
   )
-  const link = notification.url === null ? [] : ['', `[${linkText}](${notification.url})`]
+  const link = notification.url === null ? [] : ['', `[${linkTextOf(notification)}](${notification.url})`]
   const text = [`#### ${clip(title, { ...titleLimit, escape: plain })}`, '', ...lines, ...link].join('\n')
   return { msgtype: 'markdown', markdown: { title: clip(title, titleLimit), text } }
 }
@@ -125,7 +129,7 @@ function plain(character: string): string {
 /** Returns the message for WeCom: markdown. Lines that do not fit are dropped from the end. The link comes first. */
 export function weComPayload(notification: Notification): unknown {
   const lineLimit = { max: weComValueBytes, measure: bytesOf, escape: wide }
-  const link = notification.url === null ? [] : [`[${linkText}](${notification.url})`]
+  const link = notification.url === null ? [] : [`[${linkTextOf(notification)}](${notification.url})`]
   const lines = [
     `**${clip(titleOf(notification), lineLimit)}**`,
     ...link,

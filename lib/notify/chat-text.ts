@@ -1,10 +1,9 @@
 import { shortCommit, type Provenance } from '../model/provenance.js'
-import { headlineOf, type Notification } from './events.js'
+import { headlineOf } from './events.js'
+import type { DeploymentNotification, Notification, TokenNotification } from './events.js'
 
 /** Part of every title and text, because chat services can require a keyword in each message. */
 const keyword = 'svc'
-/** Text of the link to the deployment. */
-export const linkText = 'Open this deployment'
 /** Maximum characters of one value in a chat message. The generic payload contains the whole value. */
 const maxChatCharacters = 1000
 
@@ -13,14 +12,31 @@ export function titleOf(notification: Notification): string {
   return `${keyword} · ${oneLine(headlineOf(notification))}`
 }
 
+/** Returns the text of the link of a notification. */
+export function linkTextOf({ event }: Pick<Notification, 'event'>): string {
+  return event === 'token_expiring' ? 'Open the tokens' : 'Open this deployment'
+}
+
 /** Returns the facts of an event as names and values, without unknown ones. At most ten, which is Slack's limit. */
-export function chatLines({
-  project,
-  deployment,
-  errorMessage,
-  timestamp
-}: Notification): Array<[name: string, value: string]> {
-  const lines: Array<[string, string | null]> = [
+export function chatLines(notification: Notification): Array<[name: string, value: string]> {
+  const lines = notification.event === 'token_expiring' ? linesOfToken(notification) : linesOfDeployment(notification)
+  return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
+}
+
+type Line = [name: string, value: string | null]
+
+function linesOfToken({ token, timestamp }: TokenNotification): Line[] {
+  return [
+    ['Token', `${token.name} (${token.id})`],
+    ['Role', token.role],
+    ['Projects', token.projectIds === null ? 'all' : token.projectIds.join(', ')],
+    ['Expires', token.expiresAt],
+    ['Time', timestamp]
+  ]
+}
+
+function linesOfDeployment({ project, deployment, errorMessage, timestamp }: DeploymentNotification): Line[] {
+  return [
     ['Project', `${project.name} (${project.id})`],
     ['Target', project.deployPath],
     ['Deployment', deployment.id],
@@ -32,7 +48,6 @@ export function chatLines({
     ['Error', errorMessage],
     ['Time', timestamp]
   ]
-  return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
 }
 
 /** Returns a line like `1a2b3c4 on main, by Ada`, as claimed by the client. */

@@ -1,6 +1,8 @@
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
-import { deploymentPage } from '../model/links.js'
+import { deploymentPage, tokensPage } from '../model/links.js'
 import type { Project } from '../model/project.js'
+import type { TokenReminder } from '../model/token-advice.js'
+import { countOf } from '../base/count.js'
 
 /** An event of a deployment that is reported, with its trigger (§6.5). */
 export interface Occasion {
@@ -12,8 +14,11 @@ export interface Occasion {
   errorMessage: string | null
 }
 
-/** The content of a payload: an event, or a test message in the same form. */
-export interface Notification {
+/** The content of a payload. */
+export type Notification = DeploymentNotification | TokenNotification
+
+/** An event of a deployment, or a test message in the same form. */
+export interface DeploymentNotification {
   trigger: NotificationTrigger | 'test'
   event: EventKey | 'webhook_test'
   timestamp: string
@@ -29,15 +34,32 @@ export interface Notification {
   checkpoint?: string | null
 }
 
+/** A reminder that a named token ends soon. */
+export interface TokenNotification extends TokenReminder {
+  trigger: 'expiry'
+  event: 'token_expiring'
+  timestamp: string
+  /** Address of the list of tokens, or null if the public address of the server is unknown. */
+  url: string | null
+  /** As in `DeploymentNotification`. */
+  checkpoint?: string | null
+}
+
 /** Copies an event as it is now, because the record may change before a retry. */
-export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: string | null): Notification {
+export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: string | null): DeploymentNotification {
   const { trigger, event, deployment, project, errorMessage } = occasion
   const timestamp = new Date(nowMs).toISOString()
   return { trigger, event, timestamp, project, deployment, errorMessage, url: deploymentPage(publicUrl, deployment.id) }
 }
 
+/** Returns the notification of a token that ends soon. */
+export function tokenNotification(reminder: TokenReminder, nowMs: number, publicUrl: string | null): TokenNotification {
+  const timestamp = new Date(nowMs).toISOString()
+  return { trigger: 'expiry', event: 'token_expiring', timestamp, ...reminder, url: tokensPage(publicUrl) }
+}
+
 /** Returns the test message. It has every field, and an event that receivers do not act upon. */
-export function testNotification(nowMs: number, publicUrl: string | null): Notification {
+export function testNotification(nowMs: number, publicUrl: string | null): DeploymentNotification {
   const timestamp = new Date(nowMs).toISOString()
   return {
     trigger: 'test',
@@ -60,8 +82,17 @@ export function testNotification(nowMs: number, publicUrl: string | null): Notif
   }
 }
 
+type Headlined =
+  | Pick<DeploymentNotification, 'trigger' | 'event' | 'project'>
+  | Pick<TokenNotification, 'event' | 'token' | 'daysLeft'>
+
 /** Returns the event as one line of text. */
-export function headlineOf({ trigger, event, project }: Pick<Notification, 'trigger' | 'event' | 'project'>): string {
+export function headlineOf(notification: Headlined): string {
+  if (notification.event === 'token_expiring') {
+    const { token, daysLeft } = notification
+    return `the token "${token.name}" expires in ${countOf(daysLeft, 'day')}`
+  }
+  const { trigger, event, project } = notification
   const hasFailed = event === 'deploy_failure'
   switch (trigger) {
     case 'cli':

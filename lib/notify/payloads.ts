@@ -1,7 +1,8 @@
 import { suggestedKind } from '../model/notification-target.js'
 import type { NotificationKind } from '../model/notification-target.js'
 import { dingtalkPayload, feishuPayload, slackPayload, teamsPayload, weComPayload } from './chat-payloads.js'
-import type { Notification } from './events.js'
+import { headlineOf } from './events.js'
+import type { DeploymentNotification, Notification, TokenNotification } from './events.js'
 
 /** The kinds that the setting `webhook_url` supports (§6.5). Any other host gets generic JSON. */
 const settingsKinds: readonly NotificationKind[] = ['feishu', 'dingtalk']
@@ -27,6 +28,28 @@ export function payloadOf(notification: Notification, kind: NotificationKind): u
 }
 
 function genericPayload(notification: Notification): unknown {
+  return notification.event === 'token_expiring' ? payloadOfToken(notification) : payloadOfDeployment(notification)
+}
+
+/** Returns the fields of every payload, and the token. A token belongs to no deployment, so those fields are null. */
+function payloadOfToken(notification: TokenNotification): unknown {
+  const { event, trigger, timestamp, token, daysLeft, url, checkpoint = null } = notification
+  const { id, name, role, projectIds, expiresAt } = token
+  return {
+    event,
+    trigger,
+    timestamp,
+    project: null,
+    deployment: null,
+    errorMessage: null,
+    message: headlineOf(notification),
+    token: { id, name, role, projectIds, expiresAt, daysLeft },
+    url,
+    checkpoint
+  }
+}
+
+function payloadOfDeployment(notification: DeploymentNotification): unknown {
   const { event, trigger, timestamp, project, deployment, errorMessage, url, checkpoint = null } = notification
   const { id, name, deployPath } = project
   const { status, duration, startTime, endTime, rollbackOf, message, provenance } = deployment

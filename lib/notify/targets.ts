@@ -2,7 +2,6 @@ import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { invalid, notFound, Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import type { EventKey } from '../model/deployment.js'
 import {
   eventKeys,
   maskedAddress,
@@ -10,7 +9,12 @@ import {
   settingsTargetId,
   suggestedKind
 } from '../model/notification-target.js'
-import type { NotificationKind, NotificationTarget, NotificationTargetView } from '../model/notification-target.js'
+import type {
+  NotificationEvent,
+  NotificationKind,
+  NotificationTarget,
+  NotificationTargetView
+} from '../model/notification-target.js'
 import { checkSeen } from '../model/seen.js'
 import type { Seen } from '../model/seen.js'
 import { signingSecretFault } from '../model/signing-secret.js'
@@ -32,7 +36,7 @@ export interface TargetFields {
   kind?: NotificationKind | undefined
   url?: string | undefined
   secret?: string | undefined
-  events?: EventKey[] | undefined
+  events?: NotificationEvent[] | undefined
   projectIds?: string[] | undefined
   enabled?: boolean | undefined
 }
@@ -50,8 +54,11 @@ export interface Targets {
   update(id: string, fields: TargetFields & Seen, actor: Actor): Promise<NotificationTargetView>
   /** Refuses: 404, 409 `settings_target`. */
   remove(id: string, actor: Actor): Promise<void>
-  /** Returns the destinations of an event of a project. */
-  wanting(event: EventKey, projectId: string): Destination[]
+  /**
+   * Returns the destinations of an event. `projectIds` are the projects that it concerns; null means the whole server,
+   * which a target with a list of projects does not hear about.
+   */
+  wanting(event: NotificationEvent, projectIds: readonly string[] | null): Destination[]
   /** Returns a target by id, even if it is disabled. Refuses: 404, 400 `no_webhook` if the settings have no address. */
   find(id: string): Destination
 }
@@ -171,10 +178,10 @@ export function createTargets(needs: TargetsNeeds): Targets {
         audit.within(tx, { action: 'notification_target.delete', actor, target: id, detail: describe(target) })
       }),
 
-    wanting(event, projectId) {
+    wanting(event, projectIds) {
       const first = settings.list('webhook_events').includes(event) ? settingsDestination() : null
-      const stored = listNotificationTargets(store).filter(({ enabled, events, projectIds }) => {
-        return enabled && events.includes(event) && (projectIds.length === 0 || projectIds.includes(projectId))
+      const stored = listNotificationTargets(store).filter(({ enabled, events, projectIds: limit }) => {
+        return enabled && events.includes(event) && (limit.length === 0 || limit.some(id => projectIds?.includes(id)))
       })
       return first === null ? stored : [first, ...stored]
     },

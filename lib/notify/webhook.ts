@@ -7,12 +7,14 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import { systemActor } from '../model/audit.js'
 import { settingsTargetId, type NotificationKind } from '../model/notification-target.js'
 import { complaintOf } from './complaints.js'
-import { notificationOf, testNotification, type Notification, type Occasion } from './events.js'
+import { notificationOf, testNotification, tokenNotification } from './events.js'
+import type { Notification, Occasion } from './events.js'
 import { createLane } from './lane.js'
 import { payloadOf } from './payloads.js'
 import { parseHttpUrl, post, type Posted } from '../http/outgoing/post.js'
 import { signed } from './signature.js'
 import type { Destination, Targets } from './targets.js'
+import type { TokenReminder } from '../model/token-advice.js'
 
 /** The possible results of a message. */
 export const deliveryOutcomes = ['delivered', 'refused', 'timeout', 'network', 'stopped'] as const
@@ -33,6 +35,8 @@ export interface Delivery {
 export interface Webhook {
   /** Sends an event to every target that wants it. Returns at once and never throws. */
   notify(occasion: Occasion): void
+  /** Sends a reminder to every target that wants it, in the same way. */
+  remind(reminder: TokenReminder): void
   /**
    * Sends one test message to a target, by default that of the settings, and waits for the result. Refuses as
    * `Targets.find`: 404, and 400 `no_webhook` if the settings have no address.
@@ -84,15 +88,23 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   const counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
   let takesMore = true
 
-  const witnessed = (notification: Notification): Notification => ({
-    ...notification,
-    checkpoint: needs.checkpoint?.() ?? null
-  })
+  function witnessed<T extends Notification>(notification: T): T {
+    return { ...notification, checkpoint: needs.checkpoint?.() ?? null }
+  }
 
   function notify(occasion: Occasion): void {
     try {
       const notification = witnessed(notificationOf(occasion, clock.now(), publicUrl))
-      for (const to of targets.wanting(occasion.event, occasion.project.id)) queue(to, notification)
+      for (const to of targets.wanting(occasion.event, [occasion.project.id])) queue(to, notification)
+    } catch (error) {
+      log('Cannot send a notification', error)
+    }
+  }
+
+  function remind(reminder: TokenReminder): void {
+    try {
+      const notification = witnessed(tokenNotification(reminder, clock.now(), publicUrl))
+      for (const to of targets.wanting(notification.event, reminder.token.projectIds)) queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
     }
@@ -102,7 +114,8 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   function queue(to: Destination, notification: Notification): void {
     const url = parseHttpUrl(to.url)
     if (url === null) return log(`Cannot send a notification: the address of "${to.name}" is not valid`)
-    const message: Message = { notification, to, url, actor: systemActor, projectId: notification.project.id }
+    const projectId = 'project' in notification ? notification.project.id : null
+    const message: Message = { notification, to, url, actor: systemActor, projectId }
     const isTaken = takesMore && lane.add(to.id, async () => void (await send(message, stopping.signal)))
     if (!isTaken) void record(message, neverSent(takesMore ? 'too many messages are waiting' : stopped))
   }
@@ -174,7 +187,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     clearTimeout(grace)
   }
 
-  return { notify, test, deliveries: () => ({ ...counts }), stop }
+  return { notify, remind, test, deliveries: () => ({ ...counts }), stop }
 }
 
 const stopped = 'the server was stopped'

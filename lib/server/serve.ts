@@ -157,6 +157,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => front.keeper.stop())
     services.history.start()
     opened.push(() => services.history.stop())
+    services.reminders.start()
+    opened.push(() => services.reminders.stop())
     http.complete(createTable(services, { base, publicUrl }))
     isRecovering = false
     const telemetry = new AbortController()
@@ -215,6 +217,7 @@ function createStop(running: {
     const shells = services.terminals.stop()
     const replies = http.close({ graceMs: deploymentGraceMs })
     await services.deployer.stop({ wait })
+    await services.reminders.stop()
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
     await Promise.all([replies, shells])
     await services.logViewer.close()

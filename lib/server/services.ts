@@ -8,6 +8,10 @@ import { createActivity } from '../base/activity.js'
 import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
+import { createAccessReport } from '../auth/access-report.js'
+import { createTokenReminders } from '../auth/token-reminders.js'
+import type { TokenReminders } from '../auth/token-reminders.js'
+import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import { createDeployer } from '../deploy/deployer.js'
 import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/listed.js'
@@ -40,6 +44,7 @@ import { createVariables } from '../projects/variables.js'
 import { createVariablesKey } from '../projects/variables-key.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import type { BuiltInToken, ProjectScope } from '../model/access.js'
+import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
@@ -72,6 +77,7 @@ import type { Front, World } from './front.js'
 export interface Services {
   deployer: Deployer
   webhook: Webhook
+  reminders: TokenReminders
   history: History
   logViewer: LogViewer
   terminals: Terminals
@@ -103,6 +109,12 @@ export function createServices(world: World, front: Front): Services {
   return {
     deployer: work.deployer,
     webhook: work.webhook,
+    reminders: createTokenReminders({
+      ...world,
+      audit: front.audit,
+      tokens: front.named.list,
+      send: work.webhook.remind
+    }),
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
@@ -253,9 +265,10 @@ type Machine = ReturnType<typeof createMachine>
 /** Returns what the handlers of projects and deployments need. */
 function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, keeper, limiter, named, settings, tickets, sessions } = front
+  const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
+  const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
   const secrets = createSecrets(logs.guarded)
   const transfer = createTransfer({
@@ -271,7 +284,9 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, named, limiter, tickets, sessions, audit },
+    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit },
+    secondFactor: { factors, named },
+    proof,
     projects: {
       projects,
       bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
@@ -284,9 +299,23 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     files: { projects, targets, secrets },
-    whoami: { findProject: id => findProject(store, id), expiryOf: id => named.get(id).expiresAt },
-    tokens: { named, builtIn: () => builtInTokens(store, settings) },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
+    whoami: { findProject: id => findProject(store, id), expiryOf },
+    tokens: {
+      named,
+      builtIn: () => builtInTokens(store, settings),
+      advice: token => adviceOf(token, { nowMs: clock.now(), rotateDays: settings.number('token_rotate_days') })
+    },
+    accessReport: {
+      report: createAccessReport({
+        store,
+        clock,
+        settings,
+        tokens: named.list,
+        builtIn: () => builtInTokens(store, settings),
+        mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
+      })
+    },
+    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },

@@ -135,6 +135,13 @@ const namedTokens = `
   ALTER TABLE audit ADD COLUMN sessionId TEXT;
   CREATE INDEX auditByToken ON audit (tokenId) WHERE tokenId IS NOT NULL;`
 
+/** The last reminder that was sent about the end of a token: `days` before `expiresAt`. */
+const tokenReminders = `
+  CREATE TABLE tokenReminders (
+    tokenId TEXT PRIMARY KEY NOT NULL REFERENCES tokens (id) ON DELETE CASCADE,
+    expiresAt TEXT NOT NULL,
+    days INTEGER NOT NULL
+  ) WITHOUT ROWID;`
 /** Second factors of named tokens. `secret` is encrypted; `recovery` is JSON: digests of the unused recovery codes. */
 const secondFactors = `
   CREATE TABLE secondFactors (
@@ -414,6 +421,7 @@ const migrations: Migration[] = [
     sql: `
       ${namedTokens}
       ${secondFactors}
+      ${tokenReminders}
       ${auditTree}`
   }
 ]

@@ -20,6 +20,11 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       features: ['confirm']
     })
   }
+  const { token, record } = (await stage.client.post('/api/tokens', { name: 'ci', role: 'deployer' })).body
+  t.match(await check(token, `projectId=${shop.id}`), {
+    status: 200,
+    body: { token: { name: 'ci', expiresAt: record.expiresAt } }
+  })
   t.match(await check('a-wrong-token', `projectId=${shop.id}`), { status: 401 })
   t.match(await check(forum.token, `projectId=${shop.id}`), { status: 403, body: { code: 'other_project' } })
   t.match(

@@ -64,6 +64,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/projects/:id/maintenance': 'of the target',
   '/api/tokens': 'rights on one server',
   '/api/tokens/self': 'rights on one server',
+  '/api/access/report': 'rights on one server',
   '/api/storage': 'of the disk; of archives only the newest is carried',
   '/api/public/telemetry/overview': 'reports that were sent to this server',
   '/api/system/resources': 'of the machine',

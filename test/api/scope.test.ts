@@ -37,13 +37,14 @@ t.test('a limited caller gets its own projects, and 404 for all others', async t
     ['project', { id: 'proj_none' }, 'not_found'],
     ['deployment', { id: 'dep_shop' }, 'in'],
     ['deployment', { deployId: 'dep_blog' }, 'not_found'],
-    ['deployment', { id: 'dep_none' }, 'in'],
+    ['deployment', { id: 'dep_none' }, 'not_found'],
     ['logSource', { sourceId: 'lsrc_blog' }, 'not_found'],
-    ['logSource', { sourceId: 'lsrc_none' }, 'in']
+    ['logSource', { sourceId: 'lsrc_none' }, 'not_found']
   ]
   for (const [scope, params, code] of cases)
     t.equal(codeOf(scope, shop, params), code, `${scope} ${JSON.stringify(params)}`)
   t.equal(codeOf('project', deployToken, { id: 'proj_blog' }), 'other_project')
+  t.equal(codeOf('deployment', deployToken, { id: 'dep_none' }), 'in', 'the handler answers')
 })
 
 t.test('the refusal is that of an unknown id', async t => {

@@ -56,7 +56,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
   await page.waitForLoadState('networkidle')
   checkFirstScreen(t, watch, 'the login')
-  await page.getByLabel('Admin token').fill('wrong')
+  await page.getByLabel('Token').fill('wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('alert').waitFor()
   await photograph(page, 'login-desktop')
@@ -190,7 +190,7 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   await signIn(page)
   await page.getByRole('heading', { level: 1, name: 'storefront' }).waitFor()
   t.ok(page.url().endsWith(`/tools/svc/projects/${id}`))
-  t.equal(await page.evaluate('localStorage.length'), 1, 'remembered when asked')
+  t.equal(await page.evaluate('localStorage.length'), 2, 'the session, and the rights of its token')
   await photograph(page, 'project-phone')
   await stage.client.put('/api/settings', { max_upload_size: '1' })
   const large = { name: 'large.zip', mimeType: 'application/zip', buffer: Buffer.alloc(12 * 1024 * 1024) }

@@ -1,6 +1,7 @@
 import t from 'tap'
+import type { ShownProject } from '../../lib/model/project.js'
 import type { Api } from '../../lib/cli/client/api.js'
-import { findProject, projectFields, projectOptions } from '../../lib/cli/project-options.js'
+import { findProject, projectFields, projectOptions, withMaskedToken } from '../../lib/cli/project-options.js'
 
 const project = (id: string, name: string) => ({ id, name })
 const api = {
@@ -31,4 +32,10 @@ t.test('a project is found by its id, or by a name that one project has', async 
   t.match(await findProject(api, 'one'), { id: 'proj_a' })
   await t.rejects(findProject(api, 'none'), { code: 'no_such_project' })
   await t.rejects(findProject(api, 'twice'), { kind: 'usage', message: /proj_b, proj_c/ })
+})
+
+t.test('a token that the caller may see is masked; a hidden one stays null', async t => {
+  const shown = project('proj_a', 'one') as unknown as ShownProject
+  t.equal(withMaskedToken({ ...shown, token: 'the-token-of-a-project' }).token, '****ject')
+  t.equal(withMaskedToken({ ...shown, token: null }).token, null)
 })

@@ -119,6 +119,14 @@ t.test('an exact way back', async t => {
     t.strictSame(exactTree(project.deployPath), tree)
     t.match(await undo(project), { status: 'success' })
     t.strictSame(exactTree(project.deployPath), before)
+    const begun = stage.audits.filter(
+      ({ action, projectId }) => projectId === project.id && /rollback|undo/.test(action)
+    )
+    t.match(begun, [
+      { action: 'deployment.rollback', detail: `exactly to ${first.id}` },
+      { action: 'deployment.rollback', detail: `exactly to ${first.id}, forced` },
+      { action: 'deployment.undo', detail: /^of dep_\w+$/ }
+    ])
   })
 
   t.test('is refused if contents or records are gone', async t => {

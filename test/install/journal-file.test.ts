@@ -15,7 +15,7 @@ import { beginJournal } from '../../lib/install/journal.js'
 import { describeJournal, recover } from '../../lib/install/undo.js'
 
 t.test('reads the same journal by its path and as an open file', async t => {
-  const directory = t.testdir({ target: {} })
+  const directory = t.testdir({ target: { other: '' } })
   const target = join(directory, 'target')
   const fill = (file: Parameters<typeof beginJournal>[0]): void => {
     const journal = beginJournal(file, target)
@@ -44,6 +44,16 @@ t.test('reads the same journal by its path and as an open file', async t => {
   t.equal(readFileSync(path, 'utf8'), '', 'an open journal is emptied, not removed')
   t.equal(recover(disk, named), 'lost')
   t.notOk(existsSync(join(directory, 'dep_a.undo')))
+})
+
+t.test('an empty target keeps its journal, because its disk may not be mounted', async t => {
+  const directory = t.testdir({ target: {} })
+  const file = journalAt(disk, join(directory, 'dep_a.undo'))
+  const journal = beginJournal(file, join(directory, 'target'))
+  journal.staged('mark')
+  journal.ready([{ kind: 'N', path: 'a' }])
+  t.equal(recover(disk, file), 'absent')
+  t.ok(existsSync(join(directory, 'dep_a.undo')))
 })
 
 t.test('reads the line of a helper process', async t => {

@@ -1,9 +1,11 @@
 import t from 'tap'
-import { headlineOf, notificationOf, testNotification } from '../../lib/notify/events.js'
-import type { Notification } from '../../lib/notify/events.js'
-import { occasion } from '../support/occasion.js'
+import { headlineOf, notificationOf, testNotification, tokenNotification } from '../../lib/notify/events.js'
+import type { DeploymentNotification } from '../../lib/notify/events.js'
+import { aReminder, occasion } from '../support/occasion.js'
 
-const sentences: Array<[trigger: Notification['trigger'], event: Notification['event'], expected: string]> = [
+const sentences: Array<
+  [trigger: DeploymentNotification['trigger'], event: DeploymentNotification['event'], expected: string]
+> = [
   ['cli', 'deploy_success', 'shop: deployment succeeded'],
   ['cli', 'deploy_failure', 'shop: deployment failed'],
   ['async_post_deploy', 'deploy_failure', 'shop: the post-deploy script in the background failed'],
@@ -31,4 +33,14 @@ t.test('a notification has its time, and the test message has every field', asyn
   t.equal(testNotification(atMs, null).url, null)
   t.same(Object.keys(test).sort(), Object.keys(real).sort())
   t.match(test, { event: 'webhook_test', trigger: 'test', errorMessage: null, deployment: { rollbackOf: null } })
+})
+
+t.test('a reminder names the token, its days and the page of the tokens', async t => {
+  const atMs = Date.parse('2030-01-02T03:04:05.678Z')
+  const notification = tokenNotification(aReminder(), atMs, 'https://deploy.example.org')
+  t.match(notification, { event: 'token_expiring', trigger: 'expiry', timestamp: '2030-01-02T03:04:05.678Z' })
+  t.match(notification, { token: { name: 'ci-shop' }, daysLeft: 14, url: 'https://deploy.example.org/settings' })
+  t.equal(tokenNotification(aReminder(), atMs, null).url, null)
+  t.equal(headlineOf(notification), 'the token "ci-shop" expires in 14 days')
+  t.equal(headlineOf({ ...notification, daysLeft: 1 }), 'the token "ci-shop" expires in 1 day')
 })

@@ -1,9 +1,10 @@
 import t from 'tap'
-import { notificationOf } from '../../lib/notify/events.js'
+import { chatLines } from '../../lib/notify/chat-text.js'
+import { notificationOf, tokenNotification } from '../../lib/notify/events.js'
 import { kindOfSetting, payloadOf } from '../../lib/notify/payloads.js'
 import { maskedAddress, notificationKinds, suggestedKind } from '../../lib/model/notification-target.js'
 import type { Provenance } from '../../lib/model/provenance.js'
-import { occasion } from '../support/occasion.js'
+import { aReminder, occasion } from '../support/occasion.js'
 
 /** The kind that an address suggests, and its kind as `webhook_url`, which is generic JSON for most hosts (§6.5). */
 const hosts: Array<[host: string, suggested: string, ofSetting?: string]> = [
@@ -136,4 +137,38 @@ t.test('every payload contains the provenance', async t => {
     /Commit|CI run/
   )
   t.notMatch(JSON.stringify(payloadOf(from({}), 'dingtalk')), /[^\\]\]\(https:\/\/evil/)
+})
+
+t.test('the payload of a reminder has the fields of every payload, and the token', async t => {
+  t.same(payloadOf(tokenNotification(aReminder(), atMs, null), 'generic'), {
+    event: 'token_expiring',
+    trigger: 'expiry',
+    timestamp: '2030-01-02T03:04:05.000Z',
+    project: null,
+    deployment: null,
+    errorMessage: null,
+    message: 'the token "ci-shop" expires in 14 days',
+    token: {
+      id: 'tok_1',
+      name: 'ci-shop',
+      role: 'deployer',
+      projectIds: ['proj_1'],
+      expiresAt: '2030-01-16T03:04:05.000Z',
+      daysLeft: 14
+    },
+    url: null
+  })
+})
+
+t.test('chat messages of a reminder name the token and link to the tokens', async t => {
+  const reminder = aReminder({ name: 'ci <shop>', projectIds: null })
+  const notification = tokenNotification(reminder, atMs, 'https://deploy.example.org')
+  t.same(chatLines(notification)[2], ['Projects', 'all'])
+  for (const kind of notificationKinds.filter(kind => kind !== 'generic')) {
+    const text = JSON.stringify(payloadOf(notification, kind))
+    t.match(text, 'svc · the token', kind)
+    t.match(text, 'https://deploy.example.org/settings', kind)
+    t.match(text, 'Open the tokens', kind)
+    t.notMatch(text, 'Open this deployment', kind)
+  }
 })

@@ -35,7 +35,7 @@ t.test('adds, changes and removes a target without revealing its secret or path'
     address: 'https://hooks.slack.com/…',
     hasSecret: false,
     enabled: true,
-    events: ['deploy_success', 'deploy_failure'],
+    events: ['deploy_success', 'deploy_failure', 'token_expiring'],
     projectIds: []
   })
   t.equal(targets.find(created.id).url, slackUrl)
@@ -94,13 +94,16 @@ for (const [what, fields, field] of refusals) {
 t.test('selects the targets of an event', async t => {
   const { targets } = await createStage(t, { webhook_url: 'https://old.example/hook', webhook_secret: 'old' })
   const names = (event: 'deploy_success' | 'deploy_failure', project: string) =>
-    targets.wanting(event, project).map(({ name }) => name)
+    targets.wanting(event, [project]).map(({ name }) => name)
   await targets.create({ name: 'all', url: slackUrl }, admin)
   await targets.create({ name: 'failures', url: slackUrl, events: ['deploy_failure'] }, admin)
   await targets.create({ name: 'one', url: slackUrl, projectIds: ['proj_here1'] }, admin)
   const off = await targets.create({ name: 'off', url: slackUrl, enabled: false }, admin)
   t.same(names('deploy_success', 'proj_here1'), ['all', 'one'])
   t.same(names('deploy_failure', 'proj_here2'), ['webhook_url', 'all', 'failures'])
+  const ofToken = (projects: string[] | null) => targets.wanting('token_expiring', projects).map(({ name }) => name)
+  t.same(ofToken(['proj_here2', 'proj_here1']), ['all', 'one'])
+  t.same(ofToken(null), ['all'], 'a target of one project hears nothing about the whole server')
   t.equal(targets.find(off.id).name, 'off', 'a disabled target can be tested')
   t.match(targets.list()[0], {
     id: 'settings',

@@ -6,7 +6,7 @@ import type { Store } from '../../lib/store/database.js'
 import { createTargets } from '../../lib/notify/targets.js'
 import { createWebhook } from '../../lib/notify/webhook.js'
 import { setClock } from '../support/clock.js'
-import { occasion } from '../support/occasion.js'
+import { aReminder, occasion } from '../support/occasion.js'
 import { startReceiver } from '../support/receiver.js'
 import type { Behaviour } from '../support/receiver.js'
 
@@ -241,4 +241,17 @@ t.test('several targets get their own events and forms, and one that hangs delay
     detail: 'chat: deploy_failure (cli): answered 404: no_service, 1 attempt'
   })
   t.notMatch(JSON.stringify(audits), 'secret')
+})
+
+t.test('sends a reminder of a token to the targets that want it', async t => {
+  const receiver = await startReceiver(t)
+  const { webhook, audits, faults } = createStage(receiver.url, { events: ['token_expiring'] })
+  webhook.remind(aReminder())
+  webhook.notify(occasion())
+  const [request] = await receiver.received(1)
+  t.match(JSON.parse(request?.text as string), { event: 'token_expiring', token: { name: 'ci-shop', daysLeft: 14 } })
+  t.equal(request?.headers['x-svc-event'], 'token_expiring')
+  await webhook.stop({ graceMs: 5_000 })
+  t.equal(receiver.requests.length, 1, 'deployments were not chosen')
+  t.same([audits, faults], [[], []])
 })

@@ -25,6 +25,7 @@ const passedOver = [
   '/api/changes',
   '/api/auth/session',
   '/api/auth/whoami',
+  '/api/access/report',
   '/api/sessions',
   '/api/deploy/check',
   '/api/projects/:id/tree',

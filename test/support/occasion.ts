@@ -1,5 +1,6 @@
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
+import type { TokenReminder } from '../../lib/model/token-advice.js'
 import type { Occasion } from '../../lib/notify/events.js'
 import { aProject } from '../store/stage.js'
 
@@ -62,5 +63,14 @@ export function occasion(
     ...patch,
     deployment: { ...deployment, ...patch.deployment },
     project: { ...project, ...patch.project }
+  }
+}
+
+/** Returns the reminder of a token of the project `shop` that ends in 14 days. */
+export function aReminder(patch: Partial<TokenReminder['token']> = {}): TokenReminder {
+  const token = { id: 'tok_1', name: 'ci-shop', role: 'deployer', projectIds: ['proj_1'] } as const
+  return {
+    token: { ...token, projectIds: [...token.projectIds], expiresAt: '2030-01-16T03:04:05.000Z', ...patch },
+    daysLeft: 14
   }
 }

@@ -17,6 +17,7 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP INDEX auditBySeq;
     DROP INDEX auditUnsealed;
     ALTER TABLE audit DROP COLUMN seq;
+    DROP TABLE tokenReminders;
     DROP TABLE secondFactors;
     DROP TABLE tokens;
     DROP INDEX auditByToken;

@@ -16,6 +16,8 @@ import type { Client } from './client.js'
 export interface AuditQuery {
   action?: string | undefined
   projectId?: string | undefined
+  /** The named token that the entries are of. */
+  tokenId?: string | undefined
   limit: number
   /** Id of the last entry of the previous page. */
   before?: string | undefined

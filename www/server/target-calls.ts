@@ -1,5 +1,8 @@
-import type { EventKey } from '../../lib/model/deployment.js'
-import type { NotificationKind, NotificationTargetView } from '../../lib/model/notification-target.js'
+import type {
+  NotificationEvent,
+  NotificationKind,
+  NotificationTargetView
+} from '../../lib/model/notification-target.js'
 import type { WebhookTest } from './admin-calls.js'
 import { ifMatch } from './client.js'
 import type { Client } from './client.js'
@@ -10,7 +13,7 @@ export interface TargetFields {
   kind?: NotificationKind
   url?: string
   secret?: string
-  events?: EventKey[]
+  events?: NotificationEvent[]
   projectIds?: string[]
   enabled?: boolean
 }

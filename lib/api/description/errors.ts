@@ -30,6 +30,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'A project of the package has the same target or token as another project'
   },
   client_scripts_off: { kind: 'forbidden', means: 'The project does not accept scripts from clients' },
+  code_required: { kind: 'unauthorized', means: 'The token has a second factor, and no code was sent' },
   confirmation_needed: { kind: 'invalid', means: 'The request needs a confirmation header' },
   control_character_in_name: { kind: 'invalid', means: 'A name in the archive contains a control character' },
   crc_mismatch: { kind: 'invalid', means: 'The checksum of an entry of the archive is wrong' },
@@ -53,6 +54,8 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'too_large',
     means: 'The uncompressed size of the archive exceeds the setting max_extracted_size'
   },
+  factor_enrolled: { kind: 'conflict', means: 'The token already has a second factor' },
+  factor_not_begun: { kind: 'conflict', means: 'No second factor was begun for the token' },
   field_too_long: { kind: 'too_large', means: 'A field of the form is too long' },
   file_and_directory: { kind: 'invalid', means: 'A name in the archive is used for a file and for a directory' },
   file_missing: { kind: 'not_found', means: 'The log file does not exist' },
@@ -113,6 +116,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
+  no_named_token: { kind: 'conflict', means: 'The admin token has no second factor' },
+  no_session: { kind: 'conflict', means: 'The request has no browser session' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
@@ -136,7 +141,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   other_project: { kind: 'forbidden', means: 'The deploy token belongs to another project' },
   deploy_token_may_not: {
     kind: 'forbidden',
-    means: 'The policy of the project does not allow that to its deploy token'
+    means: 'The policy of the project does not allow that to its deploy token, or to a deployer'
   },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
@@ -150,6 +155,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   plan_busy: { kind: 'conflict', means: 'Another plan of the project is being made' },
   plan_unknown: { kind: 'conflict', means: 'The plan has expired, or the server was restarted since' },
   project_quota: { kind: 'too_large', means: 'The project has reached its limit maxDiskMb' },
+  proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },
   rate_limited: { kind: 'too_many', means: 'Too many requests. Retry-After contains the seconds to wait' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
@@ -217,6 +223,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   write_failed: { kind: 'unavailable', means: 'The change could not be written to the database' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },
+  wrong_code: { kind: 'unauthorized', means: 'The code is wrong, or was used before' },
   wrong_csrf: {
     kind: 'forbidden',
     means: 'A request that changes something with a browser session needs the header X-Svc-Csrf'

@@ -1,9 +1,11 @@
 import { Refusal } from '../../base/refusal.js'
+import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
+import type { AccessReport } from '../../model/access-report.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
 import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
-import type { Project } from '../../model/project.js'
+import type { Project, ShownProject } from '../../model/project.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
@@ -75,6 +77,11 @@ interface MaintenanceAnswer {
   maintenance: Maintenance | null
 }
 
+/** A named token to create. */
+export interface TokenGiven extends Pick<AccessToken, 'name' | 'role' | 'projectIds' | 'allowedIps' | 'showScripts'> {
+  expiresAt?: string
+}
+
 /** A lock to place. */
 export interface LockFields {
   reason: string
@@ -117,11 +124,19 @@ export interface Api {
     scripts: readonly string[]
     signal?: AbortSignal
   }): Promise<UploadPermit | null>
-  projects(options?: { signal?: AbortSignal }): Promise<Project[]>
-  project(id: string): Promise<Project>
+  projects(options?: { signal?: AbortSignal }): Promise<ShownProject[]>
+  project(id: string): Promise<ShownProject>
   createProject(fields: ProjectChange): Promise<Project>
   updateProject(id: string, fields: ProjectChange): Promise<Project>
   removeProject(id: string): Promise<void>
+  /** Returns the named tokens and the built-in ones. */
+  tokens(): Promise<TokenList>
+  /** Returns which tokens can deploy where. */
+  accessReport(): Promise<AccessReport>
+  createToken(fields: TokenGiven): Promise<NewToken>
+  /** Replaces the secret of a token. */
+  rotateToken(id: string, given: { overlapSeconds: number; expiresAt: string | undefined }): Promise<NewToken>
+  revokeToken(id: string): Promise<void>
   /** Replaces the deploy token and returns the new one. The old one becomes invalid. */
   replaceToken(id: string): Promise<string>
   /** Returns the script variables of a project, sorted by name. */
@@ -195,6 +210,7 @@ export function createApi(client: Client): Api {
   const variablesPath = (id: string) => `${projectPath(id)}/variables`
   const lockPath = (id: string | null) => (id === null ? '/api/lock' : `${projectPath(id)}/lock`)
   const maintenancePath = (id: string) => `${projectPath(id)}/maintenance`
+  const tokenPath = (id: string) => `/api/tokens/${encodeURIComponent(id)}`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
@@ -222,6 +238,11 @@ export function createApi(client: Client): Api {
     removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
     replaceToken: async id =>
       (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
+    tokens: () => client.json<TokenList>({ path: '/api/tokens' }),
+    accessReport: () => client.json<AccessReport>({ path: '/api/access/report' }),
+    createToken: json => client.json<NewToken>({ method: 'POST', path: '/api/tokens', json }),
+    rotateToken: (id, json) => client.json<NewToken>({ method: 'POST', path: `${tokenPath(id)}/rotate`, json }),
+    revokeToken: async id => void (await client.json({ method: 'DELETE', path: tokenPath(id) })),
     locks: projectId => client.json({ path: '/api/locks', query: { projectId } }),
     lock: async (id, json) =>
       (await client.json<{ lock: ListedLock }>({ method: 'PUT', path: lockPath(id), json })).lock,

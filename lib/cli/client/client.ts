@@ -10,6 +10,7 @@
  * before a byte is sent. After a second without an answer the body is sent anyway, because some proxies do not support
  * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
  */
+import { tokenTextFault } from '../../shared/token-text.js'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import type { Socket } from 'node:net'
@@ -86,12 +87,17 @@ export interface ClientOptions {
 }
 
 /**
- * Creates a client. Refuses an invalid address (`usage`), and a token that is bound to another origin (403
+ * Creates a client. Refuses an invalid address (`usage`), a text that is only a part of a named token (`invalid`
+ * `broken_token`), and a token that is bound to another origin (403
  * `token_elsewhere`). The client follows no redirects, so the token never reaches another origin.
  */
 export function createClient({ serverUrl, socketPath, token, env }: ClientOptions): Client {
   const address = checkAddress(serverUrl)
   const base = new URL(address)
+  const fault = token === null ? null : tokenTextFault(token.value)
+  if (token !== null && fault !== null) {
+    throw new Refusal('invalid', 'broken_token', `The token from ${token.from} is not complete: ${fault}`)
+  }
   if (token !== null && !maySend(token, address)) {
     throw new Refusal(
       'forbidden',

@@ -134,7 +134,8 @@ async function gatherProject(
   const { token, visible } = known === undefined ? await askToken(server, context) : await look(known, server, context)
   const projectId = await chooseProject(given.project, visible?.projects ?? null, context)
   // Never store the admin token for a project. Use the deploy token of the project instead.
-  if (visible?.isAdmin) return { projectId, token: visible.projects.find(({ id }) => id === projectId)?.token }
+  if (visible?.isAdmin)
+    return { projectId, token: visible.projects.find(({ id }) => id === projectId)?.token ?? undefined }
   return { projectId, token: known === undefined || known === own ? token : undefined }
 }
 
@@ -178,7 +179,7 @@ async function storedAdminToken(server: string | undefined, context: Context): P
 /** The projects that a token can access. */
 interface Visible {
   isAdmin: boolean
-  projects: Array<{ id: string; name: string; token?: string }>
+  projects: Array<{ id: string; name: string; token?: string | null }>
 }
 
 /** Returns the projects that a token can access, or null if the server does not say. */
@@ -186,6 +187,7 @@ async function visibleProjects(serverUrl: string, value: string, { env }: Contex
   const api = createApi(createClient({ serverUrl, token: { value, from: 'this command', origin: null }, env }))
   const holder = await api.whoami()
   if (holder?.role === 'admin') return { isAdmin: true, projects: await api.projects() }
+  if (holder?.token) return { isAdmin: false, projects: await api.projects() }
   return holder?.project ? { isAdmin: false, projects: [holder.project] } : null
 }
 

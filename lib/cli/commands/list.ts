@@ -1,4 +1,4 @@
-import { maskToken } from '../../config/precedence.js'
+import { withMaskedToken } from '../project-options.js'
 import { defineCommand, exitCodes } from '../command.js'
 import type { ListedDeployment } from '../../model/deployment.js'
 import { paintStatus, shownMessage } from '../terminal/deployment-table.js'
@@ -26,9 +26,7 @@ export const command = defineCommand({
     const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
     if (options.json) {
       const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
-      output.json(
-        projects.map(project => ({ ...project, token: maskToken(project.token), lastDeployment: lastOf(project.id) }))
-      )
+      output.json(projects.map(project => ({ ...withMaskedToken(project), lastDeployment: lastOf(project.id) })))
       return exitCodes.success
     }
     if (projects.length === 0) {

@@ -1,3 +1,4 @@
+import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
 import { addAdminToken, storeProjectTokens } from '../../config/token-origin.js'
@@ -27,8 +28,8 @@ export const command = defineCommand({
   details:
     'Asks for the token without showing it, checks it with the server, and stores it in the global configuration\n' +
     '(~/.svc/config.json, which only you can read). svc sends the token only to that server. You can log in to\n' +
-    'several servers. The admin token allows everything. The deploy token of a project allows pushes to this\n' +
-    'project and access to its deployments.',
+    'several servers. The admin token allows everything, a named token what its role and projects permit, and the\n' +
+    'deploy token of a project pushes to this project and access to its deployments.',
   examples: [
     ['login --server https://deploy.example.com', 'ask for the token of a server'],
     ['login --token - < token.txt', 'read the token from a file']
@@ -49,7 +50,7 @@ export const command = defineCommand({
     const name = projectNameOf(holder, config.projectId?.value)
     const home = locateHome(context.env, context.cwd)
     await writeConfig(home, stored => {
-      if (holder.role === 'admin') addAdminToken(stored, token, address)
+      if (isForServer(holder)) addAdminToken(stored, token, address)
       else storeProjectTokens(stored, { [name as string]: token }, address)
       if (!stored.serverUrl && !hasUnboundToken(stored)) stored.serverUrl = address
     })
@@ -78,9 +79,15 @@ async function check(value: string, serverUrl: string, { env }: Context): Promis
   )
 }
 
-/** Returns the key of `projectToken` for this token, or null for the admin token. */
-function projectNameOf({ role, project }: TokenHolder, here: string | undefined): string | null {
-  if (role === 'admin') return null
+/** Returns whether a token is stored for the whole server: the admin token, and every named one. */
+function isForServer({ role, token = null }: TokenHolder): boolean {
+  return role === 'admin' || token !== null
+}
+
+/** Returns the key of `projectToken` for this token, or null for one that is stored for the server. */
+function projectNameOf(holder: TokenHolder, here: string | undefined): string | null {
+  const { project } = holder
+  if (isForServer(holder)) return null
   if (project !== null) return project.id
   if (here !== undefined) return here
   throw new Refusal(
@@ -90,7 +97,8 @@ function projectNameOf({ role, project }: TokenHolder, here: string | undefined)
   )
 }
 
-function describe({ role, project }: TokenHolder, name: string | null): string {
+function describe({ role, project, token = null }: TokenHolder, name: string | null): string {
+  if (token !== null) return oneLine(`with the token "${token.name}" (${role})`)
   if (role === 'admin') return 'with the admin token'
   return project === null
     ? `with the global deploy token, for ${name}`
@@ -104,7 +112,7 @@ function hasUnboundToken(config: GlobalConfig): boolean {
   return isUnbound || Object.keys(config.projectToken ?? {}).some(name => !Object.hasOwn(origins, name))
 }
 
-function warnOfVariables({ role }: TokenHolder, { env, output }: Context): void {
-  const variable = role === 'admin' ? 'SVC_TOKEN' : 'SVC_DEPLOY_TOKEN'
+function warnOfVariables(holder: TokenHolder, { env, output }: Context): void {
+  const variable = isForServer(holder) ? 'SVC_TOKEN' : 'SVC_DEPLOY_TOKEN'
   if (env[variable]) output.warn(`${variable} is set and overrides the stored token`)
 }

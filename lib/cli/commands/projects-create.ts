@@ -1,8 +1,7 @@
-import { maskToken } from '../../config/precedence.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
-import { describeProject, projectFields, projectOptions } from '../project-options.js'
+import { describeProject, projectFields, projectOptions, withMaskedToken } from '../project-options.js'
 import { policyField, policyOption } from '../policy-option.js'
 import { openAdmin } from '../client/session.js'
 
@@ -35,7 +34,7 @@ export const command = defineCommand({
       ...projectFields(options),
       ...policyField(options.policy)
     })
-    if (options.json) context.output.json({ ...project, token: maskToken(project.token) })
+    if (options.json) context.output.json(withMaskedToken(project))
     else context.output.print(`Created ${describeProject(project)}`)
     context.output.note(`Next, in your repository: svc init --project ${project.id}`)
     return exitCodes.success

@@ -1,8 +1,7 @@
-import { maskToken } from '../../config/precedence.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
-import { describeProject, findProject, projectFields, projectOptions } from '../project-options.js'
+import { describeProject, findProject, projectFields, projectOptions, withMaskedToken } from '../project-options.js'
 import { policyField, policyOption } from '../policy-option.js'
 import { openAdmin } from '../client/session.js'
 
@@ -37,7 +36,7 @@ export const command = defineCommand({
       throw usage('--name', 'Nothing to change: give at least one setting, for example --name or --post')
     const { api } = await openAdmin(context, options)
     const project = await api.updateProject((await findProject(api, operands.project)).id, fields)
-    if (options.json) context.output.json({ ...project, token: maskToken(project.token) })
+    if (options.json) context.output.json(withMaskedToken(project))
     else context.output.print(`Changed ${Object.keys(fields).join(', ')} of ${describeProject(project)}`)
     return exitCodes.success
   }

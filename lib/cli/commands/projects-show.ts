@@ -1,8 +1,6 @@
-import { maskToken } from '../../config/precedence.js'
-import type { Project } from '../../model/project.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
-import { findProject } from '../project-options.js'
+import { findProject, withMaskedToken } from '../project-options.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
 
 /** The command `svc projects show`. */
@@ -20,7 +18,7 @@ export const command = defineCommand({
     const { output } = context
     const { api, config } = await openAdmin(context, options, operands.project)
     const project = await findProject(api, projectIdOf(context, config))
-    const shown: Project = { ...project, token: maskToken(project.token) }
+    const shown = withMaskedToken(project)
     if (options.json) output.json(shown)
     else
       output.table(Object.entries(shown), [

@@ -1,4 +1,7 @@
 import { defineCommand, exitCodes } from '../command.js'
+import { oneLine } from '../../base/one-line.js'
+import { Refusal } from '../../base/refusal.js'
+import type { ShownProject } from '../../model/project.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { describeProject, findProject } from '../project-options.js'
 import { confirm, mustAsk } from '../terminal/prompt.js'
@@ -37,7 +40,14 @@ export const command = defineCommand({
       context.output.note('Nothing was changed.')
       return exitCodes.failed
     }
-    context.output.print(options.new ? await api.replaceToken(project.id) : project.token)
+    context.output.print(options.new ? await api.replaceToken(project.id) : visible(project))
     return exitCodes.success
   }
 })
+
+/** Returns the token of a project. Refuses: `role_too_low` if the server hides it from the caller. */
+function visible({ token, name }: ShownProject): string {
+  if (token !== null) return token
+  const sentence = `Permission denied: the deploy token of ${oneLine(name)} is shown to the role "admin" only`
+  throw new Refusal('forbidden', 'role_too_low', sentence)
+}

@@ -21,6 +21,7 @@ import { followLine, type GivenOptions } from '../hints.js'
 import { checkBeforePacking } from '../pack/preflight.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { waitUntilFree } from '../pack/waiting.js'
+import { tokenEndLine } from '../pack/token-end.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
@@ -253,6 +254,8 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
       throw error
     }
   )
+  const tokenEnd = tokenEndLine(limits, Date.now())
+  if (tokenEnd !== null) note(tokenEnd)
   requireConfirmFeature(request.confirm, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
   const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })

@@ -113,12 +113,15 @@ interface Choice {
 
 /**
  * Chooses among the successful deployments that have an archive: the one before the latest deployment if that
- * succeeded, else the newest one.
+ * succeeded, else the newest one. Repairs do not count: they put back the files of another deployment.
  */
 async function choose(api: Api, projectId: string, isExact: boolean): Promise<Choice> {
-  const [last] = await api.deployments({ projectId, limit: 1 })
+  const newest = await api.deployments({ projectId, limit: searchedDeployments })
+  const last = newest.find(({ triggerSource }) => triggerSource !== 'repair')
   const successes = await api.deployments({ projectId, status: 'success', limit: searchedDeployments })
-  const kept = successes.filter(({ hasArtifact, exact, placed }) => (isExact ? placed !== null : hasArtifact && !exact))
+  const kept = successes.filter(({ triggerSource, hasArtifact, exact, placed }) =>
+    isExact ? placed !== null && triggerSource !== 'repair' : hasArtifact && !exact
+  )
   const source = kept.find(deployment => deployment.id !== last?.id) ?? kept[0]
   if (source !== undefined) return { source, why: reason(source, last) }
   const why = last === undefined ? 'nothing has been deployed yet' : 'no archive of a successful deployment is kept'

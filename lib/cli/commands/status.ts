@@ -1,8 +1,8 @@
 import { oneLine } from '../../base/one-line.js'
-import { maskToken } from '../../config/precedence.js'
-import type { Project } from '../../model/project.js'
+import type { ShownProject } from '../../model/project.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { Api } from '../client/api.js'
+import { withMaskedToken } from '../project-options.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { deploymentColumns, paintStatus } from '../terminal/deployment-table.js'
 import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
@@ -52,7 +52,7 @@ export const command = defineCommand({
     ])
     if (options.json) {
       output.json({
-        project: 'token' in project ? { ...project, token: maskToken(project.token) } : project,
+        project: 'token' in project ? withMaskedToken(project) : project,
         deployments
       })
       return exitCodes.success
@@ -72,7 +72,7 @@ export const command = defineCommand({
 })
 
 /** Returns the whole record for the admin token, or for a deploy token the facts that it may know of its project. */
-async function projectOf(api: Api, projectId: string): Promise<Project | NonNullable<TokenHolder['project']>> {
+async function projectOf(api: Api, projectId: string): Promise<ShownProject | NonNullable<TokenHolder['project']>> {
   const holder = await api.whoami()
   return holder?.project?.id === projectId ? holder.project : api.project(projectId)
 }

@@ -1,7 +1,9 @@
+import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import type { EffectiveConfig, SourcedToken } from '../../config/precedence.js'
 import { maySend } from '../../config/token-origin.js'
 import type { TokenHolder } from '../../model/token-holder.js'
+import { endOf } from '../access/token-view.js'
 import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
@@ -15,6 +17,10 @@ interface Checked {
   from: string
   role: string | null
   project: TokenHolder['project']
+  /** The named token; null: another kind. */
+  named: NonNullable<TokenHolder['token']> | null
+  /** The projects that it is limited to; null: none. */
+  projects: TokenHolder['projects']
   /** Why the token cannot be used; null if it is valid. */
   problem: string | null
 }
@@ -54,12 +60,21 @@ function tokensOf({ adminToken, deployToken }: EffectiveConfig): HeldToken[] {
 
 async function check([kind, token]: HeldToken, serverUrl: string, { env }: Context): Promise<Checked> {
   const { from } = token
-  const failed = (problem: string): Checked => ({ kind, from, role: null, project: null, problem })
+  const failed = (problem: string): Checked => ({
+    kind,
+    from,
+    role: null,
+    project: null,
+    named: null,
+    projects: null,
+    problem
+  })
   if (!maySend(token, serverUrl)) return failed(`not sent (it belongs to ${token.origin})`)
   try {
     const holder = await createApi(createClient({ serverUrl, token: { ...token, from }, env })).whoami()
     if (holder === null) return failed('not checked (the server is too old to check tokens)')
-    return { kind, from, role: holder.role, project: holder.project, problem: null }
+    const { role, project, token: named = null, projects = null } = holder
+    return { kind, from, role, project, named, projects, problem: null }
   } catch (error) {
     if (error instanceof Refusal) return failed(`not accepted (${error.message})`)
     throw error
@@ -68,15 +83,23 @@ async function check([kind, token]: HeldToken, serverUrl: string, { env }: Conte
 
 function print(address: string, tokens: readonly Checked[], { output }: Context): void {
   if (tokens.length === 0) output.print(`${address}: no token. Use "svc login" to store one`)
-  for (const { kind, from, role, project, problem } of tokens) {
+  for (const checked of tokens) {
+    const { kind, from, role, project, named, problem } = checked
     const what =
       problem !== null
         ? `${kind} token ${problem}`
-        : role === 'admin'
-          ? 'admin token'
-          : project === null
-            ? 'global deploy token'
-            : `deploy token of ${project.name} (${project.id})`
+        : named !== null
+          ? describeNamed(named, checked)
+          : role === 'admin'
+            ? 'admin token'
+            : project === null
+              ? 'global deploy token'
+              : `deploy token of ${project.name} (${project.id})`
     output.print(`${address}: ${what}, from ${from}`)
   }
+}
+
+function describeNamed(named: NonNullable<Checked['named']>, { role, projects }: Checked): string {
+  const scope = projects == null ? 'all projects' : projects.map(({ name }) => name).join(', ')
+  return oneLine(`token "${named.name}": ${role} of ${scope}, ${endOf({ ...named, revokedAt: null }, Date.now())}`)
 }

@@ -6,20 +6,13 @@ import { bunVersion } from '../../base/runtime.js'
 import { formatBytes } from '../../shared/size.js'
 import { readConfig } from '../../config/home.js'
 import type { Home } from '../../config/home.js'
+import type { AccessReport } from '../../model/access-report.js'
 import type { HealthDetail, HealthReport } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../machine/disk.js'
 import type { Client } from '../client/client.js'
-
-/** The result of one check. */
-export interface Finding {
-  check: string
-  result: 'pass' | 'warning' | 'failure'
-  /** What was found. */
-  detail: string
-  /** What to do; null if nothing has to be done. */
-  advice: string | null
-}
+import type { Finding } from './finding.js'
+import { tokenFindings } from './tokens.js'
 
 const minNodeMajor = 18 // §4.13
 const maxNamesShown = 10
@@ -166,6 +159,7 @@ export async function diagnoseServer(
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
   if (!(detail instanceof Refusal)) {
     const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
+    const access = await attempt(() => client.json<AccessReport>({ path: '/api/access/report' }))
     return [
       version,
       ...detailFindings(detail),
@@ -173,8 +167,13 @@ export async function diagnoseServer(
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
       ...auditFindings(detail),
-      ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])
+      ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
+      // An older server has no report, and it needs an admin.
+      ...(access instanceof Refusal ? [] : tokenFindings(access))
     ]
+  }
+  if (detail.code === 'role_too_low' || detail.code === 'scope_too_narrow') {
+    return [version, warning('Server details', `not checked: ${detail.message}`, 'Use a token that is not limited')]
   }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
   const advice = isToken

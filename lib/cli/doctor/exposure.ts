@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { probeHttp, type HttpAnswer } from '../../probe/http.js'
-import type { Finding } from './diagnosis.js'
+import type { Finding } from './finding.js'
 
 /** Where doctor may connect to. */
 export interface ExposureOptions {

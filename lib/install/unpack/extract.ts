@@ -222,7 +222,7 @@ export interface RecoveryOptions {
   /** Called if a target could not be put back yet. */
   onProblem?: (deployId: string, error: unknown) => void
   /**
-   * Called if a target does not exist. Returns whether to try again at the next start; otherwise its journal is
+   * Called if a target does not exist or is empty. Returns whether to try again at the next start; otherwise its journal is
    * removed.
    */
   onAbsent?: (deployId: string) => boolean

@@ -51,7 +51,7 @@ export async function revertExtraction(
 }
 
 const reasonsOfFailure: Partial<Record<Recovery, string>> = {
-  absent: 'the target directory does not exist. Check that its disk is mounted',
+  absent: 'the target directory does not exist or is empty. Check that its disk is mounted',
   lost: 'the staging directory with the earlier files does not exist. Deploy again',
   complete: 'the deployment is already settled'
 }

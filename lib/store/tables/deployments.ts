@@ -107,7 +107,7 @@ export const findDeployment = deployments.find
 
 /**
  * Returns a page of at most `limit` records, newest first. `before` is the id of a record: only older ones are listed.
- * Refuses an unknown `before`.
+ * Refuses a `before` that is unknown, or not visible to the caller.
  */
 export function listDeployments(
   db: Reader,
@@ -115,7 +115,9 @@ export function listDeployments(
 ): DeploymentRow[] {
   const { conditions, values } = conditionsOf(filter)
   if (before !== undefined) {
-    const [at] = db.all('SELECT startTime, position FROM deployments WHERE id = ?', before).map(readAge)
+    const seen = among({ conditions: ['id = ?'], values: [before] }, 'projectId', filter.projects)
+    const sql = `SELECT startTime, position FROM deployments ${where(seen.conditions)}`
+    const [at] = db.all(sql, ...seen.values).map(readAge)
     if (at === undefined) throw invalid('before', `Cannot list deployments before "${before}": no such deployment`)
     conditions.push('(startTime, position) < (?, ?)')
     values.push(at.startTime, at.position)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
 import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
@@ -50,6 +50,22 @@ t.test('rollback', async t => {
       {},
       {}
     ])
+  })
+
+  await t.test('a repair after the last deployment changes nothing in the choice', async t => {
+    const { project, live } = await fresh()
+    const first = await deploy(server, project, 'one')
+    const second = await deploy(server, project, 'two')
+    writeFileSync(join(project.deployPath, 'a.txt'), 'edited')
+    t.match(await svc(['repair', project.id, '--yes'], options), { code: 0 })
+    t.equal(live(), 'two')
+    for (const words of [[], ['--exact']]) {
+      const asked = await svc(['rollback', project.id, '--dry-run', ...words], options)
+      t.match(asked.stdout + asked.stderr, first)
+      t.match(asked.stderr, `Chosen: ${first}, the success before the latest deployment (${second} succeeded).\n`)
+    }
+    t.match(await svc(['rollback', project.id, '--yes'], options), { code: 0 })
+    t.equal(live(), 'one')
   })
 
   await t.test('goes back to the latest success if the last deployment failed', async t => {

@@ -103,6 +103,8 @@ t.test('joins pages by `before` without a gap and refuses an unknown id', async 
   t.same(paged, all)
   t.same(ids(listDeployments(store, { limit: 9, projectId: 'proj_a', before: 'dep_2' })), ['dep_5', 'dep_1'])
   t.throws(() => listDeployments(store, { limit: 1, before: 'none' }), { code: 'invalid_field', message: /before/ })
+  const hidden = { limit: 1, before: 'dep_2', projects: ['proj_other'] }
+  t.throws(() => listDeployments(store, hidden), { code: 'invalid_field' }, 'of a project that the caller may not see')
 })
 
 t.test('lists unfinished deployments in order of arrival, and successes newest first', async t => {

@@ -1,5 +1,8 @@
-import type { EventKey } from '../../../lib/model/deployment.js'
-import type { NotificationKind, NotificationTargetView } from '../../../lib/model/notification-target.js'
+import type {
+  NotificationEvent,
+  NotificationKind,
+  NotificationTargetView
+} from '../../../lib/model/notification-target.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -208,7 +211,7 @@ export class SvcNotificationTarget extends SvcElement {
       kind: this.#kind,
       ...(this.target !== null && url.trim() === '' ? {} : { url }),
       ...(values['removesSecret'] !== undefined ? { secret: '' } : secret === '' ? {} : { secret }),
-      events: eventRows.map(({ event }) => event).filter((event: EventKey) => values[event] !== undefined),
+      events: eventRows.map(({ event }) => event).filter((event: NotificationEvent) => values[event] !== undefined),
       projectIds: values['scope'] === 'some' ? projectIds : [],
       enabled: values['enabled'] !== undefined
     }

@@ -1,5 +1,4 @@
-import type { EventKey } from '../../../lib/model/deployment.js'
-import type { NotificationKind } from '../../../lib/model/notification-target.js'
+import type { NotificationEvent, NotificationKind } from '../../../lib/model/notification-target.js'
 
 /* Labels of the kinds and events of notification targets. Pure. */
 
@@ -14,9 +13,10 @@ export const kindRows: ReadonlyArray<{ kind: NotificationKind; words: string; se
 ]
 
 /** The events of notifications, with their labels. */
-export const eventRows: ReadonlyArray<{ event: EventKey; words: string }> = [
+export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string }> = [
   { event: 'deploy_success', words: 'Succeeded' },
-  { event: 'deploy_failure', words: 'Failed' }
+  { event: 'deploy_failure', words: 'Failed' },
+  { event: 'token_expiring', words: 'A token expires soon' }
 ]
 
 /** Returns the row of a kind. */

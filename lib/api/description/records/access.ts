@@ -1,6 +1,7 @@
 /* Schemas of tokens, sessions and the audit log. */
-import { accessRoles } from '../../../model/access.js'
-import type { AccessToken, BuiltInToken } from '../../../model/access.js'
+import { accessRoles, tokenAdvices } from '../../../model/access.js'
+import type { AccessToken, BuiltInToken, ListedToken } from '../../../model/access.js'
+import type { AccessReport, ReportedBuiltIn, ReportedProject, ReportedToken } from '../../../model/access-report.js'
 import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof } from '../../../model/audit.js'
 import type { ListedSession, SignedIn } from '../../../model/session.js'
 import type { TokenHolder } from '../../../model/token-holder.js'
@@ -89,28 +90,35 @@ export const auditEntry = named(
 
 const shortToken = record<{ id: string; name: string }>({ id: text('tok_abcdefgh234567ab'), name: text('ci-shop') })
 
+const ofToken = {
+  id: text('tok_abcdefgh234567ab'),
+  name: text('ci-shop'),
+  role: described('Each role includes the rights of those before it', oneOf(accessRoles, 'deployer')),
+  projectIds: described('The projects that the token is limited to. Null: none', nullable(list(projectId))),
+  allowedIps: described('Addresses and blocks that may use it. Empty: all', list(text('10.0.0.0/8'))),
+  showScripts: described('Whether a viewer or deployer may read scripts', boolean(false)),
+  createdAt: instant,
+  createdBy: described('The actor that created it', text('admin')),
+  expiresAt: instant,
+  lastUsedAt: described('Accurate to a minute. Null: never', nullableInstant),
+  lastUsedIp: nullable(text('192.0.2.7')),
+  rotatedAt: described('When the secret was replaced last', nullableInstant),
+  oldExpiresAt: described('Until then the secret before the rotation is valid, too', nullableInstant),
+  oldLastUsedAt: described('When the secret before the rotation was used last', nullableInstant),
+  revokedAt: nullableInstant,
+  secondFactor: described('Whether signing in also needs a code', boolean(false))
+}
+
 /** A named token. */
-export const accessToken = named(
-  'AccessToken',
-  record<AccessToken>({
-    id: text('tok_abcdefgh234567ab'),
-    name: text('ci-shop'),
-    role: described('Each role includes the rights of those before it', oneOf(accessRoles, 'deployer')),
-    projectIds: described('The projects that the token is limited to. Null: none', nullable(list(projectId))),
-    allowedIps: described('Addresses and blocks that may use it. Empty: all', list(text('10.0.0.0/8'))),
-    showScripts: described('Whether a viewer or deployer may read scripts', boolean(false)),
-    createdAt: instant,
-    createdBy: described('The actor that created it', text('admin')),
-    expiresAt: instant,
-    lastUsedAt: described('Accurate to a minute. Null: never', nullableInstant),
-    lastUsedIp: nullable(text('192.0.2.7')),
-    rotatedAt: described('When the secret was replaced last', nullableInstant),
-    oldExpiresAt: described('Until then the secret before the rotation is valid, too', nullableInstant),
-    oldLastUsedAt: described('When the secret before the rotation was used last', nullableInstant),
-    revokedAt: nullableInstant,
-    secondFactor: described('Whether signing in also needs a code', boolean(false))
-  })
+export const accessToken = named('AccessToken', record<AccessToken>(ofToken))
+
+const advice = described(
+  'expires_soon: replace it; unused: not used for 90 days; rotate: its secret is older than token_rotate_days',
+  list(oneOf(tokenAdvices))
 )
+
+/** A named token of the list. */
+export const listedToken = named('ListedToken', record<ListedToken>({ ...ofToken, advice }))
 
 /** A token that is not named. */
 export const builtInToken = record<BuiltInToken>({
@@ -118,6 +126,49 @@ export const builtInToken = record<BuiltInToken>({
   projectId: nullable(projectId),
   projectName: nullableText
 })
+
+const reportedToken = record<ReportedToken>({
+  id: ofToken.id,
+  name: ofToken.name,
+  role: ofToken.role,
+  projectIds: ofToken.projectIds,
+  allowedIps: ofToken.allowedIps,
+  createdBy: ofToken.createdBy,
+  expiresAt: ofToken.expiresAt,
+  lastUsedAt: ofToken.lastUsedAt,
+  lastUsedIp: ofToken.lastUsedIp,
+  secondFactor: described('Whether it needs a code, so it opens the panel only', boolean(false)),
+  daysLeft: described('Days until it expires, rounded up', integer(88)),
+  secretDays: described('Days since its secret was made', integer(2)),
+  advice
+})
+
+/** Which tokens can deploy where. */
+export const accessReport = named(
+  'AccessReport',
+  record<AccessReport>({
+    at: instant,
+    rotateDays: described('The setting token_rotate_days', integer(0)),
+    allowedIps: described('The setting allowed_ips. Empty: all addresses', list(text('10.0.0.0/8'))),
+    tokens: described('The valid named tokens of every role', list(reportedToken)),
+    builtIn: list(
+      record<ReportedBuiltIn>({
+        kind: oneOf(['admin', 'global', 'project'], 'project'),
+        projectId: nullable(projectId),
+        lastUsedAt: described('Its newest entry in the audit log. Null: there is none', nullableInstant)
+      })
+    ),
+    projects: list(
+      record<ReportedProject>({
+        id: projectId,
+        name: text('storefront'),
+        clientScripts: described('Whether an upload may contain scripts', boolean(true)),
+        runAs: described('The user that its scripts run as. Null: the user of svc', nullable(text('shop'), null)),
+        tokenIds: described('The named tokens that may deploy to it', list(ofToken.id))
+      })
+    )
+  })
+)
 
 const hash = text('CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=')
 
@@ -167,7 +218,11 @@ export const signedIn = record<SignedIn>({
     'The value of the header X-Svc-Csrf, which changes with the session need',
     nullable(text('b6589fc6ab0dc82c'))
   ),
-  expiresAt: described('When the session ends', nullableInstant)
+  expiresAt: described('When the session ends', nullableInstant),
+  provenUntil: described(
+    'Until when requests are accepted that ask for the token again. Null: without an end, or no session',
+    nullableInstant
+  )
 })
 
 /** A browser session. */

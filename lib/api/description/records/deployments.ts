@@ -39,7 +39,13 @@ export const uploadPermit = record<UploadPermit>({
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
   maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
   deploymentsAhead: optional(described('Number of queued and running deployments of the project', integer(0))),
-  features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures)))
+  features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures))),
+  token: optional(
+    described(
+      'The named token of the request. Absent for a deploy token',
+      record<NonNullable<UploadPermit['token']>>({ name: text('ci-shop'), expiresAt: instant })
+    )
+  )
 })
 
 const step = record<DeploymentStep>({

@@ -1,5 +1,5 @@
 /* Schemas of notification targets. */
-import { notificationKinds, type NotificationTargetView } from '../../../model/notification-target.js'
+import { eventKeys, notificationKinds, type NotificationTargetView } from '../../../model/notification-target.js'
 import { boolean, described, list, named, nullableInstant, oneOf, record, text } from '../schema.js'
 import { projectId } from './common.js'
 
@@ -10,7 +10,7 @@ const view = {
   id: targetId,
   name: text('Team'),
   kind: oneOf(notificationKinds, 'slack'),
-  events: list(oneOf(['deploy_success', 'deploy_failure'])),
+  events: list(oneOf(eventKeys)),
   projectIds: described('Projects to notify about. Empty means all', list(projectId)),
   enabled: boolean(true),
   address: described('Scheme, host and port of the address. The rest is hidden', text('https://hooks.slack.com/…')),

@@ -1,0 +1,61 @@
+import { writeFile } from 'node:fs/promises'
+import { Refusal } from '../../base/refusal.js'
+import type { AccessToken } from '../../model/access.js'
+import type { Api } from '../client/api.js'
+import { openAdmin, type AdminOptions } from '../client/session.js'
+import type { Context } from '../command.js'
+import { findProject } from '../project-options.js'
+
+/** The operand of the commands for one token. */
+export const tokenOperand = { required: true, help: 'name or id of the token' } as const
+
+/** The option that keeps a secret out of the terminal. */
+export const outOption = {
+  type: 'text',
+  value: 'file',
+  help: 'write the secret to a new file that only you can read, instead of the terminal'
+} as const
+
+/** Opens the API and finds a token by its name or id. Refuses: `no_such_token`. */
+export async function openToken(
+  context: Context,
+  options: AdminOptions,
+  word: string
+): Promise<{ api: Api; token: AccessToken }> {
+  const { api } = await openAdmin(context, options)
+  return { api, token: await findNamedToken(api, word) }
+}
+
+/** Returns the token with a name or an id. Refuses: `no_such_token`. */
+export async function findNamedToken(api: Pick<Api, 'tokens'>, word: string): Promise<AccessToken> {
+  const { items } = await api.tokens()
+  const token = items.find(({ id, name }) => id === word || name.toLowerCase() === word.toLowerCase())
+  if (token !== undefined) return token
+  throw new Refusal('not_found', 'no_such_token', `Token not found: "${word}". "svc token list" shows the names`)
+}
+
+/** Returns the ids of projects that a command line names; null if it names none. */
+export async function projectIdsOf(api: Api, words: readonly string[]): Promise<string[] | null> {
+  if (words.length === 0) return null
+  const ids: string[] = []
+  for (const word of words) ids.push((await findProject(api, word)).id)
+  return ids
+}
+
+/** Prints a secret on standard output, or writes it to a new file. */
+export async function handOver(secret: string, file: string | undefined, { output }: Context): Promise<void> {
+  if (file === undefined) {
+    output.note('The server does not store the secret. It is shown only now:')
+    output.print(secret)
+    return
+  }
+  try {
+    await writeFile(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    // The token exists, and nobody would know its secret.
+    output.warn(`The secret could not be written to ${file}: ${(error as Error).message}. It is shown instead:`)
+    output.print(secret)
+    return
+  }
+  output.note(`The secret is in ${file}`)
+}

@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { apiRoutes } from '../../lib/api/routes.js'
+import { promisedRoutes } from '../support/access-rules.js'
+import { eventsOf, type FormFields } from '../support/client.js'
+import { startServer } from '../support/server.js'
+import { signIn } from '../support/session.js'
+import { makeZip } from '../support/make-zip.js'
+import { zipOf } from '../support/zip.js'
+
+/*
+ * The thief of a deployer's token, on a server that accepts no scripts from clients: docs/security.md says what it can
+ * do. Everything else is tried, too.
+ */
+
+const secretText = 'the-secret-of-the-shop'
+
+t.test('a stolen token of a deployer does what the document says, and nothing else', async t => {
+  const stage = await startServer(t, {
+    settings: { allow_client_scripts: 'false', webhook_secret: 'whsec_dGhlLXNlY3JldC1vZi10aGUtd2ViaG9vaw==' }
+  })
+  const { client } = stage
+  const ran = join(stage.sites, 'ran')
+  const shop = await stage.createProject('shop', { postDeployScript: `: ${secretText}` })
+  const forum = await stage.createProject('forum')
+  await client.put(`/api/projects/${shop.id}/variables`, {
+    variables: [{ name: 'DB_PASSWORD', value: secretText, secret: true }]
+  })
+  const mint = async (name: string, role: string) =>
+    (await client.post('/api/tokens', { name, role, projectIds: [shop.id] })).body.token as string
+  const [stolen, owner] = [await mint('ci-shop', 'deployer'), await mint('ops', 'operator')]
+  const thief = stage.as(stolen)
+  const upload = async (as: typeof thief, files: Record<string, string>, ...more: FormFields) =>
+    as.upload([['projectId', shop.id], ...more, ['file', { filename: 'a.zip', bytes: await zipOf(files) }]])
+  const ofOwner = eventsOf(await upload(stage.as(owner), { 'index.html': 'good' })).at(-1).deployId as string
+
+  await t.test('it replaces the files of its project', async t => {
+    t.match(eventsOf(await upload(thief, { 'index.html': 'bad' })).at(-1), { status: 'success' })
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'bad')
+  })
+
+  await t.test('it runs no scripts, and leaves the target with no name', async t => {
+    for (const field of ['preDeploy', 'postDeploy']) {
+      const refused = await upload(thief, { a: 'a' }, [field, `touch ${ran}`])
+      t.match(refused, { status: 403, body: { code: 'client_scripts_off' } }, field)
+    }
+    const given: FormFields = [['env', JSON.stringify({ BASH_ENV: ran, GIT_SSH: ran, SVC_DEPLOY_ID: 'x' })]]
+    await upload(thief, { a: 'a' }, ...given)
+    for (const name of ['../ran', '/tmp/ran', 'a/../../ran']) {
+      const file = { filename: 'a.zip', bytes: makeZip({ entries: [{ name, data: 'x' }] }) }
+      const last = eventsOf(
+        await thief.upload([
+          ['projectId', shop.id],
+          ['file', file]
+        ])
+      ).at(-1)
+      t.match(last, { status: 'failed' }, name)
+    }
+    t.throws(() => readFileSync(ran), { code: 'ENOENT' })
+  })
+
+  await t.test('it removes and takes back nothing that the policy of the project protects', async t => {
+    for (const asks of ['prune=true', 'prune=force', 'force=1']) {
+      const refused = await thief.post(`/api/deploy/plan?projectId=${shop.id}&${asks}`, {})
+      t.match(
+        refused,
+        { status: 403, body: { code: 'deploy_token_may_not', error: /^The token "ci-shop" may not/ } },
+        asks
+      )
+      const permitted = await stage.as(owner).post(`/api/deploy/plan?projectId=${shop.id}&${asks}`, {})
+      t.equal(permitted.status, 415, 'an operator gets as far as the body, which is no tree')
+    }
+  })
+
+  await t.test('it reads no secret, no script, and nothing of another project', async t => {
+    const answers: string[] = []
+    const ids: Record<string, string[]> = {
+      project: [shop.id, forum.id],
+      deployment: [ofOwner],
+      logSource: ['log_none']
+    }
+    for (const [route, { concern }] of promisedRoutes()) {
+      const [method = '', path = ''] = route.split(' ')
+      if (method !== 'GET' || /\/(stream|ws|export|backup)$/.test(path)) continue
+      for (const id of ids[concern] ?? ['none']) answers.push((await thief.get(path.replace(/:\w+/, id))).text)
+    }
+    t.ok(answers.some(text => text.includes('shop')))
+    for (const secret of [secretText, shop.token, forum.token, 'whsec_', stolen])
+      t.notOk(
+        answers.some(text => text.includes(secret)),
+        secret
+      )
+    t.notOk(answers.some(text => text.includes(forum.name) || text.includes(forum.deployPath)))
+  })
+
+  await t.test('it changes nothing else', async t => {
+    const { body: before } = await client.get(`/api/projects/${shop.id}`)
+    const settings = (await client.get('/api/settings')).body
+    const bodies: unknown[] = [
+      {},
+      { name: 'mine', role: 'admin', status: 'success', reason: 'mine', on: true, allow_client_scripts: 'true' },
+      { deployPath: '/tmp/mine', preDeployScript: `touch ${ran}`, projectIds: null, purpose: 'terminal' }
+    ]
+    const own = /^POST \/api\/(auth\/login|tickets|deploy\/|public\/)|^DELETE \/api\/auth\/session/
+    const inRoutes = apiRoutes(stage.server.services.api).filter(({ method }) => method !== 'GET')
+    for (const { method, path } of inRoutes) {
+      if (own.test(`${method} ${path}`)) continue
+      const id = path.startsWith('/api/projects/') ? shop.id : ofOwner
+      for (const body of bodies) {
+        const headers = { 'content-type': 'application/json' }
+        const { status } = await thief.send(method, path.replace(/:\w+/, id), { headers, body: JSON.stringify(body) })
+        t.ok([403, 404].includes(status), `${method} ${path}: ${status}`)
+      }
+    }
+    const { body: after } = await client.get(`/api/projects/${shop.id}`)
+    t.same({ ...after, updatedAt: '' }, { ...before, updatedAt: '' })
+    t.same((await client.get('/api/settings')).body, settings)
+    t.equal((await client.get('/api/tokens')).body.items.length, 2)
+  })
+
+  await t.test('its tickets open no terminal and no file', async t => {
+    for (const purpose of ['terminal', 'download']) {
+      const { body } = await thief.post('/api/tickets', { purpose })
+      for (const path of [`/api/projects/${shop.id}/download`, '/api/terminal/ws', '/api/migration/export'])
+        t.match((await stage.as(null).get(`${path}?ticket=${body.ticket}&path=index.html`)).status, /40[13]/, path)
+    }
+  })
+
+  await t.test('a session of the panel that it opens has its rights, and ends with it', async t => {
+    const { headers } = await signIn(stage.as(null), { token: stolen })
+    const as = (method: string, path: string) => stage.as(null).send(method, path, { headers })
+    t.match(await as('GET', '/api/settings'), { status: 403, body: { code: 'role_too_low' } })
+    t.match(await as('POST', `/api/projects/${shop.id}/undo`), { status: 403, body: { code: 'role_too_low' } })
+    const { items } = (await client.get('/api/tokens')).body
+    const { id } = items.find(({ name }: { name: string }) => name === 'ci-shop')
+    t.equal((await client.delete(`/api/tokens/${id}`)).status, 200)
+    t.equal((await as('GET', '/api/projects')).status, 401)
+    t.match(await thief.get('/api/projects'), { status: 401, body: { code: 'token_revoked' } })
+    t.match(await upload(thief, { a: 'a' }), { status: 401, body: { code: 'token_revoked' } })
+
+    const trace = (await client.get(`/api/audit?tokenId=${id}&limit=500`)).body.items as Array<{ action: string }>
+    t.ok(trace.length > 0 && trace.every(({ action }) => !/^(settings|token|project)\./.test(action)))
+  })
+})
