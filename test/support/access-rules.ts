@@ -68,9 +68,12 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/public/telemetry/overview caller`
   ],
   [
-    'ask what a token permits',
+    'ask what a token permits, and for checkpoints and proofs of the audit log',
     `GET /api/auth/whoami caller
-     GET /api/tokens/self caller`
+     GET /api/tokens/self caller
+     GET /api/audit/checkpoint caller
+     GET /api/audit/proof caller
+     GET /api/audit/inclusion caller`
   ],
   [
     'open and end a session of the panel, manage its second factor',
@@ -125,6 +128,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/system/history server`
   ],
   ['read the audit log', 'GET /api/audit lists'],
+  ['export the audit log', 'GET /api/audit/export server'],
   [
     'upload, plan and check an upload',
     `GET /api/deploy/check upload
