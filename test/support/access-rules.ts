@@ -126,6 +126,12 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   ],
   ['read the audit log', 'GET /api/audit lists'],
   [
+    'get checkpoints and proofs of the audit log',
+    `GET /api/audit/checkpoint caller
+     GET /api/audit/proof caller
+     GET /api/audit/inclusion caller`
+  ],
+  [
     'upload, plan and check an upload',
     `GET /api/deploy/check upload
      POST /api/deploy/plan upload
@@ -215,6 +221,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   [
     'export, import, browse directories of the machine, metrics',
     `GET /api/migration/export server
+     GET /api/audit/export server
      POST /api/migration/import server
      GET /api/migration/verify server
      GET /api/fs/home server
@@ -227,9 +234,10 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/terminal/ws server`
   ],
   [
-    'back up, set the admin token without the old one',
+    'back up, set the admin token without the old one, replace the key of the audit log',
     `GET /api/backup caller
-     POST /api/auth/reset caller`
+     POST /api/auth/reset caller
+     POST /api/audit/key caller`
   ]
 ]
 
