@@ -68,12 +68,9 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/public/telemetry/overview caller`
   ],
   [
-    'ask what a token permits, and for checkpoints and proofs of the audit log',
+    'ask what a token permits',
     `GET /api/auth/whoami caller
-     GET /api/tokens/self caller
-     GET /api/audit/checkpoint caller
-     GET /api/audit/proof caller
-     GET /api/audit/inclusion caller`
+     GET /api/tokens/self caller`
   ],
   [
     'open and end a session of the panel, manage its second factor',
@@ -129,6 +126,12 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   ],
   ['read the audit log', 'GET /api/audit lists'],
   ['export the audit log', 'GET /api/audit/export server'],
+  [
+    'get checkpoints and proofs of the audit log',
+    `GET /api/audit/checkpoint caller
+     GET /api/audit/proof caller
+     GET /api/audit/inclusion caller`
+  ],
   [
     'upload, plan and check an upload',
     `GET /api/deploy/check upload
@@ -231,9 +234,10 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/terminal/ws server`
   ],
   [
-    'back up, set the admin token without the old one',
+    'back up, set the admin token without the old one, replace the key of the audit log',
     `GET /api/backup caller
-     POST /api/auth/reset caller`
+     POST /api/auth/reset caller
+     POST /api/audit/key caller`
   ]
 ]
 
