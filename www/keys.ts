@@ -1,4 +1,4 @@
-import { rooms } from './router.js'
+import { shownRooms } from './router.js'
 
 /** An action of the frame that a key requests. */
 export type Wish = { kind: 'palette' } | { kind: 'help' } | { kind: 'go'; address: string } | { kind: 'search' }
@@ -25,8 +25,8 @@ export function createKeys(): (key: Key, atMs: number) => Wish | null {
     const isSecond = atMs - wentMs < secondKeyMs
     wentMs = -Infinity
     if (isSecond) {
-      const room = rooms.find(room => room.key === key)
-      return room === undefined ? null : { kind: 'go', address: room.address }
+      const room = shownRooms().find(room => room.key === key)
+      return room === undefined ? null : { kind: 'go', address: room.first }
     }
     if (key === 'g') wentMs = atMs
     if (key === '?') return { kind: 'help' }

@@ -9,6 +9,8 @@ import { pageTable } from './page-table.js'
 import { pathBelow, startRouter } from './router.js'
 import type { PageRow, Place } from './router.js'
 import { createChanges } from './state/changes.js'
+import { isRole, mayOpen, setHolder } from './state/rights.js'
+import type { Holder } from './state/rights.js'
 import { createPreferences, createSession, type SessionEvent } from './state/session.js'
 import { addWords, language, setLanguage } from './words/t.js'
 import type { Words } from './words/t.js'
@@ -92,10 +94,11 @@ function withOverlays(use: (overlays: Overlays) => void): void {
   })
 }
 
-/** Starts the notices of finished deployments. Their module is loaded later. */
-function watchDeployments(): void {
+/** Starts the notices of finished deployments and the witness of the audit log. Their modules are loaded later. */
+function watchServer(): void {
   setTimeout(() => {
     import('./deployment-watch.js').then(module => module.watchEnded({ app, context }), console.warn)
+    import('./audit-watch.js').then(module => module.watchAudit({ app, context }), console.warn)
   }, 15_000)
 }
 
@@ -110,6 +113,24 @@ async function findAgain(): Promise<void> {
   }
 }
 
+/** Learns what the signed-in token may do. The server is asked once for each session. */
+async function learnRights(): Promise<void> {
+  if (session.id !== null && session.holder === null) {
+    const answer = await client.ask<Holder & { csrf: string | null }>('GET', 'api/auth/session')
+    const { role, name, token = null, projects = null } = answer
+    session.csrf ??= answer.csrf
+    session.holder = { role: isRole(role) ? role : 'viewer', name, token, projects }
+  }
+  setHolder(session.holder)
+}
+
+/** Loads the page for addresses that the signed-in token may not open. Returns its tag. */
+async function loadDenied(): Promise<string> {
+  const [{ elements }] = await Promise.all([import('./pages/denied.js'), loadWords('denied')])
+  define(elements)
+  return 'svc-page-denied'
+}
+
 let newest = 0
 let shownKey = ''
 
@@ -117,17 +138,18 @@ let shownKey = ''
 async function show(place: Place | null): Promise<void> {
   const mine = ++newest
   if (place !== null && (session.id === null) !== (place.row.tag === loginTag)) return redirect(place)
-  const tag = place?.row.tag ?? 'svc-page-lost'
-  const key = JSON.stringify([tag, place?.params])
+  let tag = place?.row.tag ?? 'svc-page-lost'
   try {
-    await place?.row.load()
+    await Promise.all([learnRights(), place?.row.load()])
+    if (place !== null && !mayOpen(place.row.path)) tag = await loadDenied()
   } catch (cause) {
     // The module cannot be loaded: the server is unreachable or was updated.
-    if (mine !== newest) return
+    if (mine !== newest || (session.id === null && tag !== loginTag)) return
     console.warn(cause)
     return showPage(Object.assign(document.createElement('svc-page-lost') as LostPage, { isUnloadable: true }), '')
   }
   if (mine !== newest) return
+  const key = JSON.stringify([tag, place?.params])
   if (key === shownKey && place !== null && app.page instanceof Page) {
     app.page.place = place
     return
@@ -175,7 +197,7 @@ addEventListener('keydown', event => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') event.preventDefault()
   withOverlays(({ press }) => press(event))
 })
-watchDeployments()
+watchServer()
 // Another tab has signed in or out.
 addEventListener('storage', event => session.heard(event))
 session.addEventListener('session', event => {

@@ -45,6 +45,7 @@ export const pageTable: readonly PageEntry[] = [
   { path: 'storage', room: 'system', module: 'storage', load: () => import('./pages/storage.js') },
   { path: 'audit', room: 'system', module: 'audit', load: () => import('./pages/audit.js') },
   { path: 'settings', room: 'settings', module: 'settings', load: () => import('./pages/settings.js') },
+  { path: 'access', room: 'settings', module: 'access', load: () => import('./pages/access.js') },
   { path: 'labels', room: 'settings', module: 'labels', load: () => import('./pages/labels.js') },
   { path: 'migration', room: 'settings', module: 'migration', load: () => import('./pages/migration.js') }
 ]

@@ -1,4 +1,5 @@
 import type { IconName } from './dom/html.js'
+import { mayOpen } from './state/rights.js'
 
 /** A page: its path below the base, and how its element is loaded. */
 export interface PageRow {
@@ -165,8 +166,14 @@ export const rooms: readonly Room[] = [
   { address: 'settings', words: 'Settings', picture: 'settings', key: ',', isFurther: true }
 ]
 
+/** A screen of a room with several. */
+export interface Tab {
+  address: string
+  words: string
+}
+
 /** Tabs of the rooms with several screens. */
-export const tabs: Readonly<Record<string, ReadonlyArray<{ address: string; words: string }>>> = {
+export const tabs: Readonly<Record<string, readonly Tab[]>> = {
   system: [
     { address: 'system', words: 'Health and resources' },
     { address: 'storage', words: 'Storage' },
@@ -174,7 +181,21 @@ export const tabs: Readonly<Record<string, ReadonlyArray<{ address: string; word
   ],
   settings: [
     { address: 'settings', words: 'Settings' },
+    { address: 'access', words: 'Access' },
     { address: 'labels', words: 'Categories and tags' },
     { address: 'migration', words: 'Export and import' }
   ]
+}
+
+/** Returns the tabs of a room that the signed-in token may open. */
+export function shownTabs(room: string): Tab[] {
+  return (tabs[room] ?? []).filter(({ address }) => mayOpen(address))
+}
+
+/** Returns the rooms that the signed-in token may open, with the address of the first screen of each. */
+export function shownRooms(): Array<Room & { first: string }> {
+  return rooms.flatMap(room => {
+    const first = tabs[room.address] === undefined ? room.address : shownTabs(room.address)[0]?.address
+    return first === undefined || !mayOpen(first) ? [] : [{ ...room, first }]
+  })
 }

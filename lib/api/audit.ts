@@ -1,8 +1,12 @@
+import type { Proofs } from '../audit/proofs.js'
 import type { Caller } from '../auth/bearer.js'
+import { instantOf } from '../base/clock.js'
+import { invalid } from '../base/refusal.js'
+import { streamHeaders } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
 import { includesRole } from '../model/access.js'
 import type { AccessRole } from '../model/access.js'
-import type { AuditEntry } from '../model/audit.js'
+import type { AuditEntry, AuditEvent } from '../model/audit.js'
 import type { AuditReader } from '../store/tables/audit.js'
 import { queryLimit, queryText } from './query.js'
 import type { Handler } from './route.js'
@@ -12,14 +16,24 @@ export interface AuditQuery {
   action?: string | undefined
   projectId?: string | undefined
   tokenId?: string | undefined
+  tokenName?: string | undefined
   /** The caller, if it may not read every entry. */
   seenBy: AuditReader | undefined
   limit: number
   before?: string | undefined
 }
 
+/** Dependencies of the handlers of the audit log. */
+export interface AuditNeeds {
+  listAudit(query: AuditQuery): AuditEntry[]
+  proofs: Proofs
+  audit: { record(event: AuditEvent): Promise<void> }
+  /** For the file name of the export. */
+  clock: { now(): number }
+}
+
 /** Handlers of the audit log. */
-export function auditHandlers({ listAudit }: { listAudit(query: AuditQuery): AuditEntry[] }) {
+export function auditHandlers({ listAudit, proofs, audit, clock }: AuditNeeds) {
   return {
     /** `GET /api/audit`: the entries, newest first. */
     list: ({ query, actor }) => {
@@ -27,13 +41,65 @@ export function auditHandlers({ listAudit }: { listAudit(query: AuditQuery): Aud
         action: queryText(query, 'action'),
         projectId: queryText(query, 'projectId'),
         tokenId: queryText(query, 'tokenId'),
+        tokenName: queryText(query, 'tokenName'),
         seenBy: readerOf(actor),
         before: queryText(query, 'before'),
         limit: queryLimit(query, 'limit', { fallback: 100, max: 500 })
       })
       return json({ items })
+    },
+
+    /** `GET /api/audit/checkpoint`: a signed checkpoint of all entries. */
+    checkpoint: async () => json(await proofs.checkpoint()),
+
+    /** `GET /api/audit/proof`: the proof that a tree of `to` entries begins with the tree of `from`. */
+    proof: ({ query }) => {
+      const from = querySize(query, 'from')
+      if (from === undefined) throw invalid('from', 'The parameter "from" is missing')
+      return json(proofs.consistency(from, querySize(query, 'to')))
+    },
+
+    /** `GET /api/audit/inclusion`: the proof that an entry is in the tree. */
+    inclusion: async ({ query }) => {
+      const id = queryText(query, 'id')
+      if (id === undefined) throw invalid('id', 'The parameter "id" is missing')
+      return json(await proofs.inclusion(id))
+    },
+
+    /** `GET /api/audit/export`: the entries and what proves them, as JSON lines. */
+    export: async ({ query, actor }) => {
+      const range = { from: queryNumber(query, 'from'), to: queryNumber(query, 'to') }
+      await audit.record({ action: 'audit.export', actor })
+      const pieces = await proofs.export(range)
+      const at = instantOf(clock).slice(0, 19).replaceAll(':', '-')
+      return {
+        kind: 'stream',
+        status: 200,
+        headers: {
+          ...streamHeaders,
+          'content-type': 'application/x-ndjson',
+          'content-disposition': `attachment; filename="svc-audit-${at}.jsonl"`
+        },
+        async run(sink) {
+          for await (const piece of pieces) await sink.write(piece)
+        }
+      }
     }
   } satisfies Record<string, Handler>
+}
+
+/** Reads the size of a tree in the query. */
+function querySize(query: URLSearchParams, field: string): number | undefined {
+  const given = queryText(query, field)
+  if (given === undefined || /^\d{1,15}$/.test(given)) return given === undefined ? undefined : Number(given)
+  throw invalid(field, `"${field}" is "${given}": expected the size of a tree, a whole number from 0`)
+}
+
+/** Reads the number of an entry in the query. */
+function queryNumber(query: URLSearchParams, field: string): number | undefined {
+  const given = querySize(query, field)
+  if (given !== 0) return given
+  throw invalid(field, `"${field}" is 0: entries are numbered from 1`)
 }
 
 /**

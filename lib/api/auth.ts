@@ -1,5 +1,7 @@
 import type { Sessions } from '../auth/sessions.js'
 import type { NamedTokens, SignInToken } from '../auth/named-tokens.js'
+import type { Proof } from '../auth/proof.js'
+import type { SecondFactors } from '../auth/second-factor.js'
 import type { Limiter } from '../auth/limiter.js'
 import { ticketPurposes } from '../auth/tickets.js'
 import type { Tickets } from '../auth/tickets.js'
@@ -14,9 +16,12 @@ import type { ApiRequest, Handler } from './route.js'
 
 const maxTokenLength = 4096
 const token = line({ max: maxTokenLength })
+const code = optional(line({ min: 1, max: 100 }))
 
 /** Fields of `POST /api/auth/login`. */
-export const loginFields = { token, session: optional(flag), remember: optional(flag) }
+export const loginFields = { token, code, session: optional(flag), remember: optional(flag) }
+/** Fields of `POST /api/auth/prove`. */
+export const proveFields = { token, code }
 /** Fields of `POST /api/settings/token`. */
 export const changeTokenFields = { oldToken: token, newToken: token }
 /** Fields of `POST /api/auth/reset`. */
@@ -31,11 +36,13 @@ export interface AuthNeeds {
   limiter: Limiter
   tickets: Pick<Tickets, 'issue'>
   sessions: Sessions
+  factors: Pick<SecondFactors, 'check'>
+  proof: Proof
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
 /** Handlers of login, sessions, the admin token and tickets (§4.2, §4.7, §4.13, §5). */
-export function authHandlers({ admin, named, limiter, tickets, sessions, audit }: AuthNeeds) {
+export function authHandlers({ admin, named, limiter, tickets, sessions, factors, proof, audit }: AuthNeeds) {
   const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
     (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
 
@@ -50,15 +57,38 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, audit }
     })
   }
 
+  /** Refuses a sign-in without the second factor of its token. */
+  async function checkCode(request: ApiRequest, { token, actor }: SignIn, code: string | undefined): Promise<void> {
+    if (token === null || actor.token === undefined) return
+    await factors.check(actor.token, { code, origin: request, actor })
+  }
+
+  /**
+   * `POST /api/auth/prove {token, code?}`: the user of a browser session gives its secret again, for requests that ask
+   * for it.
+   */
+  const prove: Handler = async request => {
+    const { token, code } = readFields(await request.json(), proveFields)
+    const { session } = request.actor
+    if (session === undefined) {
+      throw new Refusal('conflict', 'no_session', 'This request belongs to a browser session, and there is none')
+    }
+    const signIn = await findSignIn(request, token)
+    if (signIn === null || (signIn.token?.id ?? null) !== session.tokenId) throw wrongToken(token)
+    await checkCode(request, signIn, code)
+    return json({ success: true, provenUntil: proof.until(await sessions.prove(session.id)) })
+  }
+
   /**
    * `POST /api/auth/login {token, session?, remember?}`: checks the admin token or a named token. With `session: true` it begins a
    * browser session: the response sets a cookie and contains `session: {id, expiresAt, csrf}`. With `remember: true`
    * the browser keeps the cookie after it is closed.
    */
   const login: Handler = async request => {
-    const { token, session, remember = false } = readFields(await request.json(), loginFields)
+    const { token, code, session, remember = false } = readFields(await request.json(), loginFields)
     const signIn = await findSignIn(request, token)
     if (signIn === null) throw wrongToken(token)
+    await checkCode(request, signIn, code)
     if (session === true) {
       const { headers, isSecure } = request
       const start = { remember, token: signIn.token }
@@ -96,7 +126,13 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, audit }
   /** `POST /api/tickets {purpose}`: issues a ticket for one request. */
   const ticket: Handler = async request => {
     const { purpose } = readFields(await request.json(), ticketFields)
-    return json({ success: true, ...tickets.issue(purpose, { tokenId: request.actor.token?.id ?? null }) })
+    const { actor } = request
+    // A browser cannot read why a WebSocket was refused.
+    if (purpose === 'terminal') proof.check(actor.provenAt)
+    return json({
+      success: true,
+      ...tickets.issue(purpose, { tokenId: actor.token?.id ?? null, provenAt: actor.provenAt })
+    })
   }
 
   /** `GET /api/auth/session`: the caller, and the CSRF value that a browser session needs for changes. */
@@ -105,7 +141,8 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, audit }
     const projects = actor.projects === null ? null : [...actor.projects]
     const { id = null, expiresAt = null } = actor.session ?? {}
     const csrf = actor.session?.csrf() ?? null
-    return json({ role, name, token, projects, id, csrf, expiresAt } satisfies SignedIn)
+    const provenUntil = actor.session === undefined ? null : proof.until(actor.session.provenAt)
+    return json({ role, name, token, projects, id, csrf, expiresAt, provenUntil } satisfies SignedIn)
   }
 
   /** `DELETE /api/auth/session`: ends the session of the request. A bearer token has no session and stays valid. */
@@ -134,7 +171,7 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, audit }
     return json({ success: true, message: 'The session has ended' })
   }
 
-  return { login, session, signOut, list, revoke, changeToken, resetToken, ticket }
+  return { login, prove, session, signOut, list, revoke, changeToken, resetToken, ticket }
 }
 
 /** Who signs in. `token` is the named token; null: the admin token. */

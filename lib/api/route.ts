@@ -1,4 +1,5 @@
 import type { Auth, Caller } from '../auth/bearer.js'
+import type { Proof } from '../auth/proof.js'
 import { checkScope } from './scope.js'
 import type { ProjectLookup, Scope } from './scope.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
@@ -11,6 +12,8 @@ export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
 export interface ApiRoute extends Route<Auth, Caller> {
   /** The project that a request concerns. */
   scope: Scope
+  /** Whether the user of a browser session must have given the secret lately. */
+  isProven?: boolean
 }
 
 /**
@@ -19,6 +22,11 @@ export interface ApiRoute extends Route<Auth, Caller> {
  */
 export function row(method: Method, path: string, auth: Auth, scope: Scope, handle: Handler): ApiRoute {
   return { method, path, auth, scope, handle }
+}
+
+/** Asks the user of a browser session for the token again if that was long ago (auth/proof.ts). */
+export function proven(route: ApiRoute): ApiRoute {
+  return { ...route, isProven: true }
 }
 
 /** Sets the limits of the body of a route. */
@@ -58,18 +66,26 @@ export function depending(
   return { ...route, depends, unless }
 }
 
+/** What completes the routes. */
+interface Completion {
+  lookup: ProjectLookup
+  proof: Pick<Proof, 'check'>
+  version(tables: readonly string[]): string
+}
+
 /**
  * Completes the routes: each checks the scope of its caller, and the declared tables become versions. A version includes
  * the caller if its answers may differ from those of others.
  */
 export function completed(
   routes: ReadonlyArray<ApiRoute | DependingRoute>,
-  { lookup, version }: { lookup: ProjectLookup; version(tables: readonly string[]): string }
+  { lookup, version, proof }: Completion
 ): ApiRoute[] {
   return routes.map(route => {
     const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
     const handle: Handler = request => {
       checkScope(route.scope, request, lookup)
+      if (route.isProven) proof.check(request.actor.provenAt)
       return route.handle(request)
     }
     if (depends === undefined) return { ...plain, handle }

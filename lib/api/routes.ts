@@ -1,6 +1,7 @@
 import { streamedBody } from '../http/core/route.js'
 import { json } from '../http/core/route.js'
 import { accessReportHandlers } from './access-report.js'
+import type { Proof } from '../auth/proof.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -25,9 +26,10 @@ import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { completed, crossOrigin, depending, row, taking } from './route.js'
+import { completed, crossOrigin, depending, proven, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
 import type { ProjectLookup } from './scope.js'
+import { secondFactorHandlers } from './second-factor.js'
 import { searchHandlers } from './search.js'
 import { settingsHandlers } from './settings.js'
 import { storageHandlers } from './storage.js'
@@ -51,6 +53,8 @@ export interface ApiNeeds {
   program: string
   auth: Parameters<typeof authHandlers>[0]
   tokens: Parameters<typeof tokenHandlers>[0]
+  secondFactor: Parameters<typeof secondFactorHandlers>[0]
+  proof: Proof
   accessReport: Parameters<typeof accessReportHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
   variables: Parameters<typeof variableHandlers>[0]
@@ -99,6 +103,7 @@ const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deploym
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)
   const tokens = tokenHandlers(needs.tokens)
+  const secondFactor = secondFactorHandlers(needs.secondFactor)
   const accessReport = accessReportHandlers(needs.accessReport)
   const projects = projectHandlers(needs.projects)
   const variables = variableHandlers(needs.variables)
@@ -147,17 +152,22 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/auth/whoami', 'token', 'none', whoamiHandlers(needs.whoami).whoami),
       row('GET', '/api/auth/session', 'viewer', 'none', auth.session),
       row('DELETE', '/api/auth/session', 'viewer', 'none', auth.signOut),
+      row('POST', '/api/auth/prove', 'viewer', 'none', auth.prove),
+      proven(row('POST', '/api/auth/second-factor', 'viewer', 'none', secondFactor.begin)),
+      row('POST', '/api/auth/second-factor/confirm', 'viewer', 'none', secondFactor.confirm),
+      row('DELETE', '/api/auth/second-factor', 'viewer', 'none', secondFactor.remove),
       row('GET', '/api/sessions', 'admin', 'server', auth.list),
-      row('DELETE', '/api/sessions/:id', 'admin', 'server', auth.revoke),
+      proven(row('DELETE', '/api/sessions/:id', 'admin', 'server', auth.revoke)),
       row('POST', '/api/auth/reset', 'local', 'none', auth.resetToken),
       row('POST', '/api/tickets', 'viewer', 'none', auth.ticket),
 
       row('GET', '/api/tokens', 'admin', 'server', tokens.list),
-      row('POST', '/api/tokens', 'admin', 'server', tokens.create),
+      proven(row('POST', '/api/tokens', 'admin', 'server', tokens.create)),
+      proven(row('DELETE', '/api/tokens/:id/second-factor', 'admin', 'server', secondFactor.reset)),
       row('GET', '/api/tokens/self', 'token', 'none', tokens.self),
-      row('PATCH', '/api/tokens/:id', 'admin', 'server', tokens.update),
-      row('POST', '/api/tokens/:id/rotate', 'admin', 'server', tokens.rotate),
-      row('DELETE', '/api/tokens/:id', 'admin', 'server', tokens.revoke),
+      proven(row('PATCH', '/api/tokens/:id', 'admin', 'server', tokens.update)),
+      proven(row('POST', '/api/tokens/:id/rotate', 'admin', 'server', tokens.rotate)),
+      proven(row('DELETE', '/api/tokens/:id', 'admin', 'server', tokens.revoke)),
       row('GET', '/api/access/report', 'admin', 'server', accessReport.read),
 
       depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', projects.list)),
@@ -166,7 +176,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', projects.get)),
       row('PUT', '/api/projects/:id', 'admin', 'project', projects.update),
       row('DELETE', '/api/projects/:id', 'admin', 'project', projects.remove),
-      row('POST', '/api/projects/:id/token', 'admin', 'project', projects.regenerateToken),
+      proven(row('POST', '/api/projects/:id/token', 'admin', 'project', projects.regenerateToken)),
       row('PUT', '/api/projects/:id/pin', 'admin', 'project', projects.pin),
       row('GET', '/api/projects/:id/overview', 'viewer', 'project', overview.readProject),
       row('GET', '/api/projects/:id/recent-scripts', 'admin', 'project', projects.recentScripts),
@@ -230,17 +240,21 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
       row('GET', '/api/settings', 'admin', 'server', settings.read),
       row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),
-      row('PUT', '/api/settings', 'admin', 'server', settings.write),
-      row('POST', '/api/settings/token', 'admin', 'server', auth.changeToken),
+      proven(row('PUT', '/api/settings', 'admin', 'server', settings.write)),
+      proven(row('POST', '/api/settings/token', 'admin', 'server', auth.changeToken)),
       row('GET', '/api/settings/status', 'viewer', 'server', settings.status),
       row('POST', '/api/settings/webhook-test', 'admin', 'server', settings.testWebhook),
       row('GET', '/api/notification-targets', 'admin', 'server', notificationTargets.list),
-      row('POST', '/api/notification-targets', 'admin', 'server', notificationTargets.create),
-      row('PUT', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.update),
-      row('DELETE', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.remove),
+      proven(row('POST', '/api/notification-targets', 'admin', 'server', notificationTargets.create)),
+      proven(row('PUT', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.update)),
+      proven(row('DELETE', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.remove)),
       row('POST', '/api/notification-targets/:id/test', 'admin', 'server', notificationTargets.test),
 
       depending(['audit'], row('GET', '/api/audit', 'viewer', 'filtered', audit.list)),
+      row('GET', '/api/audit/checkpoint', 'token', 'none', audit.checkpoint),
+      row('GET', '/api/audit/proof', 'token', 'none', audit.proof),
+      row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion),
+      row('GET', '/api/audit/export', 'admin', 'server', audit.export),
       row('GET', '/api/storage', 'admin', 'server', storage.usage),
       row('POST', '/api/storage/clean', 'admin', 'server', storage.clean),
 
@@ -262,13 +276,13 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/fs/home', 'admin', 'server', fs.home),
       row('GET', '/api/fs/list', 'admin', 'server', fs.list),
 
-      row('GET', '/api/migration/export', 'admin_download', 'server', migration.export),
+      proven(row('GET', '/api/migration/export', 'admin_download', 'server', migration.export)),
       taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import)),
       row('GET', '/api/migration/verify', 'admin', 'server', migration.verify),
       row('GET', '/api/backup', 'local', 'none', backup.write),
 
       row('GET', '/api/terminal/available', 'admin', 'server', terminal.available),
-      row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect),
+      proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(

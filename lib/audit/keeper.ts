@@ -7,7 +7,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { instantOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { Refusal } from '../base/refusal.js'
 import { systemActor } from '../model/audit.js'
 import type { AuditEvent } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
@@ -201,9 +200,4 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
 function isSignedBy(note: string, signers: readonly Signer[]): boolean {
   const ids = new Set(readNote(note)?.signatures.map(({ keyId }) => keyId))
   return signers.every(({ keyId }) => ids.has(keyId))
-}
-
-/** Returns the refusal of a request for a checkpoint of a log without entries. */
-export function noCheckpoint(): Refusal {
-  return new Refusal('not_found', 'not_found', 'No checkpoint yet: the audit log is empty, or is still being prepared')
 }

@@ -40,7 +40,6 @@ const publicKeyBytes = 32
 const signatureBytes = 64
 /** Maximum length of a note. Longer ones are not read. */
 const maxNoteLength = 64 * 1024
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 /** Creates a signer from a private key in PEM. Throws for a key that is not an Ed25519 key. */
 export function createSigner(name: string, pem: string): Signer {
@@ -68,7 +67,7 @@ export function readNote(note: string): SignedNote | null {
   const signatures: Array<{ name: string; keyId: string; signature: Buffer }> = []
   for (const line of note.slice(end + 2, -1).split('\n')) {
     const [, name, encoded] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? []
-    if (name === undefined || encoded === undefined || !base64.test(encoded)) return null
+    if (name === undefined || encoded === undefined || !isBase64(encoded)) return null
     const bytes = Buffer.from(encoded, 'base64')
     if (bytes.length <= idBytes) return null
     signatures.push({ name, keyId: bytes.toString('hex', 0, idBytes), signature: bytes.subarray(idBytes) })
@@ -79,7 +78,7 @@ export function readNote(note: string): SignedNote | null {
 /** Reads a verifier key; null if it is malformed or of another algorithm. */
 export function readVerifierKey(text: string): Verifier | null {
   const [, name, keyId, encoded] = /^([^\s+]+)\+([0-9a-f]{8})\+(\S+)$/u.exec(text.trim()) ?? []
-  if (name === undefined || keyId === undefined || encoded === undefined || !base64.test(encoded)) return null
+  if (name === undefined || keyId === undefined || encoded === undefined || !isBase64(encoded)) return null
   const bytes = Buffer.from(encoded, 'base64')
   if (bytes.length !== 1 + publicKeyBytes || bytes[0] !== algorithm) return null
   const publicKey = bytes.subarray(1)
@@ -100,6 +99,11 @@ export function readVerifierKey(text: string): Verifier | null {
       )
     }
   }
+}
+
+/** Returns whether the text is base64 in its only form: no two texts give the same bytes. */
+export function isBase64(text: string): boolean {
+  return Buffer.from(text, 'base64').toString('base64') === text
 }
 
 /** Returns the id of a key: the first bytes of the SHA-256 of its name and itself. */

@@ -31,6 +31,8 @@ export interface Caller extends Actor {
   seesScripts: boolean
   /** The browser session of the request. */
   session?: FoundSession | undefined
+  /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
+  provenAt?: string | null | undefined
 }
 
 interface Rule {
@@ -129,7 +131,10 @@ interface Needs {
 }
 
 /** The caller that a secret identifies. */
-type Holder = Pick<Caller, 'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session'>
+type Holder = Pick<
+  Caller,
+  'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session' | 'provenAt'
+>
 
 /** Creates the authorization of a server. */
 export function createBearer(needs: Needs): Bearer {
@@ -162,10 +167,10 @@ export function createBearer(needs: Needs): Bearer {
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId, projects, token, seesScripts, session } = holder
+    const { name, role, projectId, projects, token, seesScripts, session, provenAt } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Without a spread, which takes ten times as long (bench/api).
-    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session }
+    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session, provenAt }
   }
 
   return {
@@ -211,14 +216,15 @@ function addressOf(client: ClientAddress): string | null {
 /** Returns the holder of a named token. */
 function holderOfNamed({ name, role, projects, token, showScripts }: TokenCaller, session?: FoundSession): Holder {
   const seesScripts = showScripts || includesRole(role, 'operator')
-  return { name, role, projectId: null, projects, token, seesScripts, session }
+  return { name, role, projectId: null, projects, token, seesScripts, session, provenAt: session?.provenAt }
 }
 
 function holderOfTicket(needs: Needs, ticket: TicketHolder | null, client: ClientAddress): Holder | null {
   if (ticket === null) return null
-  if (ticket.tokenId === null) return admin
-  const found = needs.named.callerById(ticket.tokenId, addressOf(client))
-  return found === null ? null : holderOfNamed(found)
+  const { tokenId, provenAt } = ticket
+  if (tokenId === null) return { ...admin, provenAt }
+  const found = needs.named.callerById(tokenId, addressOf(client))
+  return found === null ? null : { ...holderOfNamed(found), provenAt }
 }
 
 /**
@@ -245,7 +251,7 @@ function holderOfSession({ sessions, named }: Needs, rule: Rule, { headers, meth
 }
 
 function holderOfFound(named: Needs['named'], session: FoundSession, client: ClientAddress): Holder | null {
-  if (session.tokenId === null) return { ...admin, session }
+  if (session.tokenId === null) return { ...admin, session, provenAt: session.provenAt }
   const found = named.callerById(session.tokenId, addressOf(client))
   return found === null ? null : holderOfNamed(found, session)
 }

@@ -203,6 +203,13 @@ export class Sessions {
     if (!isThere) throw notFound('Session', id)
   }
 
+  /** Records that the user of a session gave its secret again. Returns the time. */
+  async prove(id: string): Promise<string> {
+    const provenAt = new Date(this.#clock.now()).toISOString()
+    await this.#store.write(tx => void updateSession(tx, id, { provenAt }))
+    return provenAt
+  }
+
   /** Ends the sessions that began with a named token. */
   async endOf(tokenId: string): Promise<void> {
     const ids = listSessions(this.#store).flatMap(session => (session.tokenId === tokenId ? session.id : []))

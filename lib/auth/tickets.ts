@@ -11,6 +11,8 @@ export type TicketPurpose = (typeof ticketPurposes)[number]
 export interface TicketHolder {
   /** The named token; null: the admin token. */
   tokenId: string | null
+  /** When the user of its session gave the secret last; undefined: it was no session. */
+  provenAt?: string | null | undefined
 }
 
 /** Single-use tickets in URLs, so that no URL contains a long-lived token. */

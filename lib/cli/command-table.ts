@@ -229,6 +229,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/token-revoke.js')
   },
   {
+    name: 'admin reset-second-factor',
+    group: 'access',
+    summary: 'remove the second factor of a token, on the server',
+    load: () => import('./commands/admin-reset-second-factor.js')
+  },
+  {
     name: 'access report',
     group: 'access',
     summary: 'list which tokens can deploy where',
@@ -259,6 +265,24 @@ export const commands: readonly CommandRow[] = [
     group: 'server',
     summary: 'print a systemd unit for the server',
     load: () => import('./commands/systemd.js')
+  },
+  {
+    name: 'audit list',
+    group: 'server',
+    summary: 'list the audit log',
+    load: () => import('./commands/audit-list.js')
+  },
+  {
+    name: 'audit export',
+    group: 'server',
+    summary: 'export the audit log, so that it can be verified',
+    load: () => import('./commands/audit-export.js')
+  },
+  {
+    name: 'audit verify',
+    group: 'server',
+    summary: 'verify an export of the audit log, without a server',
+    load: () => import('./commands/audit-verify.js')
   },
   {
     name: 'admin reset-password',

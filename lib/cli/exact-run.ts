@@ -9,11 +9,13 @@ import { rollbackLines } from './rollback-view.js'
 import { nothingKnown } from './run-result.js'
 import { Interrupted } from './terminal/prompt.js'
 import { reportRun, watchRun } from './watch.js'
+import { withWitness, witnessOption } from './witness.js'
 
 /** Options that rollbacks and undos have in common. */
 export const exactOptions = {
   force: { type: 'switch', help: 'take back files that were edited on the server, too' },
-  'dry-run': { type: 'switch', help: 'only show what would happen' }
+  'dry-run': { type: 'switch', help: 'only show what would happen' },
+  ...witnessOption
 } as const
 
 /** Prints what would happen. Returns the exit code: 1 if it would be refused. */
@@ -40,6 +42,8 @@ export interface Started {
   message: string | undefined
   json: boolean
   given: GivenOptions
+  /** The value of --witness. */
+  witness: string
 }
 
 /** Runs it and prints its output. Returns the exit code. */
@@ -57,5 +61,6 @@ export async function runRollback(api: Api, started: Started, context: Context):
     return watchRun(run, context, { api, projectId, given, print: json ? output.note : output.print, signal })
   })
   const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
-  return await reportRun(watched, context, { api, what: done, json, given, known })
+  const finish = () => reportRun(watched, context, { api, what: done, json, given, known })
+  return await withWitness({ client: api.client, mode: started.witness }, context, finish)
 }

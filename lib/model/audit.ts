@@ -30,6 +30,35 @@ export interface AuditEntry {
   seq: number | null
 }
 
+/** A signed checkpoint of the log's Merkle tree, as `GET /api/audit/checkpoint` answers it. */
+export interface AuditCheckpoint {
+  /** The number of entries that it covers. */
+  size: number
+  at: string
+  /** The signed note (C2SP tlog-checkpoint). */
+  note: string
+  /** The key of the server, as verifiers of signed notes write it. */
+  key: string
+}
+
+/** The proof that a tree begins with a smaller one. Hashes are base64. */
+export interface ConsistencyProof {
+  from: number
+  to: number
+  proof: string[]
+}
+
+/** The proof that an entry is in the tree of a checkpoint. Hashes are base64. */
+export interface InclusionProof {
+  id: string
+  /** The number of the entry, from 1. */
+  seq: number
+  /** The hash of its leaf. */
+  leaf: string
+  proof: string[]
+  checkpoint: AuditCheckpoint
+}
+
 /** An event to record. The audit log adds the id and the time. */
 export interface AuditEvent {
   action: string

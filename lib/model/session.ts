@@ -37,4 +37,6 @@ export interface SignedIn {
   /** The value of the header X-Svc-Csrf, which every change with the session needs. */
   csrf: string | null
   expiresAt: string | null
+  /** Until when the session may use routes that ask for the token again; null: without an end, or no session. */
+  provenUntil: string | null
 }

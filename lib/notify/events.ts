@@ -30,6 +30,8 @@ export interface DeploymentNotification {
   errorMessage: string | null
   /** Address of its page, or null if the public address of the server is unknown. */
   url: string | null
+  /** The newest signed checkpoint of the audit log, so that the receiver is a witness. Absent or null: there is none. */
+  checkpoint?: string | null
 }
 
 /** A reminder that a named token ends soon. */
@@ -39,6 +41,8 @@ export interface TokenNotification extends TokenReminder {
   timestamp: string
   /** Address of the list of tokens, or null if the public address of the server is unknown. */
   url: string | null
+  /** As in `DeploymentNotification`. */
+  checkpoint?: string | null
 }
 
 /** Copies an event as it is now, because the record may change before a retry. */

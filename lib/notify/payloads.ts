@@ -33,7 +33,7 @@ function genericPayload(notification: Notification): unknown {
 
 /** Returns the fields of every payload, and the token. A token belongs to no deployment, so those fields are null. */
 function payloadOfToken(notification: TokenNotification): unknown {
-  const { event, trigger, timestamp, token, daysLeft, url } = notification
+  const { event, trigger, timestamp, token, daysLeft, url, checkpoint = null } = notification
   const { id, name, role, projectIds, expiresAt } = token
   return {
     event,
@@ -44,12 +44,13 @@ function payloadOfToken(notification: TokenNotification): unknown {
     errorMessage: null,
     message: headlineOf(notification),
     token: { id, name, role, projectIds, expiresAt, daysLeft },
-    url
+    url,
+    checkpoint
   }
 }
 
 function payloadOfDeployment(notification: DeploymentNotification): unknown {
-  const { event, trigger, timestamp, project, deployment, errorMessage, url } = notification
+  const { event, trigger, timestamp, project, deployment, errorMessage, url, checkpoint = null } = notification
   const { id, name, deployPath } = project
   const { status, duration, startTime, endTime, rollbackOf, message, provenance } = deployment
   return {
@@ -60,6 +61,7 @@ function payloadOfDeployment(notification: DeploymentNotification): unknown {
     deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf, provenance },
     errorMessage,
     message,
-    url
+    url,
+    checkpoint
   }
 }

@@ -57,6 +57,8 @@ export interface WebhookNeeds {
   version: string
   /** The public address of the server, or null if it is not configured. */
   publicUrl: string | null
+  /** Returns the newest signed checkpoint of the audit log; null: there is none. */
+  checkpoint?(): string | null
   log(message: string, error?: unknown): void
 }
 
@@ -86,9 +88,13 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   const counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
   let takesMore = true
 
+  function witnessed<T extends Notification>(notification: T): T {
+    return { ...notification, checkpoint: needs.checkpoint?.() ?? null }
+  }
+
   function notify(occasion: Occasion): void {
     try {
-      const notification = notificationOf(occasion, clock.now(), publicUrl)
+      const notification = witnessed(notificationOf(occasion, clock.now(), publicUrl))
       for (const to of targets.wanting(occasion.event, [occasion.project.id])) queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
@@ -97,7 +103,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
 
   function remind(reminder: TokenReminder): void {
     try {
-      const notification = tokenNotification(reminder, clock.now(), publicUrl)
+      const notification = witnessed(tokenNotification(reminder, clock.now(), publicUrl))
       for (const to of targets.wanting(notification.event, reminder.token.projectIds)) queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
@@ -120,7 +126,13 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   ): Promise<Delivery> {
     const to = targets.find(targetId)
     return send(
-      { notification: testNotification(clock.now(), publicUrl), to, url: new URL(to.url), actor, projectId: null },
+      {
+        notification: witnessed(testNotification(clock.now(), publicUrl)),
+        to,
+        url: new URL(to.url),
+        actor,
+        projectId: null
+      },
       signal
     )
   }

@@ -13,6 +13,11 @@ import { createFailures } from '../auth/failures.js'
 import type { Failures } from '../auth/failures.js'
 import { createLimiter } from '../auth/limiter.js'
 import type { Limiter } from '../auth/limiter.js'
+import { createProof } from '../auth/proof.js'
+import type { Proof } from '../auth/proof.js'
+import { createSecondFactors } from '../auth/second-factor.js'
+import type { SecondFactors } from '../auth/second-factor.js'
+import { createFactorSealing } from './factor-sealing.js'
 import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { openSessionKey } from '../auth/session-key.js'
@@ -63,6 +68,8 @@ export interface Front {
   tickets: Tickets
   sessions: Sessions
   named: NamedTokens
+  factors: SecondFactors
+  proof: Proof
   allowList: AllowList
   bearer: Bearer
   probe: Probe
@@ -118,6 +125,8 @@ export function createFront(
     limiter,
     sessions
   })
+  const factors = createSecondFactors({ store, clock, limiter, audit, sealing: createFactorSealing(store, home) })
+  const proof = createProof({ clock, minutes: () => settings.number('proof_minutes') })
   const probe = createProbe({
     store,
     clock,
@@ -137,6 +146,8 @@ export function createFront(
     tickets,
     sessions,
     named,
+    factors,
+    proof,
     allowList,
     bearer,
     probe,

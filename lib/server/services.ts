@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { createProofs } from '../audit/proofs.js'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createActivity } from '../base/activity.js'
@@ -150,6 +151,7 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
     ids,
     version,
     publicUrl,
+    checkpoint: () => keeper.newest()?.note ?? null,
     log
   })
   const counts = createDeploymentCounts()
@@ -263,7 +265,7 @@ type Machine = ReturnType<typeof createMachine>
 /** Returns what the handlers of projects and deployments need. */
 function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, limiter, named, settings, tickets, sessions } = front
+  const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
@@ -282,7 +284,9 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, named, limiter, tickets, sessions, audit },
+    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit },
+    secondFactor: { factors, named },
+    proof,
     projects: {
       projects,
       bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
@@ -322,7 +326,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
-    audit: { listAudit: query => listAudit(store, query) },
+    audit: { listAudit: query => listAudit(store, query), proofs: createProofs({ store, keeper }), audit, clock },
     telemetry: {
       collector: createCollector({ store, clock }),
       maxDays: maxOverviewDays,

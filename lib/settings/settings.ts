@@ -247,6 +247,14 @@ export const settingRows = [
     default: '0',
     check: wholeOrNone(36_500),
     help: 'Age from which the secret of a named token is reported. 0 or empty never reports it.'
+  },
+  {
+    key: 'proof_minutes',
+    type: 'number',
+    unit: 'minutes',
+    default: '15',
+    check: wholeOrNone(10_080),
+    help: 'Time after which the panel asks for the token again before the terminal, settings, tokens and exports. 0 never asks.'
   }
 ] as const satisfies readonly SettingRow[]
 

@@ -1,4 +1,13 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
+import { readCheckpoint } from '../../lib/audit/checkpoint-text.js'
+import { readNote } from '../../lib/audit/signed-note.js'
+import { hashNode } from '../../lib/audit/tree.js'
+import type { AuditCheckpoint, ConsistencyProof, InclusionProof } from '../../lib/model/audit.js'
+import { isConsistent, isIncluded } from '../../lib/shared/merkle-proof.js'
+import { verified } from '../audit/export-stage.js'
+import { readSignedCheckpoint } from '../audit/note-reader.js'
 import { startServer } from '../support/server.js'
 
 t.test('the audit log', async t => {
@@ -39,5 +48,74 @@ t.test('the audit log', async t => {
     t.same(await items('?action=nothing'), [])
     t.equal((await client.get('/api/audit?limit=none')).status, 400)
     t.equal((await client.get('/api/audit?before=aud_unknown')).status, 400)
+  })
+})
+
+t.test('proofs of the audit log', async t => {
+  const { client, as, createProject, home } = await startServer(t)
+  t.match(await client.get('/api/audit/checkpoint'), { status: 404, body: { code: 'not_found' } }, 'an empty log')
+  const shop = await createProject('shop')
+  const checkpoint = async (): Promise<AuditCheckpoint> => (await client.get('/api/audit/checkpoint')).body
+  const rootOf = ({ note }: AuditCheckpoint): Buffer =>
+    readCheckpoint(readNote(note)?.text ?? '')?.root ?? Buffer.alloc(0)
+  const bytesOf = (proof: string[]): Buffer[] => proof.map(hash => Buffer.from(hash, 'base64'))
+
+  t.test('a checkpoint is signed by the key in the data directory', async t => {
+    const found = await checkpoint()
+    t.match(found, { size: 1, at: /Z$/ })
+    t.same(readSignedCheckpoint(found.note, found.key), { size: 1, root: rootOf(found).toString('base64') })
+    t.equal(readFileSync(join(home.keys, 'server.pub'), 'utf8'), `${found.key}\n`)
+    t.match(await as(shop.token).get('/api/audit/checkpoint'), { status: 200 }, 'a deploy token may witness')
+  })
+
+  t.test('a consistency proof connects two checkpoints', async t => {
+    const before = await checkpoint()
+    for (const name of ['a', 'b', 'c', 'd']) await createProject(name)
+    const after = await checkpoint()
+    t.equal(after.size, before.size + 4)
+    const query = `?from=${before.size}&to=${after.size}`
+    const { from, to, proof } = (await as(shop.token).get(`/api/audit/proof${query}`)).body as ConsistencyProof
+    const claim = { from, to, fromRoot: rootOf(before), toRoot: rootOf(after), proof: bytesOf(proof) }
+    t.ok(isConsistent(claim, hashNode))
+    t.same((await client.get(`/api/audit/proof?from=${before.size}`)).body, { from, to, proof }, 'up to now')
+  })
+
+  t.test('sizes that the tree does not have are refused', async t => {
+    const { size } = await checkpoint()
+    const wrong = ['', '?from=', '?from=x', '?from=-1', '?from=1.5', '?from=1e3', `?from=${'9'.repeat(16)}`]
+    for (const query of [...wrong, '?from=3&to=2', `?from=1&to=${size + 1}`, '?from=1&to=x', `?from=${size + 1}`])
+      t.match(await client.get(`/api/audit/proof${query}`), { status: 400, body: { code: 'invalid_field' } }, query)
+  })
+
+  t.test('an inclusion proof connects an entry and a checkpoint', async t => {
+    const { items } = (await client.get('/api/audit')).body as { items: Array<{ id: string; seq: number }> }
+    for (const { id, seq } of items) {
+      const found = (await client.get(`/api/audit/inclusion?id=${id}`)).body as InclusionProof
+      t.equal(found.seq, seq)
+      const { size } = found.checkpoint
+      const claim = { index: seq - 1, size, root: rootOf(found.checkpoint), proof: bytesOf(found.proof) }
+      t.ok(isIncluded({ ...claim, leaf: Buffer.from(found.leaf, 'base64') }, hashNode), id)
+    }
+    t.match(await client.get('/api/audit/inclusion'), { status: 400 })
+    t.match(await client.get('/api/audit/inclusion?id=aud_unknown'), { status: 404 })
+    await as('a-wrong-token').get('/api/projects')
+    const [open] = (await client.get('/api/audit?action=auth.login_failed')).body.items
+    t.match(open, { seq: null })
+    t.match(await client.get(`/api/audit/inclusion?id=${open.id}`), { status: 409, body: { code: 'not_sealed' } })
+  })
+
+  t.test('an export is verified without the server', async t => {
+    const answer = await client.get('/api/audit/export')
+    t.match(answer.headers, {
+      'content-type': 'application/x-ndjson',
+      'content-disposition': /^attachment; filename="svc-audit-.*\.jsonl"$/
+    })
+    t.match(verified(answer.text), { faults: [], removed: 0, omitted: 0 })
+    t.match(answer.text, /"action":"audit\.export"/, 'the export is in the log')
+    const part = await client.get('/api/audit/export?from=2&to=3')
+    t.match(verified(part.text), { faults: [], entries: 2 })
+    for (const query of ['?from=0', '?to=0', '?from=x', '?from=999', '?from=3&to=2'])
+      t.match(await client.get(`/api/audit/export${query}`), { status: 400, body: { code: 'invalid_field' } }, query)
+    t.match(await as(shop.token).get('/api/audit/export'), { status: 403 })
   })
 })

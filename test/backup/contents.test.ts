@@ -10,6 +10,8 @@ t.test('includes permanent files and excludes temporary ones', async t => {
     'half.tmp': 'half',
     'before-restore-1': { 'old.txt': 'old' },
     tmp: { 'a.zip': 'zip' },
+    witness: { '0a1b2c3d.note': 'seen' },
+    keys: { 'server.ed25519': 'key' },
     deployments: { 'dep_a.zip': 'zip' },
     pm2: { 'out.log': 'said', 'app.pid': '1', tmp: { kept: 'deeper names are not ours' } }
   })
@@ -18,6 +20,7 @@ t.test('includes permanent files and excludes temporary ones', async t => {
     files.map(({ path, bytes }) => [path, bytes]),
     [
       ['config.json', 2],
+      ['keys/server.ed25519', 3],
       ['pm2/out.log', 4],
       ['pm2/tmp/kept', 25]
     ]

@@ -90,6 +90,18 @@ function screensOf({ addresses, projectId, live, going }: Furnished & { going: s
     { what: 'a .env file', address: `${project}/settings`, act: press('svc-variables .heads button:first-child') },
     { what: 'a notification target', address: 'settings', act: press('svc-notification-targets .section-head button') },
     { what: 'more log files', address: `${project}/logs?add`, act: dialog },
+    { what: 'a new token', address: 'access', act: press('svc-tokens .section-head button') },
+    {
+      what: 'the projects of a token',
+      address: 'access',
+      act: async page => {
+        await press('svc-tokens .section-head button')(page)
+        await page.locator('[name=scope][value=some]').check()
+        await page.locator('svc-project-choice .list label').first().waitFor()
+      }
+    },
+    { what: 'a rotation', address: 'access', act: press('svc-tokens .tools button:nth-of-type(2)') },
+    { what: 'a revocation', address: 'access', act: press('svc-tokens .tools button:nth-of-type(3)') },
     { what: 'a new label', address: 'labels', act: press('svc-labels .section-head button') },
     {
       what: 'a search in logs',

@@ -56,7 +56,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
   await page.waitForLoadState('networkidle')
   checkFirstScreen(t, watch, 'the login')
-  await page.getByLabel('Admin token').fill('wrong')
+  await page.getByLabel('Token').fill('wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('alert').waitFor()
   await photograph(page, 'login-desktop')
@@ -128,7 +128,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
 
   await stage.client.put(`/api/projects/${await projectId(stage)}`, { postDeployScript: '' })
   await page.getByRole('button', { name: 'Roll back to last successful…' }).click()
-  await page.getByText('~ index.html').waitFor()
+  await page.getByRole('list', { name: 'Changed files' }).getByText('~ index.html').waitFor()
   await photograph(page, 'roll-back-desktop')
   await page.getByRole('button', { name: 'Roll back', exact: true }).click()
   await page.getByRole('heading', { level: 1, name: 'Rollback' }).waitFor()
@@ -190,7 +190,7 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   await signIn(page)
   await page.getByRole('heading', { level: 1, name: 'storefront' }).waitFor()
   t.ok(page.url().endsWith(`/tools/svc/projects/${id}`))
-  t.equal(await page.evaluate('localStorage.length'), 1, 'remembered when asked')
+  t.equal(await page.evaluate('localStorage.length'), 2, 'the session, and the rights of its token')
   await photograph(page, 'project-phone')
   await stage.client.put('/api/settings', { max_upload_size: '1' })
   const large = { name: 'large.zip', mimeType: 'application/zip', buffer: Buffer.alloc(12 * 1024 * 1024) }

@@ -54,10 +54,10 @@ export async function openSignedIn(
   return { page, watch, context }
 }
 
-/** Signs a browser in before its first page: sets the cookie and what the panel stores. */
-export async function giveSession(context: BrowserContext, url: string): Promise<void> {
+/** Signs a browser in before its first page: sets the cookie and what the panel stores. Default: the admin token. */
+export async function giveSession(context: BrowserContext, url: string, token = adminToken): Promise<void> {
   const reply = await context.request.post(`${url}/api/auth/login`, {
-    data: { token: adminToken, session: true, remember: true }
+    data: { token, session: true, remember: true }
   })
   const { session } = (await reply.json()) as { session: { id: string } }
   const key = JSON.stringify(`svc.session ${url}/`)
@@ -77,8 +77,8 @@ export async function openDuring(
 }
 
 /** Signs in through the form, in any language. */
-export async function signIn(page: Page): Promise<void> {
-  await page.locator('input[name=token]').fill(adminToken)
+export async function signIn(page: Page, token = adminToken): Promise<void> {
+  await page.locator('input[name=token]').fill(token)
   await page.locator('button.primary').click()
   await page.locator('input[name=token]').waitFor({ state: 'detached' })
 }

@@ -32,6 +32,7 @@ export const names = {
   label: unbroken('访问', 60),
   target: unbroken('Team', 60),
   variable: unbroken('NAME_', 60),
+  token: unbroken('令牌', 180),
   secret: 'SECRET_OF_THE_SHOP'
 } as const
 
@@ -97,6 +98,13 @@ export async function furnish(stage: Stage): Promise<Furnished> {
     url: 'https://hooks.slack.com/services/T0/B0/x',
     enabled: false
   })
+
+  const soon = new Date(Date.now() + 3 * 24 * 60 * 60 * 1000).toISOString()
+  await client.post('/api/tokens', { name: names.token, role: 'operator', projectIds: [project.id], expiresAt: soon })
+  const rotated = (await client.post('/api/tokens', { name: '流水线', role: 'viewer', showScripts: true })).body
+  await client.post(`/api/tokens/${rotated.record.id}/rotate`, { overlapSeconds: 3600 })
+  const revoked = (await client.post('/api/tokens', { name: 'grace', role: 'admin' })).body
+  await client.delete(`/api/tokens/${revoked.record.id}`)
 
   const deploy = async (
     to: { id: string; token: string },

@@ -57,9 +57,10 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
     { path: 'storage', contents: page => page.getByRole('link', { name: 'shop' }).first() },
     { path: 'audit', contents: page => page.locator('svc-page-audit li').first() },
     { path: 'settings', contents: page => page.getByText('This browser') },
+    { path: 'access', contents: page => heading(page, 'Built-in tokens') },
     { path: 'labels', contents: page => heading(page, 'Categories') },
     { path: 'migration', contents: page => page.getByRole('heading', { level: 2 }).first() },
-    { path: 'login', contents: page => page.getByLabel('Admin token') }
+    { path: 'login', contents: page => page.getByLabel('Token') }
   ]
 
   t.comment(`page                             first: requests   KB    ms   again: requests   KB    ms`)

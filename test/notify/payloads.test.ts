@@ -73,9 +73,11 @@ t.test('generic payloads contain the specified fields, the message and the link'
     },
     errorMessage: 'The script ended\nwith exit code 1',
     message: 'see [this](https://evil.test) <b>now</b>',
-    url: null
+    url: null,
+    checkpoint: null
   })
-  t.match(payloadOf(linked, 'generic'), {
+  t.match(payloadOf({ ...linked, checkpoint: 'a note' }, 'generic'), {
+    checkpoint: 'a note',
     errorMessage: null,
     deployment: { rollbackOf: null },
     url: 'https://deploy.example.org/deployments/dep_1'

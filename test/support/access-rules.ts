@@ -73,10 +73,14 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/tokens/self caller`
   ],
   [
-    'open and end a session of the panel',
+    'open and end a session of the panel, manage its second factor',
     `GET /api/auth/session caller
      DELETE /api/auth/session caller
-     POST /api/tickets caller`
+     POST /api/tickets caller
+     POST /api/auth/prove caller
+     POST /api/auth/second-factor caller
+     POST /api/auth/second-factor/confirm caller
+     DELETE /api/auth/second-factor caller`
   ],
   [
     'read deployments with their output, files and changes; verify a target; see locks',
@@ -195,6 +199,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/tokens server
      PATCH /api/tokens/:id server
      POST /api/tokens/:id/rotate server
+     DELETE /api/tokens/:id/second-factor server
      DELETE /api/tokens/:id server
      GET /api/access/report server
      GET /api/sessions server

@@ -1,17 +1,22 @@
+import type { TokenList } from '../../lib/model/access.js'
 import type { AuditEntry } from '../../lib/model/audit.js'
 import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { actionRows } from '../elements/settings/audit-words.js'
-import { actorWords } from '../elements/base/actor-words.js'
+import { actorName } from '../elements/base/actor-words.js'
+import { roleWords } from '../elements/base/role-words.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
+import type { AuditSight, AuditWitness } from '../state/audit-witness.js'
 import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcTime } from '../elements/base/facts.js'
 import { addressWords } from '../elements/base/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
+import { createTokenCalls } from '../server/token-calls.js'
+import { isRole, may } from '../state/rights.js'
 import { detailWords } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
@@ -26,7 +31,7 @@ interface Shown {
   isWhole: boolean
 }
 
-/** The audit log, newest first. The query `action` and `project` filter it. */
+/** The audit log, newest first. The query `action`, `project` and `token` filter it. */
 export class AuditPage extends Page {
   static override sheet = css`
     svc-page-audit {
@@ -34,36 +39,43 @@ export class AuditPage extends Page {
       .filters select { width: auto; max-width: 260px; }
       .entries li {
         display: grid;
-        grid-template-columns: 132px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) minmax(0, 130px);
+        grid-template-columns: 132px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 70px minmax(0, 130px);
         gap: 2px 16px;
         align-items: baseline;
         min-height: var(--row);
         padding: 8px 16px;
       }
       .entries li + li { border-top: 1px solid var(--line); }
-      .entries svc-time, .entries .who, .entries .where { color: var(--muted); font-size: var(--size-13); }
+      .entries svc-time, .entries .who, .entries .role, .entries .where { color: var(--muted); font-size: var(--size-13); }
       .entries b { display: flex; gap: 6px; align-items: baseline; font-weight: 500; }
       .entries b .icon { align-self: center; color: var(--failure); }
       .entries .failed { color: var(--failure); font-size: var(--size-12); font-weight: 600; }
       .entries .what { overflow-wrap: anywhere; }
       .entries .what a { text-decoration: underline; }
       .entries .where { text-align: right; }
+      .sight { display: flex; gap: 10px; align-items: center; padding: 12px 16px; color: var(--failure); }
+      .sight p { display: grid; gap: 2px; flex: 1; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
 
       @media print {
         .entries .cut { overflow: visible; white-space: normal; overflow-wrap: anywhere; }
-        .entries li { grid-template-columns: 120px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) minmax(0, 100px); font-size: var(--size-12); }
+        .entries li { grid-template-columns: 120px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 60px minmax(0, 100px); font-size: var(--size-12); }
         .entries .what { grid-column: auto; }
         .entries svc-time, .entries b { grid-column: auto; grid-row: auto; }
       }
 
       @media screen and (max-width: 719px) {
         .filters { flex-basis: 100%; }
+        .sight { flex-wrap: wrap; }
+        .sight p { flex-basis: 70%; }
+        .sight button { margin-left: auto; }
         .filters select { flex: 1; min-width: 0; }
         .entries li { grid-template-columns: minmax(0, 1fr) auto; padding: 10px 16px; }
         .entries svc-time { grid-column: 2; grid-row: 1; }
         .entries b { grid-column: 1; grid-row: 1; }
         .entries .what { grid-column: 1 / 3; }
+        .entries .role { text-align: right; }
+        .entries .where { grid-column: 1 / 3; text-align: left; }
       }
     }
   `
@@ -71,6 +83,10 @@ export class AuditPage extends Page {
   #calls!: AdminCalls
   #shown!: Resource<Shown>
   #projects!: Resource<Project[]>
+  /** The named tokens, if the user may see them. */
+  #tokens: Resource<TokenList> | undefined
+  #witness!: AuditWitness
+  #sight!: Resource<AuditSight | null>
   #filter = ''
   #isLoadingMore = false
 
@@ -78,6 +94,9 @@ export class AuditPage extends Page {
     this.entitle(t('Audit log'), [{ words: t('System'), address: 'system' }, { words: t('Audit log') }])
     this.#calls = createAdminCalls(this.context.client)
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
+    if (may('tokens')) this.#tokens = this.resource(signal => createTokenCalls(this.context.client).list(signal))
+    this.#witness = this.#calls.auditWitness()
+    this.#sight = this.resource(() => this.#witness.look())
     this.#begin()
     this.follow(['audit'], () => {
       if (this.#isLoadingMore) return false
@@ -114,6 +133,7 @@ export class AuditPage extends Page {
       {
         action: query.get('action') ?? undefined,
         projectId: query.get('project') ?? undefined,
+        tokenId: query.get('token') ?? undefined,
         limit: sought,
         before
       },
@@ -132,6 +152,7 @@ export class AuditPage extends Page {
         <div><h1>${t('Audit log')}</h1></div>
         <div class="filters">
           ${this.#select('project', { label: t('Filter by project'), all: t('All projects'), options: projects })}
+          ${this.#tokenSelect()}
           ${this.#select('action', {
             label: t('Filter by action'),
             all: t('All actions'),
@@ -141,7 +162,32 @@ export class AuditPage extends Page {
       </div>
       ${roomTabs('system', 'audit')}
       ${staleLine(this.#shown)}
+      ${this.#sightLine(this.#sight.value)}
       ${loaded(this.#shown, 'the audit log', shown => this.#list(shown))}`
+  }
+
+  /** Says whether the log still begins with the entries that this browser saw. */
+  #sightLine(sight: AuditSight | null | undefined): Template | null {
+    if (sight === null || sight === undefined || (sight.fault === null && sight.size === 0)) return null
+    const values = { before: sight.before, now: sight.now }
+    if (sight.fault === null)
+      return html`
+        <p class="muted small">${t('The log still begins with the {before} entries that this browser saw.', values)}</p>`
+    return html`
+      <div class="sight card" role="alert">
+        ${icon('warning')}
+        <p>
+          <span>${t(sight.fault, values)}</span>
+          <span>${t('Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.')}</span>
+        </p>
+        <button type="button" @click="${() => this.#accept()}">${t('Accept this log')}</button>
+      </div>`
+  }
+
+  /** Begins again with the log as it is now, for example after a backup was restored. */
+  #accept(): void {
+    this.#witness.forget()
+    void this.#sight.load()
   }
 
   #select(name: string, { label, all, options }: Choice): Template {
@@ -158,6 +204,23 @@ export class AuditPage extends Page {
           )
         )}
       </select>`
+  }
+
+  /** Shows the tokens to choose from: all of them, or at least the chosen one and those of the entries. */
+  #tokenSelect(): Template | null {
+    const chosen = this.place.query.get('token')
+    const names = new Map(
+      (this.#shown.value?.items ?? []).flatMap(({ tokenId, tokenName }) =>
+        tokenId === null ? [] : [[tokenId, tokenName ?? tokenId]]
+      )
+    )
+    for (const { id, name } of this.#tokens?.value?.items ?? []) names.set(id, name)
+    if (chosen !== null && !names.has(chosen)) names.set(chosen, chosen)
+    if (names.size === 0) return null
+    const options = [...names]
+      .map(([value, words]) => ({ value, words }))
+      .sort((a, b) => a.words.localeCompare(b.words))
+    return this.#select('token', { label: t('Filter by token'), all: t('All tokens'), options })
   }
 
   #choose(name: string, value: string): void {
@@ -227,7 +290,8 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
         ${entry.ok ? null : html`<span class="failed">${t('Failed')}</span>`}
       </b>
       <span class="what small" translate="no">${whatOf(entry, names)}</span>
-      <span class="who cut" title="${entry.actor}">${actorOf(entry.actor, names)}</span>
+      <span class="who cut" title="${entry.actor}" translate="no">${tokenOf(entry) ?? actorOf(entry.actor, names)}</span>
+      <span class="role">${isRole(entry.role) ? t(roleWords[entry.role]) : null}</span>
       <span class="where cut" title="${address}">${address}</span>
     </li>`
 }
@@ -254,11 +318,15 @@ function detailOf(action: string, detail: string): unknown {
   return words === detail ? detail : html`<span title="${detail}">${words}</span>`
 }
 
+/** Links the token of an entry to all of its entries. */
+function tokenOf({ tokenId, tokenName }: AuditEntry): Template | null {
+  if (tokenId === null) return null
+  return html`<a href="${`audit?token=${encodeURIComponent(tokenId)}`}">${tokenName ?? tokenId}</a>`
+}
+
 function actorOf(actor: string, names: ReadonlyMap<string, string>): string {
-  const known = actorWords[actor]
-  if (known !== undefined) return t(known)
   const id = actor.startsWith('project:') ? actor.slice('project:'.length) : actor
-  return names.has(id) ? t('Deploy token of {name}', { name: names.get(id) as string }) : actor
+  return names.has(id) ? t('Deploy token of {name}', { name: names.get(id) as string }) : actorName(actor)
 }
 
 /** The elements of this page. */

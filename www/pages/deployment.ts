@@ -30,6 +30,7 @@ import { DeploymentOutput } from '../state/deployment-output.js'
 import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
 import { Page } from './page.js'
 import { numberWords, t } from '../words/t.js'
+import { actorName } from '../elements/base/actor-words.js'
 
 /** Minimum time between two requests for the steps of a running deployment. They follow new output only. */
 const stepsMs = 700
@@ -281,7 +282,11 @@ export class DeploymentPage extends Page {
                 ${ran.source === 'platform' ? t('Script of the project') : t('Sent with the push')}
                 ${ran.async ? t(', in the background') : null}
               </p>
-              <pre translate="no">${ran.script}</pre>
+              ${
+                ran.script === null
+                  ? html`<p class="muted small">${t('Your token may not read scripts.')}</p>`
+                  : html`<pre translate="no">${ran.script}</pre>`
+              }
             </section>`
           )}
         </div>
@@ -378,9 +383,11 @@ function originSection(deployment: Deployment): Template {
 }
 
 function facts(deployment: Deployment): Array<[string, unknown]> {
-  const { archiveBytes, archiveSha256, treeSha256, fileCount, actorIp, claimedIp, env, id, hasArtifact } = deployment
+  const { archiveBytes, archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id, hasArtifact } =
+    deployment
   return [
     [t('Started by'), senderWords(deployment)],
+    [t('Token'), actor?.startsWith('token:') ? html`<span translate="no">${actorName(actor)}</span>` : null],
     [t('From'), addressWords(actorIp, claimedIp)],
     [t('Environment'), env],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],

@@ -57,7 +57,7 @@ export class LoginPage extends Page {
         ${field({
           form: 'login',
           name: 'token',
-          label: t('Admin token'),
+          label: t('Token'),
           type: 'password',
           autocomplete: 'current-password',
           isRequired: true,
@@ -69,7 +69,7 @@ export class LoginPage extends Page {
           ${this.#isAsking ? t('Signing in…') : t('Sign in')}
         </button>
         <p class="help">
-          ${t('The server prints the token when it starts. If you lost it, create a new one with this command on the server:')} <code>svc admin reset-password</code>
+          ${t('Use the admin token or a token of your own. The server prints the admin token when it starts. If you lost it, create a new one with this command on the server:')} <code>svc admin reset-password</code>
         </p>
       </form>`
   }

@@ -12,6 +12,7 @@ import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/b
 import { deploymentWords, spanWords } from '../elements/base/words.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
+import { may } from '../state/rights.js'
 
 const refreshMs = 30_000
 /** The calendar shows half a year. */
@@ -193,15 +194,20 @@ export class OverviewPage extends Page {
         <div class="section-head"><h2>${t('Last deployments')}</h2><a href="deployments">${t('All deployments')}</a></div>
         <div class="card"><svc-deployments .items="${deployments}"></svc-deployments></div>
       </section>
+      ${may('health') ? this.#machineSection() : null}
+      <div class="space trends" data-late="${this.#hasTrends ? null : 'trends'}">
+        ${!this.#hasTrends ? null : html`<svc-trends .days="${this.#days}"></svc-trends>`}
+      </div>`
+  }
+
+  #machineSection(): Template {
+    return html`
       <section class="section">
         <div class="section-head"><h2>${t('Machine')}</h2><a href="system">${t('Health and resources')}</a></div>
         <div class="card space" data-late="${this.#machine === undefined ? 'machine' : null}">
           ${this.#machine === undefined ? null : html`<svc-machine .readings="${[...this.context.readings]}"></svc-machine>`}
         </div>
-      </section>
-      <div class="space trends" data-late="${this.#hasTrends ? null : 'trends'}">
-        ${!this.#hasTrends ? null : html`<svc-trends .days="${this.#days}"></svc-trends>`}
-      </div>`
+      </section>`
   }
 
   /** Shows the locks in force, and the projects in maintenance. */
@@ -244,7 +250,7 @@ function answer({ status, health, broken, deployments, runningCount, queuedCount
   if (health.status !== 'ok') {
     return html`
       <h1>${t('The server is unhealthy')}</h1>
-      <p>${t('The database is not writable.')} <a href="system">${t('Show the problem')}</a></p>`
+      <p>${t('The database is not writable.')} ${may('health') ? html`<a href="system">${t('Show the problem')}</a>` : null}</p>`
   }
   if (last === undefined) {
     return status.projectCount === 0

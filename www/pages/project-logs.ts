@@ -24,6 +24,7 @@ import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
+import { may } from '../state/rights.js'
 
 /**
  * The log files of a project, or the file that the path names. Query of the list: `add` opens the dialog that adds
@@ -81,7 +82,7 @@ export class ProjectLogsPage extends Page {
   }
 
   get #isAdding(): boolean {
-    return this.place.query.has('add')
+    return this.place.query.has('add') && may('add_logs')
   }
 
   protected override view(): Template {
@@ -102,7 +103,7 @@ export class ProjectLogsPage extends Page {
     return html`
       <div class="page-head">
         <div><h1 translate="no">${project.name}</h1></div>
-        <a class="button primary" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>
+        ${may('add_logs') ? html`<a class="button primary" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>` : null}
       </div>
       ${projectTabs(project.id, 'logs')}
       ${staleLine(this.#sources)}
@@ -116,7 +117,7 @@ export class ProjectLogsPage extends Page {
               <p class="muted">
                 ${t('Add the log files of this project, its server or its database. Then follow them live, search them, or view them side by side.')}
               </p>
-              <a class="button" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>
+              ${may('add_logs') ? html`<a class="button" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>` : null}
             </div>`
             : html`
             <svc-log-sources .sources="${sources}" .calls="${this.#calls}"

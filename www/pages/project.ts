@@ -39,12 +39,10 @@ import { SvcUpload } from '../elements/deployments/svc-upload.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
+import { holderNow, may } from '../state/rights.js'
 
 /** Interval at which expired locks disappear from the page. */
 const expiryCheckMs = 10_000
-
-/** The signed-in user: the administrator. */
-const signedIn = 'admin'
 
 type Tab = 'deployments' | 'files' | 'settings'
 
@@ -177,18 +175,19 @@ export class ProjectPage extends Page {
             : html`
           <div class="actions" @lockschange="${() => void this.#locks.refresh()}">
             ${
-              this.#locks.value === undefined || locks.some(({ kind }) => kind === 'maintenance')
+              !may('maintain') || this.#locks.value === undefined || locks.some(({ kind }) => kind === 'maintenance')
                 ? null
                 : html`<svc-maintenance .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-maintenance>`
             }
             ${
+              !may('lock') ||
               this.#locks.value === undefined ||
               locks.some(({ kind, projectId }) => kind === 'lock' && projectId !== null)
                 ? null
                 : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-lock>`
             }
             ${
-              this.#isOpen
+              this.#isOpen || !may('deploy')
                 ? null
                 : html`
               <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`
@@ -204,7 +203,7 @@ export class ProjectPage extends Page {
             @lockschange="${() => void this.#locks.refresh()}"></svc-locks>`
       }
       ${
-        project.pm2AppName === null
+        project.pm2AppName === null || !may('pm2')
           ? null
           : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`
       }
@@ -259,12 +258,12 @@ export class ProjectPage extends Page {
     return html`
       ${loaded(this.#overview, 'the history', overview => this.#state(project, overview))}
       ${
-        this.#overview.value === undefined
+        this.#overview.value === undefined || !may('deploy')
           ? null
           : html`
           <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
             <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
-            <svc-project-deploy .project="${project}" .client="${this.context.client}" .define="${this.context.define}" .by="${signedIn}"
+            <svc-project-deploy .project="${project}" .client="${this.context.client}" .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
               @deploystarted="${() => this.#started()}"
               @deployed="${() => this.#reload()}"></svc-project-deploy>
           </details>`

@@ -25,6 +25,7 @@ import { SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { SvcTagChoice } from '../elements/projects/svc-tag-choice.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
+import { may } from '../state/rights.js'
 
 /** Longer lists are refreshed less often. */
 const manyProjects = 1000
@@ -88,7 +89,7 @@ export class ProjectsPage extends Page {
   }
 
   get #isDialogOpen(): boolean {
-    return this.place.query.has('new')
+    return this.place.query.has('new') && may('create_project')
   }
 
   get #filter(): ProjectFilter {
@@ -101,7 +102,7 @@ export class ProjectsPage extends Page {
     return html`
       <div class="page-head">
         <div><h1>${t('Projects')}</h1></div>
-        <a class="button primary" href="${newAddress}">${icon('plus')}${t('New project')}</a>
+        ${may('create_project') ? html`<a class="button primary" href="${newAddress}">${icon('plus')}${t('New project')}</a>` : null}
       </div>
       ${staleLine(this.#projects)}
       <div class="section">
@@ -128,7 +129,7 @@ export class ProjectsPage extends Page {
           <p class="muted">
             ${t('A project is a directory on this server, with scripts that run before and after each deployment.')}
           </p>
-          <a class="button" href="${newAddress}">${icon('plus')}${t('New project')}</a>
+          ${may('create_project') ? html`<a class="button" href="${newAddress}">${icon('plus')}${t('New project')}</a>` : null}
         </div>`
     }
     const found = this.#index.find(filter)
@@ -143,7 +144,7 @@ export class ProjectsPage extends Page {
         </div>`
     }
     return html`
-      <svc-project-list .calls="${this.#calls}"
+      <svc-project-list plain="${!may('change_projects')}" .calls="${this.#calls}"
         .listing="${{ all: projects, found, labels: this.#labels.value ?? none, table: this.#table }}"
         @projectpin="${(event: Event) => void this.#pin((event as PinEvent).project)}"
         @bulkdone="${() => this.#reload()}"></svc-project-list>`

@@ -17,6 +17,7 @@ import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
+import { may } from '../state/rights.js'
 
 const refreshMs = 5000
 /** Interval of the history rows. */
@@ -64,7 +65,8 @@ export class SystemPage extends Page {
   #calls!: AdminCalls
   #health!: Resource<HealthDetail>
   #reading!: Resource<ResourceSnapshot>
-  #apps!: Resource<Pm2App[] | null>
+  /** Undefined if the token may not see them. */
+  #apps: Resource<Pm2App[] | null> | undefined
   #history!: Resource<MachineHistory>
 
   protected override connected(): void {
@@ -76,13 +78,13 @@ export class SystemPage extends Page {
       addReading(this.context.readings, reading)
       return reading
     })
-    this.#apps = this.resource(signal => this.#calls.pm2Apps(signal))
+    if (may('pm2_apps')) this.#apps = this.resource(signal => this.#calls.pm2Apps(signal))
     this.#history = this.resource(signal => this.context.calls.history(signal))
     this.repeat(historyMs, () => void this.#history.load())
     this.repeat(refreshMs, () => {
       void this.#health.load()
       void this.#reading.load()
-      void this.#apps.load()
+      void this.#apps?.load()
     })
   }
 
@@ -127,10 +129,15 @@ export class SystemPage extends Page {
         <div class="card">${loaded(this.#history, 'the history', day)}</div>
       </section>
       ${this.#reading.value === undefined ? null : machineFacts(this.#reading.value, health)}
-      <section class="section">
-        <h2>${t('PM2 applications')}</h2>
-        <div class="card">${loaded(this.#apps, 'the applications', apps)}</div>
-      </section>`
+      ${
+        this.#apps === undefined
+          ? null
+          : html`
+          <section class="section">
+            <h2>${t('PM2 applications')}</h2>
+            <div class="card">${loaded(this.#apps, 'the applications', apps)}</div>
+          </section>`
+      }`
   }
 }
 

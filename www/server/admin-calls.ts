@@ -1,4 +1,4 @@
-import type { AuditEntry } from '../../lib/model/audit.js'
+import type { AuditCheckpoint, AuditEntry, ConsistencyProof } from '../../lib/model/audit.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 import type { Label, LabelColor, LabelKind } from '../../lib/model/label.js'
 import type { Pm2App } from '../../lib/model/pm2.js'
@@ -6,13 +6,18 @@ import type { SettingDescription } from '../../lib/model/setting.js'
 import type { StorageUsage } from '../../lib/model/storage.js'
 import type { Finding } from '../../lib/model/transfer.js'
 import type { ListedSession } from '../../lib/model/session.js'
-import { ifMatch } from './client.js'
+import { createAuditWitness } from '../state/audit-witness.js'
+import type { AuditWitness } from '../state/audit-witness.js'
+import type { TokenStorage } from '../state/session.js'
+import { ifMatch, Refused } from './client.js'
 import type { Client } from './client.js'
 
 /** A page of the audit log. */
 export interface AuditQuery {
   action?: string | undefined
   projectId?: string | undefined
+  /** The named token that the entries are of. */
+  tokenId?: string | undefined
   limit: number
   /** Id of the last entry of the previous page. */
   before?: string | undefined
@@ -69,6 +74,8 @@ export interface AdminCalls {
   storage(signal?: AbortSignal): Promise<StorageUsage>
   clean(request: CleanRequest): Promise<CleanResult>
   audit(query: AuditQuery, signal?: AbortSignal): Promise<AuditEntry[]>
+  /** Creates the witness of the audit log. What it saw is in the storage of the browser. */
+  auditWitness(storage?: TokenStorage): AuditWitness
   /** Returns the settings and the tag of their state. */
   settings(signal?: AbortSignal): Promise<SettingsState>
   settingsSchema(signal?: AbortSignal): Promise<SettingDescription[]>
@@ -86,10 +93,16 @@ export interface AdminCalls {
   verify(signal?: AbortSignal): Promise<Finding[]>
 }
 
+/** Returns null for what the server does not have, or cannot prove any more. */
+function orNull(error: unknown): null {
+  if (error instanceof Refused && (error.status === 404 || error.status === 409)) return null
+  throw error
+}
+
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
 /** Creates the calls. */
-export function createAdminCalls({ ask, send }: Client): AdminCalls {
+export function createAdminCalls({ address, ask, send }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {
     // An unhealthy server answers 503 in the same shape (§4.8).
@@ -106,6 +119,13 @@ export function createAdminCalls({ ask, send }: Client): AdminCalls {
       for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
       return (await ask<{ items: AuditEntry[] }>('GET', `api/audit?${sought}`, { signal })).items
     },
+    auditWitness: (storage = localStorage) =>
+      createAuditWitness({
+        base: address(''),
+        storage,
+        checkpoint: () => ask<AuditCheckpoint>('GET', 'api/audit/checkpoint').catch(orNull),
+        proof: (from, to) => ask<ConsistencyProof>('GET', `api/audit/proof?from=${from}&to=${to}`).catch(orNull)
+      }),
     async settings(signal) {
       const response = await send('GET', 'api/settings', { signal })
       const tag = response.headers.get('etag')?.replace(/^W\//, '').replaceAll('"', '') ?? null

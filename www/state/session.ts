@@ -1,4 +1,6 @@
 import type { Language } from '../words/t.js'
+import { isRole } from './rights.js'
+import type { Holder } from './rights.js'
 
 /** The reason for the end of a session. */
 export type EndReason = 'signed_out' | 'expired'
@@ -22,6 +24,8 @@ export interface Session extends EventTarget {
   readonly id: string | null
   /** Token against cross-site requests that changes need; null before the server was asked. Never stored. */
   csrf: string | null
+  /** The token that the session began with; null before the server was asked. It stays the same until the end. */
+  holder: Holder | null
   begin(session: BegunSession): void
   end(reason: EndReason): void
   /** Takes the `storage` event of another tab that signed in or out. */
@@ -43,6 +47,7 @@ export interface TokenStorage {
 export function createSession(needs: { base: string; tab: TokenStorage; browser: TokenStorage }): Session {
   const { tab, browser } = needs
   const key = `svc.session ${needs.base}`
+  const holderKey = `svc.holder ${needs.base}`
   for (const storage of [tab, browser]) storage.removeItem(`svc.token ${needs.base}`)
 
   class StoredSession extends EventTarget implements Session {
@@ -50,6 +55,15 @@ export function createSession(needs: { base: string; tab: TokenStorage; browser:
 
     get id(): string | null {
       return browser.getItem(key)
+    }
+
+    get holder(): Holder | null {
+      return readHolder(browser.getItem(holderKey), this.id)
+    }
+
+    set holder(holder: Holder | null) {
+      if (holder === null) browser.removeItem(holderKey)
+      else browser.setItem(holderKey, JSON.stringify({ session: this.id, ...holder }))
     }
 
     begin({ id, csrf }: BegunSession): void {
@@ -60,6 +74,7 @@ export function createSession(needs: { base: string; tab: TokenStorage; browser:
 
     end(reason: EndReason): void {
       browser.removeItem(key)
+      this.holder = null
       this.csrf = null
       this.dispatchEvent(new SessionEvent(reason))
     }
@@ -71,6 +86,17 @@ export function createSession(needs: { base: string; tab: TokenStorage; browser:
     }
   }
   return new StoredSession()
+}
+
+/** Reads what the storage keeps of a holder, which is of no use for another session. */
+function readHolder(text: string | null, id: string | null): Holder | null {
+  if (text === null || id === null) return null
+  try {
+    const { session, ...holder } = JSON.parse(text) as Holder & { session: string }
+    return session === id && isRole(holder.role) ? holder : null
+  } catch {
+    return null
+  }
 }
 
 /** The color scheme. `system` follows the operating system. */

@@ -34,6 +34,8 @@ export const fieldLabels: Readonly<Record<string, string>> = {
   secret: 'Secret',
   events: 'Events',
   projectIds: 'Projects',
+  expiresAt: 'Days until it expires',
+  allowedIps: 'Addresses that may use it (optional)',
   kind: 'Kind',
   label: 'Name',
   value: 'Value',

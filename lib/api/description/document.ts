@@ -314,7 +314,10 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
 }
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
-export function codesOf(route: Pick<ApiRoute, 'auth' | 'method' | 'scope'>, operation: Operation): string[] {
+export function codesOf(
+  route: Pick<ApiRoute, 'auth' | 'isProven' | 'method' | 'scope'>,
+  operation: Operation
+): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
   return [
     ...new Set([
@@ -322,6 +325,7 @@ export function codesOf(route: Pick<ApiRoute, 'auth' | 'method' | 'scope'>, oper
       ...(route.auth === 'public' ? [] : tokenErrors),
       ...(leastRole(route.auth) === null ? [] : namedTokenErrors),
       ...scopeErrors[route.scope],
+      ...(route.isProven ? ['proof_required'] : []),
       ...(takesBody ? bodyErrors : []),
       ...(route.method === 'GET' ? [] : writeErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),

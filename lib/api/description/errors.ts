@@ -30,6 +30,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'A project of the package has the same target or token as another project'
   },
   client_scripts_off: { kind: 'forbidden', means: 'The project does not accept scripts from clients' },
+  code_required: { kind: 'unauthorized', means: 'The token has a second factor, and no code was sent' },
   confirmation_needed: { kind: 'invalid', means: 'The request needs a confirmation header' },
   control_character_in_name: { kind: 'invalid', means: 'A name in the archive contains a control character' },
   crc_mismatch: { kind: 'invalid', means: 'The checksum of an entry of the archive is wrong' },
@@ -53,6 +54,8 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'too_large',
     means: 'The uncompressed size of the archive exceeds the setting max_extracted_size'
   },
+  factor_enrolled: { kind: 'conflict', means: 'The token already has a second factor' },
+  factor_not_begun: { kind: 'conflict', means: 'No second factor was begun for the token' },
   field_too_long: { kind: 'too_large', means: 'A field of the form is too long' },
   file_and_directory: { kind: 'invalid', means: 'A name in the archive is used for a file and for a directory' },
   file_missing: { kind: 'not_found', means: 'The log file does not exist' },
@@ -66,6 +69,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   foreign_origin: { kind: 'forbidden', means: 'The request comes from a page of another origin' },
   glob_too_large: { kind: 'invalid', means: 'The braces of a pattern expand to too many patterns' },
   header_too_long: { kind: 'too_large', means: 'A header of a part of the form is too long' },
+  history_gone: {
+    kind: 'conflict',
+    means: 'The audit log is too long: the hashes of entries that old were removed'
+  },
   home_full: { kind: 'too_large', means: 'The data directory has reached the setting max_home_size' },
   inflates_too_large: { kind: 'too_large', means: 'The compressed log file is too large when decompressed' },
   internal_error: {
@@ -109,6 +116,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
+  no_named_token: { kind: 'conflict', means: 'The admin token has no second factor' },
+  no_session: { kind: 'conflict', means: 'The request has no browser session' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
@@ -124,6 +133,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
   other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
+  not_sealed: { kind: 'conflict', means: 'The entry of the audit log can still change' },
   not_waiting: {
     kind: 'conflict',
     means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
@@ -145,6 +155,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   plan_busy: { kind: 'conflict', means: 'Another plan of the project is being made' },
   plan_unknown: { kind: 'conflict', means: 'The plan has expired, or the server was restarted since' },
   project_quota: { kind: 'too_large', means: 'The project has reached its limit maxDiskMb' },
+  proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },
   rate_limited: { kind: 'too_many', means: 'Too many requests. Retry-After contains the seconds to wait' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
@@ -158,6 +169,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
+  server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
   shuts_out_yourself: { kind: 'invalid', means: 'The new value would block the client that sets it' },
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
@@ -211,6 +223,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   write_failed: { kind: 'unavailable', means: 'The change could not be written to the database' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },
+  wrong_code: { kind: 'unauthorized', means: 'The code is wrong, or was used before' },
   wrong_csrf: {
     kind: 'forbidden',
     means: 'A request that changes something with a browser session needs the header X-Svc-Csrf'

@@ -85,8 +85,8 @@ export function query(name: string, description: string, given: JsonSchema = { t
 }
 
 /** A required query parameter with a text. */
-export function requiredQuery(name: string, description: string): Parameter {
-  return { ...query(name, description), required: true }
+export function requiredQuery(name: string, description: string, schema?: JsonSchema): Parameter {
+  return { ...query(name, description, schema), required: true }
 }
 
 /** The header `If-Match` of a change. `what` names the value that the client must send. */

@@ -23,9 +23,14 @@ export async function openToken(
   word: string
 ): Promise<{ api: Api; token: AccessToken }> {
   const { api } = await openAdmin(context, options)
+  return { api, token: await findNamedToken(api, word) }
+}
+
+/** Returns the token with a name or an id. Refuses: `no_such_token`. */
+export async function findNamedToken(api: Pick<Api, 'tokens'>, word: string): Promise<AccessToken> {
   const { items } = await api.tokens()
   const token = items.find(({ id, name }) => id === word || name.toLowerCase() === word.toLowerCase())
-  if (token !== undefined) return { api, token }
+  if (token !== undefined) return token
   throw new Refusal('not_found', 'no_such_token', `Token not found: "${word}". "svc token list" shows the names`)
 }
 

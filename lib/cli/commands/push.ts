@@ -32,6 +32,7 @@ import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
 import { reportRun, watchRun } from '../watch.js'
+import { withWitness, witnessOption } from '../witness.js'
 
 /** The command `svc push`. */
 export const command = defineCommand({
@@ -70,6 +71,7 @@ export const command = defineCommand({
     ...wishOptions,
     'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
     plan: { type: 'text', value: 'file', help: 'fail unless the push does what this plan of "svc plan --save" shows' },
+    ...witnessOption,
     json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
   },
   details:
@@ -146,15 +148,10 @@ export const command = defineCommand({
         const watching = { api, projectId, given, print: log.line, onConfirm, signal }
         return await watchRun(run, context, watching).finally(log.close)
       }).finally(() => report.abort())
-      return () =>
-        reportRun(watched, context, {
-          api,
-          what: `deployed to ${projectId}`,
-          json,
-          given,
-          known,
-          harmless: log.harmless
-        })
+      const { harmless } = log
+      const finish = () =>
+        reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
+      return () => withWitness({ client: api.client, mode: options.witness }, context, finish)
     })
   }
 })

@@ -90,7 +90,8 @@ export const command = defineCommand({
         provenance,
         message,
         json,
-        given
+        given,
+        witness: options.witness
       },
       context
     )

@@ -58,7 +58,8 @@ export const command = defineCommand({
         provenance: null,
         message,
         json,
-        given: { env, server, project, token }
+        given: { env, server, project, token },
+        witness: options.witness
       },
       context
     )

@@ -33,6 +33,8 @@ export interface AuditFilter {
   action?: string
   projectId?: string
   tokenId?: string
+  /** The name that the token had. */
+  tokenName?: string
   /** The callers whose entries are listed; undefined: all. */
   seenBy?: AuditReader
   limit: number
@@ -55,9 +57,9 @@ export const updateAudit = entries.update
 /** Returns a page of entries, newest first. Refuses an unknown `before` (the entry may have been trimmed). */
 export function listAudit(
   db: Reader,
-  { action, projectId, tokenId, seenBy, limit, before }: AuditFilter
+  { action, projectId, tokenId, tokenName, seenBy, limit, before }: AuditFilter
 ): AuditEntry[] {
-  const { conditions, values } = equalities({ action, projectId, tokenId })
+  const { conditions, values } = equalities({ action, projectId, tokenId, tokenName })
   if (seenBy !== undefined) {
     conditions.push('(tokenId = ? OR projectId IN (SELECT value FROM json_each(?)))')
     values.push(seenBy.tokenId, JSON.stringify(seenBy.projects))
@@ -95,6 +97,11 @@ export function sealedAudit(db: Reader, from: number, to: number): AuditEntry[] 
 /** Returns the targets of the entries of an action. */
 export function auditTargets(db: Reader, action: string): string[] {
   return db.all('SELECT target FROM audit WHERE action = ? AND target IS NOT NULL', action).map(targetOf)
+}
+
+/** Returns whether there is an entry of an action among the leaves after a number. */
+export function hasAuditAfter(db: Reader, action: string, seq: number): boolean {
+  return db.get('SELECT 1 FROM audit WHERE action = ? AND seq > ?', action, seq) !== undefined
 }
 
 /** Returns whether there is an entry of an action since an instant (ISO). */

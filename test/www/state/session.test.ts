@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createPreferences, createSession } from '../../../www/state/session.js'
+import type { Holder } from '../../../www/state/rights.js'
 import type { SessionEvent, TokenStorage } from '../../../www/state/session.js'
 
 function storage(): TokenStorage & { entries: Map<string, string> } {
@@ -81,4 +82,30 @@ t.test('stores preferences only after a choice, and reads them again', async t =
 t.test('falls back to English', async t => {
   t.equal(chosen(['de', 'fr']).preferences.language, 'en')
   t.equal(chosen(['en-US', 'zh']).preferences.language, 'en')
+})
+
+t.test('keeps whose session it is, for this session only', async t => {
+  const browser = storage()
+  const session = createSession({ base, tab: storage(), browser })
+  const holder: Holder = {
+    role: 'deployer',
+    name: 'token:ci',
+    token: { id: 'tok_a', name: 'ci' },
+    projects: ['proj_a']
+  }
+  session.begin({ id: 'ses_1', csrf: 'the-csrf' })
+  t.equal(session.holder, null, 'the server was not asked yet')
+  session.holder = holder
+  t.strictSame(createSession({ base, tab: storage(), browser }).holder, holder, 'after a reload')
+  browser.setItem(`svc.session ${base}`, 'ses_2')
+  t.equal(session.holder, null, 'another session began in another tab')
+  browser.setItem(`svc.session ${base}`, 'ses_1')
+  for (const broken of ['', 'null', '{', '{"session":"ses_1"}', '{"session":"ses_1","role":"root"}']) {
+    browser.setItem(`svc.holder ${base}`, broken)
+    t.equal(session.holder, null, broken)
+  }
+  session.holder = holder
+  session.end('signed_out')
+  t.equal(session.holder, null)
+  t.equal(browser.entries.size, 0)
 })

@@ -1,6 +1,6 @@
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
-import { tabs } from '../../router.js'
+import { shownTabs } from '../../router.js'
 import { t } from '../../words/t.js'
 
 /** Returns a row of links of which one is the current page. Its styles are in panel.css. */
@@ -20,5 +20,5 @@ export function tabLinks(
 
 /** Returns the links to the pages of a room. */
 export function roomTabs(room: string, here: string): Template {
-  return tabLinks(t('Pages'), tabs[room] ?? [], here)
+  return tabLinks(t('Pages'), shownTabs(room), here)
 }

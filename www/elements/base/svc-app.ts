@@ -2,8 +2,10 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, sprite } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import type { ConnectionState } from '../../server/client.js'
-import { rooms } from '../../router.js'
+import { shownRooms } from '../../router.js'
+import { holderNow } from '../../state/rights.js'
 import { t } from '../../words/t.js'
+import { roleWords } from './role-words.js'
 import { clockTimeWords, exactWords } from './words.js'
 import type { SvcNotices } from './svc-notices.js'
 
@@ -81,6 +83,8 @@ export class SvcApp extends SvcElement {
           font-weight: 500;
         }
         > .rooms > button { display: none; }
+        > button { min-width: 0; text-align: left; }
+        > button small { display: block; overflow: hidden; font-weight: 400; text-overflow: ellipsis; }
         > .rooms > a:hover { background: var(--hover); color: var(--text); text-decoration: none; }
         > .rooms > a[aria-current] { background: var(--hover); color: var(--text); }
         > .rooms > a[aria-current] > .icon { color: var(--accent); }
@@ -241,9 +245,9 @@ export class SvcApp extends SvcElement {
         <nav class="${this.#isOpen ? 'side open' : 'side'}" aria-label="${t('Main navigation')}">
           <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="${`${sprite}#svc`}"/></svg><span>svc</span></a>
           <div class="rooms">
-            ${rooms.map(
-              ({ address, words, picture, isFurther }) => html`
-              <a href="${address}" class="${isFurther === true ? 'further' : null}"
+            ${shownRooms().map(
+              ({ address, first, words, picture, isFurther }) => html`
+              <a href="${first}" class="${isFurther === true ? 'further' : null}"
                 aria-current="${address === room ? 'page' : null}">
                 ${icon(picture)}<span>${t(words)}</span>
               </a>`
@@ -256,7 +260,7 @@ export class SvcApp extends SvcElement {
             </button>
           </div>
           <button type="button" class="quiet" @click="${() => this.#ask('preferences')}">
-            ${icon('theme')}<span>${t('Preferences')}</span>
+            ${icon('theme')}<span class="cut">${t('Preferences')}${whoLine()}</span>
           </button>
         </nav>
         <div class="content">
@@ -323,4 +327,12 @@ export class SvcApp extends SvcElement {
     event.preventDefault()
     this.querySelector('main')?.focus()
   }
+}
+
+/** Returns the named token that is signed in, with its role. The admin token needs no line. */
+function whoLine(): Template | null {
+  const holder = holderNow()
+  if (holder?.token == null) return null
+  const words = `${holder.token.name} · ${t(roleWords[holder.role])}`
+  return html`<small title="${words}">${words}</small>`
 }

@@ -2,8 +2,9 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
-import { rooms, tabs } from '../../router.js'
+import { shownRooms, shownTabs, tabs } from '../../router.js'
 import type { FoundGroup } from '../../server/calls.js'
+import { may } from '../../state/rights.js'
 import { t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { matchRank } from './match-rank.js'
@@ -205,10 +206,12 @@ export class SvcPalette extends SvcElement {
 }
 
 function commandEntries(): Entry[] {
-  const screens = rooms.flatMap(({ address, words }) => tabs[address] ?? [{ address, words }])
+  const screens = shownRooms().flatMap(({ address, words }) =>
+    tabs[address] === undefined ? [{ address, words }] : shownTabs(address)
+  )
   return [
     ...screens.map(({ address, words }) => ({ title: t(words), subtitle: '', address })),
-    { title: t('New project'), subtitle: '', address: 'projects?new' },
+    ...(may('create_project') ? [{ title: t('New project'), subtitle: '', address: 'projects?new' }] : []),
     { title: t('Failed deployments'), subtitle: '', address: 'deployments?status=failed' }
   ].map((entry, index) => ({ ...entry, key: `command-${index}` }))
 }

@@ -17,6 +17,7 @@ import { deploymentWords } from '../base/words.js'
 import { formatBytes } from '../../shared/size.js'
 import { numberWords, t } from '../../words/t.js'
 import { Submission } from '../base/submission.js'
+import { may, mayDecide } from '../../state/rights.js'
 
 /** A new deployment has begun that deploys an older archive again. */
 export class RolledBackEvent extends Event {
@@ -123,15 +124,23 @@ export class SvcDeploymentActions extends SvcElement {
 
   #actions(deployment: DeploymentRow): unknown {
     if (isGoing(deployment)) {
+      if (!mayDecide(deployment)) return null
       return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">${t('Cancel…')}</button>`
     }
     const { status, hasArtifact } = deployment
-    const again = (source: DeploymentRow, words: string, kind: string | null): Template => html`
+    const again = (source: DeploymentRow, words: string, kind: string | null): Template | null =>
+      !may('rollback')
+        ? null
+        : html`
       <button type="button" class="${kind}" @click="${() => void this.#openRollback(source)}">
         ${icon('roll-back')}${words}
       </button>`
     return html`
-      <button type="button" @click="${() => this.#open('mark')}">${markWords(deployment, t('Mark as success…'), t('Mark as failed…'))}</button>
+      ${
+        may('mark')
+          ? html`<button type="button" @click="${() => this.#open('mark')}">${markWords(deployment, t('Mark as success…'), t('Mark as failed…'))}</button>`
+          : null
+      }
       ${status === 'failed' && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
       ${status === 'success' && hasArtifact ? again(deployment, t('Roll back to this…'), 'primary') : null}
       ${

@@ -8,6 +8,7 @@ import { NoticeEvent } from '../base/svc-notices.js'
 import { Submission } from '../base/submission.js'
 import { spanWords } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
+import { mayDecide } from '../../state/rights.js'
 
 /** A held deployment was confirmed or reverted. Contains the updated record. */
 export class DecidedEvent extends Event {
@@ -22,7 +23,7 @@ declare global {
   }
 }
 
-type Held = Pick<DeploymentRow, 'id' | 'status' | 'heldFor' | 'holdUntil' | 'checks' | 'steps'>
+type Held = Pick<DeploymentRow, 'id' | 'status' | 'heldFor' | 'holdUntil' | 'checks' | 'steps' | 'tokenId'>
 
 /**
  * What happens after the files of a deployment are in place: its checks, the time that is left to confirm it, and the
@@ -56,7 +57,7 @@ export class SvcHold extends SvcElement {
   `
 
   calls!: Pick<Calls, 'confirm' | 'revert'>
-  deployment: Held = { id: '', status: 'queued', heldFor: null, holdUntil: null, checks: [], steps: [] }
+  deployment: Held = { id: '', status: 'queued', heldFor: null, holdUntil: null, checks: [], steps: [], tokenId: null }
   readonly #submission = new Submission(() => this.update())
 
   protected override connected(): void {
@@ -99,17 +100,19 @@ export class SvcHold extends SvcElement {
                 )
           }
         </p>
-        <div class="actions">
-          <button type="button" class="danger" disabled="${this.#submission.isBusy}"
-            @click="${() => void this.#decide('revert')}">${t('Revert now')}</button>
-          ${
-            this.#isWaiting
-              ? html`<button type="button" class="primary" disabled="${this.#submission.isBusy}"
-                  @click="${() => void this.#decide('confirm')}">${t('Confirm')}</button>`
-              : null
-          }
-        </div>
+        ${mayDecide(this.deployment) ? this.#actions() : null}
         ${errorLine(this.#submission.problem)}
+      </div>`
+  }
+
+  #actions(): Template {
+    const button = (decision: 'confirm' | 'revert', words: string, kind: string): Template => html`
+      <button type="button" class="${kind}" disabled="${this.#submission.isBusy}"
+        @click="${() => void this.#decide(decision)}">${words}</button>`
+    return html`
+      <div class="actions">
+        ${button('revert', t('Revert now'), 'danger')}
+        ${this.#isWaiting ? button('confirm', t('Confirm'), 'primary') : null}
       </div>`
   }
 

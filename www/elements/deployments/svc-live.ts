@@ -6,6 +6,7 @@ import type { Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { deploymentWords } from '../base/words.js'
 import { formatBytes } from '../../shared/size.js'
+import { actorName } from '../base/actor-words.js'
 
 type Live = Pick<ProjectOverview, 'live' | 'liveSource' | 'deploymentCount'>
 
@@ -68,7 +69,7 @@ function liveFacts(live: ListedDeployment, source: ListedDeployment): Fact[] {
   const { provenance } = source
   const facts: Array<Fact | null> = [
     provenance?.commit == null ? null : { name: t('Commit'), value: commitWords(provenance) },
-    { name: t('By'), value: actorWords(live, source) },
+    { name: t('By'), value: deployerWords(live, source) },
     live.triggerSource === 'cli'
       ? null
       : {
@@ -93,7 +94,8 @@ function commitWords({ commit, branch, tag, dirty }: NonNullable<ListedDeploymen
 }
 
 /** Returns who deployed it: a name if the panel or a CI run knows one, else the address. */
-function actorWords(live: ListedDeployment, source: ListedDeployment): string {
+function deployerWords(live: ListedDeployment, source: ListedDeployment): string {
+  if (live.actor?.startsWith('token:')) return actorName(live.actor)
   const address = live.actorIp ?? t('unknown')
   if (live.triggerSource !== 'cli') return address
   const { provenance } = source

@@ -14,11 +14,12 @@ import type { Template } from '../../dom/html.js'
 import { createOutput } from '../../state/output.js'
 import type { Output } from '../../state/output.js'
 import { t } from '../../words/t.js'
-import { commandView, curlCommand, pushCommand, serverAddress } from '../projects/push-command.js'
+import { commandView, curlCommand, ownToken, pushCommand, serverAddress, tokenHint } from '../projects/push-command.js'
 import type { Chosen, PackWantedEvent } from './svc-pack.js'
 import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { maskWords, spanWords } from '../base/words.js'
 import { errorWords } from '../../words/errors.js'
+import { may } from '../../state/rights.js'
 
 /** The origin of a deployment from the panel before anything is known about it. */
 const nothingKnown: Provenance = {
@@ -110,7 +111,7 @@ export class SvcProjectDeploy extends SvcElement {
           ${this.#command(pushCommand)}
           <p class="muted small">
             ${t('Run this once at the top of your repository, and replace dist with your build directory. After that, run:')} <code>svc push</code><br>
-            ${t('The copied text contains the deploy token of the project.')}
+            ${tokenHint(this.project)}
           </p>
           <details>
             <summary>${t('Without the svc command')}</summary>
@@ -155,8 +156,8 @@ export class SvcProjectDeploy extends SvcElement {
     const { token } = this.project
     return html`
       <div class="command">
-        ${commandView(commandOf(this.project, server, maskWords(token)))}
-        <svc-copy .text="${commandOf(this.project, server, token)}"></svc-copy>
+        ${commandView(commandOf(this.project, server, token === null ? ownToken : maskWords(token)))}
+        <svc-copy .text="${commandOf(this.project, server, token ?? ownToken)}"></svc-copy>
       </div>`
   }
 
@@ -200,6 +201,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   /** The limits are optional: without them, the server itself rejects what is too large. */
   async #askLimits(): Promise<void> {
+    if (!may('settings')) return
     try {
       this.#limits = limitsOf(
         await this.client.ask<Record<string, unknown>>('GET', 'api/settings', { signal: this.signal })

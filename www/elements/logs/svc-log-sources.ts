@@ -13,6 +13,7 @@ import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
 import { countWords, t } from '../../words/t.js'
 import { Submission } from '../base/submission.js'
+import { may } from '../../state/rights.js'
 
 /** The list has changed. */
 export class SourcesChangeEvent extends Event {
@@ -115,7 +116,7 @@ export class SvcLogSources extends SvcElement {
         </p>
         ${chosen.size < 2 ? null : this.#together([...chosen])}
         ${
-          chosen.size === 0
+          chosen.size === 0 || !may('remove_logs')
             ? null
             : html`<button type="button" class="danger" @click="${() => this.#askRemove(true)}">${t('Remove…')}</button>`
         }
@@ -162,9 +163,14 @@ export class SvcLogSources extends SvcElement {
         <span class="kind">${t(kindWords[kind].words)}</span>
         ${this.#standing(source)}
         <div class="tools">
+          ${
+            !may('change_logs')
+              ? null
+              : html`
           ${button('up', t('Move up'), { work: () => void this.#move(index, -1), isOff: isBusy || index === 0 })}
           ${button('down', t('Move down'), { work: () => void this.#move(index, 1), isOff: isBusy || index === this.sources.length - 1 })}
-          ${button('edit', t('Change'), { work: () => this.#change(id) })}
+          ${button('edit', t('Change'), { work: () => this.#change(id) })}`
+          }
         </div>
       </div>`
   }

@@ -1,21 +1,19 @@
 import type { Restriction } from '../../server/lock-calls.js'
-import { actorWords } from '../base/actor-words.js'
+import { actorName } from '../base/actor-words.js'
+import { holderNow } from '../../state/rights.js'
 import { t } from '../../words/t.js'
 
 /* Formats locks for people. Pure. */
 
-/** The owner of the locks that this panel places. */
-const signedIn = 'admin'
-
 /** Whether the signed-in user placed the lock. */
 export function isOwnLock({ owner }: Pick<Restriction, 'owner'>): boolean {
-  return owner === signedIn
+  return owner === (holderNow()?.name ?? 'admin')
 }
 
 /** Returns who placed the lock. */
 export function ownerWords({ owner }: Pick<Restriction, 'owner'>): string {
   if (owner.startsWith('project:')) return t('Deploy token of the project')
-  return t(actorWords[owner] ?? owner)
+  return actorName(owner)
 }
 
 /** Returns the locks that have not expired. A maintenance never expires. */

@@ -4,6 +4,7 @@ import type { Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { labelList } from '../base/label-list.js'
 import type { LabelTable } from '../base/label-list.js'
+import { may } from '../../state/rights.js'
 
 /** The state of a row of the list. */
 export interface ProjectRowState {
@@ -27,8 +28,13 @@ export function projectRow(
   const under = [project.env, project.description].filter(Boolean).join(' · ')
   return html`
     <div class="${isChosen ? 'row chosen' : 'row'}">
-      <input type="checkbox" tabindex="${stop}" aria-label="${t('Choose {name}', { name: project.name })}"
-        .checked="${isChosen}" @click="${(event: Event) => onChoose(event as MouseEvent)}">
+      ${
+        may('change_projects')
+          ? html`
+          <input type="checkbox" tabindex="${stop}" aria-label="${t('Choose {name}', { name: project.name })}"
+            .checked="${isChosen}" @click="${(event: Event) => onChoose(event as MouseEvent)}">`
+          : null
+      }
       <a href="projects/${project.id}" translate="no" tabindex="${stop}">
         <b class="cut" title="${project.name}">${project.name}</b>
         <span class="cut" title="${under}">${under}</span>
@@ -37,9 +43,14 @@ export function projectRow(
       <code class="cut" title="${project.deployPath}"><bdi>${project.deployPath}</bdi></code>
       <svc-status state="${project.status}"></svc-status>
       ${project.lastDeployAt === null ? html`<span></span>` : html`<svc-time at="${project.lastDeployAt}"></svc-time>`}
-      <button type="button" class="quiet pin" tabindex="${stop}" aria-pressed="${project.pinned ? 'true' : 'false'}"
-        aria-label="${t('Pin {name}', { name: project.name })}"
-        title="${project.pinned ? t('Pinned to the top') : t('Pin to the top')}"
-        @click="${onPin}">${icon('pin')}</button>
+      ${
+        may('change_projects')
+          ? html`
+          <button type="button" class="quiet pin" tabindex="${stop}" aria-pressed="${project.pinned ? 'true' : 'false'}"
+            aria-label="${t('Pin {name}', { name: project.name })}"
+            title="${project.pinned ? t('Pinned to the top') : t('Pin to the top')}"
+            @click="${onPin}">${icon('pin')}</button>`
+          : null
+      }
     </div>`
 }

@@ -1,6 +1,7 @@
 import type { Template } from '../../dom/html.js'
 import { tabLinks } from '../base/room-tabs.js'
 import { t } from '../../words/t.js'
+import { may } from '../../state/rights.js'
 
 /** Returns the links to the pages of a project. */
 export function projectTabs(projectId: string, here: '' | 'files' | 'logs' | 'settings'): Template {
@@ -9,9 +10,9 @@ export function projectTabs(projectId: string, here: '' | 'files' | 'logs' | 'se
     t('Project'),
     [
       { address, words: 'Deployments' },
-      { address: `${address}/files`, words: 'Files' },
+      ...(may('files') ? [{ address: `${address}/files`, words: 'Files' }] : []),
       { address: `${address}/logs`, words: 'Logs' },
-      { address: `${address}/settings`, words: 'Settings' }
+      ...(may('change_project') ? [{ address: `${address}/settings`, words: 'Settings' }] : [])
     ],
     here === '' ? address : `${address}/${here}`
   )

@@ -1,5 +1,6 @@
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
 
 /** The usual output directory of build tools; the reader replaces it if necessary. */
 const usualOutput = 'dist'
@@ -15,6 +16,16 @@ export function pushCommand(project: { id: string }, server: string, token: stri
     `  svc init --server ${quoted(server)} --project ${quoted(project.id)} --out ${usualOutput} --token -`,
     'svc push'
   ].join('\n')
+}
+
+/** Stands for the user's own token if the panel does not know the token of the project. */
+export const ownToken = 'YOUR-TOKEN'
+
+/** Says which token a command contains. The server tells the token of a project to admins only. */
+export function tokenHint({ token }: { token: string | null }): string {
+  return token === null
+    ? t('Replace YOUR-TOKEN with your own token.')
+    : t('The copied text contains the deploy token of the project.')
 }
 
 /** Returns the server address for commands: its public address if known, else the one of this page's base. */

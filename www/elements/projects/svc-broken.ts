@@ -5,6 +5,7 @@ import type { Template } from '../../dom/html.js'
 import { serverWords, twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 import { deploymentWords } from '../base/words.js'
+import { may } from '../../state/rights.js'
 
 /* Broken projects: what failed, since when, and links to the cause and to a rollback. */
 
@@ -92,7 +93,7 @@ function stateOfTarget({ lastGood, isLastGoodLive }: BrokenProject): unknown {
 
 /** Returns a link to the last successful deployment, whose first button rolls back to it. */
 function wayBack({ projectName, lastGood, isLastGoodLive, goingId }: BrokenProject): Template | null {
-  if (lastGood === null || isLastGoodLive || !lastGood.hasArtifact || goingId !== null) return null
+  if (!may('rollback') || lastGood === null || isLastGoodLive || !lastGood.hasArtifact || goingId !== null) return null
   return html`
     <a class="button" href="deployments/${lastGood.id}" title="${t('Roll back {project}?', { project: projectName })}">
       ${icon('roll-back')}${t('Roll back…')}

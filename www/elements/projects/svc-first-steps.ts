@@ -3,9 +3,10 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { commandView, pushCommand, serverAddress } from './push-command.js'
+import { commandView, ownToken, pushCommand, serverAddress, tokenHint } from './push-command.js'
 import { SvcCopy } from '../base/svc-copy.js'
 import { maskWords } from '../base/words.js'
+import { may } from '../../state/rights.js'
 
 interface Step {
   number: number
@@ -60,7 +61,7 @@ export class SvcFirstSteps extends SvcElement {
             project === undefined
               ? html`
             <p>${t('A project is a directory on this server that deployments go to.')}</p>
-            <a class="button primary" href="projects?new">${t('Create a project')}</a>`
+            ${may('create_project') ? html`<a class="button primary" href="projects?new">${t('Create a project')}</a>` : null}`
               : html`
             <p><a href="projects/${project.id}">${project.name}</a> → <code>${project.deployPath}</code></p>`
         })}
@@ -100,10 +101,10 @@ export class SvcFirstSteps extends SvcElement {
     const server = serverAddress(this.server)
     return html`
       <div class="command">
-        ${commandView(pushCommand(project, server, maskWords(project.token)))}
-        <svc-copy .text="${pushCommand(project, server, project.token)}" @click="${() => this.#copied()}"></svc-copy>
+        ${commandView(pushCommand(project, server, project.token === null ? ownToken : maskWords(project.token)))}
+        <svc-copy .text="${pushCommand(project, server, project.token ?? ownToken)}" @click="${() => this.#copied()}"></svc-copy>
       </div>
-      <p class="small">${t('The copied text contains the deploy token of the project.')}</p>`
+      <p class="small">${tokenHint(project)}</p>`
   }
 
   #copied(): void {

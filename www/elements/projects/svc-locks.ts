@@ -12,6 +12,7 @@ import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
 import { SvcDialog } from '../base/svc-dialog.js'
 import { isOwnLock, ownerWords } from './lock-words.js'
+import { may } from '../../state/rights.js'
 
 /** Locks were placed or removed. The page loads the list again. */
 export class LocksChangeEvent extends Event {
@@ -86,9 +87,14 @@ export class SvcLocks extends SvcElement {
           <p class="muted small">${kind === 'lock' ? t('Locked by: {owner}', owner) : t('Begun by: {owner}', owner)}</p>
         </div>
         <div class="actions">
-          <button type="button" @click="${() => this.#ask(item)}">
-            ${kind === 'maintenance' ? t('End maintenance…') : isOwnLock(item) ? t('Unlock…') : t('Take over…')}
-          </button>
+          ${
+            mayRemove(item)
+              ? html`
+              <button type="button" @click="${() => this.#ask(item)}">
+                ${kind === 'maintenance' ? t('End maintenance…') : isOwnLock(item) ? t('Unlock…') : t('Take over…')}
+              </button>`
+              : null
+          }
         </div>
       </li>`
   }
@@ -162,6 +168,11 @@ export class SvcLocks extends SvcElement {
     this.#ask(null)
     this.dispatchEvent(new LocksChangeEvent())
   }
+}
+
+function mayRemove({ kind, projectId }: Restriction): boolean {
+  if (kind === 'maintenance') return may('maintain')
+  return may(projectId === null ? 'lock_server' : 'lock')
 }
 
 /** Returns whether the server refused with this code. */

@@ -12,6 +12,7 @@ import { errorLine, field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
 import { rollbackPlanView } from '../deployments/rollback-view.js'
+import { may } from '../../state/rights.js'
 
 /** A deployment was started here. */
 export class BegunEvent extends Event {
@@ -92,7 +93,7 @@ export class SvcOwned extends SvcElement {
         <p>${this.#facts(summary)}</p>
         <div class="actions">
           <button type="button" disabled="${this.#progress !== null}" @click="${() => void this.#verify()}">${icon('check')}${t('Verify')}</button>
-          ${undo === null ? null : html`<button type="button" @click="${() => this.#askUndo(false)}">${icon('roll-back')}${t('Undo the last deployment…')}</button>`}
+          ${undo === null || !may('undo') ? null : html`<button type="button" @click="${() => this.#askUndo(false)}">${icon('roll-back')}${t('Undo the last deployment…')}</button>`}
         </div>
       </div>
       ${this.#progress === null ? null : html`<progress max="${this.#progress.files}" .value="${this.#progress.done}" aria-label="${t('Verification')}"></progress>`}
@@ -125,7 +126,7 @@ export class SvcOwned extends SvcElement {
       <div class="findings">
         <div class="line">
           <p role="status" class="bad">${t('{files} not as deployed:', { files: countWords(this.#differing, 'file') })}</p>
-          <button type="button" @click="${() => this.#show('repair')}">${t('Repair…')}</button>
+          ${may('repair') ? html`<button type="button" @click="${() => this.#show('repair')}">${t('Repair…')}</button>` : null}
         </div>
         <ul tabindex="0" aria-label="${t('Differing files')}">
           ${findings.map(({ path, state }) => html`<li><b translate="no">${path}</b><span>${t(stateWords[state])}</span></li>`)}

@@ -1,4 +1,5 @@
 import type { Project } from '../../../lib/model/project.js'
+import type { ElementTable } from '../../pages/page.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import type { Labels, ProjectCalls, ProjectFields } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -45,7 +46,8 @@ const clientScripts: ReadonlyArray<{ value: string; allowed: boolean | null; wor
 ]
 
 /**
- * The form of a project's settings. Properties: `project`, `calls`, `places`, `labels`. Events: `projectchange`,
+ * The form of a project's settings. Properties: `project`, `calls`, `places`, `labels`; `define`, registers elements
+ * that are loaded late. Events: `projectchange`,
  * `unsaved`, `notice`.
  */
 export class SvcProjectForm extends SvcElement {
@@ -77,6 +79,7 @@ export class SvcProjectForm extends SvcElement {
 
   calls!: ProjectCalls
   places!: PlaceCalls
+  define!: (elements: ElementTable) => void
   #project!: Project
   labels: Labels = { categories: [], tags: [] }
   #tagIds: readonly string[] | null = null
@@ -136,7 +139,7 @@ export class SvcProjectForm extends SvcElement {
           calls: this.places,
           isChoosing: this.#isChoosing,
           start: this.#isChoosing ? this.#input('deployPath').value : '',
-          onChoosing: isChoosing => this.#choosing(isChoosing),
+          onChoosing: isChoosing => void this.#choosing(isChoosing),
           onChosen: path => this.#chosen(path)
         })}
         <div class="pair">
@@ -270,7 +273,14 @@ export class SvcProjectForm extends SvcElement {
     this.update()
   }
 
-  #choosing(isChoosing: boolean): void {
+  /** The chooser of directories is loaded when it is first opened. */
+  async #choosing(isChoosing: boolean): Promise<void> {
+    try {
+      if (isChoosing) this.define({ 'svc-places': (await import('../base/svc-places.js')).SvcPlaces })
+    } catch (error) {
+      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      return
+    }
     this.#isChoosing = isChoosing
     this.update()
     if (!isChoosing) this.#input('deployPath').focus()

@@ -11,6 +11,7 @@ import { createSelection } from '../base/selection.js'
 import type { BulkDoneEvent } from './svc-project-bulk.js'
 import type { SvcRows } from '../base/svc-rows.js'
 import { serverWords, twoLines } from '../../words/errors.js'
+import { may } from '../../state/rights.js'
 
 /** The reader pins or unpins a project. */
 export class PinEvent extends Event {
@@ -98,6 +99,9 @@ export class SvcProjectList extends SvcElement {
       .row .pin[aria-pressed='false'] { opacity: 0.45; }
       .row:hover .pin, .row .pin:focus-visible { opacity: 1; }
 
+      /* Without the right to change projects there is nothing to choose and to pin. */
+      &[plain] .row { grid-template-columns: minmax(0, 5fr) minmax(0, 4fr) minmax(0, 4fr) 118px 118px; }
+
       .failures { position: relative; display: grid; gap: 8px; padding: 12px 48px 12px 16px; }
       .failures ul { display: grid; gap: 4px; max-height: 200px; overflow-y: auto; }
       .failures li { overflow-wrap: anywhere; font-size: var(--size-13); }
@@ -106,6 +110,7 @@ export class SvcProjectList extends SvcElement {
 
       @media (max-width: 1079px) {
         .row { grid-template-columns: 16px minmax(0, 5fr) minmax(0, 4fr) 118px 118px 32px; }
+        &[plain] .row { grid-template-columns: minmax(0, 5fr) minmax(0, 4fr) 118px 118px; }
         .row code { display: none; }
       }
       @media (max-width: 719px) {
@@ -122,6 +127,13 @@ export class SvcProjectList extends SvcElement {
         .row svc-time { grid-area: 2 / 3; text-align: right; }
         .row .pin { grid-area: 1 / 4 / 3; width: 40px; min-height: 44px; }
         .row > span:not(.labels) { display: none; }
+        &[plain] .row {
+          grid-template: repeat(2, auto) / minmax(0, 1fr) auto;
+          > a { grid-column: 1; }
+          svc-status { grid-area: 1 / 2; }
+          .labels { grid-area: 2 / 1; }
+          svc-time { grid-area: 2 / 2; }
+        }
       }
     }
   `
@@ -165,8 +177,13 @@ export class SvcProjectList extends SvcElement {
       found.length === all.length ? whole : t('{count} of {all}', { count: numberWords(found.length), all: whole })
     return html`
       <div class="head">
-        <input type="checkbox" aria-label="${t('Choose all shown')}" .checked="${isAll}"
-          .indeterminate="${seen > 0 && !isAll}" @change="${() => this.#chooseAll(isAll ? [] : found)}">
+        ${
+          may('change_projects')
+            ? html`
+            <input type="checkbox" aria-label="${t('Choose all shown')}" .checked="${isAll}"
+              .indeterminate="${seen > 0 && !isAll}" @change="${() => this.#chooseAll(isAll ? [] : found)}">`
+            : null
+        }
         <p class="number" role="status">
           ${chosen.length === 0 ? count : t('{projects} chosen', { projects: countWords(chosen.length, 'project') })}
         </p>
@@ -197,12 +214,14 @@ export class SvcProjectList extends SvcElement {
   }
 
   #choose(id: string, isRange: boolean): void {
+    if (!may('change_projects')) return
     if (isRange) this.#selection.extend(id, this.listing.found.map(keyOf))
     else this.#selection.toggle(id)
     this.update()
   }
 
   #chooseAll(projects: readonly Project[]): void {
+    if (!may('change_projects')) return
     this.#selection.set(projects.map(keyOf))
     this.update()
   }
@@ -226,6 +245,7 @@ export class SvcProjectList extends SvcElement {
   /** Chooses the current row and the row that is reached next. */
   #extend(rows: SvcRows<Project>, step: number): void {
     // The list moves the focus after this, because its own listener was added later.
+    if (!may('change_projects')) return
     for (const index of [rows.current, rows.current + step]) {
       const project = this.listing.found[index]
       if (project !== undefined && !this.#selection.ids.has(project.id)) this.#selection.toggle(project.id)

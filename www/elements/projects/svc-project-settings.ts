@@ -8,7 +8,6 @@ import type { Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { SvcConflict } from '../base/svc-conflict.js'
 import { SvcLabel } from '../base/svc-label.js'
-import { SvcPlaces } from '../base/svc-places.js'
 import { SvcProjectDelete } from './svc-project-delete.js'
 import { SvcProjectForm } from './svc-project-form.js'
 import type { UnsavedEvent } from './svc-project-form.js'
@@ -48,7 +47,7 @@ export class SvcProjectSettings extends SvcElement {
   protected override view(): Template {
     const project = this.project
     return html`
-      <svc-project-form .project="${project}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
+      <svc-project-form .project="${project}" .define="${this.context.define}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
         @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-form>
       <svc-project-policy .project="${project}" .calls="${this.calls}"
         @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-policy>
@@ -98,7 +97,6 @@ export const elements = {
   'svc-variables': SvcVariables,
   'svc-project-token': SvcProjectToken,
   'svc-project-delete': SvcProjectDelete,
-  'svc-places': SvcPlaces,
   'svc-label': SvcLabel,
   'svc-tag-choice': SvcTagChoice
 }

@@ -48,6 +48,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'metrics_token', words: 'Metrics token' },
       { key: 'audit_days', words: 'Audit log retention' },
       { key: 'checkpoint_file', words: 'File of audit checkpoints' },
+      { key: 'proof_minutes', words: 'Ask for the token again' },
       { key: 'token_max_days', words: 'Longest validity of tokens' },
       { key: 'token_rotate_days', words: 'Age of old tokens' }
     ]

@@ -2,12 +2,14 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
-import { rooms } from '../../router.js'
+import { shownRooms } from '../../router.js'
 import { Refused } from '../../server/client.js'
 import { languages, themes } from '../../state/session.js'
 import type { Preferences, Theme } from '../../state/session.js'
-import { t } from '../../words/t.js'
+import { holderNow } from '../../state/rights.js'
+import { countWords, t } from '../../words/t.js'
 import type { Language } from '../../words/t.js'
+import { roleWords } from '../base/role-words.js'
 import { DialogCloseEvent, SvcDialog } from '../base/svc-dialog.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { errorWords } from '../../words/errors.js'
@@ -75,10 +77,11 @@ export class SvcPreferences extends SvcElement {
           <dl>
             ${key(['Ctrl', 'K'], t('Search and commands'))}
             ${key(['/'], t('Go to the search field'))}
-            ${rooms.map(({ key: letter, words }) => key(['g', letter], t(words)))}
+            ${shownRooms().map(({ key: letter, words }) => key(['g', letter], t(words)))}
             ${key(['?'], t('Show keyboard shortcuts'))}
           </dl>
         </section>
+        ${whoSection()}
         <div class="actions">
           <button type="button" class="danger" @click="${() => void this.#signOut()}">
             ${icon('sign-out')}<span>${t('Sign out')}</span>
@@ -123,6 +126,20 @@ const valueOf = (event: Event): string => (event.currentTarget as HTMLSelectElem
 
 function key(keys: readonly string[], words: string): Template {
   return html`<dt>${keys.map(each => html`<kbd>${each}</kbd>`)}</dt><dd>${words}</dd>`
+}
+
+/** Shows the token that the session began with, its role and its projects. */
+function whoSection(): Template | null {
+  const holder = holderNow()
+  if (holder === null) return null
+  const { role, token, projects } = holder
+  const scope = projects === null ? t('all projects') : countWords(projects.length, 'project')
+  return html`
+    <section class="who">
+      <h3>${t('Signed in with')}</h3>
+      <p><b class="anywhere" translate="${token === null ? null : 'no'}">${token?.name ?? t('Admin token')}</b></p>
+      <p class="muted small">${t(roleWords[role])} · ${scope}</p>
+    </section>`
 }
 
 /** The elements that main.ts registers for the preferences. */

@@ -83,6 +83,7 @@ export class SvcSessions extends SvcElement {
             <span translate="no">${browser}</span>${session.current ? html`<b>${t('This browser')}</b>` : null}
           </span>
           <span class="below">
+            ${session.tokenName === null ? null : html`<span translate="no">${session.tokenName}</span>`}
             ${session.ip === null ? null : html`<span class="mono">${session.ip}</span>`}
             <span>${t('Last used')} <svc-time at="${session.lastUsedAt}"></svc-time></span>
             <span>${t('Signed in')} <svc-time at="${session.createdAt}"></svc-time></span>

@@ -22,6 +22,12 @@ export const words: Words = {
   'Sign-in refused': '登录被拒绝',
   'Admin token changed': '管理员令牌已更改',
   'Admin token reset': '管理员令牌已重置',
+  'Filter by token': '选择令牌',
+  'All tokens': '所有令牌',
+  'Token created': '令牌已创建',
+  'Token changed': '令牌已更改',
+  'Token rotated': '令牌已轮换',
+  'Token revoked': '令牌已吊销',
   'Project created': '项目已创建',
   'Project changed': '项目已更改',
   'Project locked': '项目已锁定',
@@ -59,9 +65,18 @@ export const words: Words = {
   'Package exported': '数据包已导出',
   'Package imported': '数据包已导入',
   'Backup created': '备份已创建',
+  'Audit log exported': '审计日志已导出',
+  'Old entries removed': '旧条目已删除',
+  'Audit log damaged': '审计日志已损坏',
   Notification: '通知',
   'Terminal opened': '终端已打开',
   'Terminal closed': '终端已关闭',
+
+  'The log still begins with the {before} entries that this browser saw.':
+    '日志仍以此浏览器见过的 {before} 条条目开头。',
+  'Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.':
+    '请将导出文件与别处的检查点比较：“svc audit verify --anchor”。',
+  'Accept this log': '接受此日志',
 
   Admin: '管理员',
   'Global deploy token': '全局部署令牌',

@@ -2,6 +2,8 @@ import type { Words } from '../t.js'
 
 /** Texts of `pages/deployment.ts`. */
 export const words: Words = {
+  Token: '令牌',
+  'Your token may not read scripts.': '您的令牌无权读取脚本。',
   'the deployment': '部署',
   Deployment: '部署',
   'Compare…': '比较…',

@@ -11,6 +11,14 @@ export const words: Words = {
   'On the server': '服务器上现在的值',
   'Back to form': '返回表单',
   'It has been deleted in the meantime.': '它已被删除。',
+  'The audit log has lost entries: it had {before}, and now has {now}.':
+    '审计日志丢失了条目：原有 {before} 条，现有 {now} 条。',
+  'The audit log was rewritten: it does not begin with the {before} entries that this browser saw.':
+    '审计日志被改写：它不再以此浏览器见过的 {before} 条条目开头。',
+  'The server does not show its audit log any more, which had {before} entries.':
+    '服务器不再提供其审计日志，此前它有 {before} 条条目。',
+  'The audit log cannot be compared with the {before} entries that this browser saw: hashes of old entries were removed.':
+    '无法将审计日志与此浏览器见过的 {before} 条条目比较：旧条目的哈希值已被删除。',
   empty: '空',
   On: '开',
   Off: '关',
@@ -27,6 +35,17 @@ export const words: Words = {
   Storage: '存储',
   'Audit log': '审计日志',
   'Categories and tags': '分类与标签',
+  Access: '访问权限',
+  Viewer: '查看者',
+  Deployer: '部署者',
+  Operator: '运维者',
+  Admin: '管理员',
+  'Admin token': '管理员令牌',
+  'Replace YOUR-TOKEN with your own token.': '请将 YOUR-TOKEN 替换为您自己的令牌。',
+  'Signed in with': '当前登录所用令牌',
+  'all projects': '所有项目',
+  'Days until it expires': '距到期的天数',
+  'Addresses that may use it (optional)': '允许使用的地址（可选）',
   'Export and import': '导出与导入',
   Pages: '此处的页面',
   'Skip to content': '跳到正文',

@@ -67,6 +67,9 @@ export const words: Words = {
   'File that gets each signed checkpoint of the audit log, best on another machine. With ">>" before the path it is appended. Empty writes none.':
     '写入审计日志每个已签名检查点的文件，最好位于另一台机器上。路径前加“>>”表示追加。留空则不写入。',
   'Longest time for which a new named token is valid.': '新的命名令牌最长的有效期。',
+  'Ask for the token again': '再次要求输入令牌',
+  'Time after which the panel asks for the token again before the terminal, settings, tokens and exports. 0 never asks.':
+    '在终端、设置、令牌和导出之前，面板过多久再次要求输入令牌。0 表示从不要求。',
   'Longest validity of tokens': '令牌最长有效期',
   'Age from which the secret of a named token is reported. 0 or empty never reports it.':
     '命名令牌的密钥使用超过此天数后提示更换。为 0 或空则从不提示。',
@@ -74,6 +77,7 @@ export const words: Words = {
   MB: 'MB',
   'per project': '每个项目',
   seconds: '秒',
+  minutes: '分钟',
   days: '天',
 
   Changed: '已修改',

@@ -1,6 +1,7 @@
 import type { AccessToken, NewToken, TokenList } from '../../../model/access.js'
 import { newTokenFields, rotateFields, tokenFields } from '../../tokens.js'
-import { changeTokenFields, loginFields, resetTokenFields, ticketFields } from '../../auth.js'
+import { changeTokenFields, loginFields, proveFields, resetTokenFields, ticketFields } from '../../auth.js'
+import { codeFields } from '../../second-factor.js'
 import { answer, type Operations } from '../operation.js'
 import type { ListedSession } from '../../../model/session.js'
 import {
@@ -13,7 +14,7 @@ import {
   tokenHolder
 } from '../records/access.js'
 import { done, success } from '../records/common.js'
-import { described, instant, list, optional, record, text } from '../schema.js'
+import { described, instant, list, nullableInstant, optional, record, text } from '../schema.js'
 
 interface LoginAnswer {
   success: true
@@ -56,6 +57,7 @@ export const accessOperations: Operations = {
     body: loginFields,
     fields: {
       token: 'The admin token, or a named one',
+      code: 'A code of the authenticator or a recovery code, for a token with a second factor',
       session: 'Whether to begin a browser session',
       remember: 'Whether the browser keeps the session after it is closed'
     },
@@ -66,7 +68,17 @@ export const accessOperations: Operations = {
         'Set-Cookie': 'The session cookie. Only sent if a session begins.'
       }
     ),
-    errors: ['wrong_token', 'token_expired', 'token_revoked', 'address_not_allowed', 'too_many_failures', 'locked_out']
+    errors: [
+      'wrong_token',
+      'code_required',
+      'wrong_code',
+      'variables_key',
+      'token_expired',
+      'token_revoked',
+      'address_not_allowed',
+      'too_many_failures',
+      'locked_out'
+    ]
   },
   'GET /api/auth/session': {
     summary: 'Get the caller and the CSRF value of its session',
@@ -126,6 +138,54 @@ export const accessOperations: Operations = {
     answers: answer('The token was revoked', changedToken),
     errors: ['not_found', 'already_revoked', 'last_admin']
   },
+  'POST /api/auth/prove': {
+    summary: 'Enter the token of the session again',
+    description:
+      'Requests that answered `proof_required` are then accepted for the time of the setting `proof_minutes`.',
+    body: proveFields,
+    fields: { token: 'The token with which the session began', code: 'A code, for a token with a second factor' },
+    answers: answer(
+      'The session is proven',
+      record<{ success: true; provenUntil: string | null }>({ success, provenUntil: nullableInstant })
+    ),
+    errors: ['wrong_token', 'code_required', 'wrong_code', 'variables_key', 'no_session']
+  },
+  'POST /api/auth/second-factor': {
+    summary: 'Begin to add a second factor to the own token',
+    description: 'The token needs a code only after the confirmation. Then it opens browser sessions and nothing else.',
+    answers: answer(
+      'What an authenticator needs. It is shown once',
+      record<{ success: true; secret: string; link: string }>({
+        success,
+        secret: text('JBSWY3DPEHPK3PXP'),
+        link: text('otpauth://totp/svc:ana?secret=JBSWY3DPEHPK3PXP')
+      })
+    ),
+    errors: ['no_named_token', 'factor_enrolled', 'variables_key', 'proof_required']
+  },
+  'POST /api/auth/second-factor/confirm': {
+    summary: 'Confirm a second factor by its first code',
+    body: codeFields,
+    fields: { code: 'A code of the authenticator' },
+    answers: answer(
+      'The second factor is in force',
+      record<{ success: true; recoveryCodes: string[] }>({ success, recoveryCodes: list(text('abcd-efgh-ijkl-mnop')) })
+    ),
+    errors: ['no_named_token', 'factor_enrolled', 'factor_not_begun', 'wrong_code', 'variables_key']
+  },
+  'DELETE /api/auth/second-factor': {
+    summary: 'Remove the second factor of the own token',
+    body: codeFields,
+    fields: { code: 'A code of the authenticator or a recovery code' },
+    answers: answer('The second factor was removed', done),
+    errors: ['no_named_token', 'not_found', 'wrong_code', 'variables_key']
+  },
+  'DELETE /api/tokens/:id/second-factor': {
+    summary: 'Remove the second factor of a named token',
+    description: 'For a user who lost the authenticator and the recovery codes.',
+    answers: answer('The second factor was removed', done),
+    errors: ['not_found']
+  },
   'GET /api/sessions': {
     summary: 'List browser sessions, most recently used first',
     answers: answer('The sessions', record<{ sessions: ListedSession[] }>({ sessions: list(listedSession) }))
@@ -162,6 +222,6 @@ export const accessOperations: Operations = {
     body: ticketFields,
     fields: { purpose: 'The kind of request that the ticket is for' },
     answers: answer('The ticket', expiring),
-    errors: ['too_many_tickets']
+    errors: ['too_many_tickets', 'proof_required']
   }
 }

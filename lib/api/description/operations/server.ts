@@ -25,7 +25,7 @@ import {
   requiredQuery,
   type Operations
 } from '../operation.js'
-import { auditEntry } from '../records/access.js'
+import { auditCheckpoint, auditEntry, consistencyProof, inclusionProof } from '../records/access.js'
 import { done, success } from '../records/common.js'
 import {
   healthDetail,
@@ -216,12 +216,48 @@ export const serverOperations: Operations = {
     parameters: [
       query('action', 'Only entries with this action'),
       query('tokenId', 'Only entries of this named token'),
+      query('tokenName', 'Only entries of named tokens that had this name'),
       query('projectId', 'Only entries of this project'),
       query('before', 'Id of an entry. Lists only older ones'),
       limitOf(100, 500)
     ],
     answers: answer('The entries', record<{ items: AuditEntry[] }>({ items: list(auditEntry) })),
     errors: ['invalid_field']
+  },
+  'GET /api/audit/checkpoint': {
+    summary: 'Get a signed checkpoint of the audit log',
+    description:
+      'A checkpoint covers all entries. Keep it elsewhere: later it proves that the log still begins with these entries. Every valid token may read it.',
+    answers: answer('The checkpoint', auditCheckpoint),
+    errors: ['not_found', 'server_key']
+  },
+  'GET /api/audit/proof': {
+    summary: 'Prove that the audit log begins with an earlier state',
+    parameters: [
+      requiredQuery('from', 'Size of the earlier tree', { type: 'integer', minimum: 0 }),
+      query('to', 'Size of the later tree. Default: all entries', { type: 'integer', minimum: 0 })
+    ],
+    answers: answer('The consistency proof', consistencyProof),
+    errors: ['invalid_field', 'history_gone']
+  },
+  'GET /api/audit/inclusion': {
+    summary: 'Prove that an entry is in the audit log',
+    parameters: [requiredQuery('id', 'Id of the entry')],
+    answers: answer('The inclusion proof', inclusionProof),
+    errors: ['invalid_field', 'not_found', 'not_sealed', 'history_gone', 'server_key']
+  },
+  'GET /api/audit/export': {
+    summary: 'Export the audit log with what proves it',
+    description:
+      'The answer is JSON lines: the entries, the hashes of those that were removed or not asked for, and a signed checkpoint at the end. `svc audit verify` verifies it without a server.',
+    parameters: [
+      query('from', 'Number of the first entry. Default: 1', { type: 'integer', minimum: 1 }),
+      query('to', 'Number of the last entry. Default: the newest', { type: 'integer', minimum: 1 })
+    ],
+    answers: media('The export', 'application/x-ndjson', {
+      example: '{"svcAudit":1,"key":"svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…"}\n'
+    }),
+    errors: ['invalid_field', 'not_found', 'changed_meanwhile', 'server_key']
   },
   'GET /api/storage': {
     summary: 'Get the disk usage of svc and of the targets',

@@ -2,7 +2,7 @@
 import { accessRoles, tokenAdvices } from '../../../model/access.js'
 import type { AccessToken, BuiltInToken, ListedToken } from '../../../model/access.js'
 import type { AccessReport, ReportedBuiltIn, ReportedProject, ReportedToken } from '../../../model/access-report.js'
-import type { AuditEntry } from '../../../model/audit.js'
+import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof } from '../../../model/audit.js'
 import type { ListedSession, SignedIn } from '../../../model/session.js'
 import type { TokenHolder } from '../../../model/token-holder.js'
 import {
@@ -170,6 +170,43 @@ export const accessReport = named(
   })
 )
 
+const hash = text('CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=')
+
+/** A signed checkpoint of the audit log. */
+export const auditCheckpoint = named(
+  'AuditCheckpoint',
+  record<AuditCheckpoint>({
+    size: described('Number of entries that it covers', integer(4711)),
+    at: instant,
+    note: described(
+      'The signed note (C2SP tlog-checkpoint): origin, size and root, and the signature',
+      text(
+        'svc/9f2c4b1a7d3e5f60/audit\n4711\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n— svc/9f2c4b1a7d3e5f60/audit …\n'
+      )
+    ),
+    key: described(
+      'The key of the server, as verifiers of signed notes write it',
+      text('svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…')
+    )
+  })
+)
+
+/** A consistency proof of the audit log. */
+export const consistencyProof = record<ConsistencyProof>({
+  from: integer(4650),
+  to: integer(4711),
+  proof: described('The hashes of RFC 9162, section 2.1.4, in base64', list(hash))
+})
+
+/** An inclusion proof of the audit log. */
+export const inclusionProof = record<InclusionProof>({
+  id: text('aud_1a2b3c4d5e6f7a8b'),
+  seq: described('The number of the entry, from 1', integer(4711)),
+  leaf: described('The hash of its leaf, in base64', hash),
+  proof: described('The hashes of RFC 9162, section 2.1.3, in base64', list(hash)),
+  checkpoint: auditCheckpoint
+})
+
 /** The caller of a request. */
 export const signedIn = record<SignedIn>({
   role: described('admin, operator, deployer or viewer', text('admin')),
@@ -181,7 +218,11 @@ export const signedIn = record<SignedIn>({
     'The value of the header X-Svc-Csrf, which changes with the session need',
     nullable(text('b6589fc6ab0dc82c'))
   ),
-  expiresAt: described('When the session ends', nullableInstant)
+  expiresAt: described('When the session ends', nullableInstant),
+  provenUntil: described(
+    'Until when requests are accepted that ask for the token again. Null: without an end, or no session',
+    nullableInstant
+  )
 })
 
 /** A browser session. */

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { inForce, isOwnLock, ownerWords } from '../../../../www/elements/projects/lock-words.js'
 import type { ListedLock } from '../../../../lib/model/lock.js'
+import { setHolder } from '../../../../www/state/rights.js'
 
 const lock = (owner: string, expiresAt = '2026-01-01T12:00:00.000Z'): ListedLock => ({
   projectId: 'proj_a',
@@ -16,7 +17,11 @@ t.test('the owner of a lock is named, and only the lock of the admin is the own 
   t.equal(ownerWords(lock('admin')), 'Admin')
   t.equal(ownerWords(lock('project:proj_a')), 'Deploy token of the project')
   t.equal(ownerWords(lock('ana')), 'ana')
+  t.equal(ownerWords(lock('token:ci-shop')), 'ci-shop')
   t.same([isOwnLock(lock('admin')), isOwnLock(lock('project:proj_a'))], [true, false])
+  setHolder({ role: 'operator', name: 'token:ci', token: { id: 'tok_a', name: 'ci' }, projects: null })
+  t.same([isOwnLock(lock('admin')), isOwnLock(lock('token:ci'))], [false, true])
+  setHolder(null)
 })
 
 t.test('a lock is in force until the instant of its end', async t => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { curlCommand, pushCommand } from '../../../../www/elements/projects/push-command.js'
+import { curlCommand, ownToken, pushCommand, tokenHint } from '../../../../www/elements/projects/push-command.js'
 import { svc } from '../../../support/svc.js'
 
 const project = { id: 'proj_abc' }
@@ -49,4 +49,9 @@ t.test('returns one curl command over several lines', async t => {
   t.same(given.slice(0, 5), ['--no-buffer', '--fail-with-body', 'https://host/api/deploy/upload', '--header', '@-'])
   t.same(given.slice(5, 9), ['--form', 'projectId=proj_abc', '--form', 'file=@site.zip'])
   t.equal(given[9], 'Authorization: Bearer tok-1', 'passed through standard input')
+})
+
+t.test('says which token the command contains', async t => {
+  t.match(tokenHint({ token: 'tok-1' }), 'the deploy token of the project')
+  t.match(tokenHint({ token: null }), ownToken, 'the server tells the token to admins only')
 })

@@ -1,0 +1,302 @@
+/*
+ * Verifies an export, piece by piece, without a server: the entries give their hashes, the hashes the root, and the root
+ * is signed. Checkpoints from elsewhere (anchors) prove that the past was not rewritten.
+ */
+import { sha256Base64 } from '../base/sha256.js'
+import { readCheckpoint } from './checkpoint-text.js'
+import type { Checkpoint } from './checkpoint-text.js'
+import { entryStart, exportVersion, hashLength, leafStart, otherLine } from './export-format.js'
+import type { OtherLine } from './export-format.js'
+import { createGaps, trimmedAction } from './ranges.js'
+import { isBase64, readNote, readVerifierKey } from './signed-note.js'
+import type { SignedNote, Verifier } from './signed-note.js'
+import { blockHeight, blockLeaves, hashBytes } from './tree.js'
+
+/** The result of a verification. */
+export interface Verdict {
+  /** What is wrong, the first fault of the file first; empty: nothing. */
+  faults: string[]
+  /** The number of entries that the checkpoint covers. */
+  size: number
+  /** How many of them the export contains, were removed from the log before, and were not exported. */
+  entries: number
+  removed: number
+  omitted: number
+  /** The key that the export names. */
+  key: string | null
+  /** The anchors that were compared, by size. */
+  anchors: number[]
+}
+
+/** Verifies an export. */
+export interface ExportVerifier {
+  push(bytes: Buffer): void
+  end(): Verdict
+}
+
+/** What an export is compared with. */
+export interface VerifierOptions {
+  /** Checkpoints from elsewhere. Their signatures were verified. */
+  anchors?: readonly Checkpoint[]
+  /** The key of the server; null: the key that the export names. */
+  key?: Verifier | null
+}
+
+const newline = 0x0a
+const colon = 0x3a
+/** Maximum length of a line in bytes. */
+const maxLineBytes = 16 * 1024 * 1024
+const closing = 0x7d
+const leafAt = leafStart.length
+const leafEnd = leafAt + hashLength
+const textAt = leafEnd + entryStart.length
+/** Length of `{"seq":` with the largest number and the comma. */
+const maxSeqLength = 24
+const trimmedText = Buffer.from(`"action":"${trimmedAction}"`)
+
+/** Ends the verification at the first fault of the file. */
+class Fault extends Error {}
+
+/** Creates a verifier. */
+export function createExportVerifier({ anchors = [], key = null }: VerifierOptions = {}): ExportVerifier {
+  const tree = createRoots()
+  const gaps = createGaps()
+  const roots = new Map<number, string>()
+  const anchored = new Set(anchors.map(({ size }) => size))
+  const counts = { entries: 0, removed: 0, omitted: 0 }
+  let rest: Buffer = Buffer.alloc(0)
+  let fault: string | null = null
+  let line = 0
+  let named: string | null = null
+  let checkpoint: { note: SignedNote; checkpoint: Checkpoint } | null = null
+  /** Whether entries were omitted after exported ones. None may be exported then. */
+  let hasOmittedEnd = false
+
+  function readLine(bytes: Buffer, from: number, to: number): void {
+    line++
+    if (checkpoint !== null) throw new Fault(`Line ${line} is not part of an export: it follows the checkpoint`)
+    if (line === 1) return readHead(bytes.toString('utf8', from, to))
+    const head = headOf(bytes, from, to)
+    if (head !== null) return readEntry(bytes, { from, to, head })
+    readOther(bytes.toString('utf8', from, to))
+  }
+
+  function readHead(text: string): void {
+    const head = parsed(text)
+    if (head === null || !('svcAudit' in head) || typeof head.key !== 'string')
+      throw new Fault('This is not an export of an audit log')
+    if (head.svcAudit !== exportVersion)
+      throw new Fault(`This export has version ${head.svcAudit}, and this svc reads ${exportVersion}`)
+    named = head.key
+  }
+
+  function readEntry(bytes: Buffer, { from, to, head }: { from: number; to: number; head: string }): void {
+    const seq = tree.size() + 1
+    if (!head.startsWith(`{"seq":${seq},`, textAt)) throw outOfOrder(seq)
+    // The hash of a leaf begins with a zero byte, for which the byte before the text makes room.
+    bytes[from + textAt - 1] = 0
+    const leaf = sha256Base64(bytes.subarray(from + textAt - 1, to - 1))
+    bytes[from + textAt - 1] = colon
+    if (leaf !== head.slice(leafAt, leafEnd))
+      throw new Fault(`Entry ${seq} was changed: its text does not give its hash`)
+    if (hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
+    counts.entries++
+    append(leaf, 0)
+  }
+
+  function readOther(text: string): void {
+    const given = parsed(text)
+    if (given === null) throw unreadable()
+    if ('checkpoint' in given) return readLast(given.checkpoint)
+    if ('svcAudit' in given) throw unreadable()
+    const [hash, number] =
+      'leaf' in given
+        ? [given.leaf, 'removed' in given ? given.removed : given.omitted]
+        : [given.root, 'removedBlock' in given ? given.removedBlock : given.omittedBlock]
+    if (!isHash(hash) || !Number.isSafeInteger(number)) throw unreadable()
+    const [height, count] = 'leaf' in given ? [0, 1] : [blockHeight, blockLeaves]
+    const seq = tree.size() + 1
+    if ((number - 1) * count + 1 !== seq) throw outOfOrder(seq)
+    skip('removed' in given || 'removedBlock' in given, count)
+    append(hash, height)
+  }
+
+  function skip(isRemoved: boolean, count: number): void {
+    const seq = tree.size() + 1
+    if (isRemoved) {
+      if (hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
+      counts.removed += count
+      gaps.miss(seq, seq + count - 1)
+    } else {
+      if (counts.entries + counts.removed > 0) hasOmittedEnd = true
+      counts.omitted += count
+    }
+  }
+
+  function append(hash: string, height: number): void {
+    tree.append(hash, height)
+    if (anchored.has(tree.size())) roots.set(tree.size(), tree.root())
+  }
+
+  function readLast(text: string): void {
+    const note = readNote(text)
+    const found = note === null ? null : readCheckpoint(note.text)
+    if (note === null || found === null) throw new Fault('The checkpoint at the end cannot be read')
+    checkpoint = { note, checkpoint: found }
+  }
+
+  function unreadable(): Fault {
+    return new Fault(`Line ${line} cannot be read: it was changed, or is not part of an export`)
+  }
+
+  function outOfOrder(seq: number): Fault {
+    return new Fault(`Line ${line} is not entry ${seq}: entries are missing, were added, or are in another order`)
+  }
+
+  /** Reads all complete lines. The entries that say which others were removed are found by one search. */
+  function readLines(bytes: Buffer): Buffer {
+    let from = 0
+    let trimmed = bytes.indexOf(trimmedText)
+    for (let to = bytes.indexOf(newline); to !== -1; to = bytes.indexOf(newline, from)) {
+      readLine(bytes, from, to)
+      if (trimmed !== -1 && trimmed < to) {
+        announce(bytes, from, to)
+        trimmed = bytes.indexOf(trimmedText, to)
+      }
+      from = to + 1
+    }
+    return bytes.subarray(from)
+  }
+
+  function announce(bytes: Buffer, from: number, to: number): void {
+    if (headOf(bytes, from, to) === null) return
+    const entry = JSON.parse(bytes.toString('utf8', from + textAt, to - 1)) as { action?: unknown; target?: unknown }
+    if (entry.action === trimmedAction && typeof entry.target === 'string') gaps.announce(entry.target)
+  }
+
+  function faultsAtEnd(): string[] {
+    if (rest.length > 0) return ['The end is missing: the last line is not complete']
+    if (checkpoint === null) return [`The end is missing: there is no checkpoint after entry ${tree.size()}`]
+    const { note, checkpoint: claimed } = checkpoint
+    if (claimed.size > tree.size())
+      return [`The end is missing: the checkpoint has ${claimed.size} entries, and the export ${tree.size()}`]
+    if (claimed.size < tree.size() || claimed.root.toString('base64') !== tree.root())
+      return [
+        'The entries do not give the root of the checkpoint: an entry was changed together with its hash, or added'
+      ]
+    const verifier = key ?? readVerifierKey(named ?? '')
+    if (verifier === null || named === null) return ['The key of the export cannot be read']
+    if (
+      key !== null &&
+      readVerifierKey(named)?.keyId !== key.keyId &&
+      !note.signatures.some(({ keyId }) => keyId === key.keyId)
+    )
+      return [
+        `The export was signed with another key (${readVerifierKey(named)?.keyId ?? 'unreadable'}) than the given one (${key.keyId})`
+      ]
+    if (!verifier.verifies(note)) return ['The signature of the checkpoint is not valid']
+    if (readVerifierKey(named)?.verifies(note) !== true)
+      return ['The checkpoint is not signed with the key that the export names']
+    const missing = gaps.unannounced()
+    // The entry that says so may be among those that were not exported.
+    if (missing !== null && counts.omitted === 0)
+      return [`Entry ${missing} is missing: only its hash is left, and no entry says that it was removed`]
+    return []
+  }
+
+  function faultsOfAnchors(): string[] {
+    return anchors.flatMap(({ size, root, origin }) => {
+      if (checkpoint !== null && origin !== checkpoint.checkpoint.origin)
+        return [`The anchor of ${size} entries belongs to another log: ${origin}`]
+      if (size > tree.size())
+        return [`The end is missing: an anchor has ${size} entries, and the export ${tree.size()}`]
+      const found = roots.get(size)
+      if (found === undefined)
+        return size === 0
+          ? []
+          : [`The anchor of ${size} entries cannot be compared: the hashes of these entries are not in the export`]
+      if (found === root.toString('base64')) return []
+      return [`The past was rewritten: the first ${size} entries are not those of the anchor`]
+    })
+  }
+
+  return {
+    push(bytes) {
+      if (fault !== null) return
+      try {
+        rest = readLines(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]))
+        if (rest.length > maxLineBytes) throw unreadable()
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error
+        fault = error.message
+      }
+    },
+    end() {
+      const faults = fault === null ? [...faultsAtEnd(), ...faultsOfAnchors()] : [fault]
+      const compared = anchors.map(({ size }) => size).sort((a, b) => a - b)
+      return { faults, size: tree.size(), ...counts, key: named, anchors: compared }
+    }
+  }
+}
+
+/**
+ * Returns the beginning of the line of an entry, up to its number; null for another line. One text is read for all
+ * comparisons: each call into native code takes as long as they all.
+ */
+function headOf(bytes: Buffer, from: number, to: number): string | null {
+  if (to - from <= textAt || bytes[to - 1] !== closing) return null
+  const head = bytes.toString('latin1', from, Math.min(to, from + textAt + maxSeqLength))
+  return head.startsWith(leafStart) && head.startsWith(entryStart, leafEnd) ? head : null
+}
+
+/** Reads a line; null unless it is exactly as `otherLine` writes it. */
+function parsed(text: string): OtherLine | null {
+  try {
+    const line = JSON.parse(text) as OtherLine
+    if (typeof line !== 'object' || line === null || otherLine(line) !== `${text}\n`) return null
+    return shapes.has(Object.keys(line).join()) ? line : null
+  } catch {
+    return null
+  }
+}
+
+const shapes = new Set([
+  'svcAudit,key',
+  'leaf,removed',
+  'leaf,omitted',
+  'removedBlock,root',
+  'omittedBlock,root',
+  'checkpoint'
+])
+
+/** Returns whether it is a hash in base64. Its last character is padding: another one there would be a 33rd byte. */
+function isHash(text: unknown): text is string {
+  return typeof text === 'string' && text.length === hashLength && text.endsWith('=') && isBase64(text)
+}
+
+/** Computes roots as tree.ts does, on hashes in base64: a hash that stays text costs less than one that becomes bytes. */
+function createRoots() {
+  const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
+  const hashes: string[] = []
+  let size = 0
+
+  function node(left: string, right: string): string {
+    nodeInput.write(left, 1, 'base64')
+    nodeInput.write(right, 1 + hashBytes, 'base64')
+    return sha256Base64(nodeInput)
+  }
+
+  return {
+    size: () => size,
+    append(hash: string, height: number): void {
+      const leaves = 2 ** height
+      let joined = hash
+      for (let number = size / leaves; number % 2 === 1; number = (number - 1) / 2)
+        joined = node(hashes.pop() as string, joined)
+      hashes.push(joined)
+      size += leaves
+    },
+    root: (): string =>
+      hashes.length === 0 ? sha256Base64(Buffer.alloc(0)) : hashes.reduceRight((right, left) => node(left, right))
+  }
+}

@@ -1,0 +1,50 @@
+import t from 'tap'
+import { exportAudit } from '../../lib/audit/export.js'
+import type { SignedCheckpoint } from '../../lib/audit/keeper.js'
+import { trimLeaves } from '../../lib/audit/leaves.js'
+import { exported, verified } from './export-stage.js'
+import { openLog } from './stage.js'
+
+t.test('has a line for each entry, and the checkpoint at the end', async t => {
+  const log = await openLog(t.testdir())
+  t.teardown(log.close)
+  await log.fill(3)
+  const lines = (await exported(log)).split('\n')
+  t.match(JSON.parse(lines[0] as string), { svcAudit: 1, key: /^svc\// })
+  t.match(
+    lines.slice(1, 4).map(line => JSON.parse(line)),
+    [1, 2, 3].map(seq => ({ leaf: /=$/, entry: { seq, action: 'thing.done', actor: 'admin', ok: true } }))
+  )
+  t.match(JSON.parse(lines[4] as string), { checkpoint: /\n3\n/ })
+  t.equal(lines[5], '')
+})
+
+t.test('has the roots of blocks whose hashes were removed, and of those outside the range', async t => {
+  const log = await openLog(t.testdir(), { keepDays: 10 })
+  t.teardown(log.close)
+  await log.fill(1000)
+  log.clock.advance(20 * 24 * 60 * 60_000)
+  await log.fill(300)
+  await log.store.write(tx => trimLeaves(tx, 400))
+  const text = await exported(log)
+  t.match(text, /\{"removedBlock":3,"root":"[^"]+"\}\n\{"leaf":"[^"]+","removed":769\}/)
+  t.match(verified(text), { faults: [], removed: 1000, entries: 301 })
+  const part = await exported(log, { from: 1281 })
+  t.match(part, /"omittedBlock":5/)
+  t.match(verified(part), { faults: [], entries: 21 })
+})
+
+t.test('is not completed if entries are removed while it is read', async t => {
+  const log = await openLog(t.testdir(), { keepDays: 10 })
+  t.teardown(log.close)
+  await log.fill(600)
+  const checkpoint = (await log.keeper.current()) as SignedCheckpoint
+  const pieces = exportAudit(log.store, checkpoint, { from: 1, to: 600 })
+  await pieces.next()
+  log.clock.advance(20 * 24 * 60 * 60_000)
+  await log.fill(1)
+  const rest = async () => {
+    for await (const piece of pieces) t.type(piece, 'string')
+  }
+  await t.rejects(rest(), { code: 'changed_meanwhile' })
+})

@@ -1,0 +1,40 @@
+import t from 'tap'
+import { startServer } from '../support/server.js'
+import { until } from '../support/until.js'
+import { startChromium } from './chromium.js'
+import { isWithin, openDuring, phone, photographer } from './stage.js'
+
+/* The witness of the audit log in the panel. */
+
+const { browser, skip } = await startChromium(t)
+
+t.test('the panel says whether the audit log is the one that it saw', { skip }, async t => {
+  const photograph = photographer('audit-witness')
+  const stage = await startServer(t)
+  await stage.createProject('shop')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'audit')
+  await page.locator('.entries').getByText('Project created').waitFor()
+  const stored = (): Promise<[string, string] | undefined> =>
+    page.evaluate("Object.entries(localStorage).find(([key]) => key.startsWith('svc.audit '))")
+  const [key, note] = (await until(stored)) as [string, string]
+  t.match(note, /^svc\/[0-9a-f]{16}\/audit\n\d+\n/)
+  await stage.createProject('forum')
+  await page.reload()
+  await page.getByText(/^The log still begins with the \d+ entries that this browser saw\.$/).waitFor()
+
+  // As if the log had had more entries before.
+  const [origin, , root] = note.split('\n')
+  const longer = `${origin}\n900\n${root}\n`
+  await page.evaluate(`localStorage.setItem(${JSON.stringify(key)}, ${JSON.stringify(longer)})`)
+  await page.reload()
+  const alert = page.getByRole('alert').filter({ hasText: 'The audit log has lost entries: it had 900, and now has' })
+  await alert.waitFor()
+  await photograph(page, 'desktop')
+  await page.setViewportSize(phone)
+  await photograph(page, 'phone')
+  t.ok(await isWithin(page), 'nothing sticks out at the side')
+  await page.getByRole('button', { name: 'Accept this log' }).click()
+  await alert.waitFor({ state: 'detached' })
+  t.match((await stored())?.[1], /^svc\/[0-9a-f]{16}\/audit\n\d\n/)
+  t.same(watch.complaints, [])
+})

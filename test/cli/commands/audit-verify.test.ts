@@ -1,0 +1,73 @@
+import { appendFileSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { exported } from '../../audit/export-stage.js'
+import { openLog } from '../../audit/stage.js'
+import { svc } from '../../support/svc.js'
+
+t.test('verifies an export without a server', async t => {
+  const cwd = t.testdir({ server: {}, other: {} })
+  const log = await openLog(join(cwd, 'server'))
+  const verify = (...words: string[]) => svc(['audit', 'verify', ...words], { cwd })
+  await log.fill(300)
+  await log.keeper.current()
+  writeFileSync(join(cwd, 'early.note'), log.keeper.newest()?.note as string)
+  await log.fill(12)
+  writeFileSync(join(cwd, 'audit.jsonl'), await exported(log))
+  const seen = log.keeper.newest()?.note as string
+  copyFileSync(join(cwd, 'server/keys/server.pub'), join(cwd, 'server.pub'))
+  await log.close()
+
+  await t.test('says that everything is right', async t => {
+    const { code, stdout, stderr } = await verify('audit.jsonl', '--key', 'server.pub', '--anchor', 'early.note')
+    t.equal(code, 0, stderr)
+    t.match(stdout, /^312 entries: the root matches the checkpoint of 312 entries, signed with the key [0-9a-f]{8}; /)
+    t.match(stdout, /; the anchor of 300 entries is a prefix\n$/)
+    t.equal(stderr, '')
+    t.match(await verify('audit.jsonl'), { code: 0, stderr: /The key was not compared: give --key/ })
+  })
+
+  await t.test('reads several anchors from one file', async t => {
+    writeFileSync(join(cwd, 'all.notes'), `${readFileSync(join(cwd, 'early.note'), 'utf8')}\n${seen}\n`)
+    const { stdout } = await verify('audit.jsonl', '--anchor', 'all.notes', '--json')
+    t.match(JSON.parse(stdout), { ok: true, anchors: [300, 312] })
+    appendFileSync(join(cwd, 'all.notes'), 'x\n')
+    t.match(await verify('audit.jsonl', '--anchor', 'all.notes'), { code: 1, stderr: /not a signed checkpoint/ })
+  })
+
+  await t.test('names the first entry that was changed', async t => {
+    const text = readFileSync(join(cwd, 'audit.jsonl'), 'utf8')
+    writeFileSync(join(cwd, 'changed.jsonl'), text.replace('"target":"77"', '"target":"78"'))
+    t.match(await verify('changed.jsonl'), { code: 1, stdout: '', stderr: /Entry 77 was changed/ })
+  })
+
+  await t.test('finds a missing end and a rewritten past', async t => {
+    const short = await openLog(join(cwd, 'other'))
+    await short.fill(10)
+    await short.close()
+    // The same key signs another history, as the owner of the server can do.
+    for (const name of ['server.ed25519', 'server.pub'])
+      copyFileSync(join(cwd, 'server/keys', name), join(cwd, 'other/keys', name))
+    const forged = await openLog(join(cwd, 'other'))
+    await forged.store.write(tx => tx.run('UPDATE auditTree SET origin = ?', seen.split('\n')[0] as string))
+    await forged.fill(1)
+    writeFileSync(join(cwd, 'short.jsonl'), await exported(forged))
+    await forged.fill(400)
+    writeFileSync(join(cwd, 'forged.jsonl'), await exported(forged))
+    await forged.close()
+    const given = ['--key', 'server.pub', '--anchor', 'early.note']
+    t.match(await verify('short.jsonl', ...given), { code: 1, stderr: /The end is missing: an anchor has 300 entries/ })
+    t.match(await verify('forged.jsonl', ...given), {
+      code: 1,
+      stderr: /The past was rewritten: the first 300 entries/
+    })
+    t.equal((await verify('forged.jsonl', '--key', 'server.pub')).code, 0, 'without an anchor nobody can know')
+  })
+
+  await t.test('refuses files that are something else', async t => {
+    t.match(await verify('missing'), { code: 1, stderr: /Cannot read/ })
+    t.match(await verify('audit.jsonl', '--key', 'early.note'), { code: 1, stderr: /not a key like/ })
+    t.match(await verify('audit.jsonl', '--anchor', 'audit.jsonl'), { code: 1, stderr: /not a signed checkpoint/ })
+    t.match(await verify('early.note'), { code: 1, stderr: /not an export/ })
+  })
+})

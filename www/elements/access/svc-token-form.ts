@@ -1,0 +1,218 @@
+import type { AccessRole, AccessToken } from '../../../lib/model/access.js'
+import { css, SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import { usualMaxDays } from '../../server/token-calls.js'
+import type { TokenCalls, TokenFields } from '../../server/token-calls.js'
+import { numberWords, t } from '../../words/t.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { roleWords } from '../base/role-words.js'
+import { Submission } from '../base/submission.js'
+import type { ChoosableProject, ProjectChoiceEvent } from './svc-project-choice.js'
+import { afterDays, daysProblem, daysUntil, limits, readAddresses, roleRows } from './token-facts.js'
+
+/** A token was created or changed. `secret` is the secret of a new one; it is not stored. */
+export class TokenSavedEvent extends Event {
+  constructor(
+    readonly token: AccessToken,
+    readonly secret: string | null
+  ) {
+    super('tokensaved', { bubbles: true })
+  }
+}
+
+/** The form is left without saving. */
+export class TokenCancelEvent extends Event {
+  constructor() {
+    super('tokencancel', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    tokensaved: TokenSavedEvent
+    tokencancel: TokenCancelEvent
+  }
+}
+
+const usualDays = 90
+
+/**
+ * The form of a named token. Properties: `token`, the one to change, or null for a new one; `projects`, all of them;
+ * `maxDays`, the longest lifetime; `calls`. Events: `tokensaved`, `tokencancel`.
+ */
+export class SvcTokenForm extends SvcElement {
+  static override sheet = css`
+    svc-token-form {
+      fieldset { display: grid; gap: 8px; min-width: 0; margin: 0; padding: 0; border: 0; }
+      legend { margin-bottom: 6px; padding: 0; font-weight: 500; }
+      .choice { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 10px; align-items: center; cursor: pointer; }
+      .choice small { grid-column: 2; color: var(--muted); font-size: var(--size-13); }
+      .choice:has(:disabled) { cursor: default; }
+      [name=days] { max-width: 140px; }
+    }
+  `
+
+  token: AccessToken | null = null
+  projects: readonly ChoosableProject[] = []
+  maxDays = usualMaxDays
+  calls!: Pick<TokenCalls, 'create' | 'update'>
+  #role: AccessRole = 'viewer'
+  #isLimited = false
+  #chosen: readonly string[] = []
+  #hasOpened = false
+  readonly #submission = new Submission(() => this.update())
+
+  protected override connected(): void {
+    const { token } = this
+    this.#role = token?.role ?? 'viewer'
+    this.#isLimited = token !== null && token.projectIds !== null
+    // A project that was deleted meanwhile cannot be chosen.
+    this.#chosen = (token?.projectIds ?? []).filter(id => this.projects.some(project => project.id === id))
+  }
+
+  /** The dialog opens before its form has controls. */
+  protected override rendered(): void {
+    if (this.#hasOpened) return
+    this.#hasOpened = true
+    this.querySelector<HTMLElement>('[autofocus]')?.focus()
+  }
+
+  protected override view(): Template {
+    const { token } = this
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#save(event)}">
+        ${field({
+          form: 'access',
+          name: 'name',
+          label: t('Name'),
+          value: token?.name ?? '',
+          isRequired: true,
+          hasFocus: true,
+          maxLength: limits.nameLength,
+          placeholder: 'ci-shop',
+          hint: t('A person or a program. The audit log shows it.'),
+          error: this.#submission.problemOf('name')
+        })}
+        ${this.#roles()}
+        ${this.#scope()}
+        ${field({
+          form: 'access',
+          name: 'days',
+          label: t('Days until it expires'),
+          type: 'number',
+          value: String(token === null ? Math.min(usualDays, this.maxDays) : daysUntil(token.expiresAt, Date.now())),
+          isRequired: true,
+          hint: t('At most {count}.', { count: numberWords(this.maxDays) }),
+          error: this.#submission.problemOf('expiresAt')
+        })}
+        ${field({
+          form: 'access',
+          name: 'allowedIps',
+          label: t('Addresses that may use it (optional)'),
+          rows: 2,
+          isMono: true,
+          value: (token?.allowedIps ?? []).join('\n'),
+          placeholder: '10.0.0.0/8',
+          hint: t('Addresses or blocks, one on each line. Empty allows all.'),
+          error: this.#submission.problemOf('allowedIps')
+        })}
+        ${
+          this.#role === 'viewer' || this.#role === 'deployer'
+            ? html`
+            <label class="check">
+              <input type="checkbox" name="showScripts" .checked="${token?.showScripts ?? false}">
+              <span>${t('May read the scripts of its projects')}</span>
+            </label>`
+            : null
+        }
+        ${errorLine(this.#submission.problemBeside(['name', 'expiresAt', 'allowedIps', 'projectIds']))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(new TokenCancelEvent())}">${t('Cancel')}</button>
+          <button class="primary" disabled="${this.#submission.isBusy}">
+            ${token === null ? t('Create token') : t('Save')}
+          </button>
+        </div>
+      </form>`
+  }
+
+  #roles(): Template {
+    return html`
+      <fieldset>
+        <legend>${t('Role')}</legend>
+        ${roleRows.map(
+          ({ role, words }) => html`
+          <label class="choice">
+            <input type="radio" name="role" value="${role}" .checked="${role === this.#role}" @change="${() => this.#setRole(role)}">
+            <span>${t(roleWords[role])}</span><small>${t(words)}</small>
+          </label>`
+        )}
+      </fieldset>`
+  }
+
+  #scope(): Template {
+    const isAdmin = this.#role === 'admin'
+    const isLimited = this.#isLimited && !isAdmin
+    const option = (value: boolean, words: string): Template => html`
+      <label class="choice">
+        <input type="radio" name="scope" value="${value ? 'some' : 'all'}" .checked="${isLimited === value}" disabled="${isAdmin}"
+          @change="${() => this.#limit(value)}">
+        <span>${words}</span>
+      </label>`
+    return html`
+      <fieldset>
+        <legend>${t('Projects')}</legend>
+        ${option(false, t('All projects, and what concerns the whole server'))}
+        ${option(true, t('Only these projects'))}
+        ${isAdmin ? html`<p class="muted small">${t('An admin cannot be limited to projects: it could give itself the others.')}</p>` : null}
+        ${
+          isLimited
+            ? html`
+            <svc-project-choice .projects="${this.projects}" .chosen="${this.#chosen}" .most="${limits.projects}"
+              @projectchoice="${(event: Event) => this.#choose((event as ProjectChoiceEvent).ids)}"></svc-project-choice>`
+            : null
+        }
+        ${errorLine(this.#submission.problemOf('projectIds') ?? null)}
+      </fieldset>`
+  }
+
+  #setRole(role: AccessRole): void {
+    this.#role = role
+    this.update()
+  }
+
+  #limit(isLimited: boolean): void {
+    this.#isLimited = isLimited
+    this.update()
+  }
+
+  #choose(ids: readonly string[]): void {
+    this.#chosen = ids
+    this.update()
+  }
+
+  async #save(event: Event): Promise<void> {
+    const { name = '', days = '', allowedIps = '', showScripts } = submitted(event)
+    const { token } = this
+    const isLimited = this.#isLimited && this.#role !== 'admin'
+    if (isLimited && this.#chosen.length === 0) return this.#submission.refuse(t('Choose at least one project.'))
+    const isSameEnd = token !== null && Number(days) === daysUntil(token.expiresAt, Date.now())
+    const problem = isSameEnd ? null : daysProblem(days, this.maxDays)
+    if (problem !== null) return this.#submission.refuse(problem)
+    const fields: TokenFields = {
+      name: name.trim(),
+      role: this.#role,
+      projectIds: isLimited ? [...this.#chosen] : null,
+      allowedIps: readAddresses(allowedIps),
+      showScripts: showScripts !== undefined,
+      ...(!isSameEnd && { expiresAt: afterDays(Number(days), Date.now()) })
+    }
+    await this.#submission.run(async () => {
+      const saved =
+        token === null
+          ? await this.calls.create(fields).then(({ record, token }) => new TokenSavedEvent(record, token))
+          : new TokenSavedEvent(await this.calls.update(token.id, fields), null)
+      this.dispatchEvent(saved)
+    })
+  }
+}

@@ -1,0 +1,111 @@
+import type { AccessRole } from '../../lib/model/access.js'
+
+/*
+ * What the signed-in token may do: the only place of the panel that decides it. The server checks every request all the
+ * same. A test compares the table with the server's routes.
+ */
+
+interface Need {
+  /** The least role. */
+  role: AccessRole
+  /** Tokens that are limited to projects are refused. */
+  isOfServer?: true
+}
+
+/** The rights that the panel asks for. */
+export const rightNeeds = {
+  deploy: { role: 'deployer' },
+  /** Cancels, confirms and reverts deployments: a deployer those of its own token, others all. */
+  decide: { role: 'deployer' },
+  rollback: { role: 'operator' },
+  undo: { role: 'operator' },
+  repair: { role: 'operator' },
+  mark: { role: 'operator' },
+  lock: { role: 'operator' },
+  lock_server: { role: 'operator', isOfServer: true },
+  maintain: { role: 'operator' },
+  files: { role: 'operator' },
+  pm2: { role: 'operator' },
+  pm2_apps: { role: 'operator', isOfServer: true },
+  change_logs: { role: 'operator' },
+  remove_logs: { role: 'admin', isOfServer: true },
+  add_logs: { role: 'admin' },
+  health: { role: 'viewer', isOfServer: true },
+  create_project: { role: 'admin', isOfServer: true },
+  change_projects: { role: 'admin', isOfServer: true },
+  change_project: { role: 'admin' },
+  labels: { role: 'admin', isOfServer: true },
+  storage: { role: 'admin', isOfServer: true },
+  settings: { role: 'admin', isOfServer: true },
+  tokens: { role: 'admin', isOfServer: true },
+  export: { role: 'admin', isOfServer: true },
+  terminal: { role: 'admin', isOfServer: true }
+} as const satisfies Record<string, Need>
+
+/** The name of a right. */
+export type Right = keyof typeof rightNeeds
+
+/** The rights that pages need, by their path. The others are open to everybody who is signed in. */
+export const pageRights: Readonly<Partial<Record<string, Right>>> = {
+  'projects/:id/files': 'files',
+  'projects/:id/settings': 'change_project',
+  terminal: 'terminal',
+  system: 'health',
+  storage: 'storage',
+  settings: 'settings',
+  access: 'tokens',
+  labels: 'labels',
+  migration: 'export'
+}
+
+/** The token that the session began with. */
+export interface Holder {
+  role: AccessRole
+  /** The actor in the audit log. */
+  name: string
+  /** The named token; null: the admin token. */
+  token: { id: string; name: string } | null
+  /** The projects that the token is limited to; null: none. */
+  projects: readonly string[] | null
+}
+
+const ranks: Readonly<Record<AccessRole, number>> = { viewer: 0, deployer: 1, operator: 2, admin: 3 }
+let mine: Holder | null = null
+
+/** Sets whose rights apply; null: nobody is signed in. */
+export function setHolder(holder: Holder | null): void {
+  mine = holder
+}
+
+/** Returns whose rights apply. */
+export function holderNow(): Holder | null {
+  return mine
+}
+
+/** Returns whether a text is a role. */
+export function isRole(text: unknown): text is AccessRole {
+  return typeof text === 'string' && Object.hasOwn(ranks, text)
+}
+
+/** Returns why the signed-in token does not have a right: its role is too low, or its projects too few. Null: it has it. */
+export function lackOf(right: Right): 'role' | 'scope' | null {
+  const { role, isOfServer }: Need = rightNeeds[right]
+  if (mine === null || ranks[mine.role] < ranks[role]) return 'role'
+  return isOfServer === true && mine.projects !== null ? 'scope' : null
+}
+
+/** Returns whether the signed-in token has a right. */
+export function may(right: Right): boolean {
+  return lackOf(right) === null
+}
+
+/** Returns whether the signed-in token may cancel, confirm or revert a deployment. */
+export function mayDecide({ tokenId }: { tokenId?: string | null }): boolean {
+  return may('decide') && (mine?.role !== 'deployer' || (mine.token !== null && mine.token.id === tokenId))
+}
+
+/** Returns whether the signed-in token may open the page at a path of the page table. */
+export function mayOpen(path: string): boolean {
+  const right = pageRights[path === '.' ? '' : path]
+  return right === undefined || may(right)
+}
