@@ -58,6 +58,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/tokens/self': [404],
   'GET /api/projects/:id/drift/file': [404, 409],
   'GET /api/migration/verify': [400],
+  'GET /api/audit/proof': [400],
+  'GET /api/audit/inclusion': [400],
   // The project is locked.
   'GET /api/deploy/check': [409],
   'GET /api/deployments/:id/changes': [404],

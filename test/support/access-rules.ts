@@ -126,6 +126,12 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   ],
   ['read the audit log', 'GET /api/audit lists'],
   [
+    'get signed checkpoints of the audit log, and proofs that it was not rewritten',
+    `GET /api/audit/checkpoint caller
+     GET /api/audit/proof caller
+     GET /api/audit/inclusion caller`
+  ],
+  [
     'upload, plan and check an upload',
     `GET /api/deploy/check upload
      POST /api/deploy/plan upload
@@ -213,8 +219,9 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/storage/clean server`
   ],
   [
-    'export, import, browse directories of the machine, metrics',
-    `GET /api/migration/export server
+    'export (also the audit log), import, browse directories of the machine, metrics',
+    `GET /api/audit/export server
+     GET /api/migration/export server
      POST /api/migration/import server
      GET /api/migration/verify server
      GET /api/fs/home server
