@@ -43,6 +43,8 @@ const elsewhere = ['198.51.100.0/24']
 
 /** Queries that a GET needs to find something. */
 const queries: Readonly<Record<string, string>> = {
+  '/api/audit/inclusion': '?id=aud_0000000000000000',
+  '/api/audit/proof': '?from=0',
   '/api/projects/:id/file': '?path=index.html',
   '/api/projects/:id/download': '?path=index.html',
   '/api/projects/:id/drift/file': '?path=index.html',
@@ -59,8 +61,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/tokens/self': [404],
   'GET /api/projects/:id/drift/file': [404, 409],
   'GET /api/migration/verify': [400],
-  'GET /api/audit/proof': [400],
-  'GET /api/audit/inclusion': [400],
+  // There is no entry with this id.
+  'GET /api/audit/inclusion': [404],
   // The project is locked.
   'GET /api/deploy/check': [409],
   'GET /api/deployments/:id/changes': [404],

@@ -107,6 +107,7 @@ GET /api/audit viewer filtered
 GET /api/audit/checkpoint token none
 GET /api/audit/proof token none
 GET /api/audit/inclusion token none
+POST /api/audit/key local none
 GET /api/audit/export admin server
 GET /api/storage admin server
 POST /api/storage/clean admin server

@@ -126,7 +126,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   ],
   ['read the audit log', 'GET /api/audit lists'],
   [
-    'get signed checkpoints of the audit log, and proofs that it was not rewritten',
+    'get checkpoints and proofs of the audit log',
     `GET /api/audit/checkpoint caller
      GET /api/audit/proof caller
      GET /api/audit/inclusion caller`
@@ -219,9 +219,9 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/storage/clean server`
   ],
   [
-    'export (also the audit log), import, browse directories of the machine, metrics',
-    `GET /api/audit/export server
-     GET /api/migration/export server
+    'export, import, browse directories of the machine, metrics',
+    `GET /api/migration/export server
+     GET /api/audit/export server
      POST /api/migration/import server
      GET /api/migration/verify server
      GET /api/fs/home server
@@ -234,9 +234,10 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/terminal/ws server`
   ],
   [
-    'back up, set the admin token without the old one',
+    'back up, set the admin token without the old one, replace the key of the audit log',
     `GET /api/backup caller
-     POST /api/auth/reset caller`
+     POST /api/auth/reset caller
+     POST /api/audit/key caller`
   ]
 ]
 
