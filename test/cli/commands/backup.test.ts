@@ -92,7 +92,7 @@ t.test('creates a backup that contains the data directory', async t => {
     t.match(JSON.parse(forced.stdout), {
       path,
       fileBytes: statSync(path).size,
-      files: 6,
+      files: 8,
       schemaVersion: Number,
       createdAt: String
     })
