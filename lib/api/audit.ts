@@ -1,3 +1,4 @@
+import type { Keeper } from '../audit/keeper.js'
 import type { Proofs } from '../audit/proofs.js'
 import type { Caller } from '../auth/bearer.js'
 import { instantOf } from '../base/clock.js'
@@ -27,13 +28,14 @@ export interface AuditQuery {
 export interface AuditNeeds {
   listAudit(query: AuditQuery): AuditEntry[]
   proofs: Proofs
+  keeper: Pick<Keeper, 'rotateKey'>
   audit: { record(event: AuditEvent): Promise<void> }
   /** For the file name of the export. */
   clock: { now(): number }
 }
 
 /** Handlers of the audit log. */
-export function auditHandlers({ listAudit, proofs, audit, clock }: AuditNeeds) {
+export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: AuditNeeds) {
   return {
     /** `GET /api/audit`: the entries, newest first. */
     list: ({ query, actor }) => {
@@ -65,6 +67,9 @@ export function auditHandlers({ listAudit, proofs, audit, clock }: AuditNeeds) {
       if (id === undefined) throw invalid('id', 'The parameter "id" is missing')
       return json(await proofs.inclusion(id))
     },
+
+    /** `POST /api/audit/key`: replaces the key that signs checkpoints. */
+    rotateKey: async ({ actor }) => json({ success: true, ...(await keeper.rotateKey(actor)) }),
 
     /** `GET /api/audit/export`: the entries and what proves them, as JSON lines. */
     export: async ({ query, actor }) => {

@@ -89,6 +89,8 @@ export function completed(
       return route.handle(request)
     }
     if (depends === undefined) return { ...plain, handle }
+    // One list per route, because the store caches its versions by list.
+    const ofNamed = [...depends, 'tokens']
     return {
       ...plain,
       handle,
@@ -96,7 +98,7 @@ export function completed(
         checkScope(route.scope, request, lookup)
         if (unless?.(request)) return null
         const { token, projectId } = request.actor
-        if (token !== undefined) return `${version([...depends, 'tokens'])}-${token.id}`
+        if (token !== undefined) return `${version(ofNamed)}-${token.id}`
         return projectId === null ? version(depends) : `${version(depends)}-${projectId}`
       }
     }

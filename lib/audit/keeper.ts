@@ -8,7 +8,7 @@ import { instantOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { systemActor } from '../model/audit.js'
-import type { AuditEvent } from '../model/audit.js'
+import type { Actor, AuditEvent, RotatedKey } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
 import { hasAuditSince, newestAuditPosition, unsealedAudit } from '../store/tables/audit.js'
 import {
@@ -53,6 +53,11 @@ export interface Keeper {
   sign(): void
   /** Returns a checkpoint of all entries; null while there are none. Refuses `server_key`. */
   current(): Promise<SignedCheckpoint | null>
+  /**
+   * Replaces the key of the server. An entry contains the new key, signed by both. Returns the keys as verifiers write
+   * them. Refuses `server_key`, and what the store refuses.
+   */
+  rotateKey(actor: Actor): Promise<RotatedKey>
   /** Returns the newest checkpoint that is on the disk; null if there is none. */
   newest(): StoredCheckpoint | null
   state(): TreeState
@@ -162,6 +167,28 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
     return next
   }
 
+  async function rotate(actor: Actor): Promise<RotatedKey> {
+    const { origin } = await key.signers(readAuditTree(store).origin)
+    const { before, after } = await key.rotate(origin)
+    const text = `${origin}\nkey ${after.verifierKey}\n`
+    const lines = [before, after].map(signer => signer.line(text).trim())
+    const event = { action: 'audit.rotate_key', actor, target: after.verifierKey, detail: lines.join(' ') }
+    await store.write(tx => {
+      if (readAuditTree(tx).origin === null) nameAuditTree(tx, origin)
+      write(tx, event)
+    })
+    return { before: before.verifierKey, after: after.verifierKey }
+  }
+
+  /** Runs a change of the key between two checkpoints, and signs one with both keys. */
+  async function rotateKey(actor: Actor): Promise<RotatedKey> {
+    const next = latest.then(() => rotate(actor))
+    latest = next.catch(() => {})
+    const rotated = await next
+    await sign()
+    return rotated
+  }
+
   const sign = (): Promise<unknown> => current().catch(onError)
 
   async function begin(): Promise<void> {
@@ -188,6 +215,7 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
     },
     sign: () => void sign(),
     current,
+    rotateKey,
     newest: () => newest,
     state() {
       const { brokenSince, brokenWhy } = readAuditTree(store)

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
@@ -7,7 +6,7 @@ import type { Cidr } from '../http/core/client-address.js'
 import { tokenLimits } from '../model/access.js'
 import type { AccessRole, AccessToken } from '../model/access.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { isTokenText, tokenTextOf } from '../shared/token-text.js'
+import { resemblesToken, tokenTextOf } from '../shared/token-text.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {
   countTokens,
@@ -20,6 +19,7 @@ import {
   updateToken
 } from '../store/tables/tokens.js'
 import type { StoredToken } from '../store/tables/tokens.js'
+import { digestText } from './secret.js'
 
 /*
  * Named tokens: each person and each program has its own, with a role, a scope and an end. Only a digest of a secret is
@@ -31,6 +31,8 @@ import type { StoredToken } from '../store/tables/tokens.js'
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 const defaultDays = 90
+/** The same list each time, because the store caches its versions by list. */
+const readTables = ['tokens', 'secondFactors'] as const
 /** Days for which tokens that have ended stay in the list. */
 const keptDays = 90
 
@@ -142,7 +144,7 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
 
   /** Reads the tokens again if they have changed. */
   function refresh(): void {
-    const now = store.version(['tokens', 'secondFactors'])
+    const now = store.version(readTables)
     if (now === version) return
     const enrolled = enrolledTokens(store)
     const known = listTokens(store).map(stored => knownOf(stored, enrolled.has(stored.id)))
@@ -153,9 +155,9 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
   }
 
   function found(secret: string): { known: Known; isOld: boolean; digest: string } | null {
-    if (!isTokenText(secret)) return null
+    if (!resemblesToken(secret)) return null
     refresh()
-    const digest = digestOf(secret)
+    const digest = digestText(secret)
     const known = byDigest.get(digest)
     return known === undefined ? null : { known, isOld: known.stored.oldDigest === digest, digest }
   }
@@ -171,7 +173,13 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
   }
 
   function note(id: string, ip: string | null, isOld: boolean): void {
-    uses.set(id, { atMs: clock.now(), ip, isOld })
+    const use = uses.get(id)
+    if (use === undefined) uses.set(id, { atMs: clock.now(), ip, isOld })
+    else {
+      use.atMs = clock.now()
+      use.ip = ip
+      use.isOld = isOld
+    }
     watch()
   }
 
@@ -257,7 +265,7 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
 
   function minted(id: string): { token: string; digest: string } {
     const token = tokenTextOf(id.slice('tok_'.length), ids.token())
-    return { token, digest: digestOf(token) }
+    return { token, digest: digestText(token) }
   }
 
   function removeOld(tx: Transaction): void {
@@ -476,8 +484,4 @@ function detailOf({ name, role, projectIds, allowedIps, expiresAt }: StoredToken
   const scope = projectIds === null ? 'all projects' : projectIds.join(' ')
   const from = allowedIps.length === 0 ? '' : `, from ${allowedIps.join(' ')}`
   return `${name}: ${role} of ${scope}${from}, until ${expiresAt}`
-}
-
-function digestOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('base64url')
 }

@@ -36,6 +36,13 @@ function digestOf(secret: string): Buffer {
     : crypto.hash('sha256', secret, 'buffer')
 }
 
+/** Returns the digest of a secret as text, to look it up. */
+export function digestText(secret: string): string {
+  return crypto.hash === undefined
+    ? crypto.createHash('sha256').update(secret).digest('base64url')
+    : crypto.hash('sha256', secret, 'base64url')
+}
+
 /** Whether two secrets are equal, compared as in `createComparison`. */
 export function isSameSecret(given: string, kept: string): boolean {
   return createComparison(kept)(given)

@@ -285,6 +285,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/audit-verify.js')
   },
   {
+    name: 'keys rotate',
+    group: 'server',
+    summary: 'replace the key that signs the audit log',
+    load: () => import('./commands/keys-rotate.js')
+  },
+  {
     name: 'admin reset-password',
     aliases: ['reset-password'],
     group: 'server',

@@ -41,6 +41,12 @@ export interface AuditCheckpoint {
   key: string
 }
 
+/** The keys before and after a rotation, as verifiers of signed notes write them. */
+export interface RotatedKey {
+  before: string
+  after: string
+}
+
 /** The proof that a tree begins with a smaller one. Hashes are base64. */
 export interface ConsistencyProof {
   from: number

@@ -326,7 +326,13 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     confirm: { deployer, records },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
-    audit: { listAudit: query => listAudit(store, query), proofs: createProofs({ store, keeper }), audit, clock },
+    audit: {
+      listAudit: query => listAudit(store, query),
+      proofs: createProofs({ store, keeper }),
+      keeper,
+      audit,
+      clock
+    },
     telemetry: {
       collector: createCollector({ store, clock }),
       maxDays: maxOverviewDays,

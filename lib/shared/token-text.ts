@@ -23,6 +23,14 @@ export function isTokenText(text: string): boolean {
   return form.test(text) && sumOf(text.slice(0, sumAt)) === text.slice(sumAt)
 }
 
+/**
+ * Returns whether a text may be a named token: its beginning and its length are those of one. A server that looks up a
+ * digest needs no more, and the check sum would take a tenth of the time of a short request (bench/api).
+ */
+export function resemblesToken(text: string): boolean {
+  return text.length === sumAt + sumLength && text.startsWith('svc_')
+}
+
 /** Returns why a text that begins like a named token is not one, as the end of a sentence; null for every other text. */
 export function tokenTextFault(text: string): string | null {
   if (!/^svc_[a-z2-7]{8}_/.test(text) || isTokenText(text)) return null

@@ -5,6 +5,7 @@ import { fillForAccess } from '../support/access-fixture.js'
 import type { AccessFixture, Records } from '../support/access-fixture.js'
 import { concernsRecord, promisedAnswer, promisedRights, promisedRoutes } from '../support/access-rules.js'
 import type { Aim, CallerKind, Promised } from '../support/access-rules.js'
+import { codeOf } from '../../lib/auth/totp.js'
 import { setClock } from '../support/clock.js'
 import { formOf } from '../support/client.js'
 import { adminToken, startServer } from '../support/server.js'
@@ -21,7 +22,7 @@ type Headers = Record<string, string>
 
 interface Caller extends CallerKind {
   what: string
-  headers(): Headers | Promise<Headers>
+  headers(route: string): Headers | Promise<Headers>
   /** The deployment that the caller started. */
   own?: string
   /** Whether it may read the texts of scripts of `shop`. */
@@ -42,6 +43,8 @@ const elsewhere = ['198.51.100.0/24']
 
 /** Queries that a GET needs to find something. */
 const queries: Readonly<Record<string, string>> = {
+  '/api/audit/inclusion': '?id=aud_0000000000000000',
+  '/api/audit/proof': '?from=0',
   '/api/projects/:id/file': '?path=index.html',
   '/api/projects/:id/download': '?path=index.html',
   '/api/projects/:id/drift/file': '?path=index.html',
@@ -58,6 +61,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/tokens/self': [404],
   'GET /api/projects/:id/drift/file': [404, 409],
   'GET /api/migration/verify': [400],
+  // There is no entry with this id.
+  'GET /api/audit/inclusion': [404],
   // The project is locked.
   'GET /api/deploy/check': [409],
   'GET /api/deployments/:id/changes': [404],
@@ -119,6 +124,22 @@ async function callersOf(stage: Stage, fixture: AccessFixture, nowMs: number): P
     async () => ({ cookie: (await signIn(stage.as(null))).cookie }),
     { column: 'admin', session: 'without header', seesScripts: true }
   )
+
+  // Used on every route, so it lasts; only its own sign-out needs another one.
+  const old = (await signIn(stage.as(null))).headers
+  const ofOld = async (route: string): Promise<Headers> =>
+    route === 'DELETE /api/auth/session' ? (await signIn(stage.as(null))).headers : old
+  const unproven = { column: 'admin', session: 'with header', isUnproven: true, seesScripts: true } as const
+  add('session of the admin token, hours after its sign-in', ofOld, unproven)
+
+  const guarded = await mint('with a second factor', 'admin')
+  const guard = await signIn(stage.as(null), { token: guarded })
+  const { secret } = (await stage.as(null).post('/api/auth/second-factor', {}, guard.headers)).body
+  fixture.secrets['second factor'] = secret
+  const code = codeOf(secret, Math.floor(nowMs / 30_000))
+  const confirmed = await stage.as(null).post('/api/auth/second-factor/confirm', { code }, guard.headers)
+  if (confirmed.status !== 200) throw new Error(confirmed.text)
+  add('second factor, as a bearer', () => bearer(guarded), { column: null, refusal: '403 second_factor_required' })
 
   const soon = new Date(nowMs + hourMs).toISOString()
   const expired = await mint('expired', 'admin', { expiresAt: soon })
@@ -241,7 +262,7 @@ t.test('every route answers every caller as docs/security.md promises', async t 
       const to = aim === 'forum' ? forum : { ...shop, ...(aim === 'own' && { deployId: caller.own as string }) }
       const id = wanted === 'in' ? await spare[route]?.(fixture) : undefined
       const spared = id === undefined ? to : { ...to, project: { ...to.project, id }, sourceId: id }
-      const answer = await ask({ route, to: spared, headers: await headers(), from })
+      const answer = await ask({ route, to: spared, headers: await headers(route), from })
       const said = `${answer.status} ${answer.code}`
       const isRight = wanted === 'in' ? isIn(route, answer, promised) : said.startsWith(wanted)
       if (!isRight) wrong.push(`${what}, aimed at ${aim}: ${said} in place of ${wanted}`)
@@ -267,7 +288,7 @@ t.test('every route answers every caller as docs/security.md promises', async t 
       if (caller.limitedTo !== 'shop' || !concernsRecord(promised.concern)) return
       const hidden = await attempt(caller, 'forum')
       if (!caller.isNamed || first.status === hidden.status) return
-      const missing = await ask({ route, to: unknown, headers: await caller.headers(), from })
+      const missing = await ask({ route, to: unknown, headers: await caller.headers(route), from })
       if (blank(hidden.text, forum) !== blank(missing.text, unknown) || hidden.status !== missing.status)
         wrong.push(`${caller.what}: another project differs from one that does not exist`)
     }

@@ -107,7 +107,8 @@ GET /api/audit viewer filtered
 GET /api/audit/checkpoint token none
 GET /api/audit/proof token none
 GET /api/audit/inclusion token none
-GET /api/audit/export admin server
+POST /api/audit/key local none
+GET /api/audit/export operator server
 GET /api/storage admin server
 POST /api/storage/clean admin server
 POST /api/public/telemetry/report public none

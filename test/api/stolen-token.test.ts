@@ -102,7 +102,8 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
       { name: 'mine', role: 'admin', status: 'success', reason: 'mine', on: true, allow_client_scripts: 'true' },
       { deployPath: '/tmp/mine', preDeployScript: `touch ${ran}`, projectIds: null, purpose: 'terminal' }
     ]
-    const own = /^POST \/api\/(auth\/login|tickets|deploy\/|public\/)|^DELETE \/api\/auth\/session/
+    const own =
+      /^POST \/api\/(auth\/(login|prove|second-factor)|tickets|deploy\/|public\/)|^DELETE \/api\/auth\/(session|second-factor)/
     const inRoutes = apiRoutes(stage.server.services.api).filter(({ method }) => method !== 'GET')
     for (const { method, path } of inRoutes) {
       if (own.test(`${method} ${path}`)) continue

@@ -3,6 +3,7 @@ import { readCheckpoint } from '../../lib/audit/checkpoint-text.js'
 import type { Checkpoint } from '../../lib/audit/checkpoint-text.js'
 import { readNote, readVerifierKey } from '../../lib/audit/signed-note.js'
 import type { SignedNote } from '../../lib/audit/signed-note.js'
+import { repetitions } from '../support/thorough.js'
 import { createRandom } from '../support/random.js'
 import { exported, verified } from './export-stage.js'
 import { openLog } from './stage.js'
@@ -102,13 +103,31 @@ t.test('finds every tampering with an export', async t => {
   const { below: draw } = createRandom(1)
   const unfound: string[] = []
   const kinds = new Set<string>()
-  for (let n = 0; n < 600; n++) {
+  for (let n = 0; n < repetitions(600, 10_000); n++) {
     const { kind, bytes } = tampered(text, draw)
     kinds.add(kind)
     if (verified(bytes, {}, 1 + draw(5000)).faults.length === 0) unfound.push(`${n} ${kind}`)
   }
   t.same(unfound, [])
   t.ok(kinds.size >= 9)
+})
+
+t.test('finds each changed bit of a line without an entry, and of the first and the last line', async t => {
+  const log = await openLog(t.testdir(), { keepDays: 10 })
+  t.teardown(log.close)
+  await log.fill(2)
+  log.clock.advance(20 * dayMs)
+  await log.fill(1)
+  const bytes = Buffer.from(await exported(log))
+  const unfound: string[] = []
+  for (let at = 0; at < bytes.length; at++) {
+    for (let bit = 0; bit < 8; bit++) {
+      const changed = Buffer.from(bytes)
+      changed[at] = (changed[at] as number) ^ (1 << bit)
+      if (verified(changed, {}, bytes.length).faults.length === 0) unfound.push(`byte ${at}, bit ${bit}`)
+    }
+  }
+  t.same(unfound, [])
 })
 
 t.test('refuses what is not an export', async t => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isSameSecret } from '../../lib/auth/secret.js'
+import { isSameSecret, digestText } from '../../lib/auth/secret.js'
 
 t.test('compares secrets of any length', async t => {
   const cases: Array<[string, string, boolean]> = [
@@ -19,4 +19,8 @@ t.test('compares secrets of any length', async t => {
     ['x'.repeat(4096), `${'x'.repeat(4095)}y`, false]
   ]
   for (const [given, kept, same] of cases) t.equal(isSameSecret(given, kept), same, `"${given}" and "${kept}"`)
+})
+
+t.test('the digest of a secret is its SHA-256 in base64url', async t => {
+  t.equal(digestText('abc'), 'ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0')
 })

@@ -128,7 +128,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
 
   await stage.client.put(`/api/projects/${await projectId(stage)}`, { postDeployScript: '' })
   await page.getByRole('button', { name: 'Roll back to last successful…' }).click()
-  await page.getByText('~ index.html').waitFor()
+  await page.getByRole('list', { name: 'Changed files' }).getByText('~ index.html').waitFor()
   await photograph(page, 'roll-back-desktop')
   await page.getByRole('button', { name: 'Roll back', exact: true }).click()
   await page.getByRole('heading', { level: 1, name: 'Rollback' }).waitFor()

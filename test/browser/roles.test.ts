@@ -176,7 +176,8 @@ t.test('each role sees what it may do', { skip }, async t => {
       const script = page.locator('section.script pre')
       t.equal(await script.count(), role === 'viewer' || role === 'deployer' ? 0 : 1, 'the text of the script')
 
-      for (const path of ['', 'deployments', 'logs', 'system', 'audit', `projects/${shop}/logs`]) {
+      const own = wanted.tabs.includes('Files') ? [`projects/${shop}/files`] : []
+      for (const path of ['', 'deployments', 'logs', 'system', 'audit', `projects/${shop}/logs`, ...own]) {
         await page.goto(`${stage.url}/${path}`)
         await page.locator('h1').waitFor()
         await page.waitForLoadState('networkidle')

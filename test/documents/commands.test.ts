@@ -37,6 +37,18 @@ const given: Record<string, Given> = {
     files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }) },
     done: running
   },
+  'docs/audit.md': {
+    files: site,
+    // What a reader has kept from before.
+    done: [
+      ...running,
+      {
+        line: 0,
+        mark: 'sh',
+        text: 'cp "$(svc home)/keys/server.pub" server.pub\ncp "$(svc home)"/witness/*.note kept.note\n'
+      }
+    ]
+  },
   'docs/exact.md': { files: site, done: running },
   'docs/locks.md': { files: site, done: running },
   'docs/migrating.md': {

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import t from 'tap'
 import { randomIds } from '../../lib/base/ids.js'
-import { isTokenText, tokenTextFault, tokenTextOf } from '../../lib/shared/token-text.js'
+import { isTokenText, tokenTextFault, tokenTextOf, resemblesToken } from '../../lib/shared/token-text.js'
 
 const secret = 'AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdE'
 const text = tokenTextOf('abcdefgh234567ab', secret)
@@ -41,4 +41,12 @@ t.test('random tokens are valid', async t => {
     const random = tokenTextOf(randomIds.id('tok_').slice(4), randomIds.token())
     if (!isTokenText(random)) t.fail(random)
   }
+})
+
+t.test('a text resembles a token by its beginning and its length alone', async t => {
+  const text = tokenTextOf('abcdefgh', 'x'.repeat(43))
+  t.equal(resemblesToken(text), true)
+  t.equal(resemblesToken(`${text.slice(0, -1)}?`), true, 'the digest decides')
+  t.equal(resemblesToken(text.slice(1)), false)
+  t.equal(resemblesToken(`x${text.slice(1)}`), false)
 })

@@ -125,6 +125,13 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/system/history server`
   ],
   ['read the audit log', 'GET /api/audit lists'],
+  ['export the audit log', 'GET /api/audit/export server'],
+  [
+    'get checkpoints and proofs of the audit log',
+    `GET /api/audit/checkpoint caller
+     GET /api/audit/proof caller
+     GET /api/audit/inclusion caller`
+  ],
   [
     'upload, plan and check an upload',
     `GET /api/deploy/check upload
@@ -227,10 +234,31 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/terminal/ws server`
   ],
   [
-    'back up, set the admin token without the old one',
+    'back up, set the admin token without the old one, replace the key of the audit log',
     `GET /api/backup caller
-     POST /api/auth/reset caller`
+     POST /api/auth/reset caller
+     POST /api/audit/key caller`
   ]
+]
+
+/** The terminal, changes of settings and tokens, and exports: an old session must give the token again. */
+const asksAgain = [
+  'GET /api/terminal/ws',
+  'PUT /api/settings',
+  'POST /api/settings/token',
+  'POST /api/notification-targets',
+  'PUT /api/notification-targets/:id',
+  'DELETE /api/notification-targets/:id',
+  'POST /api/tokens',
+  'PATCH /api/tokens/:id',
+  'POST /api/tokens/:id/rotate',
+  'DELETE /api/tokens/:id',
+  'DELETE /api/tokens/:id/second-factor',
+  'POST /api/auth/second-factor',
+  'POST /api/projects/:id/token',
+  'DELETE /api/sessions/:id',
+  'GET /api/migration/export',
+  'GET /api/audit/export'
 ]
 
 /** What the document promises about a route. */
@@ -267,6 +295,8 @@ export interface CallerKind {
   limitedTo?: 'shop' | 'forum'
   /** Whether it is a browser session, and whether it sends the CSRF header with a change. */
   session?: 'with header' | 'without header'
+  /** Whether its user gave the token longer than `proof_minutes` ago. */
+  isUnproven?: boolean
 }
 
 /** What a request is aimed at: the project `shop`, a deployment there of the caller itself, or another project. */
@@ -289,7 +319,7 @@ export function promisedAnswer(
   caller: CallerKind,
   aim: Aim
 ): string {
-  const { column, isNamed = false, limitedTo, session } = caller
+  const { column, isNamed = false, limitedTo, session, isUnproven } = caller
   if (rights.anybody === 'yes') return 'in'
   if (Object.values(rights).every(right => right === 'no')) return '403 forbidden'
   if (column === null) return caller.refusal ?? '401 unauthorized'
@@ -302,5 +332,5 @@ export function promisedAnswer(
   if (limitedTo !== undefined && concernsRecord(concern) && limitedTo !== (aim === 'own' ? 'shop' : aim))
     return isNamed ? '404' : '403 other_project'
   if (right === 'own' && concern === 'deployment' && aim !== 'own') return '403 role_too_low'
-  return 'in'
+  return isUnproven && asksAgain.includes(route) ? '403 proof_required' : 'in'
 }

@@ -54,7 +54,7 @@ export class AuditPage extends Page {
       .entries .what a { text-decoration: underline; }
       .entries .where { text-align: right; }
       .sight { display: flex; gap: 10px; align-items: center; padding: 12px 16px; color: var(--failure); }
-      .sight p { flex: 1; }
+      .sight p { display: grid; gap: 2px; flex: 1; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
 
       @media print {
@@ -66,6 +66,9 @@ export class AuditPage extends Page {
 
       @media screen and (max-width: 719px) {
         .filters { flex-basis: 100%; }
+        .sight { flex-wrap: wrap; }
+        .sight p { flex-basis: 70%; }
+        .sight button { margin-left: auto; }
         .filters select { flex: 1; min-width: 0; }
         .entries li { grid-template-columns: minmax(0, 1fr) auto; padding: 10px 16px; }
         .entries svc-time { grid-column: 2; grid-row: 1; }
@@ -174,8 +177,8 @@ export class AuditPage extends Page {
       <div class="sight card" role="alert">
         ${icon('warning')}
         <p>
-          ${t(sight.fault, values)}
-          ${t('Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.')}
+          <span>${t(sight.fault, values)}</span>
+          <span>${t('Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.')}</span>
         </p>
         <button type="button" @click="${() => this.#accept()}">${t('Accept this log')}</button>
       </div>`

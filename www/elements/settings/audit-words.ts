@@ -50,6 +50,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'migration.import', words: 'Package imported' },
   { action: 'backup.create', words: 'Backup created' },
   { action: 'audit.export', words: 'Audit log exported' },
+  { action: 'audit.rotate_key', words: 'Key of the audit log replaced' },
   { action: 'audit.trimmed', words: 'Old entries removed' },
   { action: 'audit.tree_broken', words: 'Audit log damaged' },
   { action: 'webhook.send', words: 'Notification' },

@@ -66,6 +66,7 @@ export const words: Words = {
   'Package imported': '数据包已导入',
   'Backup created': '备份已创建',
   'Audit log exported': '审计日志已导出',
+  'Key of the audit log replaced': '审计日志的密钥已更换',
   'Old entries removed': '旧条目已删除',
   'Audit log damaged': '审计日志已损坏',
   Notification: '通知',

@@ -77,6 +77,7 @@ export const words: Words = {
   MB: 'MB',
   'per project': '每个项目',
   seconds: '秒',
+  minutes: '分钟',
   days: '天',
 
   Changed: '已修改',

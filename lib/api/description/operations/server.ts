@@ -1,7 +1,7 @@
 import { newTargetFields, targetFields } from '../../notification-targets.js'
 import { cleanFields } from '../../storage.js'
 import { reportFields } from '../../telemetry.js'
-import type { AuditEntry } from '../../../model/audit.js'
+import type { AuditEntry, RotatedKey } from '../../../model/audit.js'
 import type { Cleaned } from '../../../model/storage.js'
 import {
   notificationKinds,
@@ -25,7 +25,7 @@ import {
   requiredQuery,
   type Operations
 } from '../operation.js'
-import { auditCheckpoint, auditEntry, consistencyProof, inclusionProof } from '../records/access.js'
+import { auditCheckpoint, auditEntry, consistencyProof, inclusionProof, verifierKey } from '../records/access.js'
 import { done, success } from '../records/common.js'
 import {
   healthDetail,
@@ -245,6 +245,16 @@ export const serverOperations: Operations = {
     parameters: [requiredQuery('id', 'Id of the entry')],
     answers: answer('The inclusion proof', inclusionProof),
     errors: ['invalid_field', 'not_found', 'not_sealed', 'history_gone', 'server_key']
+  },
+  'POST /api/audit/key': {
+    summary: 'Replace the key that signs checkpoints of the audit log',
+    description:
+      'Requests must come through the Unix socket in the data directory. `svc keys rotate` uses this route. The old key signs further checkpoints, too, so that witnesses learn the new one.',
+    answers: answer(
+      'The keys before and after',
+      record<{ success: true } & RotatedKey>({ success, before: verifierKey, after: verifierKey })
+    ),
+    errors: ['server_key']
   },
   'GET /api/audit/export': {
     summary: 'Export the audit log with what proves it',

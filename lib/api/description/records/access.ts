@@ -172,6 +172,9 @@ export const accessReport = named(
 
 const hash = text('CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=')
 
+/** The public key of a server. */
+export const verifierKey = text('svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…')
+
 /** A signed checkpoint of the audit log. */
 export const auditCheckpoint = named(
   'AuditCheckpoint',
@@ -184,10 +187,7 @@ export const auditCheckpoint = named(
         'svc/9f2c4b1a7d3e5f60/audit\n4711\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n— svc/9f2c4b1a7d3e5f60/audit …\n'
       )
     ),
-    key: described(
-      'The key of the server, as verifiers of signed notes write it',
-      text('svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…')
-    )
+    key: described('The key of the server, as verifiers of signed notes write it', verifierKey)
   })
 )
 
