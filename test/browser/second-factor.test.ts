@@ -118,7 +118,7 @@ t.test('an admin removes the second factor of a user who lost it', { skip }, asy
   t.equal((await stage.as(token).get('/api/projects')).status, 403)
 
   const admin = await open(t, stage, { token: adminToken, path: 'access' })
-  t.equal(await admin.page.locator('svc-second-factor').count(), 0, 'the admin token has none')
+  t.equal(await admin.page.locator('svc-second-factor').count(), 0, 'the admin token cannot have one')
   clock.advance(16 * minuteMs)
   await admin.page.getByRole('button', { name: 'Remove second factor… vera' }).click()
   await photograph(admin.page, 'reset')

@@ -47,7 +47,7 @@ export class AccessPage extends Page {
     this.repeat(refreshMs, () => void this.#list.refresh())
   }
 
-  /** Returns the second factor of the own token. The admin token has none. */
+  /** Returns the second factor of the own token. The admin token cannot have one. */
   #ownFactor(): Template | null {
     const name = holderNow()?.token?.name
     if (name === undefined) return null

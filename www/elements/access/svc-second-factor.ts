@@ -37,7 +37,7 @@ export class SvcSecondFactor extends SvcElement {
       .on .icon { color: var(--success); }
       .secret { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; padding: 12px; border-radius: var(--radius); background: var(--sunken); }
       .secret code { flex: 1 1 200px; min-width: 0; overflow-wrap: anywhere; user-select: all; }
-      .codes { display: grid; flex: 1 1 200px; grid-template-columns: repeat(auto-fill, minmax(176px, 1fr)); gap: 4px 16px; }
+      .codes { display: grid; margin-right: 8px; flex: 1 1 200px; grid-template-columns: repeat(auto-fill, minmax(176px, 1fr)); gap: 4px 16px; }
       .codes code { overflow-wrap: normal; white-space: nowrap; }
     }
   `
