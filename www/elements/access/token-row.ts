@@ -12,14 +12,16 @@ export interface RowNeeds {
   /** Returns the name of a project; its id if it was deleted. */
   nameOf: (projectId: string) => string
   /** Called with the chosen action. */
-  act: (action: 'edit' | 'rotate' | 'revoke') => void
+  act: (action: 'edit' | 'rotate' | 'revoke' | 'factor') => void
+  /** Whether somebody else uses the token. Only the owner removes the second factor with a code. */
+  isForeign: boolean
 }
 
 const namedProjects = 3
 
 /** Returns the content of a row: name and role, scope, expiry, last use, and its actions. */
-export function tokenRow(token: AccessToken, { nowMs, nameOf, act }: RowNeeds): Template {
-  const { id, name, role, lastUsedAt, lastUsedIp, revokedAt } = token
+export function tokenRow(token: AccessToken, { nowMs, nameOf, act, isForeign }: RowNeeds): Template {
+  const { id, name, role, lastUsedAt, lastUsedIp, revokedAt, secondFactor } = token
   const button = (action: Parameters<typeof act>[0], words: string): Template =>
     html`<button type="button" class="quiet" aria-label="${`${words} ${name}`}" @click="${() => act(action)}">${words}</button>`
   return html`
@@ -39,7 +41,12 @@ export function tokenRow(token: AccessToken, { nowMs, nameOf, act }: RowNeeds): 
       <a href="audit?token=${id}" aria-label="${t('Audit entries of {name}', { name })}">${t('Audit entries')}</a>
       ${
         revokedAt === null
-          ? [button('edit', t('Change…')), button('rotate', t('Rotate…')), button('revoke', t('Revoke…'))]
+          ? [
+              button('edit', t('Change…')),
+              button('rotate', t('Rotate…')),
+              secondFactor && isForeign ? button('factor', t('Remove second factor…')) : null,
+              button('revoke', t('Revoke…'))
+            ]
           : null
       }
     </div>`

@@ -86,6 +86,13 @@ export const words: Words = {
   'Empty: as long as before.': '留空：与之前的期限相同。',
   'Create new secret': '生成新密钥',
 
+  'Second factor of {name}': '{name} 的双重验证',
+  'Remove second factor…': '移除双重验证…',
+  'Remove second factor': '移除双重验证',
+  'Remove the second factor of {name}?': '移除 {name} 的双重验证？',
+  'For a user who lost the authenticator and the recovery codes. Afterwards the token alone is enough to sign in, so make sure that the user asked for this.':
+    '用于验证器和恢复码都已丢失的用户。此后仅凭令牌即可登录，请先确认是用户本人要求的。',
+
   'Revoke {name}?': '吊销 {name}？',
   'The token becomes invalid at once, and its sessions in browsers end. This cannot be undone.':
     '令牌立即失效，其在浏览器中的会话也会结束。此操作无法撤销。',
