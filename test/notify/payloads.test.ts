@@ -156,7 +156,8 @@ t.test('the payload of a reminder has the fields of every payload, and the token
       expiresAt: '2030-01-16T03:04:05.000Z',
       daysLeft: 14
     },
-    url: null
+    url: null,
+    checkpoint: null
   })
 })
 
