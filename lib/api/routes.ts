@@ -255,7 +255,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/audit/proof', 'token', 'none', audit.proof),
       row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion),
       row('POST', '/api/audit/key', 'local', 'none', audit.rotateKey),
-      proven(row('GET', '/api/audit/export', 'admin', 'server', audit.export)),
+      proven(row('GET', '/api/audit/export', 'operator', 'server', audit.export)),
       row('GET', '/api/storage', 'admin', 'server', storage.usage),
       row('POST', '/api/storage/clean', 'admin', 'server', storage.clean),
 

@@ -33,9 +33,9 @@ export const builtinIgnore: readonly string[] = [
 
 /**
  * Never pushed, whatever the rules say: settings of the client, secrets, and the temporary files that a killed command
- * left of them (config/replace-file.ts). `files` may name such a file.
+ * left of them (config/replace-file.ts). `.svc` in the packed directory has the tokens of a user whose home it is. `files` may name such a file.
  */
-export const neverPushed: readonly string[] = ['svc.config*.json', 'svc.config*.json.*.tmp', '.env*']
+export const neverPushed: readonly string[] = ['svc.config*.json', 'svc.config*.json.*.tmp', '.env*', '.svc/**']
 
 /** The rules of one packing. */
 export interface IgnoreRules {

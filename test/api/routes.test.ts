@@ -108,7 +108,7 @@ GET /api/audit/checkpoint token none
 GET /api/audit/proof token none
 GET /api/audit/inclusion token none
 POST /api/audit/key local none
-GET /api/audit/export admin server
+GET /api/audit/export operator server
 GET /api/storage admin server
 POST /api/storage/clean admin server
 POST /api/public/telemetry/report public none

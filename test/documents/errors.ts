@@ -318,6 +318,12 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   no_such_token: row('command', 'No named token has this name or id', 'Check the name: `svc token list` shows all.'),
   no_token: row('command', 'No token is configured', giveToken),
   not_a_backup: row('command', 'The file is not a backup of svc', 'Choose a file that `svc backup` wrote.'),
+  not_a_key: row('command', 'The file is not a public key of a server', 'Use a copy of `keys/server.pub`.'),
+  not_an_anchor: row(
+    'command',
+    'The file is not a checkpoint of this log',
+    'Use a checkpoint that was kept elsewhere.'
+  ),
   not_empty: row('command', 'The data directory is not empty', 'Give `--force` to set its contents aside.'),
   not_permitted: row('deployment', 'Permission denied: svc cannot write to the target', rightPath),
   not_running: row('command', 'No server uses the data directory', 'Start one with `svc serve`.'),

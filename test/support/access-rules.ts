@@ -125,6 +125,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/system/history server`
   ],
   ['read the audit log', 'GET /api/audit lists'],
+  ['export the audit log', 'GET /api/audit/export server'],
   [
     'get checkpoints and proofs of the audit log',
     `GET /api/audit/checkpoint caller
@@ -221,7 +222,6 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   [
     'export, import, browse directories of the machine, metrics',
     `GET /api/migration/export server
-     GET /api/audit/export server
      POST /api/migration/import server
      GET /api/migration/verify server
      GET /api/fs/home server

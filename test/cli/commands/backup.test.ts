@@ -55,7 +55,7 @@ t.test('creates a backup that contains the data directory', async t => {
     t.equal(stdout, `${path}\n`)
     t.match(
       stderr,
-      /^Backing up…\nChecking…\nBacked up 1 project, 1 deployment, 6 files: .* in .*, read back and verified\n/
+      /^Backing up…\nChecking…\nBacked up 1 project, 1 deployment, 8 files: .* in .*, read back and verified\n/
     )
     t.match(stderr, /warning: "elsewhere" was left out: it is a symbolic link/)
     t.equal(statSync(path).mode & 0o777, 0o600, 'it holds tokens')
@@ -64,7 +64,14 @@ t.test('creates a backup that contains the data directory', async t => {
     await look(path, ({ files, summary, database }) => {
       const paths = files.map(({ path }) => path)
       const ofDeployment = ['log', 'manifest', 'zip'].map(ending => `deployments/${deployId}.${ending}`)
-      t.strictSame(paths, ['svc.db', 'config.json', 'pm2/out.log', ...ofDeployment])
+      t.strictSame(paths, [
+        'svc.db',
+        'config.json',
+        'keys/server.ed25519',
+        'keys/server.pub',
+        'pm2/out.log',
+        ...ofDeployment
+      ])
       t.match(summary, { version: 'dev', directory: server.home, host: String })
       t.match(database, { projects: [{ name: 'shop' }], deployments: 1, missingArchives: [] })
     })
@@ -85,7 +92,7 @@ t.test('creates a backup that contains the data directory', async t => {
     t.match(JSON.parse(forced.stdout), {
       path,
       fileBytes: statSync(path).size,
-      files: 6,
+      files: 8,
       schemaVersion: Number,
       createdAt: String
     })
