@@ -12,6 +12,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'token.update', words: 'Token changed' },
   { action: 'token.rotate', words: 'Token rotated' },
   { action: 'token.revoke', words: 'Token revoked' },
+  { action: 'token.expiring', words: 'Reminder: token expires soon' },
   { action: 'project.create', words: 'Project created' },
   { action: 'project.update', words: 'Project changed' },
   { action: 'project.delete', words: 'Project deleted' },

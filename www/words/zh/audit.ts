@@ -28,6 +28,7 @@ export const words: Words = {
   'Token changed': '令牌已更改',
   'Token rotated': '令牌已轮换',
   'Token revoked': '令牌已吊销',
+  'Reminder: token expires soon': '提醒：令牌即将过期',
   'Project created': '项目已创建',
   'Project changed': '项目已更改',
   'Project locked': '项目已锁定',
