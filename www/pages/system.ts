@@ -147,7 +147,7 @@ interface Check {
   what: string
 }
 
-function checksOf({ db, kiteHome, disk, deploy }: HealthDetail): Check[] {
+function checksOf({ db, kiteHome, disk, deploy, audit }: HealthDetail): Check[] {
   const used = disk.percentUsed
   const diskKind = used === null || used < nearlyFullPercent ? 'good' : used < fullPercent ? 'warning' : 'bad'
   const rate = deploy.successRate
@@ -188,6 +188,18 @@ function checksOf({ db, kiteHome, disk, deploy }: HealthDetail): Check[] {
                 size: formatBytes(disk.freeBytes ?? 0)
               })
     },
+    ...(audit === undefined || audit.ok
+      ? []
+      : [
+          {
+            words: t('Audit log'),
+            kind: 'warning' as const,
+            what: t('Damaged since {time}: {why}. Compare an export with checkpoints from elsewhere.', {
+              time: audit.brokenSince ?? '',
+              why: audit.why ?? ''
+            })
+          }
+        ]),
     {
       words: t('Last five deployments'),
       kind: rate !== null && rate < 50 ? 'warning' : 'good',

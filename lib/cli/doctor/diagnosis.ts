@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import { bunVersion } from '../../base/runtime.js'
@@ -37,7 +38,13 @@ const failure = (check: string, detail: string, advice: string): Finding => ({
 
 /** Checks this machine: the runtime, the data directory, its disk and the global configuration (§4.13). */
 export async function diagnoseLocally(home: Home): Promise<Finding[]> {
-  const files = [await checkHome(home), await checkDisk(home), await checkConfig(home), ...(await checkKey(home))]
+  const files = [
+    await checkHome(home),
+    await checkDisk(home),
+    await checkConfig(home),
+    ...(await checkKey('Secrets key', home.variablesKey)),
+    ...(await checkKey('Audit key', join(home.keys, 'server.ed25519')))
+  ]
   return [checkRuntime(process.versions.node, bunVersion), ...files]
 }
 
@@ -119,17 +126,12 @@ async function checkConfig(home: Home): Promise<Finding> {
   return pass(check, home.configFile)
 }
 
-/** Checks the key of the secrets. A missing key is no finding, since there may be no secrets. */
-async function checkKey({ variablesKey }: Home): Promise<Finding[]> {
-  const check = 'Secrets key'
-  const found = await stat(variablesKey).catch(() => null)
+/** Checks who can read a key. A missing key is no finding: it is created when it is first needed. */
+async function checkKey(check: string, path: string): Promise<Finding[]> {
+  const found = await stat(path).catch(() => null)
   if (found === null) return []
   const othersRead = process.platform !== 'win32' && (found.mode & 0o077) !== 0
-  return [
-    othersRead
-      ? failure(check, `other users can read ${variablesKey}`, `Run: chmod 600 "${variablesKey}"`)
-      : pass(check, variablesKey)
-  ]
+  return [othersRead ? failure(check, `other users can read ${path}`, `Run: chmod 600 "${path}"`) : pass(check, path)]
 }
 
 const adviceFor = {

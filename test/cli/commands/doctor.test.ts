@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startServeProcess } from '../../support/serve-process.js'
@@ -69,6 +69,12 @@ t.test('what fails: no server, a broken configuration, one that others can read'
     /✘ Secrets key: other users can read .*variables\.key\n {4}→ Run: chmod 600/
   )
   chmodSync(key, 0o600)
+  mkdirSync(join(cwd, '.svc/keys'))
+  const auditKey = join(cwd, '.svc/keys/server.ed25519')
+  writeFileSync(auditKey, 'ab')
+  chmodSync(auditKey, 0o640)
+  t.match((await svc(['doctor'], { cwd })).stdout, /✘ Audit key: other users can read .*server\.ed25519\n/)
+  chmodSync(auditKey, 0o600)
 
   writeFileSync(file, '{"serverUrl": "http://127.0.0.1:1"}')
   chmodSync(file, 0o644)

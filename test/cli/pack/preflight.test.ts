@@ -84,7 +84,12 @@ t.test('pushes to an older server without the check', async t => {
     'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url })
   })
   t.match(await svc(['push'], { cwd, env: { SVC_DEPLOY_TOKEN: 'x' } }), { code: 0 })
-  t.same(asked, ['GET /api/deploy/check', 'POST /api/deploy/upload', 'GET /api/logs/dep_1', 'GET /api/audit/checkpoint'])
+  t.same(asked, [
+    'GET /api/deploy/check',
+    'POST /api/deploy/upload',
+    'GET /api/logs/dep_1',
+    'GET /api/audit/checkpoint'
+  ])
 })
 
 t.test('explains a wrong protocol and a refusing proxy', async t => {

@@ -2,6 +2,8 @@ import type { Words } from '../t.js'
 
 /** Texts of `pages/system.ts`. */
 export const words: Words = {
+  'Damaged since {time}: {why}. Compare an export with checkpoints from elsewhere.':
+    '自 {time} 起已损坏：{why}。请将导出文件与别处的检查点比较。',
   'the health': '健康状况',
   'the resources': '资源',
   'the applications': '应用',
