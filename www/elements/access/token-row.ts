@@ -1,4 +1,4 @@
-import type { AccessToken } from '../../../lib/model/access.js'
+import type { AccessToken, ListedToken } from '../../../lib/model/access.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
@@ -19,8 +19,11 @@ export interface RowNeeds {
 
 const namedProjects = 3
 
+/** A token that has just been created or changed has no advice yet. */
+type ShownToken = AccessToken & Partial<Pick<ListedToken, 'advice'>>
+
 /** Returns the content of a row: name and role, scope, expiry, last use, and its actions. */
-export function tokenRow(token: AccessToken, { nowMs, nameOf, act, isForeign }: RowNeeds): Template {
+export function tokenRow(token: ShownToken, { nowMs, nameOf, act, isForeign }: RowNeeds): Template {
   const { id, name, role, lastUsedAt, lastUsedIp, revokedAt, secondFactor } = token
   const button = (action: Parameters<typeof act>[0], words: string): Template =>
     html`<button type="button" class="quiet" aria-label="${`${words} ${name}`}" @click="${() => act(action)}">${words}</button>`
@@ -61,14 +64,16 @@ function scopeOf({ projectIds }: AccessToken, nameOf: RowNeeds['nameOf']): Templ
   }`
 }
 
-/** Shows what else limits or extends a token. */
-function extras({ allowedIps, showScripts, role, secondFactor }: AccessToken): Template | null {
+/** Shows what else limits or extends a token, and what to do about it. */
+function extras({ allowedIps, showScripts, role, secondFactor, advice = [] }: ShownToken): Template | null {
   const parts = [
     allowedIps.length === 0
       ? null
       : html`<span title="${allowedIps.join('\n')}">${t('from {count}', { count: countWords(allowedIps.length, 'network') })}</span>`,
     showScripts && (role === 'viewer' || role === 'deployer') ? html`${t('reads scripts')}` : null,
-    secondFactor ? html`${t('second factor')}` : null
+    secondFactor ? html`${t('second factor')}` : null,
+    advice.includes('unused') ? html`<span class="overlap">${t('not used for 90 days')}</span>` : null,
+    advice.includes('rotate') ? html`<span class="overlap">${t('old secret')}</span>` : null
   ].filter(part => part !== null)
   return parts.length === 0 ? null : html`${parts.map(part => html` · ${part}`)}`
 }

@@ -15,6 +15,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'second_factor.enrol', words: 'Second factor added' },
   { action: 'second_factor.recovery', words: 'Recovery code used' },
   { action: 'second_factor.remove', words: 'Second factor removed' },
+  { action: 'token.expiring', words: 'Reminder: token expires soon' },
   { action: 'project.create', words: 'Project created' },
   { action: 'project.update', words: 'Project changed' },
   { action: 'project.delete', words: 'Project deleted' },

@@ -63,6 +63,8 @@ export const words: Words = {
   network: '个网段',
   'reads scripts': '可读脚本',
   'second factor': '双重验证',
+  'not used for 90 days': '90 天未使用',
+  'old secret': '密钥过旧',
   'Never used': '从未使用',
   'Last used': '最后使用',
   'last used': '最后使用',

@@ -31,6 +31,7 @@ export const words: Words = {
   'Second factor added': '已添加双重验证',
   'Recovery code used': '已使用恢复码',
   'Second factor removed': '已移除双重验证',
+  'Reminder: token expires soon': '提醒：令牌即将过期',
   'Project created': '项目已创建',
   'Project changed': '项目已更改',
   'Project locked': '项目已锁定',
