@@ -120,10 +120,10 @@ t.test('creates a backup that contains the data directory', async t => {
     const options = { cwd, env: { ...process.env, ...env }, encoding: 'buffer', maxBuffer: 64 * 1024 * 1024 } as const
     const { stdout } = await run(process.execPath, [program, 'backup', '-'], options)
     writeFileSync(join(cwd, 'vault/piped.zip'), stdout)
-    await look(join(cwd, 'vault/piped.zip'), ({ files }) => t.equal(files.length, 6))
+    await look(join(cwd, 'vault/piped.zip'), ({ files }) => t.equal(files.length, 8))
     const { code, stdout: said } = await svc(['restore', '--check', 'vault/piped.zip'], { cwd })
     t.equal(code, 0)
-    t.match(said, /1 project, 1 deployment, 6 files/)
+    t.match(said, /1 project, 1 deployment, 8 files/)
   })
 
   await t.test('the network API refuses a backup', async t => {
