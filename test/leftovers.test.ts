@@ -12,6 +12,7 @@ const places: Record<string, string> = {
     '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/backup/place)',
   'archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
   'backup/snapshot.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
+  'cli/commands/audit-export.ts': '<file>.part, where the user said: the next export under that name',
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
   'cli/commands/export.ts': '* <file>.part, where the user said: the next export under that name',
   'cli/pack/pack.ts':

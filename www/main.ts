@@ -55,7 +55,7 @@ define({ 'svc-app': SvcApp, 'svc-notices': SvcNotices, 'svc-page-lost': LostPage
 
 const session = createSession({ base, tab: sessionStorage, browser: localStorage })
 const connection = createConnection()
-const client = createClient({ base, session, connection })
+const client = createClient({ base, session, connection, prove: () => prove() })
 const app = document.createElement('svc-app') as SvcApp
 document.body.append(app)
 
@@ -77,6 +77,19 @@ const context: PageContext = {
   guard: guard => void (router.guard = guard),
   readings: [],
   define
+}
+
+let proving: Promise<boolean> | undefined
+
+/** Asks the user for the token again. Requests at the same time share one dialog, which is loaded when it is needed. */
+function prove(): Promise<boolean> {
+  return (proving ??= import('./proof.js')
+    .then(({ askProof }) => askProof({ app, context }))
+    .catch(cause => {
+      console.warn(cause)
+      return false
+    })
+    .finally(() => (proving = undefined)))
 }
 
 let overlays: Overlays | undefined

@@ -142,7 +142,8 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, factors
     const { id = null, expiresAt = null } = actor.session ?? {}
     const csrf = actor.session?.csrf() ?? null
     const provenUntil = actor.session === undefined ? null : proof.until(actor.session.provenAt)
-    return json({ role, name, token, projects, id, csrf, expiresAt, provenUntil } satisfies SignedIn)
+    const needsProof = !proof.isRecent(actor.session?.provenAt)
+    return json({ role, name, token, projects, id, csrf, expiresAt, provenUntil, needsProof } satisfies SignedIn)
   }
 
   /** `DELETE /api/auth/session`: ends the session of the request. A bearer token has no session and stays valid. */

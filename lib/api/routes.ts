@@ -278,7 +278,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/fs/list', 'admin', 'server', fs.list),
 
       proven(row('GET', '/api/migration/export', 'admin_download', 'server', migration.export)),
-      taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import)),
+      proven(taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import))),
       row('GET', '/api/migration/verify', 'admin', 'server', migration.verify),
       row('GET', '/api/backup', 'local', 'none', backup.write),
 

@@ -44,7 +44,11 @@ export function secondFactorHandlers({ factors, named }: SecondFactorNeeds) {
 
     /** `DELETE /api/tokens/:id/second-factor`: removes that of another token, whose owner lost the authenticator. */
     reset: async request => {
-      await factors.remove(named.get(param(request, 'id')), request.actor)
+      const owner = named.get(param(request, 'id'))
+      if (owner.id === request.actor.token?.id) {
+        throw new Refusal('forbidden', 'forbidden', 'Removing the second factor of your own token needs a code of it')
+      }
+      await factors.remove(owner, request.actor)
       return json({ success: true, message: 'The second factor was removed' })
     }
   } satisfies Record<string, Handler>

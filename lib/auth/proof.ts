@@ -12,6 +12,8 @@ const minuteMs = 60_000
 export interface Proof {
   /** Returns until when a session counts as proven; null: without an end. */
   until(provenAt: string | null): string | null
+  /** Returns whether the secret was given recently enough. `provenAt` is undefined for a bearer token. */
+  isRecent(provenAt: string | null | undefined): boolean
   /** `provenAt` is undefined for a bearer token. Refuses: 403 `proof_required`. */
   check(provenAt: string | null | undefined): void
 }
@@ -20,13 +22,16 @@ export interface Proof {
 export function createProof({ clock, minutes }: { clock: Clock; minutes(): number }): Proof {
   const endMs = (provenAt: string | null): number =>
     provenAt === null ? -Infinity : Date.parse(provenAt) + minutes() * minuteMs
+  const isRecent: Proof['isRecent'] = provenAt =>
+    provenAt === undefined || minutes() === 0 || clock.now() < endMs(provenAt)
   return {
+    isRecent,
     until(provenAt) {
       if (minutes() === 0) return null
       return new Date(Math.max(0, endMs(provenAt))).toISOString()
     },
     check(provenAt) {
-      if (provenAt === undefined || minutes() === 0 || clock.now() < endMs(provenAt)) return
+      if (isRecent(provenAt)) return
       const sentence = 'Enter your token again: you signed in too long ago for this request'
       throw new Refusal('forbidden', 'proof_required', sentence)
     }

@@ -24,7 +24,7 @@ export interface ListedSession extends BrowserSession {
   tokenName: string | null
 }
 
-/** The caller, as `GET /api/auth/session` describes it. Without a session the last three fields are null. */
+/** The caller, as `GET /api/auth/session` describes it. Without a session `id`, `csrf` and the instants are null. */
 export interface SignedIn {
   role: string
   /** The actor in the audit log. */
@@ -39,4 +39,6 @@ export interface SignedIn {
   expiresAt: string | null
   /** Until when the session may use routes that ask for the token again; null: without an end, or no session. */
   provenUntil: string | null
+  /** Whether those routes refuse the session now. False without a session: a bearer token proves itself. */
+  needsProof: boolean
 }

@@ -41,6 +41,11 @@ t.test('a token with a second factor opens sessions with a code, and nothing els
   const json = { ...session.headers, 'content-type': 'application/json' }
   const remove = (given: string) =>
     nobody.send('DELETE', '/api/auth/second-factor', { headers: json, body: JSON.stringify({ code: given }) })
+  t.match(
+    await nobody.send('DELETE', `/api/tokens/${record.id}/second-factor`, { headers: session.headers }),
+    { status: 403, body: { code: 'forbidden' } },
+    'an admin does not remove the own one without a code'
+  )
   t.match(await remove('000000'), { status: 401, body: { code: 'wrong_code' } })
   t.match(await remove(code()), { status: 200 })
   t.match(await stage.client.delete(`/api/tokens/${record.id}/second-factor`), { status: 404 })
@@ -60,7 +65,9 @@ t.test('what needs a recent proof is refused to an old session, until the token 
   const info = async () => (await nobody.get('/api/auth/session', { cookie })).body
   t.equal((await change()).status, 200)
   t.equal(Date.parse((await info()).provenUntil), clock.now() + 15 * minuteMs)
+  t.equal((await info()).needsProof, false)
   clock.advance(15 * minuteMs)
+  t.equal((await info()).needsProof, true)
   t.match(await change(), { status: 403, body: { code: 'proof_required' } })
   t.match(await nobody.post('/api/tickets', { purpose: 'terminal' }, headers), {
     status: 403,

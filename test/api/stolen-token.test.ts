@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { promisedRoutes } from '../support/access-rules.js'
-import { eventsOf, type FormFields } from '../support/client.js'
+import { createClient, eventsOf, type FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { signIn } from '../support/session.js'
 import { makeZip } from '../support/make-zip.js'
@@ -92,6 +92,25 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
         secret
       )
     t.notOk(answers.some(text => text.includes(forum.name) || text.includes(forum.deployPath)))
+  })
+
+  await t.test('it cannot find out by a search what it may not read', async t => {
+    const found = async (as: typeof thief, q: string): Promise<string> => (await as.get(`/api/search?q=${q}`)).text
+    const nothing = (await found(thief, 'zzzzzzzz')).replaceAll('zzzzzzzz', '…')
+    for (const hidden of [secretText, 'forum', 'webhook_secret', 'settings.update'])
+      t.equal((await found(thief, hidden)).replaceAll(hidden, '…'), nothing, hidden)
+    t.match(await found(client, 'forum'), forum.id)
+  })
+
+  await t.test('it deploys only from the addresses of allowed_ips', async t => {
+    t.equal((await client.put('/api/settings', { allowed_ips: '127.0.0.1' })).status, 200)
+    const distant = createClient(() => stage.url, stolen, { localAddress: '127.9.9.9' })
+    const refusal = { status: 403, body: { code: 'address_not_allowed' } }
+    t.match(await upload(distant, { a: 'a' }), refusal)
+    t.match(await distant.get(`/api/deploy/check?projectId=${shop.id}`), refusal)
+    t.match(await distant.post(`/api/deployments/${ofOwner}/cancel`), refusal)
+    t.match(await distant.get('/api/projects'), { status: 200 }, 'the addresses of the token itself limit reading')
+    await client.put('/api/settings', { allowed_ips: '' })
   })
 
   await t.test('it changes nothing else', async t => {

@@ -2,13 +2,17 @@ import type { TokenList } from '../../lib/model/access.js'
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { elements as factorElements } from '../elements/access/svc-second-factor.js'
 import { elements as tokenElements } from '../elements/access/svc-tokens.js'
 import type { ChoosableProject } from '../elements/access/svc-project-choice.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
+import { createSecondFactorCalls } from '../server/second-factor-calls.js'
+import type { SecondFactorCalls } from '../server/second-factor-calls.js'
 import { createTokenCalls, usualMaxDays } from '../server/token-calls.js'
 import type { TokenCalls } from '../server/token-calls.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
+import { holderNow } from '../state/rights.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -19,11 +23,13 @@ const refreshMs = 60_000
 export class AccessPage extends Page {
   static override sheet = css`
     svc-page-access {
-      .sheet { display: grid; gap: 32px; max-width: 960px; }
+      .sheet { display: grid; gap: 32px; grid-template-columns: minmax(0, 1fr); max-width: 960px; }
+      .own { display: grid; gap: 12px; grid-template-columns: minmax(0, 1fr); }
     }
   `
 
   #calls!: TokenCalls
+  #factorCalls!: SecondFactorCalls
   #list!: Resource<TokenList>
   #projects!: Resource<ChoosableProject[]>
   #maxDays!: Resource<number>
@@ -31,6 +37,7 @@ export class AccessPage extends Page {
   protected override connected(): void {
     this.entitle(t('Access'), [{ words: t('Settings'), address: 'settings' }, { words: t('Access') }])
     this.#calls = createTokenCalls(this.context.client)
+    this.#factorCalls = createSecondFactorCalls(this.context.client)
     this.#list = this.resource(signal => this.#calls.list(signal))
     this.#projects = this.resource(async signal => {
       const projects = await this.context.calls.projects(signal)
@@ -38,6 +45,19 @@ export class AccessPage extends Page {
     })
     this.#maxDays = this.resource(signal => this.#calls.maxDays(signal))
     this.repeat(refreshMs, () => void this.#list.refresh())
+  }
+
+  /** Returns the second factor of the own token. The admin token cannot have one. */
+  #ownFactor(): Template | null {
+    const name = holderNow()?.token?.name
+    if (name === undefined) return null
+    return html`
+      <section class="own">
+        <h2 class="anywhere">${t('Second factor of {name}', { name })}</h2>
+        <div class="card padded">
+          <svc-second-factor .calls="${this.#factorCalls}" @factorchange="${() => void this.#list.load()}"></svc-second-factor>
+        </div>
+      </section>`
   }
 
   protected override view(): Template {
@@ -50,6 +70,7 @@ export class AccessPage extends Page {
         'the tokens',
         list => html`
         <div class="sheet">
+          ${this.#ownFactor()}
           <svc-tokens .list="${list}" .projects="${this.#projects.value ?? []}" .maxDays="${this.#maxDays.value ?? usualMaxDays}"
             .calls="${this.#calls}" @tokenschange="${() => void this.#list.load()}"></svc-tokens>
         </div>`
@@ -58,4 +79,4 @@ export class AccessPage extends Page {
 }
 
 /** The elements of this page. */
-export const elements = { 'svc-page-access': AccessPage, ...tokenElements }
+export const elements = { 'svc-page-access': AccessPage, ...tokenElements, ...factorElements }

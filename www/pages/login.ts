@@ -2,6 +2,7 @@ import { Refused } from '../server/client.js'
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { codeField } from '../elements/access/code-field.js'
 import { errorLine, field, submitted } from '../elements/base/field.js'
 import { errorWords } from '../words/errors.js'
 import { Page } from './page.js'
@@ -9,7 +10,7 @@ import { countWords, t } from '../words/t.js'
 
 const logo = new URL('../icons/svc.svg', import.meta.url).pathname
 
-/** The login page. The query `to` is the next page; `reason=expired` explains why the user must sign in again. */
+/** The login page: the token, then the code of its second factor if it has one. The query `to` is the next page; `reason=expired` explains why the user must sign in again. */
 export class LoginPage extends Page {
   static override sheet = css`
     svc-page-login {
@@ -32,6 +33,8 @@ export class LoginPage extends Page {
   #problem: string | null = null
   #lockedUntilMs = 0
   #isAsking = false
+  /** The token whose second factor is asked for; null: the token is asked for. */
+  #given: { token: string; remember: boolean } | null = null
 
   protected override connected(): void {
     this.entitle(t('Sign in'), [])
@@ -53,48 +56,89 @@ export class LoginPage extends Page {
             ? html`<p role="status">${t('Your session has ended. Sign in to continue.')}</p>`
             : null
         }
-        <input type="text" name="username" value="admin" autocomplete="username" hidden="">
-        ${field({
-          form: 'login',
-          name: 'token',
-          label: t('Token'),
-          type: 'password',
-          autocomplete: 'current-password',
-          isRequired: true,
-          hasFocus: true
-        })}
+        ${this.#given === null ? this.#tokenFields() : codeField({ form: 'login' })}
         ${errorLine(problem)}
-        <label class="check"><input type="checkbox" name="remember"><span>${t('Remember me on this device')}</span></label>
+        ${this.#given === null ? rememberBox() : null}
         <button class="primary" disabled="${this.#isAsking || lockedSeconds > 0}">
           ${this.#isAsking ? t('Signing in…') : t('Sign in')}
         </button>
-        <p class="help">
-          ${t('Use the admin token or a token of your own. The server prints the admin token when it starts. If you lost it, create a new one with this command on the server:')} <code>svc admin reset-password</code>
-        </p>
+        ${
+          this.#given === null
+            ? helpLine()
+            : html`<button type="button" @click="${() => this.#back()}">${t('Use another token')}</button>`
+        }
       </form>`
   }
 
+  /** The field of the other step is gone. */
   protected override rendered(): void {
-    if (document.activeElement === document.body) this.querySelector<HTMLInputElement>('[name=token]')?.focus()
+    if (document.activeElement === document.body) this.#field()?.focus()
+  }
+
+  #field(): HTMLInputElement | null {
+    return this.querySelector<HTMLInputElement>('[name=token], [name=code]')
+  }
+
+  #tokenFields(): Template {
+    return html`
+      <input type="text" name="username" value="admin" autocomplete="username" hidden="">
+      ${field({
+        form: 'login',
+        name: 'token',
+        label: t('Token'),
+        type: 'password',
+        autocomplete: 'current-password',
+        isRequired: true,
+        hasFocus: true
+      })}`
+  }
+
+  #back(): void {
+    this.#given = null
+    this.#problem = null
+    this.update()
   }
 
   async #signIn(event: Event): Promise<void> {
-    const { token = '', remember } = submitted(event)
+    const { token = '', remember, code } = submitted(event)
+    const given = this.#given ?? { token: token.trim(), remember: remember !== undefined }
     this.#isAsking = true
     this.#problem = null
     this.update()
     try {
-      this.context.session.begin(await this.context.calls.login(token.trim(), remember !== undefined))
+      const fields = code === undefined ? given : { ...given, code: code.trim() }
+      this.context.session.begin(await this.context.calls.login(fields))
     } catch (error) {
-      this.#problem = errorWords(error)
-      if (error instanceof Refused && error.retryAfterSeconds !== undefined) {
-        this.#lockedUntilMs = Date.now() + error.retryAfterSeconds * 1000
-      }
-      this.querySelector<HTMLInputElement>('[name=token]')?.select()
+      this.#refuse(error, given)
     }
     this.#isAsking = false
     this.update()
   }
+
+  /** Asks for the code if the token needs one, and shows any other refusal. */
+  #refuse(error: unknown, given: { token: string; remember: boolean }): void {
+    if (error instanceof Refused && error.code === 'code_required') {
+      this.#given = given
+      return
+    }
+    this.#problem = errorWords(error)
+    if (error instanceof Refused && error.retryAfterSeconds !== undefined) {
+      this.#lockedUntilMs = Date.now() + error.retryAfterSeconds * 1000
+    }
+    this.#field()?.select()
+  }
+}
+
+function rememberBox(): Template {
+  return html`
+    <label class="check"><input type="checkbox" name="remember"><span>${t('Remember me on this device')}</span></label>`
+}
+
+function helpLine(): Template {
+  return html`
+    <p class="help">
+      ${t('Use the admin token or a token of your own. The server prints the admin token when it starts. If you lost it, create a new one with this command on the server:')} <code>svc admin reset-password</code>
+    </p>`
 }
 
 function lockedWords(seconds: number): string {

@@ -75,10 +75,19 @@ export interface OutputWindow {
   to: number
 }
 
+/** What a user enters to sign in. */
+export interface SignIn {
+  token: string
+  /** Whether the browser keeps the session after it is closed. */
+  remember: boolean
+  /** A code of the authenticator, or a recovery code. Absent: not asked for. */
+  code?: string
+}
+
 /** The API as functions. Each function rejects as `Client.ask` does. */
 export interface Calls {
-  /** Signs in. Rejects with Refused if the token is wrong or there were too many attempts. */
-  login(token: string, remember: boolean): Promise<BegunSession>
+  /** Signs in. Rejects with Refused: the token is wrong, its second factor needs a `code`, too many attempts. */
+  login(fields: SignIn): Promise<BegunSession>
   /** Signs out all tabs of this browser. */
   signOut(): Promise<void>
   /** Returns the versions of all topics. */
@@ -132,10 +141,9 @@ export function createCalls(client: Client): Calls {
   const { ask, send } = client
   const segment = encodeURIComponent
   return {
-    async login(token, remember) {
-      return (
-        await ask<{ session: BegunSession }>('POST', 'api/auth/login', { body: { token, session: true, remember } })
-      ).session
+    async login(fields) {
+      const body = { ...fields, session: true }
+      return (await ask<{ session: BegunSession }>('POST', 'api/auth/login', { body })).session
     },
     async signOut() {
       await ask('DELETE', 'api/auth/session')

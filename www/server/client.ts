@@ -1,3 +1,4 @@
+import type { SignedIn } from '../../lib/model/session.js'
 import type { Session } from '../state/session.js'
 
 /** A refusal of the server. The message is for the user, the code for programs. */
@@ -55,20 +56,29 @@ export interface Client {
   send(method: Method, path: string, options?: SendOptions): Promise<Response>
   /** Returns the headers that a change needs, for requests without fetch. */
   changeHeaders(): Promise<Record<string, string>>
+  /** Asks the user for the token if the server would, for requests without fetch. Throws Refused if the user cancels. */
+  ensureProven(): Promise<void>
 }
 
 /** A header of every request. Pages of other origins cannot send it (lib/http/core/fetch-site.ts). */
 const panelHeader = 'x-svc-panel'
 const csrfHeader = 'x-svc-csrf'
+/** Refusals with status 401 that concern the fields of a form, not the session. */
+const formCodes: ReadonlySet<string> = new Set(['wrong_token', 'wrong_code', 'code_required'])
 
-/** Creates the client. The browser adds the session's cookie to each request. A 401 ends the session. */
+/**
+ * Creates the client. The browser adds the session's cookie to each request. A 401 ends the session. If the server asks
+ * for the token again, `prove` asks the user, and returns whether the request can be repeated.
+ */
 export function createClient(needs: {
   base: string
   session: Session
   connection: Connection
+  prove?: () => Promise<boolean>
   fetch?: typeof globalThis.fetch
 }): Client {
   const { base, session, connection, fetch = globalThis.fetch.bind(globalThis) } = needs
+  const { prove = async () => false } = needs
   const answers = createAnswers()
   const address = (path: string): string => new URL(path, base).href
 
@@ -84,6 +94,15 @@ export function createClient(needs: {
   }
 
   async function send(method: Method, path: string, options: SendOptions = {}): Promise<Response> {
+    try {
+      return await sendSigned(method, path, options)
+    } catch (error) {
+      if (!(error instanceof Refused) || error.code !== 'proof_required' || !(await prove())) throw error
+      return await sendSigned(method, path, options)
+    }
+  }
+
+  async function sendSigned(method: Method, path: string, options: SendOptions): Promise<Response> {
     try {
       return await sendOnce(method, path, options)
     } catch (error) {
@@ -129,8 +148,7 @@ export function createClient(needs: {
     }
     if (response.ok || response.status === alsoGood) return response
     const refused = await refusedBy(response)
-    // `wrong_token` refers to a token that a form has sent.
-    const isOurs = refused.status === 401 && refused.code !== 'wrong_token'
+    const isOurs = refused.status === 401 && !formCodes.has(refused.code)
     if (isOurs && id !== null && session.id === id) session.end('expired')
     throw refused
   }
@@ -145,7 +163,13 @@ export function createClient(needs: {
     }
   }
 
-  return { address, send, ask, changeHeaders }
+  async function ensureProven(): Promise<void> {
+    const { needsProof } = await ask<Pick<SignedIn, 'needsProof'>>('GET', 'api/auth/session')
+    if (!needsProof || (await prove())) return
+    throw new Refused(403, { error: 'Nothing was done without your token.', code: 'proof_required' }, null)
+  }
+
+  return { address, send, ask, changeHeaders, ensureProven }
 }
 
 /** Number of cached answers. The oldest one is removed. */

@@ -29,7 +29,7 @@ export type TerminalSocket = Pick<WebSocket, 'send' | 'close' | 'onmessage' | 'o
 
 /** What `openTerminal` needs. */
 export interface TerminalLinkNeeds {
-  client: Pick<Client, 'address' | 'ask'>
+  client: Pick<Client, 'address' | 'ask' | 'ensureProven'>
   /** Project in whose directory the shell starts. Null starts it in the home directory of the server's user. */
   projectId: string | null
   size: { columns: number; rows: number }
@@ -283,6 +283,7 @@ class Session implements TerminalLink {
       signal: this.#life.signal
     })
     if (!available) return this.#finish({ kind: 'closed', reason: 'refused', message: reason ?? '' })
+    await client.ensureProven()
     if (++this.#failures === blockedAttempts) onState()
   }
 }

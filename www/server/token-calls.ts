@@ -28,6 +28,8 @@ export interface TokenCalls {
   /** Returns the token with its new secret, which is not stored. */
   rotate(id: string, rotation: Rotation): Promise<NewToken>
   revoke(id: string): Promise<void>
+  /** Removes the second factor of another token. */
+  removeFactor(id: string): Promise<void>
   /** Returns the longest lifetime of a token in days, as the settings say. */
   maxDays(signal?: AbortSignal): Promise<number>
 }
@@ -47,6 +49,9 @@ export function createTokenCalls({ ask }: Pick<Client, 'ask'>): TokenCalls {
     rotate: (id, body) => ask('POST', `${path(id)}/rotate`, { body }),
     async revoke(id) {
       await ask('DELETE', path(id))
+    },
+    async removeFactor(id) {
+      await ask('DELETE', `${path(id)}/second-factor`)
     },
     async maxDays(signal) {
       const { token_max_days: days } = await ask<Record<string, string>>('GET', 'api/settings', { signal })

@@ -3,6 +3,7 @@ import type { AuditEntry } from '../../model/audit.js'
 import type { Reader, Transaction } from '../database.js'
 import { flag, nullable, number, text, valueReader } from './columns.js'
 import { equalities, where } from './conditions.js'
+import type { Conditions } from './conditions.js'
 import { tableOf } from './table.js'
 
 const entries = tableOf<AuditEntry>('audit', {
@@ -59,19 +60,28 @@ export function listAudit(
   db: Reader,
   { action, projectId, tokenId, tokenName, seenBy, limit, before }: AuditFilter
 ): AuditEntry[] {
-  const { conditions, values } = equalities({ action, projectId, tokenId, tokenName })
-  if (seenBy !== undefined) {
-    conditions.push('(tokenId = ? OR projectId IN (SELECT value FROM json_each(?)))')
-    values.push(seenBy.tokenId, JSON.stringify(seenBy.projects))
-  }
+  const seen = visibleTo(seenBy)
+  const wanted = equalities({ action, projectId, tokenId, tokenName })
+  const conditions = [...wanted.conditions, ...seen.conditions]
+  const values = [...wanted.values, ...seen.values]
   if (before !== undefined) {
-    const row = db.get('SELECT position FROM audit WHERE id = ?', before)
+    // An entry that the reader may not see is as unknown as one that does not exist.
+    const sql = `SELECT position FROM audit ${where(['id = ?', ...seen.conditions])}`
+    const row = db.get(sql, before, ...seen.values)
     if (row === undefined) throw invalid('before', `Cannot list entries before "${before}": no such entry`)
     conditions.push('position < ?')
     values.push(positionOf(row))
   }
   const sql = `SELECT * FROM audit ${where(conditions)} ORDER BY position DESC LIMIT ?`
   return db.all(sql, ...values, limit).map(entries.read)
+}
+
+function visibleTo(reader: AuditReader | undefined): Conditions {
+  if (reader === undefined) return { conditions: [], values: [] }
+  return {
+    conditions: ['(tokenId = ? OR projectId IN (SELECT value FROM json_each(?)))'],
+    values: [reader.tokenId, JSON.stringify(reader.projects)]
+  }
 }
 
 /** Returns the entries that are not leaves of the tree yet, up to a position, oldest first. */

@@ -34,7 +34,7 @@ export function putFactor(tx: Transaction, { tokenId, secret, confirmedAt, lastS
   tx.run(sql, tokenId, secret, confirmedAt, lastStep, JSON.stringify(recovery))
 }
 
-/** Removes a second factor; returns false if the token has no second factor. */
+/** Removes a second factor; returns false if there is no such row. */
 export function deleteFactor(tx: Transaction, tokenId: string): boolean {
   return tx.run('DELETE FROM secondFactors WHERE tokenId = ?', tokenId) > 0
 }

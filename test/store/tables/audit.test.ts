@@ -52,6 +52,22 @@ t.test('lists entries newest first, by page, action and project', async t => {
   t.throws(() => listAudit(store, { limit: 9, before: 'none' }), { code: 'invalid_field', message: /before/ })
 })
 
+t.test('a reader sees its own entries and those of its projects, also as the mark of a page', async t => {
+  const store = await aStore(t)
+  await store.write(tx =>
+    entries.forEach(entry => insertAudit(tx, { ...entry, tokenId: entry.id === 'aud_2' ? 'tok_a' : 'tok_b' }))
+  )
+  const seenBy = { tokenId: 'tok_a', projects: ['proj_1'] }
+  t.same(
+    numbers(listAudit(store, { limit: 9, seenBy })),
+    [5, 3, 2, 1].filter(n => n === 2 || entries[n - 1]?.projectId === 'proj_1')
+  )
+  t.throws(() => listAudit(store, { limit: 9, seenBy: { tokenId: 'tok_a', projects: [] }, before: 'aud_3' }), {
+    code: 'invalid_field'
+  })
+  t.same(numbers(listAudit(store, { limit: 9, seenBy: { tokenId: 'tok_a', projects: [] } })), [2])
+})
+
 t.test('removes the leaves from before an instant, up to the first younger one', async t => {
   const store = await aStore(t)
   const at = (n: number): string => `2026-01-0${n}`

@@ -105,6 +105,51 @@ t.test('tells answers of a gateway from answers of the server, whatever their st
   }
 })
 
+t.test('asks for the token again and repeats the request, and a wrong code does not end the session', async t => {
+  let isProven = false
+  let code = 'proof_required'
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url}`)
+    const isSession = request.url === '/api/auth/session'
+    response.writeHead(isProven || isSession ? 200 : code === 'proof_required' ? 403 : 401, {
+      'content-type': 'application/json'
+    })
+    response.end(
+      JSON.stringify(isSession ? { needsProof: !isProven } : isProven ? { done: true } : { error: 'No', code })
+    )
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const ends: string[] = []
+  const session = { id: 'ses_a', csrf: 'one', end: (reason: string) => ends.push(reason) } as unknown as Session
+  let answer = false
+  let asked = 0
+  const client = createClient({
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    session,
+    connection: createConnection(),
+    prove: async () => {
+      asked++
+      return (isProven = answer)
+    }
+  })
+  await t.rejects(client.ask('PUT', 'api/x', { body: {} }), { code: 'proof_required', message: 'No' })
+  await t.rejects(client.ensureProven(), { code: 'proof_required' })
+  t.same([asked, seen], [2, ['PUT /api/x', 'GET /api/auth/session']], 'nothing is repeated after a refusal')
+  answer = true
+  t.same(await client.ask('PUT', 'api/x', { body: {} }), { done: true })
+  t.same(seen.slice(2), ['PUT /api/x', 'PUT /api/x'])
+  await client.ensureProven()
+  t.equal(asked, 3, 'nobody is asked without need')
+  isProven = false
+  for (code of ['wrong_code', 'code_required', 'wrong_token']) await t.rejects(client.ask('POST', 'api/y'), { code })
+  t.same(ends, [])
+  code = 'token_revoked'
+  await t.rejects(client.ask('POST', 'api/y'), { code })
+  t.same(ends, ['expired'])
+})
+
 t.test('sends the header of the session with changes, also after another tab signed in again', async t => {
   let csrf = 'one'
   const seen: string[] = []

@@ -39,12 +39,16 @@ const ready = (offset: number, fields: object = {}): TerminalMessage => ({
 
 function stage(
   t: { teardown(work: () => void): void },
-  options: Partial<TerminalLinkNeeds> & { available?: boolean } = {}
+  options: Partial<TerminalLinkNeeds> & { available?: boolean; ensureProven?: () => Promise<void> } = {}
 ): Stage {
   const stage = { peers: [] as Peer[], text: '', drawn: [] as Array<() => void>, gaps: 0 } as Stage
   const ask = async (): Promise<unknown> => ({ available: options.available ?? true, reason: 'It is off.' })
   stage.link = openTerminal({
-    client: { address: path => `https://host.test/base/${path}`, ask: ask as TerminalLinkNeeds['client']['ask'] },
+    client: {
+      address: path => `https://host.test/base/${path}`,
+      ask: ask as TerminalLinkNeeds['client']['ask'],
+      ensureProven: options.ensureProven ?? (async () => {})
+    },
     projectId: null,
     size: { columns: 80, rows: 24 },
     onData: (text, drawn) => {
@@ -218,10 +222,24 @@ t.test('shows why the server has no terminal', async t => {
 
 t.test('ends when the server refuses the browser session', async t => {
   const refused = new Refused(403, { error: 'Not from here.' }, null)
-  const one = stage(t, { client: { address: path => `https://host.test/${path}`, ask: () => Promise.reject(refused) } })
+  const one = stage(t, {
+    client: {
+      address: path => `https://host.test/${path}`,
+      ask: () => Promise.reject(refused),
+      ensureProven: async () => {}
+    }
+  })
   ;(await peer(one, 0)).drop()
   await until(() => one.link.state === 'ended')
   t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'Not from here.' })
+})
+
+t.test('ends when the user does not enter the token again', async t => {
+  const refused = new Refused(403, { error: 'Not proven.', code: 'proof_required' }, null)
+  const one = stage(t, { ensureProven: () => Promise.reject(refused) })
+  ;(await peer(one, 0)).drop()
+  await until(() => one.link.state === 'ended')
+  t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'Not proven.' })
 })
 
 t.test('notices a proxy that blocks sockets', async t => {

@@ -4,6 +4,7 @@ import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { usualMaxDays } from '../../server/token-calls.js'
 import type { TokenCalls } from '../../server/token-calls.js'
+import { holderNow } from '../../state/rights.js'
 import { numberWords, t } from '../../words/t.js'
 import { SvcTime } from '../base/facts.js'
 import { SvcCopy } from '../base/svc-copy.js'
@@ -11,6 +12,7 @@ import { SvcDialog } from '../base/svc-dialog.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { SvcProjectChoice } from './svc-project-choice.js'
 import type { ChoosableProject } from './svc-project-choice.js'
+import { SvcTokenFactor } from './svc-token-factor.js'
 import { SvcTokenForm } from './svc-token-form.js'
 import type { TokenSavedEvent } from './svc-token-form.js'
 import { SvcTokenRevoke } from './svc-token-revoke.js'
@@ -38,7 +40,7 @@ const fewTokens = 6
 
 type Dialog =
   | { kind: 'create' }
-  | { kind: 'edit' | 'rotate' | 'revoke'; token: AccessToken }
+  | { kind: 'edit' | 'rotate' | 'revoke' | 'factor'; token: AccessToken }
   | { kind: 'secret'; token: AccessToken; secret: string }
 
 /**
@@ -118,7 +120,11 @@ export class SvcTokens extends SvcElement {
     const shown = found.slice(0, this.#most)
     const row = (token: AccessToken): Template => {
       const state = stateOf(token, needs.nowMs)
-      const content = tokenRow(token, { ...needs, act: kind => this.#open({ kind, token }) })
+      const content = tokenRow(token, {
+        ...needs,
+        isForeign: holderNow()?.token?.id !== token.id,
+        act: kind => this.#open({ kind, token })
+      })
       return html`<li class="${state === 'revoked' || state === 'expired' ? 'ended' : null}">${content}</li>`
     }
     return html`
@@ -175,6 +181,8 @@ export class SvcTokens extends SvcElement {
       return html`<svc-token-rotate .token="${dialog.token}" .calls="${calls}" .maxDays="${maxDays}"></svc-token-rotate>`
     if (dialog.kind === 'revoke')
       return html`<svc-token-revoke .token="${dialog.token}" .calls="${calls}"></svc-token-revoke>`
+    if (dialog.kind === 'factor')
+      return html`<svc-token-factor .token="${dialog.token}" .calls="${calls}"></svc-token-factor>`
     const token = dialog.kind === 'edit' ? dialog.token : null
     return html`<svc-token-form .token="${token}" .projects="${projects}" .maxDays="${maxDays}" .calls="${calls}"></svc-token-form>`
   }
@@ -221,6 +229,7 @@ function headingOf(dialog: Dialog): string {
   const { name } = dialog.token
   if (dialog.kind === 'edit') return t('Change {name}', { name })
   if (dialog.kind === 'rotate') return t('New secret for {name}?', { name })
+  if (dialog.kind === 'factor') return t('Remove the second factor of {name}?', { name })
   return dialog.kind === 'revoke' ? t('Revoke {name}?', { name }) : t('The secret of {name}', { name })
 }
 
@@ -272,6 +281,7 @@ export const elements = {
   'svc-token-form': SvcTokenForm,
   'svc-token-rotate': SvcTokenRotate,
   'svc-token-revoke': SvcTokenRevoke,
+  'svc-token-factor': SvcTokenFactor,
   'svc-project-choice': SvcProjectChoice,
   'svc-copy': SvcCopy,
   'svc-dialog': SvcDialog,

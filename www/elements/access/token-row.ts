@@ -1,4 +1,4 @@
-import type { AccessToken } from '../../../lib/model/access.js'
+import type { AccessToken, ListedToken } from '../../../lib/model/access.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
@@ -12,14 +12,19 @@ export interface RowNeeds {
   /** Returns the name of a project; its id if it was deleted. */
   nameOf: (projectId: string) => string
   /** Called with the chosen action. */
-  act: (action: 'edit' | 'rotate' | 'revoke') => void
+  act: (action: 'edit' | 'rotate' | 'revoke' | 'factor') => void
+  /** Whether somebody else uses the token. Only the owner removes the second factor with a code. */
+  isForeign: boolean
 }
 
 const namedProjects = 3
 
+/** A token that has just been created or changed has no advice yet. */
+type ShownToken = AccessToken & Partial<Pick<ListedToken, 'advice'>>
+
 /** Returns the content of a row: name and role, scope, expiry, last use, and its actions. */
-export function tokenRow(token: AccessToken, { nowMs, nameOf, act }: RowNeeds): Template {
-  const { id, name, role, lastUsedAt, lastUsedIp, revokedAt } = token
+export function tokenRow(token: ShownToken, { nowMs, nameOf, act, isForeign }: RowNeeds): Template {
+  const { id, name, role, lastUsedAt, lastUsedIp, revokedAt, secondFactor } = token
   const button = (action: Parameters<typeof act>[0], words: string): Template =>
     html`<button type="button" class="quiet" aria-label="${`${words} ${name}`}" @click="${() => act(action)}">${words}</button>`
   return html`
@@ -39,7 +44,12 @@ export function tokenRow(token: AccessToken, { nowMs, nameOf, act }: RowNeeds): 
       <a href="audit?token=${id}" aria-label="${t('Audit entries of {name}', { name })}">${t('Audit entries')}</a>
       ${
         revokedAt === null
-          ? [button('edit', t('Change…')), button('rotate', t('Rotate…')), button('revoke', t('Revoke…'))]
+          ? [
+              button('edit', t('Change…')),
+              button('rotate', t('Rotate…')),
+              secondFactor && isForeign ? button('factor', t('Remove second factor…')) : null,
+              button('revoke', t('Revoke…'))
+            ]
           : null
       }
     </div>`
@@ -54,14 +64,16 @@ function scopeOf({ projectIds }: AccessToken, nameOf: RowNeeds['nameOf']): Templ
   }`
 }
 
-/** Shows what else limits or extends a token. */
-function extras({ allowedIps, showScripts, role, secondFactor }: AccessToken): Template | null {
+/** Shows what else limits or extends a token, and what to do about it. */
+function extras({ allowedIps, showScripts, role, secondFactor, advice = [] }: ShownToken): Template | null {
   const parts = [
     allowedIps.length === 0
       ? null
       : html`<span title="${allowedIps.join('\n')}">${t('from {count}', { count: countWords(allowedIps.length, 'network') })}</span>`,
     showScripts && (role === 'viewer' || role === 'deployer') ? html`${t('reads scripts')}` : null,
-    secondFactor ? html`${t('second factor')}` : null
+    secondFactor ? html`${t('second factor')}` : null,
+    advice.includes('unused') ? html`<span class="overlap">${t('not used for 90 days')}</span>` : null,
+    advice.includes('rotate') ? html`<span class="overlap">${t('old secret')}</span>` : null
   ].filter(part => part !== null)
   return parts.length === 0 ? null : html`${parts.map(part => html` · ${part}`)}`
 }

@@ -142,6 +142,7 @@ export class SvcExport extends SvcElement {
       })
       if (this.#isChoosing) query.set('projects', [...this.#chosen].join(','))
       if (this.#logs && this.#recent !== '') query.set('recent', this.#recent)
+      await this.client.ensureProven()
       // A link lets the browser stream the package to the disk, however large it is.
       const link = document.createElement('a')
       link.href = this.client.address(`api/migration/export?${query}`)

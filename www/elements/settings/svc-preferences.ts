@@ -4,11 +4,14 @@ import type { Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms } from '../../router.js'
 import { Refused } from '../../server/client.js'
+import { createSecondFactorCalls } from '../../server/second-factor-calls.js'
+import type { SecondFactorCalls } from '../../server/second-factor-calls.js'
 import { languages, themes } from '../../state/session.js'
 import type { Preferences, Theme } from '../../state/session.js'
 import { holderNow } from '../../state/rights.js'
 import { countWords, t } from '../../words/t.js'
 import type { Language } from '../../words/t.js'
+import { elements as factorElements } from '../access/svc-second-factor.js'
 import { roleWords } from '../base/role-words.js'
 import { DialogCloseEvent, SvcDialog } from '../base/svc-dialog.js'
 import { NoticeEvent } from '../base/svc-notices.js'
@@ -36,6 +39,7 @@ export class SvcPreferences extends SvcElement {
         text-align: center;
       }
       .keys { display: grid; gap: 8px; }
+      .who svc-second-factor { margin-top: 8px; }
       .actions { justify-content: space-between; }
       @media (max-width: 719px) { .choices { grid-template-columns: minmax(0, 1fr); } .keys { display: none; } }
     }
@@ -43,6 +47,11 @@ export class SvcPreferences extends SvcElement {
 
   context!: PageContext
   preferences!: Preferences
+  #factorCalls!: SecondFactorCalls
+
+  protected override connected(): void {
+    this.#factorCalls = createSecondFactorCalls(this.context.client)
+  }
 
   protected override view(): Template {
     return html`<svc-dialog heading="${t('Preferences')}" .content="${this.#content()}"></svc-dialog>`
@@ -81,7 +90,7 @@ export class SvcPreferences extends SvcElement {
             ${key(['?'], t('Show keyboard shortcuts'))}
           </dl>
         </section>
-        ${whoSection()}
+        ${this.#who()}
         <div class="actions">
           <button type="button" class="danger" @click="${() => void this.#signOut()}">
             ${icon('sign-out')}<span>${t('Sign out')}</span>
@@ -89,6 +98,21 @@ export class SvcPreferences extends SvcElement {
           <button type="button" class="primary" autofocus="" @click="${() => this.#close()}">${t('Close')}</button>
         </div>
       </div>`
+  }
+
+  /** Shows the token that the session began with, its role, its projects, and its second factor. */
+  #who(): Template | null {
+    const holder = holderNow()
+    if (holder === null) return null
+    const { role, token, projects } = holder
+    const scope = projects === null ? t('all projects') : countWords(projects.length, 'project')
+    return html`
+      <section class="who">
+        <h3>${t('Signed in with')}</h3>
+        <p><b class="anywhere" translate="${token === null ? null : 'no'}">${token?.name ?? t('Admin token')}</b></p>
+        <p class="muted small">${t(roleWords[role])} · ${scope}</p>
+        ${token === null ? null : html`<svc-second-factor .calls="${this.#factorCalls}"></svc-second-factor>`}
+      </section>`
   }
 
   #setTheme(value: string): void {
@@ -128,19 +152,5 @@ function key(keys: readonly string[], words: string): Template {
   return html`<dt>${keys.map(each => html`<kbd>${each}</kbd>`)}</dt><dd>${words}</dd>`
 }
 
-/** Shows the token that the session began with, its role and its projects. */
-function whoSection(): Template | null {
-  const holder = holderNow()
-  if (holder === null) return null
-  const { role, token, projects } = holder
-  const scope = projects === null ? t('all projects') : countWords(projects.length, 'project')
-  return html`
-    <section class="who">
-      <h3>${t('Signed in with')}</h3>
-      <p><b class="anywhere" translate="${token === null ? null : 'no'}">${token?.name ?? t('Admin token')}</b></p>
-      <p class="muted small">${t(roleWords[role])} · ${scope}</p>
-    </section>`
-}
-
 /** The elements that main.ts registers for the preferences. */
-export const elements = { 'svc-preferences': SvcPreferences, 'svc-dialog': SvcDialog }
+export const elements = { 'svc-preferences': SvcPreferences, 'svc-dialog': SvcDialog, ...factorElements }

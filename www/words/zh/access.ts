@@ -63,6 +63,8 @@ export const words: Words = {
   network: '个网段',
   'reads scripts': '可读脚本',
   'second factor': '双重验证',
+  'not used for 90 days': '90 天未使用',
+  'old secret': '密钥过旧',
   'Never used': '从未使用',
   'Last used': '最后使用',
   'last used': '最后使用',
@@ -85,6 +87,13 @@ export const words: Words = {
   'Days until the token expires (optional)': '令牌距到期的天数（可选）',
   'Empty: as long as before.': '留空：与之前的期限相同。',
   'Create new secret': '生成新密钥',
+
+  'Second factor of {name}': '{name} 的双重验证',
+  'Remove second factor…': '移除双重验证…',
+  'Remove second factor': '移除双重验证',
+  'Remove the second factor of {name}?': '移除 {name} 的双重验证？',
+  'For a user who lost the authenticator and the recovery codes. Afterwards the token alone is enough to sign in, so make sure that the user asked for this.':
+    '用于验证器和恢复码都已丢失的用户。此后仅凭令牌即可登录，请先确认是用户本人要求的。',
 
   'Revoke {name}?': '吊销 {name}？',
   'The token becomes invalid at once, and its sessions in browsers end. This cannot be undone.':

@@ -19,6 +19,33 @@ export const words: Words = {
     '服务器不再提供其审计日志，此前它有 {before} 条条目。',
   'The audit log cannot be compared with the {before} entries that this browser saw: hashes of old entries were removed.':
     '无法将审计日志与此浏览器见过的 {before} 条条目比较：旧条目的哈希值已被删除。',
+  'the second factor': '双重验证',
+  Code: '验证码',
+  'The six digits that your authenticator shows now.': '验证器当前显示的六位数字。',
+  'The six digits of your authenticator, or a recovery code.': '验证器的六位数字，或一个恢复码。',
+  'A sign-in needs a code of your authenticator.': '登录时需要验证器的验证码。',
+  'A sign-in needs only the token.': '登录时只需要令牌。',
+  'Remove…': '移除…',
+  Remove: '移除',
+  'Add second factor…': '添加双重验证…',
+  'Add this secret to an authenticator, then enter the code that it shows.':
+    '请将此密钥添加到验证器，然后输入它显示的验证码。',
+  'Open the authenticator of this device': '打开此设备上的验证器',
+  'From then on the token only opens this panel. The svc command and scripts need another token.':
+    '此后该令牌只能用于登录此面板。svc 命令和脚本需要另外的令牌。',
+  Confirm: '确认',
+  'Each of these recovery codes works once in place of your authenticator. Store them now: nobody can show them again.':
+    '每个恢复码可代替验证器使用一次。请立即保存：之后无法再次显示。',
+  'Recovery codes': '恢复码',
+  'I stored them': '已保存',
+  'Without the second factor, the token alone is enough to sign in.': '移除双重验证后，仅凭令牌即可登录。',
+  'Enter your token again': '请再次输入令牌',
+  'You signed in a while ago. Show that it is still you, and the action continues.':
+    '您登录已有一段时间。请确认仍是您本人，操作随后会继续。',
+  'Token “{name}”': '令牌“{name}”',
+  'This is not the token that you signed in with.': '这不是您登录时所用的令牌。',
+  'Nothing was done without your token.': '没有输入令牌，因此未执行任何操作。',
+  Continue: '继续',
   empty: '空',
   On: '开',
   Off: '关',

@@ -222,7 +222,8 @@ export const signedIn = record<SignedIn>({
   provenUntil: described(
     'Until when requests are accepted that ask for the token again. Null: without an end, or no session',
     nullableInstant
-  )
+  ),
+  needsProof: described('Whether requests that ask for the token again are refused to the session now', boolean(false))
 })
 
 /** A browser session. */

@@ -1,0 +1,89 @@
+import { SvcElement } from '../../dom/element.js'
+import { html } from '../../dom/html.js'
+import type { Template } from '../../dom/html.js'
+import type { Client } from '../../server/client.js'
+import { Refused } from '../../server/client.js'
+import { holderNow } from '../../state/rights.js'
+import { t } from '../../words/t.js'
+import { errorLine, field, submitted } from '../base/field.js'
+import { Submission } from '../base/submission.js'
+import { DialogCloseEvent, SvcDialog } from '../base/svc-dialog.js'
+import { codeField } from './code-field.js'
+
+/** The user of the session has entered the token again. */
+export class ProvenEvent extends Event {
+  constructor() {
+    super('proven')
+  }
+}
+
+/**
+ * Asks for the token of the session again, and for a code if it has a second factor. Property: `client`. Events:
+ * `proven`, `dialogclose`.
+ */
+export class SvcProof extends SvcElement {
+  client!: Pick<Client, 'ask'>
+  #needsCode = false
+  readonly #submission = new Submission(() => this.update())
+
+  protected override view(): Template {
+    return html`<svc-dialog heading="${t('Enter your token again')}" .content="${this.#content()}"></svc-dialog>`
+  }
+
+  #content(): Template {
+    const token = holderNow()?.token ?? null
+    const { refusal } = this.#submission
+    const code = refusal instanceof Refused ? refusal.code : null
+    const isHidden = code === 'wrong_token' || code === 'code_required'
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#prove(event)}">
+        <p>${t('You signed in a while ago. Show that it is still you, and the action continues.')}</p>
+        <input type="text" name="username" value="${token?.name ?? 'admin'}" autocomplete="username" hidden="">
+        ${field({
+          form: 'proof',
+          name: 'token',
+          label: token === null ? t('Admin token') : t('Token “{name}”', { name: token.name }),
+          type: 'password',
+          autocomplete: 'current-password',
+          error: code === 'wrong_token' ? t('This is not the token that you signed in with.') : undefined,
+          isRequired: true,
+          hasFocus: true
+        })}
+        ${
+          this.#needsCode
+            ? codeField({
+                form: 'proof',
+                error: code === 'wrong_code' ? this.#submission.problemOf('code') : undefined
+              })
+            : null
+        }
+        ${errorLine(isHidden ? null : this.#submission.problemBeside(['code']))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(new DialogCloseEvent())}">${t('Cancel')}</button>
+          <button class="primary" disabled="${this.#submission.isBusy}">${t('Continue')}</button>
+        </div>
+      </form>`
+  }
+
+  async #prove(event: Event): Promise<void> {
+    const { token = '', code } = submitted(event)
+    const body = { token: token.trim(), ...(code === undefined ? {} : { code: code.trim() }) }
+    if (await this.#submission.run(() => this.client.ask('POST', 'api/auth/prove', { body }))) {
+      this.dispatchEvent(new ProvenEvent())
+      return
+    }
+    const { refusal } = this.#submission
+    if (!(refusal instanceof Refused)) return
+    if (refusal.code === 'code_required') this.#needsCode = true
+    this.update()
+    // The dialog renders its content after this element.
+    setTimeout(() => {
+      const field = this.querySelector<HTMLInputElement>(`[name=${refusal.field === 'code' ? 'code' : 'token'}]`)
+      field?.focus()
+      field?.select()
+    })
+  }
+}
+
+/** The elements that proof.ts registers. */
+export const elements = { 'svc-proof': SvcProof, 'svc-dialog': SvcDialog }
