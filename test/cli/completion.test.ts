@@ -41,7 +41,7 @@ const cases: Array<[line: string, expected: string[]]> = [
   ['svc push --no-ig', ['--no-ignore-builtin']],
   ['svc serve --runtime ', ['auto', 'node', 'bun']],
   ['svc serve --runtime b', ['bun']],
-  ['svc admin ', ['reset-password']],
+  ['svc admin ', ['reset-password', 'reset-second-factor']],
   ['svc admin reset-password --ra', ['--random']],
   ['svc help doc', ['doctor']],
   ['svc push --out a', ['a.zip']],

@@ -30,7 +30,7 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['ls --help', 0, /Usage: svc list/, ''],
   ['version', 0, /^\d+\.\d+\.\d+\n$/, ''],
   ['frobnicate', 2, '', /^error: Unknown command "frobnicate"\n/],
-  ['admin reset', 2, '', /Unknown command "admin reset": did you mean "admin reset-password"\?/],
+  ['admin reset', 2, '', /Unknown command "admin reset": did you mean "admin reset-second-factor"\?/],
   ['--json list', 2, '', /Unknown option "--json" before the command/],
   ['push --frobnicate', 2, '', /Unknown option "--frobnicate"\n.*svc push --help/],
   ['push --tokn x', 2, '', /did you mean "--token"\?/],
