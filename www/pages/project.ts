@@ -1,6 +1,6 @@
 import type { TreeSummary } from '../../lib/model/verify.js'
 import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
-import { SvcOwned, type BegunEvent } from '../elements/projects/svc-owned.js'
+import type { BegunEvent } from '../elements/projects/svc-owned.js'
 import type { Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/overview.js'
 import { createLockCalls } from '../server/lock-calls.js'
@@ -22,20 +22,14 @@ import { SvcMaintenance } from '../elements/projects/svc-maintenance.js'
 import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { SvcBroken } from '../elements/projects/svc-broken.js'
 import { SvcCopy } from '../elements/base/svc-copy.js'
-import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
 import type { FileGoEvent } from '../elements/projects/svc-files.js'
 import { SvcLabel } from '../elements/base/svc-label.js'
-import { SvcLive } from '../elements/deployments/svc-live.js'
-import { SvcLog } from '../elements/logs/svc-log.js'
 import { SvcPm2 } from '../elements/machine/svc-pm2.js'
 import type { ProjectDeletedEvent } from '../elements/projects/svc-project-delete.js'
-import { SvcProjectDeploy } from '../elements/deployments/svc-project-deploy.js'
 import type { ProjectChangeEvent } from '../elements/projects/svc-project-form.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { SvcUpload } from '../elements/deployments/svc-upload.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
@@ -46,8 +40,9 @@ const expiryCheckMs = 10_000
 
 type Tab = 'deployments' | 'files' | 'settings'
 
-/** Modules of tabs that are loaded later. */
-const late: Partial<Record<Tab, () => Promise<{ elements: ElementTable }>>> = {
+/** The modules of the tabs. A visitor of one does not load the others. */
+const late: Record<Tab, () => Promise<{ elements: ElementTable }>> = {
+  deployments: () => import('../elements/projects/project-deployments.js'),
   files: () => import('../elements/projects/svc-files.js'),
   settings: () => import('../elements/projects/svc-project-settings.js')
 }
@@ -89,7 +84,7 @@ export class ProjectPage extends Page {
   /** Whether the deploy panel is open. Null opens it until the first deployment. */
   #isDeployOpen: boolean | null = null
   #hasToGoThere = false
-  #loadedTabs = new Set<Tab>(['deployments'])
+  #loadedTabs = new Set<Tab>()
 
   protected override connected(): void {
     const id = this.place.params['id'] as string
@@ -117,10 +112,9 @@ export class ProjectPage extends Page {
 
   protected override moved(): void {
     const tab = this.#tab
-    const load = late[tab]
-    if (load === undefined || this.#loadedTabs.has(tab)) return
+    if (this.#loadedTabs.has(tab)) return
     void this.attempt(async () => {
-      this.context.define((await load()).elements)
+      this.context.define((await late[tab]()).elements)
       this.#loadedTabs.add(tab)
     })
   }
@@ -362,23 +356,15 @@ const none: Labels = { categories: [], tags: [] }
 /** The elements of this page. */
 export const elements = {
   'svc-page-project': ProjectPage,
-  'svc-broken': SvcBroken,
-  'svc-live': SvcLive,
-  'svc-project-deploy': SvcProjectDeploy,
   'svc-copy': SvcCopy,
-  'svc-deployments': SvcDeployments,
   'svc-dialog': SvcDialog,
   'svc-label': SvcLabel,
   'svc-lock': SvcLock,
   'svc-locks': SvcLocks,
   'svc-maintenance': SvcMaintenance,
-  'svc-owned': SvcOwned,
-  'svc-log': SvcLog,
-  ...SvcLog.parts,
   'svc-pm2': SvcPm2,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
-  'svc-time': SvcTime,
-  'svc-upload': SvcUpload
+  'svc-time': SvcTime
 }
