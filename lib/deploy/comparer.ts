@@ -30,9 +30,9 @@ export interface Comparison {
   signal: AbortSignal
 }
 
-/** Compares trees with targets: one comparison per project at a time. */
+/** Compares trees with targets: one comparison per project at a time, in the order of arrival. */
 export interface Comparer {
-  /** Refuses what install/compare.ts refuses, and (`conflict`) plan_busy. */
+  /** Waits for its turn. Refuses what install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
   compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }>
 }
 
@@ -44,10 +44,13 @@ export interface ComparerNeeds extends Pick<DeployNeeds, 'home' | 'allowSystemPa
 
 /** Time limit of a comparison. */
 const compareMs = 60_000
+/** Maximum number of comparisons of a project: one in progress, the others waiting with their trees in memory. */
+const maxComparisons = 5
 
 /** Creates the comparer. The threads start when there is work. */
 export function createComparer({ home, allowSystemPaths, clock, executors, trees }: ComparerNeeds): Comparer {
-  const comparing = new Set<string>()
+  /** The comparisons of each project that has some: the number, and the end of the last one. */
+  const lines = new Map<string, { count: number; end: Promise<unknown> }>()
 
   async function compare(
     project: Project,
@@ -72,18 +75,25 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
 
   return {
     async compare(project, comparison) {
-      if (comparing.has(project.id)) throw busy(project)
-      comparing.add(project.id)
+      const line = lines.get(project.id) ?? { count: 0, end: Promise.resolve() }
+      if (line.count === maxComparisons) throw busy(project)
+      lines.set(project.id, line)
+      line.count++
+      const result = line.end.then(() => {
+        comparison.signal.throwIfAborted()
+        return compare(project, comparison)
+      })
+      line.end = result.catch(() => undefined)
       try {
-        return await compare(project, comparison)
+        return await result
       } finally {
-        comparing.delete(project.id)
+        if (--line.count === 0) lines.delete(project.id)
       }
     }
   }
 }
 
 function busy({ name }: Project): Refusal {
-  const sentence = `Another comparison with the target of "${name}" is in progress. Try again in a moment`
+  const sentence = `${maxComparisons} comparisons with the target of "${name}" are in progress or waiting. Try again in a moment`
   return new Refusal('conflict', 'plan_busy', sentence, { retryAfterSeconds: 5 })
 }

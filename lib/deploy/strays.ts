@@ -71,7 +71,8 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
     if (ending === 'zip' && row === undefined && uploads.has(identityOf(file)))
       await attempt(file.path, () => files.remove(id))
     else if (ending === 'before.zip') {
-      if (row !== undefined && areImagesUnused(row, files)) await attemptFile(file)
+      // An empty file was created for a helper process that had nothing to keep.
+      if (file.stats.size === 0 || (row !== undefined && areImagesUnused(row, files))) await attemptFile(file)
     } else if (ending !== 'zip' || row?.hasArtifact === false) await attemptFile(file)
   }
   for (const file of temporary) await attemptFile(file)

@@ -19,9 +19,18 @@ t.test('compares, one comparison per project at a time', async t => {
   const comparer = createComparer({ home, clock: systemClock, executors, trees })
   const project = aProject({ deployPath: join(directory, 'target') })
   const asked = { tree: await treeBody(join(directory, 'site')), listed: 10, signal }
-  const first = comparer.compare(project, asked)
-  await t.rejects(comparer.compare(project, asked), { kind: 'conflict', code: 'plan_busy' })
-  const { compared, baseline } = await first
+  const ended: number[] = []
+  const gone = new AbortController()
+  const all = Array.from({ length: 5 }, async (_, i) => {
+    const one = comparer.compare(project, i === 2 ? { ...asked, signal: gone.signal } : asked)
+    return one.finally(() => ended.push(i))
+  })
+  await t.rejects(comparer.compare(project, asked), { kind: 'conflict', code: 'plan_busy' }, 'five is the limit')
+  gone.abort(new Error('gone away'))
+  await t.rejects(all[2] as Promise<unknown>, { message: 'gone away' }, 'a caller that left loses its turn')
+  const { compared, baseline } = await (all[0] as (typeof all)[0])
+  await Promise.all([all[1], all[3], all[4]])
+  t.same(ended, [0, 1, 2, 3, 4], 'in the order of arrival')
   t.equal(baseline, 'building')
   t.match(compared, { counts: { changed: 1 }, paths: { changed: ['a'] } })
   t.match(await comparer.compare(project, asked), { compared: { counts: { changed: 1 } } }, 'the project is free again')

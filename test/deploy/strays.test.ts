@@ -46,6 +46,10 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   const ofOthers = sharedChanges(files.changes(recordLost))
   t.teardown(() => rm(ofOthers, { force: true }))
   for (const path of [...gone, inTmp('notes.txt'), ofOthers]) await writeFile(path, 'mine')
+  // A helper process was killed that had nothing to keep.
+  const unused = files.before(row.id)
+  await writeFile(unused, '')
+  gone.push(unused)
   await mkdir(inTmp(`${randomIds.token()}.backup`))
   for (const path of [...gone, ofOthers, upload, files.archive(recordLost), inTmp('notes.txt')])
     await utimes(path, past, past)
@@ -55,7 +59,7 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   for (const path of gone) t.notOk(existsSync(path), path)
   t.ok(existsSync(ofOthers), 'a list of another data directory stays')
   t.strictSame(await readdir(treesOf(stage.home)), [`${project.id}.tree`])
-  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(9), /.*dep_/)]])
+  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(10), /.*dep_/)]])
   t.match(
     (await stage.deployer.unrecordedFiles()).map(({ path }) => basename(path)),
     [`${recordLost}.zip`]

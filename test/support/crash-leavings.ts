@@ -1,5 +1,5 @@
 /* What may be left on the disk, and of processes, after a start: what a record names, and what was meant to stay. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deployment } from '../../lib/model/deployment.js'
@@ -11,7 +11,8 @@ const pollMs = 20
 /** Time limit for what ends by itself: a process that was sent SIGKILL, the file of a probe. */
 const settleMs = 3000
 
-const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp', 'trees'])
+const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'keys', 'tmp', 'trees'])
+const keyNames = new Set(['server.ed25519', 'server.pub'])
 
 /** Checks names in the data directory, in targets and among temporary files. */
 export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, Deployment>): Promise<void> {
@@ -31,11 +32,13 @@ export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, 
 
 function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
   const { home, sites, temporary } = places
-  const trees = join(home, 'trees')
+  const [trees, keys] = [join(home, 'trees'), join(home, 'keys')]
   const isNamed = (name: string): boolean => {
     const [id = '', kind = ''] = [name.slice(0, 20), name.slice(20)]
     const record = named.get(id)
-    return record !== undefined && (kind === '.log' || kind === '.manifest' || (kind === '.zip' && record.hasArtifact))
+    if (record === undefined) return false
+    if (kind === '.before.zip') return keepsImages(join(home, 'deployments', `${id}.manifest`))
+    return kind === '.log' || kind === '.manifest' || (kind === '.zip' && record.hasArtifact)
   }
   const inside = (directory: string, isStray: (name: string) => boolean): string[] =>
     readdirSync(directory)
@@ -46,10 +49,16 @@ function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deploymen
     ...inside(home, name => !homeNames.has(name)),
     ...inside(join(home, 'deployments'), name => !isNamed(name)),
     ...inside(join(home, 'tmp'), () => true),
+    ...(existsSync(keys) ? inside(keys, name => !keyNames.has(name)) : []),
     ...(existsSync(trees) ? inside(trees, name => !/^proj_\w+\.tree$/.test(name)) : []),
     ...inside(temporary, name => name.startsWith('svc-')),
     ...targets.flatMap(target => inside(target, name => name.startsWith('.svc-')))
   ]
+}
+
+/** Whether a manifest says that earlier contents are in the before-images of its deployment. */
+function keepsImages(manifest: string): boolean {
+  return existsSync(manifest) && readFileSync(manifest, 'utf8').includes('"kept":"before"')
 }
 
 /**

@@ -4,7 +4,6 @@ import type { TreeSummary, VerifyEvent } from '../../lib/model/verify.js'
 import { deployIdHeader } from './calls.js'
 import type { Client } from './client.js'
 import { createNdjsonReader } from './ndjson.js'
-import { whenFree } from './patience.js'
 
 /** How to go back. `mode` undefined: as the policy of the project says. */
 export interface RollbackWish {
@@ -44,12 +43,12 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
   }
 
   function plan(path: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan> {
-    return whenFree(() => ask('POST', path, { body: { ...wish, dryRun: true }, signal }), signal)
+    return ask('POST', path, { body: { ...wish, dryRun: true }, signal })
   }
 
   return {
     summary: (id, { drift, signal }) => ask('GET', `${project(id)}/tree${drift ? '?drift=1' : ''}`, { signal }),
-    drift: (id, signal) => whenFree(() => ask('GET', `${project(id)}/drift`, { signal }), signal),
+    drift: (id, signal) => ask('GET', `${project(id)}/drift`, { signal }),
     async verify(id, { onEvent, signal }) {
       const response = await send('GET', `${project(id)}/verify`, { signal })
       const lines = createNdjsonReader(value => onEvent(value as VerifyEvent))

@@ -1,6 +1,5 @@
 import type { PlanAnswer } from '../../lib/model/plan.js'
 import type { Client } from './client.js'
-import { whenFree } from './patience.js'
 
 /** The body of a request for a plan (archive/plan-tree.ts). */
 export interface PlanBody {
@@ -27,5 +26,5 @@ export function requestPlan(
   if (wishes.pruneAll) query.set('prune', 'force')
   const headers: Record<string, string> = { 'x-svc-time': String(Date.now()) }
   if (isGzip) headers['content-encoding'] = 'gzip'
-  return whenFree(() => ask('POST', `api/deploy/plan?${query}`, { body, headers, signal }), signal)
+  return ask('POST', `api/deploy/plan?${query}`, { body, headers, signal })
 }

@@ -152,7 +152,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   path_leaves_target: { kind: 'invalid', means: 'A name in the archive leads outside the target' },
   path_taken: { kind: 'conflict', means: 'Another project has this target' },
-  plan_busy: { kind: 'conflict', means: 'Another plan of the project is being made' },
+  plan_busy: { kind: 'conflict', means: 'Too many plans of the project are waiting' },
   plan_unknown: { kind: 'conflict', means: 'The plan has expired, or the server was restarted since' },
   project_quota: { kind: 'too_large', means: 'The project has reached its limit maxDiskMb' },
   proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },

@@ -117,7 +117,7 @@ export const words: Words = {
   'code:partial_archive': '该部署是精确回滚，其压缩包只包含有差异的文件',
   'code:path_leaves_target': '压缩包中有名称指向目标目录之外',
   'code:path_taken': '该目录已被另一个项目使用',
-  'code:plan_busy': '正在为该项目生成另一个计划',
+  'code:plan_busy': '该项目有太多计划正在等待',
   'code:plan_unknown': '计划已过期，或服务器已重启',
   'code:project_quota': '项目已达到磁盘空间上限',
   'code:proof_required': '请再次输入您的令牌',
