@@ -231,7 +231,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'admin reset-second-factor',
     group: 'access',
-    summary: 'remove the second factor of a token, on the server',
+    summary: 'remove a second factor, on the server',
     load: () => import('./commands/admin-reset-second-factor.js')
   },
   {

@@ -32,7 +32,7 @@ export interface Comparison {
 
 /** Compares trees with targets: one comparison per project at a time, in the order of arrival. */
 export interface Comparer {
-  /** Waits for its turn. Refuses what install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
+  /** Starts after the comparisons before it. Refuses what install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
   compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }>
 }
 

@@ -268,12 +268,13 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
   })
 
   await t.test('a refused request changes nothing and has no entry', async t => {
-    const before = (await log()).length
+    const actions = async (): Promise<unknown[]> => (await log()).map(({ action }) => action)
+    const before = await actions()
     await reader().put('/api/settings', { max_upload_size: 'x' })
     await reader().post('/api/projects', { name: '' })
     await reader().delete('/api/tags/tag_unknown')
     await stage.as(secrets.wrongToken).get('/api/projects')
     await reader().post('/api/storage/clean', { dryRun: true })
-    t.equal((await log()).length, before)
+    t.same(await actions(), before)
   })
 })

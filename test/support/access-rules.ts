@@ -258,6 +258,7 @@ const asksAgain = [
   'POST /api/projects/:id/token',
   'DELETE /api/sessions/:id',
   'GET /api/migration/export',
+  'POST /api/migration/import',
   'GET /api/audit/export'
 ]
 
