@@ -30,7 +30,8 @@ const layers = [
     'pm2',
     'machine',
     'terminal',
-    'auth'
+    'auth',
+    'fleet'
   ],
   ['api'],
   ['server'],

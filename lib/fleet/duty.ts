@@ -1,0 +1,108 @@
+/*
+ * The rules of a node for the rollouts of one project, without time, network and disk of its own: which order it obeys,
+ * what it does next, and what it answers. The agent keeps the state in its database before it acts on it.
+ */
+import type { NodeAnswer, OrderAction } from '../model/rollout.js'
+
+/** An order as it reaches a node. */
+export interface NodeOrder {
+  rolloutId: string
+  /** The number of the rollout in its project. */
+  number: number
+  attempt: number
+  action: OrderAction
+}
+
+/** What a node knows about the newest rollout of a project, and has done for it. */
+export interface DutyState extends NodeOrder {
+  hasPrepared: boolean
+  /** What became of the release here. `none`: the earlier files are in place, and nothing was tried. */
+  outcome: 'none' | 'refused' | 'begun' | 'good' | 'failed' | 'stuck' | 'reverting' | 'reverted'
+  /** The order that `outcome` is the result of. */
+  doneAttempt: number
+  error: string | null
+}
+
+/** What a node does next. */
+export type Work = 'prepare' | 'swap' | 'revert'
+
+/** The answer of a node. */
+export interface DutyAnswer {
+  rolloutId: string
+  attempt: number
+  answer: NodeAnswer
+  error: string | null
+}
+
+/** Returns the state after an order arrived, or null if it is not newer than the last one. */
+export function obey(state: DutyState | null, order: NodeOrder): DutyState | null {
+  const { rolloutId, number, attempt, action } = order
+  if (state === null || number > state.number)
+    return { rolloutId, number, attempt, action, hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null }
+  return number === state.number && attempt > state.attempt ? { ...state, attempt, action } : null
+}
+
+/** Returns what is to be done now, if nothing is in progress; null: nothing. */
+export function workOf(state: DutyState): Work | null {
+  const { action, outcome, hasPrepared, attempt, doneAttempt } = state
+  const isDone = doneAttempt === attempt
+  switch (action) {
+    case 'prepare':
+      return hasPrepared || isDone ? null : 'prepare'
+    case 'swap':
+      return isDone || outcome === 'good' ? null : 'swap'
+    case 'revert':
+      return outcome === 'good' || (outcome === 'stuck' && !isDone) ? 'revert' : null
+    default:
+      return null
+  }
+}
+
+/** Returns the state with which a work begins. It must be on the disk before the work begins. */
+export function beginning(state: DutyState, work: Work): DutyState {
+  if (work === 'prepare') return state
+  const outcome = work === 'swap' ? 'begun' : 'reverting'
+  return { ...state, outcome, doneAttempt: state.attempt, error: null }
+}
+
+/** Returns the state after a work has ended. `begun` is the state with which it began: orders may have come since. */
+export function ended(
+  state: DutyState,
+  {
+    begun,
+    result,
+    error = null
+  }: { begun: DutyState; result: Exclude<NodeAnswer, 'begun' | 'held'>; error?: string | null }
+): DutyState {
+  if (begun.number !== state.number) return state
+  if (result === 'prepared') return { ...state, hasPrepared: true, error: null }
+  return { ...state, outcome: result, doneAttempt: begun.attempt, error }
+}
+
+/** Returns the answer to the newest order; null while the work for it goes on, or if it needs none. */
+export function answerOf(state: DutyState): DutyAnswer | null {
+  const answer = answerTo(state)
+  const { rolloutId, attempt, error } = state
+  return answer === null ? null : { rolloutId, attempt, answer, error }
+}
+
+function answerTo({ action, outcome, hasPrepared, attempt, doneAttempt }: DutyState): NodeAnswer | null {
+  const isDone = doneAttempt === attempt
+  // Nobody knows before it has ended whether the release is in place.
+  if (outcome === 'reverting') return null
+  const tried = outcome === 'none' || outcome === 'reverted' || outcome === 'refused' ? null : outcome
+  switch (action) {
+    case 'none':
+      return null
+    case 'prepare':
+      if (hasPrepared) return 'prepared'
+      return isDone && outcome === 'refused' ? 'refused' : null
+    case 'hold':
+      return tried ?? 'held'
+    case 'swap':
+      return isDone || outcome === 'good' ? tried : null
+    case 'revert':
+      if (outcome === 'begun' || outcome === 'good') return null
+      return outcome === 'stuck' ? (isDone ? 'stuck' : null) : 'reverted'
+  }
+}

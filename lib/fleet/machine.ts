@@ -1,0 +1,414 @@
+/*
+ * The rules of a rollout, without time, network and disk of its own: it is told what happened, and says what each node is
+ * to do. The hub keeps its state in the database. test/fleet/simulation.test.ts runs it against thousands of nodes that
+ * crash, and a network that loses, doubles and reorders.
+ *
+ * - An order has a number (`attempt`). A node obeys only the newest one that it knows, and its answers name that one, so
+ *   that late and doubled messages do no harm.
+ * - A node that was told to put the files in place is unknown until it answers: it is asked again, and nothing is assumed.
+ *   To be asked, it is told to `hold`: it begins nothing and says what it has.
+ * - Nodes begin only in the current wave. After a halt, those that have not begun are told to hold.
+ */
+import { countOf } from '../base/count.js'
+import {
+  isGoing,
+  type NodeAnswer,
+  type NodePhase,
+  type OrderAction,
+  type Rollout,
+  type RolloutNode,
+  type RolloutState
+} from '../model/rollout.js'
+import { nodeCount, waveSize } from './waves.js'
+
+/** What a node is told to do, and the number of that order. */
+export interface Order {
+  action: OrderAction
+  attempt: number
+}
+
+/** What a node has answered. */
+export interface Answered {
+  nodeId: string
+  /** The number of the order that is answered. */
+  attempt: number
+  answer: NodeAnswer
+  error?: string | null
+}
+
+/** Dependencies of a rollout. */
+export interface MachineNeeds {
+  /** The time in milliseconds since 1970. */
+  now(): number
+  /** Whether a node is drained. */
+  isDrained(nodeId: string): boolean
+}
+
+const actions: Readonly<Record<NodePhase, OrderAction>> = {
+  pending: 'none',
+  preparing: 'prepare',
+  prepared: 'hold',
+  swapping: 'swap',
+  withdrawing: 'hold',
+  good: 'none',
+  failed: 'none',
+  reverting: 'revert',
+  reverted: 'none',
+  stuck: 'none',
+  unreachable: 'hold',
+  skipped: 'hold'
+}
+
+/** The phases that begin with a new order. In the others, the last order still holds, or none does. */
+const begunByOrder: ReadonlySet<NodePhase> = new Set([
+  'preparing',
+  'swapping',
+  'withdrawing',
+  'reverting',
+  'unreachable',
+  'skipped'
+])
+/** The phases of a node of which the hub does not know what it has. */
+const unknownPhases: ReadonlySet<NodePhase> = new Set(['swapping', 'withdrawing', 'unreachable', 'skipped'])
+
+/** The phases of a node that has been told to hold because it did not answer, or is drained. */
+const absentPhases: ReadonlySet<NodePhase> = new Set(['unreachable', 'skipped'])
+/** The phases of a node that certainly does not have the release. */
+const withoutRelease: ReadonlySet<NodePhase> = new Set(['pending', 'preparing', 'prepared', 'failed', 'reverted'])
+
+/** A rollout with its rules. */
+export class Machine {
+  readonly rollout: Rollout
+  readonly #nodes: Map<string, RolloutNode>
+  readonly #needs: MachineNeeds
+  readonly #counts = new Map<NodePhase, number>()
+  #changed = new Set<string>()
+
+  constructor(rollout: Rollout, nodes: Iterable<RolloutNode>, needs: MachineNeeds) {
+    this.rollout = rollout
+    this.#nodes = new Map([...nodes].map(node => [node.nodeId, node]))
+    this.#needs = needs
+    for (const { phase } of this.#nodes.values()) this.#count(phase, 1)
+  }
+
+  /** The nodes in the order of their waves. */
+  get nodes(): IterableIterator<RolloutNode> {
+    return this.#nodes.values()
+  }
+
+  /** Returns the number of nodes in some phases. */
+  count(...phases: NodePhase[]): number {
+    return phases.reduce((sum, phase) => sum + (this.#counts.get(phase) ?? 0), 0)
+  }
+
+  /** Returns a node, or undefined if it does not take part. */
+  node(nodeId: string): RolloutNode | undefined {
+    return this.#nodes.get(nodeId)
+  }
+
+  /** Returns what a node is to do. */
+  orderOf(nodeId: string): Order {
+    const node = this.#nodes.get(nodeId)
+    return node === undefined ? { action: 'none', attempt: 0 } : { action: actions[node.phase], attempt: node.attempt }
+  }
+
+  /** Returns the nodes that have changed since the last call. */
+  takeChanged(): RolloutNode[] {
+    const changed = [...this.#changed].map(id => this.#nodes.get(id) as RolloutNode)
+    this.#changed = new Set()
+    return changed
+  }
+
+  /** Begins: every node prepares. */
+  start(): void {
+    for (const node of this.#nodes.values()) if (node.phase === 'pending') this.#move(node, 'preparing')
+    this.#goOn()
+  }
+
+  /** Takes an answer of a node. Returns false if it is of no use: late, doubled, or of a node that does not take part. */
+  answer({ nodeId, attempt, answer, error = null }: Answered): boolean {
+    const node = this.#nodes.get(nodeId)
+    if (node === undefined) return false
+    const next = this.#phaseAfter(node, attempt, answer)
+    if (next === null) return false
+    if (answer === 'begun') node.hasBegun = true
+    if (next === 'failed' || next === 'stuck') node.error = error
+    this.#changed.add(nodeId)
+    if (next !== node.phase) this.#enter(node, next)
+    this.#judge()
+    this.#goOn()
+    return true
+  }
+
+  /** Takes note that a node has not answered for too long. */
+  lost(nodeId: string): void {
+    const node = this.#nodes.get(nodeId)
+    if (node === undefined) return
+    const { phase } = node
+    const isWaitedFor =
+      phase === 'preparing' ||
+      (phase === 'prepared' && isGoing(this.rollout.state)) ||
+      phase === 'swapping' ||
+      phase === 'withdrawing' ||
+      phase === 'reverting'
+    if (!isWaitedFor) return
+    this.#move(node, 'unreachable')
+    this.#judge()
+    this.#goOn()
+  }
+
+  /** Continues after a pause, if its time has come. */
+  tick(): void {
+    const { state, pausedUntil } = this.rollout
+    if (state !== 'pausing' || pausedUntil === null || Date.parse(pausedUntil) > this.#needs.now()) return
+    this.#beginWave(this.rollout.wave + 1)
+    this.#goOn()
+  }
+
+  /** Begins the next wave of a rollout that waits for it. */
+  approve(): void {
+    if (this.rollout.state !== 'approval' && this.rollout.state !== 'pausing') return
+    this.#beginWave(this.rollout.wave + 1)
+    this.#goOn()
+  }
+
+  /** Stops the rollout: no other node begins. */
+  halt(reason: string): void {
+    if (!isGoing(this.rollout.state)) return
+    this.rollout.haltedReason = reason
+    this.#turn('halted')
+    this.#withdraw()
+  }
+
+  /** Continues a rollout that was halted, or went back: nodes that failed try again; those that do not answer are skipped. */
+  resume(): void {
+    if (this.rollout.state !== 'halted' && this.rollout.state !== 'reverted') return
+    this.rollout.haltedReason = null
+    this.rollout.revertFrom = null
+    this.#turn('preparing')
+    for (const node of this.#nodes.values()) {
+      if (node.phase === 'unreachable') this.#move(node, 'skipped')
+      else if (['pending', 'failed', 'stuck', 'reverted'].includes(node.phase)) this.#move(node, 'preparing')
+    }
+    this.#goOn()
+  }
+
+  /** Lets the nodes of the waves from `from` on go back. */
+  revert(from: number, reason: string): void {
+    const { rollout } = this
+    rollout.haltedReason = reason
+    rollout.revertFrom = Math.min(from, rollout.revertFrom ?? from)
+    this.#turn('reverting')
+    this.#withdraw()
+    for (const node of this.#nodes.values())
+      if ((node.phase === 'good' || node.phase === 'stuck') && this.#goesBack(node)) this.#move(node, 'reverting')
+    this.#goOn()
+  }
+
+  /** Leaves a node out from now on, unless it has begun. */
+  drain(nodeId: string): void {
+    const node = this.#nodes.get(nodeId)
+    if (node === undefined || !['pending', 'preparing', 'prepared', 'unreachable'].includes(node.phase)) return
+    this.#move(node, 'skipped')
+    this.#goOn()
+  }
+
+  /** Asks a node that was skipped what it has; afterwards, it gets the release if the rollout is done. */
+  wake(nodeId: string): void {
+    const node = this.#nodes.get(nodeId)
+    if (node?.phase === 'skipped') this.#move(node, 'skipped')
+  }
+
+  /** Lets a node take part that was placed after the rollout had begun. */
+  add(nodeId: string): void {
+    if (this.#nodes.has(nodeId)) return
+    const { waves } = this.rollout
+    const fresh = { wave: waves, attempt: 0, swapAttempt: 0, hasBegun: false, error: null, updatedAt: '' }
+    const node: RolloutNode = { nodeId, phase: 'pending', ...fresh }
+    this.#nodes.set(nodeId, node)
+    this.#count('pending', 1)
+    this.#changed.add(nodeId)
+    if (isGoing(this.rollout.state) || this.rollout.state === 'done') this.#enter(node, this.#afterHold(node))
+  }
+
+  /** Forgets a node. */
+  remove(nodeId: string): void {
+    const node = this.#nodes.get(nodeId)
+    if (node === undefined) return
+    this.#nodes.delete(nodeId)
+    this.#changed.delete(nodeId)
+    this.#count(node.phase, -1)
+    this.#goOn()
+  }
+
+  /** Returns the phase of a node after an answer; null if the answer is of no use. */
+  #phaseAfter(node: RolloutNode, attempt: number, answer: NodeAnswer): NodePhase | null {
+    const { phase } = node
+    const isLast = attempt === node.attempt
+    // A node that was told to hold may have answered before it knew of that.
+    const isOfSwap = unknownPhases.has(phase) && (isLast || (phase === 'withdrawing' && attempt === node.swapAttempt))
+    switch (answer) {
+      case 'prepared':
+        return isLast && phase === 'preparing' ? 'prepared' : null
+      case 'refused':
+        return isLast && phase === 'preparing' ? 'failed' : null
+      case 'begun':
+        if (!isOfSwap || (node.hasBegun && !absentPhases.has(phase))) return null
+        return phase === 'swapping' ? phase : 'withdrawing'
+      case 'good':
+      case 'failed':
+        return isOfSwap ? answer : null
+      case 'stuck':
+        return isOfSwap || (isLast && phase === 'reverting') ? 'stuck' : null
+      case 'reverted':
+        return isLast && phase === 'reverting' ? 'reverted' : null
+      case 'held':
+        if (!isLast || (phase !== 'withdrawing' && !absentPhases.has(phase))) return null
+        return phase === 'withdrawing' && this.rollout.state === 'halted' ? 'prepared' : this.#afterHold(node)
+    }
+  }
+
+  /** Returns the phase of a late node without the release. */
+  #afterHold(node: RolloutNode): NodePhase {
+    const { state, wave } = this.rollout
+    if (this.#needs.isDrained(node.nodeId)) return 'skipped'
+    if (state === 'done' || state === 'preparing') return 'preparing'
+    return isGoing(state) && state !== 'reverting' && node.wave > wave ? 'preparing' : 'pending'
+  }
+
+  /** Moves a node as its answer says. One that should not have the release goes back. */
+  #enter(node: RolloutNode, phase: NodePhase): void {
+    const hasRelease = phase === 'good' || (phase === 'stuck' && node.phase !== 'reverting')
+    this.#move(node, hasRelease && this.#goesBack(node) ? 'reverting' : phase)
+  }
+
+  #goesBack({ wave }: RolloutNode): boolean {
+    const { state, revertFrom } = this.rollout
+    return (state === 'reverting' || state === 'reverted') && revertFrom !== null && wave >= revertFrom
+  }
+
+  /** Tells the nodes that have not begun not to. */
+  #withdraw(): void {
+    for (const node of this.#nodes.values()) {
+      if (node.phase === 'preparing') this.#move(node, 'pending')
+      else if (node.phase === 'swapping' && !node.hasBegun) this.#move(node, 'withdrawing')
+    }
+  }
+
+  /** Stops the rollout if more nodes failed, or are unreachable, than the policy allows. */
+  #judge(): void {
+    const { rollout } = this
+    if (!isGoing(rollout.state) || rollout.state === 'reverting') return
+    const reason = this.#tooMany()
+    if (reason === null) return
+    const { onFailure } = rollout.policy
+    if (onFailure === 'halt' || rollout.wave === 0) this.halt(reason)
+    else this.revert(onFailure === 'revert_all' ? 1 : rollout.wave, reason)
+  }
+
+  #tooMany(): string | null {
+    const { maxFailures, maxUnreachable } = this.rollout.policy
+    const failures = this.count('failed', 'stuck')
+    if (failures > maxFailures) return `${failures} failed (allowed: ${maxFailures})`
+    const unreachable = this.count('unreachable')
+    const allowed = nodeCount(maxUnreachable, this.#nodes.size)
+    return unreachable > allowed ? `${countOf(unreachable, 'node')} unreachable (allowed: ${allowed})` : null
+  }
+
+  /** Goes on as far as possible. */
+  #goOn(): void {
+    const { rollout } = this
+    const open = this.count('swapping', 'withdrawing')
+    switch (rollout.state) {
+      case 'preparing':
+        if (this.count('preparing') === 0 && open === 0) this.#beginWave(Math.max(1, rollout.wave))
+        break
+      case 'swapping':
+        if (open > 0) break
+        if (!this.#release(rollout.wave)) this.halt('Too many nodes do not say whether they have the release')
+        else if (this.count('swapping') > 0) break
+        else if (rollout.wave === rollout.waves) this.#end('done')
+        else this.#pause()
+        break
+      case 'reverting':
+        if (open === 0 && this.count('reverting') === 0) this.#end('reverted')
+        break
+      case 'done':
+        // Late nodes, unless too many have failed.
+        if (this.count('prepared') > 0 && this.count('failed', 'stuck') <= rollout.policy.maxFailures)
+          this.#release(rollout.waves)
+    }
+  }
+
+  /** Waits before the next wave, or begins it. */
+  #pause(): void {
+    const { rollout } = this
+    const { pause } = rollout.policy
+    if (pause === 'approve') return this.#turn('approval')
+    if (pause === 0) return this.#beginWave(rollout.wave + 1)
+    this.#turn('pausing')
+    rollout.pausedUntil = new Date(this.#needs.now() + pause * 1000).toISOString()
+  }
+
+  /** Begins a wave with the prepared nodes of it, and of those before it. */
+  #beginWave(wave: number): void {
+    this.rollout.wave = wave
+    this.#turn('swapping')
+    this.#release(wave)
+    this.#goOn()
+  }
+
+  /**
+   * Lets prepared nodes put the files in place, so many that with those of which nobody knows what became of them they
+   * are no more than a wave. Returns false if nodes wait only because of the unknown ones.
+   */
+  #release(wave: number): boolean {
+    const nodes = [...this.#nodes.values()]
+    const waiting = nodes.filter(node => node.phase === 'prepared' && node.wave <= wave)
+    const unknown = nodes.filter(({ phase, swapAttempt }) => swapAttempt > 0 && absentPhases.has(phase)).length
+    const free = this.#waveSize(wave) - unknown - this.count('swapping', 'withdrawing')
+    for (const node of waiting.slice(0, Math.max(0, free))) this.#move(node, 'swapping')
+    return waiting.length === 0 || free > 0 || this.count('swapping', 'withdrawing') > 0
+  }
+
+  #waveSize(wave: number): number {
+    const { policy } = this.rollout
+    return wave === 1 ? Math.max(1, policy.canary) : waveSize(policy, this.#nodes.size)
+  }
+
+  #end(state: 'done' | 'reverted'): void {
+    this.#turn(state)
+    this.rollout.endedAt = this.#time()
+    if (state === 'reverted') return
+    for (const node of this.#nodes.values()) if (node.phase === 'pending') this.#move(node, 'preparing')
+  }
+
+  #turn(state: RolloutState): void {
+    this.rollout.state = state
+    this.rollout.pausedUntil = null
+    this.rollout.endedAt = null
+  }
+
+  #move(node: RolloutNode, phase: NodePhase): void {
+    this.#count(node.phase, -1)
+    this.#count(phase, 1)
+    node.phase = phase
+    node.updatedAt = this.#time()
+    if (begunByOrder.has(phase)) node.attempt++
+    if (withoutRelease.has(phase)) node.swapAttempt = 0
+    if (phase === 'swapping') {
+      node.swapAttempt = node.attempt
+      node.hasBegun = false
+    }
+    if (phase === 'preparing' || phase === 'good') node.error = null
+    this.#changed.add(node.nodeId)
+  }
+
+  #count(phase: NodePhase, by: number): void {
+    this.#counts.set(phase, (this.#counts.get(phase) ?? 0) + by)
+  }
+
+  #time(): string {
+    return new Date(this.#needs.now()).toISOString()
+  }
+}

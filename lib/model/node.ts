@@ -1,0 +1,55 @@
+/** A machine that receives releases. */
+export interface FleetNode {
+  id: string
+  /** Unique, whatever the case of its letters. */
+  name: string
+  labels: Record<string, string>
+  /** Its Ed25519 key: the 32 bytes in base64. */
+  publicKey: string
+  /** Whether rollouts leave it out. */
+  isDrained: boolean
+  enrolledAt: string
+  /** When it was heard of last; null: not since it was enrolled. */
+  lastSeenAt: string | null
+  /** The version of svc that it runs; null: unknown. */
+  version: string | null
+  /** Free bytes where it keeps its data; null: unknown. */
+  freeBytes: number | null
+}
+
+/** A node as lists show it. */
+export interface ListedNode extends FleetNode {
+  isConnected: boolean
+  /** What the node has of each project that is placed there. */
+  placements: Placement[]
+}
+
+/** A project on a node. */
+export interface Placement {
+  projectId: string
+  nodeId: string
+  /** The directory on the node. */
+  deployPath: string
+  /** The deployment of the hub whose files are in place, as the node says; null: none, or one of its own. */
+  liveDeployId: string | null
+  /** The tree that svc put there last (shared/tree-text.ts); null: none, or unknown. */
+  liveTree: string | null
+  /** When the node said so; null: it has said nothing yet. */
+  seenAt: string | null
+  /** Whether files were edited there, or a deployment was made on the node itself. */
+  isDrifted: boolean
+}
+
+/** Limits of a fleet. */
+export const fleetLimits = {
+  nodes: 10_000,
+  waves: 1000,
+  labels: 32,
+  labelLength: 100,
+  nameLength: 100,
+  enrollments: 1000,
+  reportBytes: 16 * 1024,
+  orderLineBytes: 64 * 1024,
+  /** The end of the output of a node that the hub keeps. */
+  outputBytes: 4096
+} as const

@@ -1,0 +1,149 @@
+/*
+ * Rollouts: the way of one release to the nodes of a project. All nodes prepare first, which changes nothing. Then
+ * they put the files in place in waves. `fleet/machine.ts` has the rules.
+ */
+
+/** What happens after too many nodes have failed: no other node begins, or nodes go back as well. */
+export const rolloutFailureModes = ['halt', 'revert_wave', 'revert_all'] as const
+
+/** How a release gets to the nodes of a project. */
+export interface RolloutPolicy {
+  /** Number of nodes of the first wave. */
+  canary: number
+  /** The size of each further wave: a number of nodes, or a percentage of all nodes, for example `25%`. */
+  then: string
+  /** Seconds between two waves; `approve`: each wave after the first waits for an approval. */
+  pause: number | 'approve'
+  /** Number of nodes that may fail. One more stops the rollout. */
+  maxFailures: number
+  /** Number of nodes, or percentage, that may be unreachable. One more stops the rollout. */
+  maxUnreachable: string
+  onFailure: (typeof rolloutFailureModes)[number]
+  /** The label by which nodes are sorted into waves; null: by name. */
+  order: string | null
+}
+
+/** The policy of a project that sets nothing. */
+export const defaultRolloutPolicy: RolloutPolicy = {
+  canary: 1,
+  then: '25%',
+  pause: 0,
+  maxFailures: 0,
+  maxUnreachable: '0',
+  onFailure: 'halt',
+  order: null
+}
+
+/**
+ * The states of a rollout.
+ *
+ * - `preparing`: all nodes fetch and check; nothing is changed
+ * - `swapping`: the nodes of a wave put the files in place
+ * - `pausing`, `approval`: the next wave waits for a time, or for a user
+ * - `halted`: too many nodes failed, or a user stopped it; `resume` and `revert` go on
+ * - `reverting`: nodes that have the release go back
+ * - `done`, `reverted`: the end. Nodes that come back late still get the release of a rollout that is `done`.
+ */
+export const rolloutStates = [
+  'preparing',
+  'swapping',
+  'pausing',
+  'approval',
+  'halted',
+  'reverting',
+  'reverted',
+  'done'
+] as const
+export type RolloutState = (typeof rolloutStates)[number]
+
+/** Returns whether a rollout is going on by itself, or waits for its next wave. */
+export function isGoing(state: RolloutState): boolean {
+  return state !== 'halted' && state !== 'reverted' && state !== 'done'
+}
+
+/**
+ * The phases of a node in a rollout.
+ *
+ * - `pending`: it has no order
+ * - `preparing`, `prepared`: it fetches and checks; it has done so
+ * - `swapping`: it was told to put the files in place
+ * - `withdrawing`: it was told to do so, and then not to; it answers what it has done
+ * - `good`: the release is in place, and its checks passed
+ * - `failed`: it could not prepare, or its files are not those of the release
+ * - `reverting`, `reverted`: it goes back; the earlier files are in place
+ * - `stuck`: its files are those of the release although they should not be
+ * - `unreachable`: it did not answer in time, so what it did is unknown
+ * - `skipped`: it was drained
+ */
+export const nodePhases = [
+  'pending',
+  'preparing',
+  'prepared',
+  'swapping',
+  'withdrawing',
+  'good',
+  'failed',
+  'reverting',
+  'reverted',
+  'stuck',
+  'unreachable',
+  'skipped'
+] as const
+export type NodePhase = (typeof nodePhases)[number]
+
+/** A node in a rollout. */
+export interface RolloutNode {
+  nodeId: string
+  /** The number of its wave, from 1. */
+  wave: number
+  phase: NodePhase
+  /** The number of its last order; 0: none yet. An answer names the newest order that the node knows. */
+  attempt: number
+  /** The number of its last order to put the files in place; 0: none. */
+  swapAttempt: number
+  /** Whether it has said that it began the last order to put the files in place. */
+  hasBegun: boolean
+  /** Why it failed; null: it did not. */
+  error: string | null
+  updatedAt: string
+}
+
+/** A rollout. */
+export interface Rollout {
+  id: string
+  projectId: string
+  /** The number of the rollout among those of its project. Only the last one gives orders. */
+  number: number
+  /** The deployment whose archive is rolled out. */
+  deployId: string
+  treeSha256: string
+  policy: RolloutPolicy
+  state: RolloutState
+  /** The number of the wave that is going on, or was the last one; 0: none has begun. */
+  wave: number
+  waves: number
+  /** The end of a pause; null: there is none. */
+  pausedUntil: string | null
+  /** The first wave that goes back; null: none does. */
+  revertFrom: number | null
+  /** Why it was halted, or goes back; null: it was not. */
+  haltedReason: string | null
+  createdAt: string
+  endedAt: string | null
+}
+
+/** What a node is told to do. `hold`: keep what is prepared, and begin nothing. */
+export const orderActions = ['prepare', 'hold', 'swap', 'revert', 'none'] as const
+export type OrderAction = (typeof orderActions)[number]
+
+/**
+ * What a node answers to an order.
+ *
+ * - `prepared`, `refused`: to `prepare`. `refused` means that it cannot take the release.
+ * - `begun`, `good`, `failed`, `stuck`: to `swap`. `failed` means that the earlier files are in place, `stuck` that those
+ *   of the release are.
+ * - `held`, or one of these four: to `hold`. `held` means that the earlier files are in place, and nothing is in progress.
+ * - `reverted`, `stuck`: to `revert`
+ */
+export const nodeAnswers = ['prepared', 'refused', 'begun', 'good', 'failed', 'held', 'reverted', 'stuck'] as const
+export type NodeAnswer = (typeof nodeAnswers)[number]

@@ -1,0 +1,79 @@
+import t from 'tap'
+import { answerOf, beginning, ended, obey, workOf, type DutyState, type NodeOrder } from '../../lib/fleet/duty.js'
+
+const order = (attempt: number, action: NodeOrder['action'], number = 1): NodeOrder => ({
+  rolloutId: `ro_${number}`,
+  number,
+  attempt,
+  action
+})
+const after = (state: DutyState | null, given: NodeOrder): DutyState => obey(state, given) as DutyState
+
+t.test('only a newer order is obeyed', async t => {
+  const state = after(null, order(2, 'prepare'))
+  t.equal(obey(state, order(2, 'swap')), null)
+  t.equal(obey(state, order(1, 'swap')), null)
+  t.match(obey(state, order(3, 'swap')), { action: 'swap' })
+  const done = { ...state, hasPrepared: true, outcome: 'good' } as const
+  t.equal(obey(done, order(9, 'swap', 0)), null, 'of an earlier rollout')
+  t.match(obey(done, order(1, 'prepare', 2)), { hasPrepared: false, outcome: 'none', rolloutId: 'ro_2' })
+})
+
+t.test('prepares, waits, puts the files in place, goes back', async t => {
+  let state = after(null, order(1, 'prepare'))
+  t.equal(workOf(state), 'prepare')
+  t.equal(answerOf(state), null)
+  state = ended(state, { begun: beginning(state, 'prepare'), result: 'prepared' })
+  t.equal(workOf(state), null)
+  t.match(answerOf(state), { answer: 'prepared', attempt: 1 })
+  state = after(state, order(2, 'swap'))
+  t.equal(workOf(state), 'swap')
+  const begun = beginning(state, 'swap')
+  t.match(answerOf(begun), { answer: 'begun', attempt: 2 })
+  state = ended(begun, { begun, result: 'good' })
+  t.match(answerOf(state), { answer: 'good' })
+  t.equal(workOf(state), null)
+  state = after(state, order(3, 'revert'))
+  t.equal(workOf(state), 'revert')
+  const goingBack = beginning(state, 'revert')
+  t.equal(answerOf(goingBack), null)
+  t.match(answerOf(ended(goingBack, { begun: goingBack, result: 'reverted' })), { answer: 'reverted', attempt: 3 })
+  const stuck = ended(goingBack, { begun: goingBack, result: 'stuck', error: 'the disk is full' })
+  t.match(answerOf(stuck), { answer: 'stuck', error: 'the disk is full' })
+  t.equal(workOf(stuck), null)
+  t.equal(workOf(after(stuck, order(4, 'revert'))), 'revert', 'it is tried again')
+})
+
+t.test('an order to hold is answered with what the node has', async t => {
+  const prepared = { ...after(null, order(1, 'prepare')), hasPrepared: true }
+  t.match(answerOf(after(prepared, order(2, 'hold'))), { answer: 'held' })
+  const swap = after(prepared, order(2, 'swap'))
+  const begun = beginning(swap, 'swap')
+  const held = after(begun, order(3, 'hold'))
+  t.match(answerOf(held), { answer: 'begun', attempt: 3 })
+  t.match(answerOf(ended(held, { begun, result: 'failed', error: 'check' })), { answer: 'failed', attempt: 3 })
+  const reverting = after(
+    beginning(after(ended(held, { begun, result: 'good' }), order(4, 'revert')), 'revert'),
+    order(5, 'hold')
+  )
+  t.equal(answerOf(reverting), null, 'it is not known yet whether the release is in place')
+})
+
+t.test('a node that refused or failed is asked again by a newer order', async t => {
+  const state = after(null, order(1, 'prepare'))
+  const refused = ended(state, { begun: state, result: 'refused', error: 'no space' })
+  t.match(answerOf(refused), { answer: 'refused', error: 'no space' })
+  t.equal(workOf(refused), null)
+  t.equal(workOf(after(refused, order(2, 'prepare'))), 'prepare')
+  const begun = beginning(after({ ...state, hasPrepared: true }, order(2, 'swap')), 'swap')
+  const failed = ended(begun, { begun, result: 'failed' })
+  t.match(answerOf(failed), { answer: 'failed' })
+  t.equal(workOf(after(failed, order(4, 'swap'))), 'swap')
+  t.match(answerOf(after(failed, order(3, 'prepare'))), { answer: 'prepared' }, 'what was prepared is still there')
+})
+
+t.test('the end of a work for an earlier rollout changes nothing', async t => {
+  const begun = beginning(after(null, order(1, 'swap')), 'swap')
+  const next = after(begun, order(1, 'prepare', 2))
+  t.equal(ended(next, { begun, result: 'good' }), next)
+})

@@ -1,0 +1,220 @@
+import t from 'tap'
+import { Machine } from '../../lib/fleet/machine.js'
+import { planWaves } from '../../lib/fleet/waves.js'
+import { defaultRolloutPolicy, type NodeAnswer, type RolloutPolicy } from '../../lib/model/rollout.js'
+
+/** A rollout to nodes `a`, `b`, … Each answers its newest order, unless a test says otherwise. */
+function stage(count: number, policy: Partial<RolloutPolicy> = {}) {
+  const clock = { ms: 1e12 }
+  const drained = new Set<string>()
+  const ids = Array.from({ length: count }, (_, at) => String.fromCharCode(97 + at))
+  const whole = { ...defaultRolloutPolicy, ...policy }
+  const plan = planWaves(
+    ids.map(id => ({ id, name: id, labels: {}, isDrained: false })),
+    whole
+  )
+  const machine = new Machine(
+    {
+      id: 'ro_1',
+      projectId: 'proj_1',
+      number: 1,
+      deployId: 'dep_1',
+      treeSha256: '',
+      policy: whole,
+      state: 'preparing',
+      wave: 0,
+      waves: plan.waves,
+      pausedUntil: null,
+      revertFrom: null,
+      haltedReason: null,
+      createdAt: '',
+      endedAt: null
+    },
+    plan.nodes,
+    { now: () => clock.ms, isDrained: id => drained.has(id) }
+  )
+  const say = (answer: NodeAnswer, ...nodes: string[]): boolean[] =>
+    nodes.map(nodeId => machine.answer({ nodeId, attempt: machine.orderOf(nodeId).attempt, answer, error: 'why' }))
+  const actions = (): string => ids.map(id => machine.orderOf(id).action).join(' ')
+  const phases = (): string => ids.map(id => machine.node(id)?.phase).join(' ')
+  machine.start()
+  return { machine, clock, drained, ids, say, actions, phases, state: () => machine.rollout.state }
+}
+
+t.test('all nodes prepare, then put the files in place wave by wave', async t => {
+  const { machine, say, actions, state, ids } = stage(5, { then: '2' })
+  t.equal(actions(), 'prepare prepare prepare prepare prepare')
+  say('prepared', ...ids.slice(0, 4))
+  t.equal(state(), 'preparing')
+  t.equal(actions(), 'hold hold hold hold prepare', 'nobody begins before all are prepared')
+  say('prepared', 'e')
+  t.equal(actions(), 'swap hold hold hold hold')
+  t.match(machine.takeChanged(), { length: 5 })
+  t.same(machine.takeChanged(), [])
+  t.same([...say('begun', 'a'), ...say('good', 'a')], [true, true])
+  t.equal(actions(), 'none swap swap hold hold')
+  t.same(say('good', 'a'), [false], 'a doubled answer')
+  say('good', 'b', 'c')
+  say('good', 'd')
+  t.equal(state(), 'swapping')
+  say('good', 'e')
+  t.match(machine.rollout, { state: 'done', wave: 3, endedAt: /Z$/ })
+})
+
+t.test('waits for a time, or for an approval, between waves', async t => {
+  const paused = stage(2, { pause: 60 })
+  paused.say('prepared', 'a', 'b')
+  paused.say('good', 'a')
+  t.match(paused.machine.rollout, { state: 'pausing', pausedUntil: new Date(1e12 + 60_000).toISOString() })
+  paused.machine.tick()
+  t.equal(paused.actions(), 'none hold')
+  paused.clock.ms += 60_000
+  paused.machine.tick()
+  t.equal(paused.actions(), 'none swap')
+
+  const asked = stage(3, { pause: 'approve', then: '1' })
+  asked.say('prepared', 'a', 'b', 'c')
+  asked.say('good', 'a')
+  t.equal(asked.state(), 'approval')
+  asked.machine.tick()
+  t.equal(asked.actions(), 'none hold hold')
+  asked.machine.approve()
+  t.equal(asked.actions(), 'none swap hold')
+  asked.machine.approve()
+  t.equal(asked.actions(), 'none swap hold', 'one approval, one wave')
+})
+
+t.test('halts when too many nodes fail, and nobody else begins', async t => {
+  const { machine, say, actions, phases, state } = stage(5, { canary: 4, maxFailures: 1 })
+  say('prepared', 'a', 'b', 'c', 'd', 'e')
+  say('begun', 'c')
+  say('failed', 'a')
+  t.equal(state(), 'swapping')
+  say('failed', 'b')
+  t.match(machine.rollout, { state: 'halted', haltedReason: '2 failed (allowed: 1)' })
+  t.equal(actions(), 'none none swap hold hold')
+  t.equal(phases(), 'failed failed swapping withdrawing prepared')
+  t.match(machine.node('a'), { error: 'why' })
+  say('held', 'd')
+  say('good', 'c')
+  t.equal(phases(), 'failed failed good prepared prepared')
+  machine.resume()
+  t.equal(actions(), 'prepare prepare none hold hold')
+  say('prepared', 'a', 'b')
+  t.equal(actions(), 'swap swap none swap hold', 'the wave goes on with those that it lacks')
+  say('good', 'a', 'b', 'd')
+  say('good', 'e')
+  t.equal(state(), 'done')
+})
+
+t.test('a node that cannot prepare counts as a failure before anything is changed', async t => {
+  const { machine, say, state, actions } = stage(3, { onFailure: 'revert_all' })
+  say('prepared', 'a')
+  say('refused', 'b')
+  t.equal(state(), 'halted')
+  t.equal(machine.rollout.wave, 0)
+  t.equal(actions(), 'hold none none')
+})
+
+t.test('lets a wave, or all, go back', async t => {
+  for (const onFailure of ['revert_wave', 'revert_all'] as const) {
+    const { machine, say, state, actions, phases } = stage(5, { then: '2', onFailure })
+    say('prepared', 'a', 'b', 'c', 'd', 'e')
+    say('good', 'a')
+    say('good', 'b')
+    say('begun', 'c')
+    machine.lost('x')
+    say('failed', 'c')
+    t.equal(state(), 'reverting')
+    t.equal(actions(), `${onFailure === 'revert_all' ? 'revert' : 'none'} revert none hold hold`)
+    say('reverted', 'a', 'b')
+    t.match(machine.rollout, { state: 'reverted', revertFrom: onFailure === 'revert_all' ? 1 : 2 })
+    t.equal(phases(), `${onFailure === 'revert_all' ? 'reverted' : 'good'} reverted failed prepared prepared`)
+  }
+})
+
+t.test('a user lets a finished rollout go back; a node that cannot is stuck', async t => {
+  const { machine, say, state, phases } = stage(2)
+  say('prepared', 'a', 'b')
+  say('good', 'a')
+  say('good', 'b')
+  machine.halt('too late')
+  t.equal(state(), 'done')
+  machine.revert(1, 'by ana')
+  say('reverted', 'a')
+  say('stuck', 'b')
+  t.equal(state(), 'reverted')
+  t.equal(phases(), 'reverted stuck')
+  machine.resume()
+  t.equal(phases(), 'preparing preparing')
+})
+
+t.test('of a node that does not answer nothing is assumed', async t => {
+  const { machine, say, state, actions, phases } = stage(4, { then: '1', maxUnreachable: '50%' })
+  say('prepared', 'a', 'b', 'c')
+  machine.lost('d')
+  t.equal(phases(), 'swapping prepared prepared unreachable')
+  const { attempt } = machine.orderOf('a')
+  machine.lost('a')
+  t.match(machine.rollout, { state: 'halted', haltedReason: 'Too many nodes do not say whether they have the release' })
+  t.equal(actions(), 'hold hold hold hold')
+  t.same([machine.answer({ nodeId: 'a', attempt, answer: 'good' })], [false], 'an answer to an earlier order')
+  t.same(say('good', 'a'), [true])
+  machine.resume()
+  t.equal(phases(), 'good swapping prepared skipped')
+  say('good', 'b')
+  say('good', 'c')
+  t.equal(state(), 'done')
+  t.equal(phases(), 'good good good skipped')
+  say('held', 'd')
+  t.equal(actions(), 'none none none prepare', 'it gets what the others have')
+  say('prepared', 'd')
+  say('good', 'd')
+  t.equal(phases(), 'good good good good')
+})
+
+t.test('halts when too many nodes are unreachable', async t => {
+  const { machine, say, actions } = stage(3, { maxUnreachable: '1' })
+  say('prepared', 'a')
+  machine.lost('b')
+  machine.lost('a')
+  t.match(machine.rollout, { state: 'halted', haltedReason: '2 nodes unreachable (allowed: 1)' })
+  t.equal(actions(), 'hold hold none')
+  t.same(say('held', 'a'), [true])
+  t.equal(machine.node('a')?.phase, 'pending')
+})
+
+t.test('drained nodes are left out, and added ones get the release later', async t => {
+  const { machine, say, drained, phases, state } = stage(3)
+  drained.add('c')
+  machine.drain('c')
+  say('prepared', 'a', 'b')
+  say('good', 'a')
+  machine.add('d')
+  t.equal(machine.node('d')?.phase, 'preparing')
+  machine.remove('b')
+  t.equal(state(), 'done')
+  t.equal(machine.orderOf('b').action, 'none')
+  t.equal(machine.orderOf('d').action, 'prepare')
+  t.same(say('held', 'c'), [true])
+  t.equal(phases(), 'good  skipped', 'it is still drained')
+  drained.delete('c')
+  machine.wake('c')
+  say('held', 'c')
+  t.equal(machine.orderOf('c').action, 'prepare')
+})
+
+t.test('late nodes are no more at once than a wave, and stop when one fails', async t => {
+  const { machine, say, actions, state } = stage(5, { then: '2', maxUnreachable: '100%' })
+  for (const id of ['b', 'c', 'd', 'e']) machine.lost(id)
+  say('prepared', 'a')
+  say('good', 'a')
+  t.equal(state(), 'done')
+  say('held', 'b', 'c', 'd', 'e')
+  say('prepared', 'b', 'c', 'd', 'e')
+  t.equal(actions(), 'none swap swap hold hold')
+  say('failed', 'b')
+  say('good', 'c')
+  t.equal(actions(), 'none none none hold hold')
+  t.equal(state(), 'done')
+})
