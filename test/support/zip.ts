@@ -1,12 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { ZipFile } from 'yazl'
 
+/** The time of all files, so that two zips of the same contents are the same however much later the second is made. */
+const mtime = new Date()
+
 /** Returns a zip of these files: path → text or bytes. */
 export async function zipOf(files: Record<string, string | Uint8Array>): Promise<Buffer> {
   const zip = new ZipFile()
   for (const [path, content] of Object.entries(files)) {
-    if (path.endsWith('/')) zip.addEmptyDirectory(path)
-    else zip.addBuffer(Buffer.from(content), path)
+    if (path.endsWith('/')) zip.addEmptyDirectory(path, { mtime })
+    else zip.addBuffer(Buffer.from(content), path, { mtime })
   }
   zip.end()
   const chunks: Buffer[] = []
