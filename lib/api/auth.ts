@@ -74,8 +74,13 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, factors
       throw new Refusal('conflict', 'no_session', 'This request belongs to a browser session, and there is none')
     }
     const signIn = await findSignIn(request, token)
-    if (signIn === null || (signIn.token?.id ?? null) !== session.tokenId) throw wrongToken(token)
+    const { actor } = request
+    if (signIn === null || (signIn.token?.id ?? null) !== session.tokenId) {
+      await audit.record({ action: 'auth.prove', actor, ok: false })
+      throw wrongToken(token)
+    }
     await checkCode(request, signIn, code)
+    await audit.record({ action: 'auth.prove', actor })
     return json({ success: true, provenUntil: proof.until(await sessions.prove(session.id)) })
   }
 

@@ -1,5 +1,6 @@
 import { expectedTags } from '../http/core/conditional.js'
 import { json } from '../http/core/route.js'
+import type { ProjectScope } from '../model/access.js'
 import type { Actor } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
 import type { Label, LabelKind } from '../model/label.js'
@@ -19,7 +20,7 @@ export const newLabelFields = { ...labelFields, name }
 
 /** Dependencies of the handlers of one kind of labels. */
 export interface LabelsNeeds {
-  list(): Label[]
+  list(scope: ProjectScope): Label[]
   create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
   update(id: string, fields: LabelFields, actor: Actor): Promise<Label>
   remove(id: string, actor: Actor): Promise<number>
@@ -28,7 +29,7 @@ export interface LabelsNeeds {
 /** Handlers of categories or tags (§4.10). A response contains the label in a field named after its kind. */
 export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
   return {
-    list: () => json(labels.list()),
+    list: ({ actor }) => json(labels.list(actor.projects)),
 
     create: async request => {
       const fields = readFields(await request.json(), newLabelFields)

@@ -1,6 +1,7 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, notFound } from '../base/refusal.js'
+import type { ProjectScope } from '../model/access.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
 import type { Label, LabelColor, LabelKind } from '../model/label.js'
@@ -25,8 +26,8 @@ export interface LabelFields {
 
 /** Categories or tags (§2.6). Both have the same rules and different tables. */
 export interface Labels {
-  /** Returns the labels ordered by `sortOrder`, then by name. */
-  list(): Label[]
+  /** Returns the labels ordered by `sortOrder`, then by name. Only the projects in the scope are counted. */
+  list(scope?: ProjectScope): Label[]
   /** The default colour is the first unused one. Refuses: 409 `name_taken`. */
   create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
   /** Refuses: 404, 409 `name_taken`, 412 `changed_since`. */
@@ -60,7 +61,7 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
   }
 
   return {
-    list: () => listLabels(store, kind),
+    list: scope => listLabels(store, kind, scope),
 
     create: (fields, actor) =>
       store.write(tx => {

@@ -88,6 +88,8 @@ t.test('what needs a recent proof is refused to an old session, until the token 
   t.match(await stage.client.post('/api/auth/prove', { token: other }), { status: 409, body: { code: 'no_session' } })
   const { ADMIN_TOKEN: token } = stage.environment
   t.match(await nobody.post('/api/auth/prove', { token }, headers), { status: 200, body: { provenUntil: /^20/ } })
+  const { items } = (await stage.client.get('/api/audit?action=auth.prove')).body
+  t.match(items, [{ ok: true, actor: 'admin' }, { ok: false }, { ok: false }], 'each attempt is in the audit log')
   t.equal((await change()).status, 200)
   await stage.client.put('/api/settings', { proof_minutes: '0' })
   clock.advance(60 * minuteMs)

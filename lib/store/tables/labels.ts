@@ -1,8 +1,10 @@
+import type { ProjectScope } from '../../model/access.js'
 import { labelColors } from '../../model/label.js'
 import type { Label, LabelKind } from '../../model/label.js'
-import type { Reader, Transaction } from '../database.js'
+import type { Reader, Transaction, Value } from '../database.js'
 import { choice, number, text } from './columns.js'
 import type { Columns } from './columns.js'
+import { among, where } from './conditions.js'
 import { tableOf } from './table.js'
 
 /** `projectCount` is computed by the query, not stored. */
@@ -19,12 +21,30 @@ const columns: Columns<Label> = {
 const tables = {
   category: {
     ...tableOf('categories', columns, ['projectCount']),
-    select: 'SELECT l.*, (SELECT count(*) FROM projects p WHERE p.categoryId = l.id) AS projectCount FROM categories l'
+    name: 'categories',
+    carriers: { table: 'projects', condition: 'p.categoryId = l.id' },
+    project: 'id'
   },
   tag: {
     ...tableOf('tags', columns, ['projectCount']),
-    select: 'SELECT l.*, (SELECT count(*) FROM projectTags p WHERE p.tagId = l.id) AS projectCount FROM tags l'
+    name: 'tags',
+    carriers: { table: 'projectTags', condition: 'p.tagId = l.id' },
+    project: 'projectId'
   }
+}
+
+/** Returns the labels that a condition selects. `scope`: only these projects are counted. */
+function select(db: Reader, kind: LabelKind, { rest, values = [], scope }: Selection): Label[] {
+  const { read, name, carriers, project } = tables[kind]
+  const counted = among({ conditions: [carriers.condition], values: [] }, `p.${project}`, scope)
+  const count = `SELECT count(*) FROM ${carriers.table} p ${where(counted.conditions)}`
+  return db.all(`SELECT l.*, (${count}) AS projectCount FROM ${name} l ${rest}`, ...counted.values, ...values).map(read)
+}
+
+interface Selection {
+  rest: string
+  values?: readonly Value[]
+  scope?: ProjectScope
 }
 
 /** Adds a category or tag. Names are unique regardless of case: a duplicate throws SQLite's error. */
@@ -46,18 +66,15 @@ export function deleteLabel(tx: Transaction, kind: LabelKind, id: string): numbe
 
 /** Returns one label by its id. */
 export function findLabel(db: Reader, kind: LabelKind, id: string): Label | undefined {
-  const { select, read } = tables[kind]
-  return db.all(`${select} WHERE l.id = ?`, id).map(read)[0]
+  return select(db, kind, { rest: 'WHERE l.id = ?', values: [id] })[0]
 }
 
 /** Returns one label by its name, regardless of case (ASCII only, like the unique index). */
 export function findLabelByName(db: Reader, kind: LabelKind, name: string): Label | undefined {
-  const { select, read } = tables[kind]
-  return db.all(`${select} WHERE l.name = ?`, name).map(read)[0]
+  return select(db, kind, { rest: 'WHERE l.name = ?', values: [name] })[0]
 }
 
-/** Returns all labels of a kind, sorted by sortOrder, then by name. */
-export function listLabels(db: Reader, kind: LabelKind): Label[] {
-  const { select, read } = tables[kind]
-  return db.all(`${select} ORDER BY l.sortOrder, l.name, l.id`).map(read)
+/** Returns all labels of a kind, sorted by sortOrder, then by name. Only the projects in the scope are counted. */
+export function listLabels(db: Reader, kind: LabelKind, scope?: ProjectScope): Label[] {
+  return select(db, kind, { rest: 'ORDER BY l.sortOrder, l.name, l.id', scope })
 }

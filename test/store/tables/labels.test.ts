@@ -48,6 +48,8 @@ for (const kind of ['category', 'tag'] satisfies LabelKind[]) {
         ['b', 0]
       ]
     )
+    t.equal(listLabels(store, kind, ['proj_b', 'proj_x'])[1]?.projectCount, 1, 'in a scope')
+    t.equal(listLabels(store, kind, [])[1]?.projectCount, 0)
   })
 
   t.test(`changes the present fields of a ${kind}, and removes it from its projects`, async t => {

@@ -5,6 +5,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'auth.login', words: 'Signed in' },
   { action: 'auth.login_failed', words: 'Sign-in refused' },
   { action: 'auth.logout', words: 'Signed out' },
+  { action: 'auth.prove', words: 'Token given again' },
   { action: 'session.revoke', words: 'Session ended' },
   { action: 'auth.change_token', words: 'Admin token changed' },
   { action: 'auth.reset_token', words: 'Admin token reset' },

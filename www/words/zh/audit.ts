@@ -18,6 +18,7 @@ export const words: Words = {
 
   'Signed in': '登录',
   'Signed out': '退出登录',
+  'Token given again': '再次验证令牌',
   'Session ended': '会话已结束',
   'Sign-in refused': '登录被拒绝',
   'Admin token changed': '管理员令牌已更改',
