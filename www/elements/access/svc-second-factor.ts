@@ -8,6 +8,7 @@ import { t } from '../../words/t.js'
 import { errorLine, submitted } from '../base/field.js'
 import { Submission } from '../base/submission.js'
 import { SvcCopy } from '../base/svc-copy.js'
+import { SvcDialog } from '../base/svc-dialog.js'
 import { codeField } from './code-field.js'
 
 /** The second factor was added or removed. */
@@ -62,7 +63,7 @@ export class SvcSecondFactor extends SvcElement {
   protected override view(): Template {
     const { kind } = this.#step
     if (kind === 'enrol') return this.#enrolment(this.#step.factor)
-    if (kind === 'codes') return this.#recovery(this.#step.codes)
+    if (kind === 'codes') return html`${this.#rest(true)}${this.#recovery(this.#step.codes)}`
     if (kind === 'remove') return this.#removal()
     return html`${loaded(this.#isOn, 'the second factor', isOn => this.#rest(isOn))}`
   }
@@ -113,8 +114,9 @@ export class SvcSecondFactor extends SvcElement {
       </form>`
   }
 
+  /** Shows the codes in a dialog that only its button closes, because nobody can show them again. */
   #recovery(codes: readonly string[]): Template {
-    return html`
+    const content = html`
       <div class="form">
         <p>${t('Each of these recovery codes works once in place of your authenticator. Store them now: nobody can show them again.')}</p>
         <div class="secret">
@@ -127,6 +129,7 @@ export class SvcSecondFactor extends SvcElement {
           <button type="button" class="primary" @click="${() => this.#go({ kind: 'rest' })}">${t('I stored them')}</button>
         </div>
       </div>`
+    return html`<svc-dialog persistent="" heading="${t('Recovery codes')}" .content="${content}"></svc-dialog>`
   }
 
   #removal(): Template {
@@ -183,4 +186,4 @@ export class SvcSecondFactor extends SvcElement {
 }
 
 /** The elements that a page registers for the second factor. */
-export const elements = { 'svc-second-factor': SvcSecondFactor, 'svc-copy': SvcCopy }
+export const elements = { 'svc-second-factor': SvcSecondFactor, 'svc-copy': SvcCopy, 'svc-dialog': SvcDialog }

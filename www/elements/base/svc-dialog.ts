@@ -16,11 +16,12 @@ declare global {
 }
 
 /**
- * A modal dialog, open while it has content. Attribute: `heading`. Property: `content`, a template or null. Event:
- * `dialogclose`. Keys: Escape closes it. A control with `autofocus` has the focus first.
+ * A modal dialog, open while it has content. Attributes: `heading`; `persistent`: only its content closes it. Property:
+ * `content`, a template or null. Event: `dialogclose`. Keys: Escape closes it. A control with `autofocus` has the focus
+ * first.
  */
 export class SvcDialog extends SvcElement {
-  static readonly observedAttributes = ['heading']
+  static readonly observedAttributes = ['heading', 'persistent']
 
   static override sheet = css`
     svc-dialog dialog {
@@ -49,12 +50,17 @@ export class SvcDialog extends SvcElement {
   content: Template | null = null
 
   protected override view(): Template {
+    const isPersistent = this.hasAttribute('persistent')
     const close = (event: Event): void => {
       event.preventDefault()
-      this.dispatchEvent(new DialogCloseEvent())
+      if (!isPersistent) this.dispatchEvent(new DialogCloseEvent())
+    }
+    // A second Escape would close the dialog without the event `cancel`.
+    const keep = (event: KeyboardEvent): void => {
+      if (isPersistent && event.key === 'Escape') event.preventDefault()
     }
     return html`
-      <dialog aria-labelledby="${this.#headingId}" @cancel="${close}">
+      <dialog aria-labelledby="${this.#headingId}" @cancel="${close}" @keydown="${keep}">
         <h2 id="${this.#headingId}">${this.getAttribute('heading')}</h2>
         ${this.content}
       </dialog>`

@@ -13,7 +13,7 @@ import { countWords, t } from '../../words/t.js'
 import type { Language } from '../../words/t.js'
 import { elements as factorElements } from '../access/svc-second-factor.js'
 import { roleWords } from '../base/role-words.js'
-import { DialogCloseEvent, SvcDialog } from '../base/svc-dialog.js'
+import { DialogCloseEvent } from '../base/svc-dialog.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { errorWords } from '../../words/errors.js'
 
@@ -153,4 +153,4 @@ function key(keys: readonly string[], words: string): Template {
 }
 
 /** The elements that main.ts registers for the preferences. */
-export const elements = { 'svc-preferences': SvcPreferences, 'svc-dialog': SvcDialog, ...factorElements }
+export const elements = { 'svc-preferences': SvcPreferences, ...factorElements }
