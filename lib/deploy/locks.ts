@@ -77,7 +77,7 @@ export function createLocks(needs: {
           actor,
           projectId,
           target: projectId,
-          detail: `${before === undefined ? '' : 'renewed '}until ${expiresAt}: ${reason}`
+          detail: before === undefined ? `until ${expiresAt}: ${reason}` : `renewed until ${expiresAt}: ${reason}`
         })
         return { ...lock, projectName }
       }),

@@ -1,7 +1,6 @@
 import type { Stats } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { countOf } from '../base/count.js'
 import { notFound } from '../base/refusal.js'
 import { formatBytes } from '../shared/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -154,6 +153,6 @@ function freedBy(going: readonly Stats[]): number {
 }
 
 function sentenceOf({ archives, temporaryFiles, unrecordedFiles, freedBytes }: Cleaned): string {
-  const strays = unrecordedFiles.length === 0 ? '' : `, ${countOf(unrecordedFiles.length, 'file')} without a record`
-  return `${countOf(archives.length, 'archive')} and ${countOf(temporaryFiles.length, 'temporary file')}${strays}, ${formatBytes(freedBytes)}`
+  const counts = `archives: ${archives.length}, temporary files: ${temporaryFiles.length}`
+  return `${counts}, files without a record: ${unrecordedFiles.length}, freed: ${formatBytes(freedBytes)}`
 }

@@ -269,7 +269,8 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
 
   await t.test('a refused request changes nothing and has no entry', async t => {
     // A wrong token has one entry a minute, and the minute may be a new one.
-    const actions = async (): Promise<unknown[]> => (await log()).flatMap(({ action }) => (action === 'auth.login_failed' ? [] : [action]))
+    const actions = async (): Promise<unknown[]> =>
+      (await log()).flatMap(({ action }) => (action === 'auth.login_failed' ? [] : [action]))
     const before = await actions()
     await reader().put('/api/settings', { max_upload_size: 'x' })
     await reader().post('/api/projects', { name: '' })

@@ -86,7 +86,7 @@ async function createSite(name: string) {
     const { status, stderr, stdout } = spawnSync(process.execPath, [svcPath, ...words], {
       cwd: directory,
       env,
-      encoding: "utf8"
+      encoding: 'utf8'
     })
     if (status !== 0) throw new Error(`svc ${words[0]} ended with ${status}: ${stderr}${stdout}`)
     const path = `/api/logs?projectId=${id}&limit=1`

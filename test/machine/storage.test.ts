@@ -119,7 +119,11 @@ t.test('storage', async t => {
       [project.id, undefined]
     ])
     t.match(listAudit(store, { limit: 10 }), [
-      { action: 'storage.clean', projectId: null, detail: '3 archives and 1 temporary file, 1.0 KB' },
+      {
+        action: 'storage.clean',
+        projectId: null,
+        detail: 'archives: 3, temporary files: 1, files without a record: 0, freed: 1.0 KB'
+      },
       { action: 'storage.clean', projectId: project.id }
     ])
     await storage.clean({ dryRun: false, unrecorded: true, actor: systemActor })

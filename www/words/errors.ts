@@ -86,13 +86,28 @@ export function streamWords(data: string): string {
 
 /** Actions of the audit log whose details are sentences, and those whose details are field names. */
 const sentenceActions = new Set([
+  'audit.tree_broken',
+  'auth.login',
   'auth.login_failed',
+  'deployment.repair',
   'deployment.rollback',
-  'project.variables',
-  'terminal.open',
-  'terminal.close',
+  'deployment.undo',
+  'deployment.upload',
   'migration.export',
-  'migration.import'
+  'migration.import',
+  'project.lock',
+  'project.maintenance_off',
+  'project.unlock',
+  'project.variables',
+  'second_factor.recovery',
+  'server.lock',
+  'server.unlock',
+  'storage.clean',
+  'terminal.close',
+  'terminal.open',
+  'token.create',
+  'token.rotate',
+  'token.update'
 ])
 const fieldActions = new Set(['project.update', 'log_source.update'])
 

@@ -108,6 +108,40 @@ t.test('translates details of the audit log that are sentences, and keeps data',
   t.equal(detailWords('project.variables', 'set A'), 'set A')
 })
 
+t.test('translates each kind of sentence in the audit log', async t => {
+  setLanguage('zh')
+  t.teardown(() => setLanguage('en'))
+  const sentences: Array<[action: string, detail: string]> = [
+    ['audit.tree_broken', 'the entries 257 to 512 do not give the root of their block'],
+    ['audit.tree_broken', 'the entries do not give its frontier'],
+    ['audit.tree_broken', 'it does not begin with its checkpoint of 4711 entries'],
+    ['audit.tree_broken', 'its frontier does not fit its size of 7 entries'],
+    ['audit.tree_broken', 'entry 7 is missing, and no entry says that it was removed'],
+    ['audit.tree_broken', 'hashes of the entries 1 to 7 are missing'],
+    ['audit.tree_broken', 'entry 7 was changed'],
+    ['auth.login', 'session'],
+    ['deployment.repair', '1 file'],
+    ['deployment.rollback', 'exactly to dep_a, forced'],
+    ['deployment.rollback', 'to dep_a'],
+    ['deployment.undo', 'of dep_a, forced'],
+    ['deployment.upload', 'prune: force, forced'],
+    ['deployment.upload', 'forced'],
+    ['migration.export', 'everything: 2 projects, 3 deployments, 3 artifacts'],
+    ['project.lock', 'renewed until 2026-11-23T18:00:00.000Z: work in progress'],
+    ['project.maintenance_off', '".maintenance" is not in the target'],
+    ['project.unlock', 'taken over from ana ("audit"): she is on holiday'],
+    ['second_factor.recovery', 'ana, 9 left'],
+    ['server.lock', 'until 2026-11-23T18:00:00.000Z: audit'],
+    ['storage.clean', 'archives: 1, temporary files: 0, files without a record: 3, freed: 1.2 MB'],
+    ['terminal.close', 'the server was stopped'],
+    ['token.create', 'ci: deployer of proj_a proj_b, from 10.0.0.0/8, until 2027-01-01T00:00:00.000Z'],
+    ['token.update', 'ana: admin of all projects, until 2027-01-01T00:00:00.000Z'],
+    ['token.rotate', 'ci, overlap 3600 s']
+  ]
+  for (const [action, detail] of sentences) t.match(detailWords(action, detail), /[\u4e00-\u9fff]/, detail)
+  t.equal(detailWords('project.lock', 'until 2026-11-23T18:00:00.000Z: audit'), '至 2026-11-23T18:00:00.000Z：audit')
+})
+
 t.test('every field of a project and every setting has a label', async t => {
   const hidden = ['postDeployAsync', 'pinned']
   t.same(
