@@ -20,8 +20,14 @@ export interface FleetNode {
 /** A node as lists show it. */
 export interface ListedNode extends FleetNode {
   isConnected: boolean
-  /** What the node has of each project that is placed there. */
-  placements: Placement[]
+  /** What the node has of each project that is placed there and that the caller may see. */
+  placements: ListedPlacement[]
+}
+
+/** A placement as lists show it. */
+export interface ListedPlacement extends Placement {
+  projectName: string
+  nodeName: string
 }
 
 /** A project on a node. */
@@ -38,6 +44,17 @@ export interface Placement {
   seenAt: string | null
   /** Whether files were edited there, or a deployment was made on the node itself. */
   isDrifted: boolean
+}
+
+/** A one-time token with which a machine becomes a node. */
+export interface Enrollment {
+  id: string
+  /** The name of the node; null: the machine proposes one. */
+  name: string | null
+  labels: Record<string, string>
+  createdAt: string
+  createdBy: string
+  expiresAt: string
 }
 
 /** Limits of a fleet. */

@@ -132,6 +132,41 @@ export interface Rollout {
   endedAt: string | null
 }
 
+/** A rollout as lists show it. */
+export interface ListedRollout extends Rollout {
+  projectName: string
+  /** Number of nodes in each phase that has any. */
+  counts: Partial<Record<NodePhase, number>>
+  nodeCount: number
+}
+
+/** A node in a rollout as its page shows it. */
+export interface ListedRolloutNode extends RolloutNode {
+  nodeName: string
+  isConnected: boolean
+  /** The step of the deployment on the node that failed; null: none did. */
+  failedStep: string | null
+  /** The end of the output of the deployment on the node; null: it has sent none. */
+  output: string | null
+  /** Milliseconds from the order to the answer; null: there is no answer yet. */
+  tookMs: number | null
+}
+
+/** A rollout with its nodes, sorted by wave, then by name. */
+export interface RolloutDetail extends ListedRollout {
+  nodes: ListedRolloutNode[]
+}
+
+/**
+ * A line of `GET /api/rollouts/:id/events`. The first line is `rollout`. A node that changes is repeated as a whole. The
+ * stream ends after the line `end`: when the rollout is halted, reverted or done.
+ */
+export type RolloutEvent =
+  | { type: 'rollout'; rollout: RolloutDetail }
+  | { type: 'state'; rollout: ListedRollout }
+  | { type: 'node'; node: ListedRolloutNode }
+  | { type: 'end'; rollout: ListedRollout }
+
 /** What a node is told to do. `hold`: keep what is prepared, and begin nothing. */
 export const orderActions = ['prepare', 'hold', 'swap', 'revert', 'none'] as const
 export type OrderAction = (typeof orderActions)[number]

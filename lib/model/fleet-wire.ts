@@ -1,0 +1,166 @@
+/*
+ * What a hub and an agent say to each other. The agent dials out, and nothing else opens a connection:
+ *
+ *   POST /api/agent/enroll              a one-time token and the agent's public key; answers the identity of the node
+ *   POST /api/agent/session             begins a session: the hub answers a random text that later signatures contain
+ *   GET  /api/agent/desired             NDJSON, DesiredLine: the orders of the node, at once and whenever they change
+ *   GET  /api/agent/releases/:deployId  ReleaseDocument: what the node needs to know before it prepares
+ *   GET  /api/agent/blobs/:sha256       the archive of a release, with Range
+ *   POST /api/agent/reports             AgentReport
+ *   POST /api/agent/relays/:id          a part of the answer to a relayed request (fleet/relay)
+ *
+ * Orders are desired state: a lost line is repeated by the next connection, a doubled one changes nothing. Each request
+ * after `enroll` is signed with the agent's Ed25519 key, each order and each release with the key of the hub.
+ */
+import type { OrderAction, NodeAnswer } from './rollout.js'
+import type { PolicyChanges } from './policy.js'
+
+/** The body of `POST /api/agent/enroll`. */
+export interface EnrollRequest {
+  token: string
+  /** The 32 bytes of the Ed25519 key in base64. */
+  publicKey: string
+  /** The name that the machine proposes; an enrollment with a name ignores it. */
+  name: string
+  labels: Record<string, string>
+  version: string
+}
+
+/** The answer to `POST /api/agent/enroll`. */
+export interface EnrollAnswer {
+  nodeId: string
+  name: string
+  /** The public key of the hub: the 32 bytes in base64. The token names it, too. */
+  hubKey: string
+}
+
+/** What a node is told to do about one project. */
+export interface OrderLine {
+  type: 'order'
+  projectId: string
+  rolloutId: string
+  /** The number of the rollout in its project. */
+  number: number
+  attempt: number
+  action: OrderAction
+  /** The deployment of the hub. */
+  deployId: string
+  treeSha256: string
+  archiveSha256: string
+  archiveBytes: number
+  /** Ed25519 of the hub over `orderText`, in base64. */
+  signature: string
+}
+
+/** A line of `GET /api/agent/desired`. */
+export type DesiredLine =
+  | { type: 'welcome'; version: string; heartbeatMs: number; hubs: string[] }
+  | OrderLine
+  /** The project is no longer placed on the node: its record is removed, its files stay. */
+  | { type: 'unplaced'; projectId: string }
+  /** The hub has a new key. `signature` is that of the key before over `hubKeyText`. */
+  | { type: 'key'; hubKey: string; signature: string }
+  /** A request of a user to the node itself. `signature` covers `relayText`. */
+  | { type: 'relay'; id: string; method: 'GET' | 'HEAD'; path: string; signature: string }
+  /** Input for an open relay (terminal), in base64; an empty text ends it. */
+  | { type: 'input'; id: string; bytes: string }
+  | { type: 'heartbeat' }
+
+/** What a node needs to know about a release before it prepares. */
+export interface ReleaseDocument {
+  deployId: string
+  projectId: string
+  projectName: string
+  env: string
+  /** The directory on this node. */
+  deployPath: string
+  treeSha256: string
+  archiveSha256: string
+  archiveBytes: number
+  fileCount: number | null
+  policy: PolicyChanges
+  /** The settings of the project that its deployments on the node use, as the columns of the hub. */
+  project: Record<string, unknown>
+  variables: Array<{ name: string; value: string; secret: boolean }>
+  /** What the client of the push sent for scripts. */
+  offered: {
+    origin: 'upload' | 'source deployment'
+    preDeploy?: string | undefined
+    postDeploy?: string | undefined
+    postDeployAsync?: boolean | undefined
+  }
+  clientEnv: Record<string, string>
+  message: string | null
+}
+
+/** The body of `POST /api/agent/reports`: what a node says. A repeated report changes nothing. */
+export interface AgentReport {
+  version: string
+  freeBytes: number | null
+  answers: Array<{
+    projectId: string
+    rolloutId: string
+    attempt: number
+    answer: NodeAnswer
+    error: string | null
+    failedStep: string | null
+    /** The end of the output. */
+    output: string | null
+    tookMs: number | null
+  }>
+  /** What is in place now. */
+  placements: Array<{
+    projectId: string
+    /** The deployment of the hub whose files are in place; null: none, or a deployment of the node itself. */
+    liveDeployId: string | null
+    liveTree: string | null
+    isDrifted: boolean
+  }>
+}
+
+/** Returns the text that an agent signs for one request (header `Authorization: SvcNode …`). */
+export function requestText(request: {
+  nodeId: string
+  session: string
+  /** Grows with each request of the session. */
+  counter: number
+  method: string
+  /** Path and query below the base path of the hub. */
+  path: string
+  /** SHA-256 of the body in hexadecimal; of no bytes if there is none. */
+  bodySha256: string
+}): string {
+  const { nodeId, session, counter, method, path, bodySha256 } = request
+  return ['svc-agent-request 1', nodeId, session, counter, method, path, bodySha256, ''].join('\n')
+}
+
+/** Returns the text that the hub signs for an order. */
+export function orderText(nodeId: string, order: Omit<OrderLine, 'signature' | 'type'>): string {
+  const { projectId, rolloutId, number, attempt, action, deployId, treeSha256, archiveSha256, archiveBytes } = order
+  const words = [projectId, rolloutId, number, attempt, action, deployId, treeSha256, archiveSha256, archiveBytes]
+  return ['svc-agent-order 1', nodeId, ...words, ''].join('\n')
+}
+
+/** Returns the text that the hub signs for a release document; `json` is the exact body of the answer. */
+export function releaseText(nodeId: string, session: string, json: string): string {
+  return `svc-agent-release 1\n${nodeId}\n${session}\n${json}\n`
+}
+
+/** Returns the text that the hub signs for a relayed request. */
+export function relayText(
+  nodeId: string,
+  session: string,
+  relay: { id: string; method: string; path: string }
+): string {
+  return ['svc-agent-relay 1', nodeId, session, relay.id, relay.method, relay.path, ''].join('\n')
+}
+
+/** Returns the text that the hub signs with its earlier key for a new one. */
+export function hubKeyText(hubKey: string): string {
+  return `svc-agent-hub-key 1\n${hubKey}\n`
+}
+
+/** How often the hub sends a line to each agent. */
+export const heartbeatMs = 15_000
+/** An agent that hears nothing for this long connects again. */
+export const silentAfterMs = 45_000
