@@ -10,6 +10,7 @@ import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
 import { driftHandlers } from './drift.js'
+import { enrollmentHandlers } from './enrollments.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
@@ -22,12 +23,15 @@ import { maintenanceHandlers } from './maintenance.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
+import { nodeHandlers } from './nodes.js'
 import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
+import { placementHandlers } from './placements.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
 import { completed, crossOrigin, depending, proven, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
+import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
 import { secondFactorHandlers } from './second-factor.js'
 import { searchHandlers } from './search.js'
@@ -91,6 +95,10 @@ export interface ApiNeeds {
   backup: Parameters<typeof backupHandlers>[0]
 
   terminal: Parameters<typeof terminalHandlers>[0]
+  nodes: Parameters<typeof nodeHandlers>[0]
+  enrollments: Parameters<typeof enrollmentHandlers>[0]
+  placements: Parameters<typeof placementHandlers>[0]
+  rollouts: Parameters<typeof rolloutHandlers>[0]
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -138,6 +146,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const backup = backupHandlers(needs.backup)
 
   const terminal = terminalHandlers(needs.terminal)
+  const nodes = nodeHandlers(needs.nodes)
+  const enrollments = enrollmentHandlers(needs.enrollments)
+  const placements = placementHandlers(needs.placements)
+  const rollouts = rolloutHandlers(needs.rollouts)
 
   let description: Promise<object> | undefined
   const describe = async (): Promise<object> =>
@@ -237,6 +249,25 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download),
       row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream),
       row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search),
+
+      row('GET', '/api/nodes', 'viewer', 'filtered', nodes.list),
+      row('GET', '/api/nodes/:node', 'viewer', 'filtered', nodes.get),
+      row('PATCH', '/api/nodes/:node', 'admin', 'server', nodes.update),
+      row('PUT', '/api/nodes/:node/drain', 'operator', 'server', nodes.drain),
+      proven(row('DELETE', '/api/nodes/:node', 'admin', 'server', nodes.forget)),
+      row('GET', '/api/enrollments', 'admin', 'server', enrollments.list),
+      proven(row('POST', '/api/enrollments', 'admin', 'server', enrollments.create)),
+      row('DELETE', '/api/enrollments/:id', 'admin', 'server', enrollments.revoke),
+      row('GET', '/api/projects/:id/placements', 'viewer', 'project', placements.list),
+      row('PATCH', '/api/projects/:id/placements', 'admin', 'project', placements.change),
+      row('GET', '/api/rollouts', 'read', 'filtered', rollouts.list),
+      row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', rollouts.get),
+      row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', rollouts.node),
+      row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', rollouts.events),
+      row('POST', '/api/rollouts/:rolloutId/halt', 'manage', 'rollout', rollouts.halt),
+      row('POST', '/api/rollouts/:rolloutId/resume', 'manage', 'rollout', rollouts.resume),
+      row('POST', '/api/rollouts/:rolloutId/revert', 'manage', 'rollout', rollouts.revert),
+      row('POST', '/api/rollouts/:rolloutId/approve', 'operate', 'rollout', rollouts.approve),
 
       row('GET', '/api/settings', 'admin', 'server', settings.read),
       row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),
