@@ -1,9 +1,8 @@
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import type { Nodes } from '../fleet/hub/fleet.js'
-import { planWaves } from '../fleet/waves.js'
 import { json } from '../http/core/route.js'
 import { isInScope } from '../model/access.js'
+import type { FleetNode } from '../model/node.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { uploadFeatures, type PlannedRollout, type UploadPermit } from '../model/upload-permit.js'
@@ -22,7 +21,8 @@ export interface DeployCheckNeeds {
   quota: Pick<Quota, 'claim'>
   /** Returns when a named token expires. */
   expiryOf(tokenId: string): string
-  nodes: Pick<Nodes, 'list'>
+  /** Returns the nodes on which a project is placed. */
+  nodesOf(projectId: string): FleetNode[]
 }
 
 /**
@@ -54,7 +54,7 @@ export function deployCheckHandlers(needs: DeployCheckNeeds) {
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
         features: [...uploadFeatures],
         ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } }),
-        rollout: plannedRollout(project, needs.nodes)
+        rollout: await plannedRollout(project, needs.nodesOf(project.id))
       }
       return json(permit)
     }
@@ -62,9 +62,10 @@ export function deployCheckHandlers(needs: DeployCheckNeeds) {
 }
 
 /** Returns the rollout that an upload would begin; null: the project is not placed on nodes. */
-function plannedRollout(project: Project, nodes: DeployCheckNeeds['nodes']): PlannedRollout | null {
-  const placed = nodes.list({ projectId: project.id })
+async function plannedRollout(project: Project, placed: readonly FleetNode[]): Promise<PlannedRollout | null> {
   if (placed.length === 0) return null
+  // A server without a fleet loads nothing of it.
+  const { planWaves } = await import('../fleet/waves.js')
   const policy = policyOf(project).rollout
   const taking = placed.filter(({ isDrained }) => !isDrained)
   return { nodes: taking.length, waves: planWaves(taking, policy).waves, policy }

@@ -1,5 +1,5 @@
 import { integer, nullable, readFields, withDefault } from '../base/fields.js'
-import type { Enrollments } from '../fleet/hub/fleet.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { enrollmentLimits } from '../model/node.js'
 import { nodeLabels } from '../model/node-labels.js'
@@ -20,7 +20,7 @@ export const enrollmentFields = {
 
 /** Dependencies of the handlers of enrollments. */
 export interface EnrollmentsNeeds {
-  enrollments: Enrollments
+  fleet(): Promise<Fleet>
   /** The public URL of the server; null: unknown. */
   publicUrl: string | null
   /** The path of the server below its host: `/tools/svc`, or empty. */
@@ -28,18 +28,19 @@ export interface EnrollmentsNeeds {
 }
 
 /** Handlers of the one-time tokens with which machines become nodes. Only the answer of `create` contains the token. */
-export function enrollmentHandlers({ enrollments, publicUrl, base }: EnrollmentsNeeds) {
+export function enrollmentHandlers({ fleet, publicUrl, base }: EnrollmentsNeeds) {
   /** Returns the address of this server, as its caller reached it if no public one is configured. */
   const addressOf = ({ isSecure, headers }: ApiRequest): string =>
     publicUrl ?? `${isSecure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${base}`
 
   return {
     /** `GET /api/enrollments`: those that are still valid. */
-    list: () => json({ success: true, enrollments: enrollments.list() }),
+    list: async () => json({ success: true, enrollments: (await fleet()).enrollments.list() }),
 
     /** `POST /api/enrollments {name?, labels?, seconds?}`. */
     create: async request => {
       const given = readFields(await optionalBody(request), enrollmentFields)
+      const { enrollments } = await fleet()
       const { enrollment, token } = await enrollments.create(given, request.actor)
       const command = `svc agent --hub ${addressOf(request)} --enroll ${token}`
       return json({ success: true, enrollment, token, command })
@@ -47,7 +48,7 @@ export function enrollmentHandlers({ enrollments, publicUrl, base }: Enrollments
 
     /** `DELETE /api/enrollments/:id`: the token is no longer accepted. */
     revoke: async request => {
-      await enrollments.revoke(param(request, 'id'), request.actor)
+      await (await fleet()).enrollments.revoke(param(request, 'id'), request.actor)
       return json({ success: true, message: 'The enrollment token was revoked' })
     }
   } satisfies Record<string, Handler>

@@ -1,6 +1,6 @@
 import { flag, optional, readFields } from '../base/fields.js'
 import { invalid, notFound } from '../base/refusal.js'
-import type { Nodes } from '../fleet/hub/fleet.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { nodeLabels, parseLabel } from '../model/node-labels.js'
 import { nodeName } from '../model/node-name.js'
@@ -16,16 +16,21 @@ export const drainFields = { drained: flag }
 
 /** Dependencies of the handlers of nodes. */
 export interface NodesNeeds {
-  nodes: Nodes
+  fleet(): Promise<Fleet>
 }
 
 /** Handlers of nodes. A path names a node by its id or its name. */
-export function nodeHandlers({ nodes }: NodesNeeds) {
-  const nodeOf = (request: ApiRequest) => nodes.get(param(request, 'node'), request.actor.projects)
+export function nodeHandlers({ fleet }: NodesNeeds) {
+  /** Returns the nodes, and the one that the path names. */
+  async function place(request: ApiRequest) {
+    const { nodes } = await fleet()
+    return { nodes, node: nodes.get(param(request, 'node'), request.actor.projects) }
+  }
 
   return {
     /** `GET /api/nodes`: the nodes by name. A caller that is limited to projects sees only their nodes. */
-    list({ actor, query }) {
+    list: async ({ actor, query }) => {
+      const { nodes } = await fleet()
       const projectId = queryText(query, 'projectId')
       if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
       const label = queryLabel(query)
@@ -34,28 +39,28 @@ export function nodeHandlers({ nodes }: NodesNeeds) {
     },
 
     /** `GET /api/nodes/:node`. */
-    get: request => json({ success: true, node: nodeOf(request) }),
+    get: async request => json({ success: true, node: (await place(request)).node }),
 
     /** `PATCH /api/nodes/:node {name?, labels?}`: fields that are absent keep their values. */
     update: async request => {
-      const { id } = nodeOf(request)
+      const { nodes, node } = await place(request)
       const { name, labels } = readFields(await request.json(), nodeFields)
       const change = { ...(name !== undefined && { name }), ...(labels !== undefined && { labels }) }
-      return json({ success: true, node: await nodes.update(id, change, request.actor) })
+      return json({ success: true, node: await nodes.update(node.id, change, request.actor) })
     },
 
     /** `PUT /api/nodes/:node/drain {drained}`: leaves the node out of rollouts, or lets it take part again. */
     drain: async request => {
-      const { id } = nodeOf(request)
+      const { nodes, node } = await place(request)
       const { drained } = readFields(await request.json(), drainFields)
-      return json({ success: true, node: await nodes.drain(id, drained, request.actor) })
+      return json({ success: true, node: await nodes.drain(node.id, drained, request.actor) })
     },
 
     /** `DELETE /api/nodes/:node`: its key is no longer accepted. Its files stay. */
     forget: async request => {
-      const { id, name } = nodeOf(request)
-      await nodes.forget(id, request.actor)
-      return json({ success: true, message: `The node "${name}" was removed` })
+      const { nodes, node } = await place(request)
+      await nodes.forget(node.id, request.actor)
+      return json({ success: true, message: `The node "${node.name}" was removed` })
     }
   } satisfies Record<string, Handler>
 }

@@ -1,6 +1,6 @@
 import { line, list, maxPathLength, object, optional, readFields, withDefault } from '../base/fields.js'
 import { invalid, notFound } from '../base/refusal.js'
-import type { Nodes, Placements } from '../fleet/hub/fleet.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { fleetLimits } from '../model/node.js'
 import type { Project } from '../model/project.js'
@@ -19,23 +19,22 @@ export const placementFields = {
 
 /** Dependencies of the handlers of placements. */
 export interface PlacementsNeeds {
-  placements: Placements
-  nodes: Pick<Nodes, 'get'>
+  fleet(): Promise<Fleet>
   findProject(id: string): Project | undefined
 }
 
 /** Handlers of the nodes of a project. */
-export function placementHandlers({ placements, nodes, findProject }: PlacementsNeeds) {
+export function placementHandlers({ fleet, findProject }: PlacementsNeeds) {
   function checkKnown(projectId: string): void {
     if (findProject(projectId) === undefined) throw notFound('Project', projectId)
   }
 
   return {
     /** `GET /api/projects/:id/placements`: by name of the node. */
-    list: request => {
+    list: async request => {
       const projectId = param(request, 'id')
       checkKnown(projectId)
-      return json({ success: true, placements: placements.ofProject(projectId) })
+      return json({ success: true, placements: (await fleet()).placements.ofProject(projectId) })
     },
 
     /** `PATCH /api/projects/:id/placements {add?, remove?}`: names nodes by id or name. */
@@ -45,8 +44,7 @@ export function placementHandlers({ placements, nodes, findProject }: Placements
       const { add, remove } = readFields(await request.json(), placementFields)
       if (add.length + remove.length === 0) throw invalid('add', 'Nothing to change: name nodes in "add" or "remove"')
       const { actor } = request
-      // An admin that is limited to projects would otherwise run its scripts on machines that are none of its concern.
-      if (actor.projects !== null) for (const { node } of add) nodes.get(node, actor.projects)
+      const { placements } = await fleet()
       const named = add.map(({ node, deployPath }) => ({ node, ...(deployPath !== undefined && { deployPath }) }))
       return json({ success: true, placements: await placements.change(projectId, { add: named, remove }, actor) })
     }

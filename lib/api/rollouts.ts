@@ -1,6 +1,6 @@
 import { integer, line, nullable, readFields } from '../base/fields.js'
 import { notFound } from '../base/refusal.js'
-import type { Rollouts } from '../fleet/hub/fleet.js'
+import type { Fleet, Rollouts } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { ndjson } from '../http/stream/ndjson.js'
 import { fleetLimits } from '../model/node.js'
@@ -23,15 +23,16 @@ export const maxRolloutListLimit = 500
 
 /** Dependencies of the handlers of rollouts. */
 export interface RolloutsNeeds {
-  rollouts: Rollouts
+  fleet(): Promise<Fleet>
 }
 
 /** Handlers of rollouts. */
-export function rolloutHandlers({ rollouts }: RolloutsNeeds) {
+export function rolloutHandlers({ fleet }: RolloutsNeeds) {
+  const rolloutsOf = async () => (await fleet()).rollouts
   const idOf = (request: ApiRequest) => param(request, 'rolloutId')
 
   /** Checks a rollout that a query names. */
-  function checkSeen({ actor }: ApiRequest, id: string): void {
+  function checkSeen(rollouts: Rollouts, { actor }: ApiRequest, id: string): void {
     const projectId = rollouts.projectOf(id)
     if (projectId === undefined) throw notFound('Rollout', id)
     checkProject(actor, projectId, () => notFound('Rollout', id))
@@ -39,14 +40,15 @@ export function rolloutHandlers({ rollouts }: RolloutsNeeds) {
 
   return {
     /** `GET /api/rollouts`: the newest first. */
-    list: request => {
+    list: async request => {
+      const rollouts = await rolloutsOf()
       const { query, actor } = request
       const projectId = queryText(query, 'projectId')
       if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
       const deployId = queryText(query, 'deployId')
       const state = queryChoice(query, 'state', rolloutStates)
       const before = queryText(query, 'before')
-      if (before !== undefined) checkSeen(request, before)
+      if (before !== undefined) checkSeen(rollouts, request, before)
       const listed = rollouts.list({
         ...(projectId !== undefined && { projectId }),
         ...(deployId !== undefined && { deployId }),
@@ -59,13 +61,15 @@ export function rolloutHandlers({ rollouts }: RolloutsNeeds) {
     },
 
     /** `GET /api/rollouts/:rolloutId`: with its nodes. */
-    get: request => json({ success: true, rollout: rollouts.get(idOf(request)) }),
+    get: async request => json({ success: true, rollout: (await rolloutsOf()).get(idOf(request)) }),
 
     /** `GET /api/rollouts/:rolloutId/nodes/:node`: with all that is known about the node. */
-    node: request => json({ success: true, node: rollouts.node(idOf(request), param(request, 'node')) }),
+    node: async request =>
+      json({ success: true, node: (await rolloutsOf()).node(idOf(request), param(request, 'node')) }),
 
     /** `GET /api/rollouts/:rolloutId/events`: follows the rollout until it ends, or is halted. */
-    events: request => {
+    events: async request => {
+      const rollouts = await rolloutsOf()
       const id = idOf(request)
       // Refuses before the stream begins.
       rollouts.get(id)
@@ -80,19 +84,21 @@ export function rolloutHandlers({ rollouts }: RolloutsNeeds) {
     /** `POST /api/rollouts/:rolloutId/halt {reason?}`: no other node begins. */
     halt: async request => {
       const { reason } = readFields(await optionalBody(request), haltFields)
-      return json({ success: true, rollout: await rollouts.halt(idOf(request), reason, request.actor) })
+      return json({ success: true, rollout: await (await rolloutsOf()).halt(idOf(request), reason, request.actor) })
     },
 
     /** `POST /api/rollouts/:rolloutId/resume`. */
-    resume: async request => json({ success: true, rollout: await rollouts.resume(idOf(request), request.actor) }),
+    resume: async request =>
+      json({ success: true, rollout: await (await rolloutsOf()).resume(idOf(request), request.actor) }),
 
     /** `POST /api/rollouts/:rolloutId/revert {wave?}`: nodes go back to what they had. */
     revert: async request => {
       const { wave } = readFields(await optionalBody(request), revertFields)
-      return json({ success: true, rollout: await rollouts.revert(idOf(request), wave, request.actor) })
+      return json({ success: true, rollout: await (await rolloutsOf()).revert(idOf(request), wave, request.actor) })
     },
 
     /** `POST /api/rollouts/:rolloutId/approve`: begins the next wave. */
-    approve: async request => json({ success: true, rollout: await rollouts.approve(idOf(request), request.actor) })
+    approve: async request =>
+      json({ success: true, rollout: await (await rolloutsOf()).approve(idOf(request), request.actor) })
   } satisfies Record<string, Handler>
 }

@@ -1,9 +1,6 @@
 import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
-import type { ListedRollout } from '../model/rollout.js'
 import type { Api, Run, RunEvent } from './client/api.js'
-import type { Client } from './client/client.js'
-import { createFleetApi } from './client/fleet-api.js'
 import { isBroken } from './client/streams.js'
 import type { Waiting } from './check-from-here.js'
 import type { Context } from './command.js'
@@ -95,7 +92,7 @@ async function* skipping(events: AsyncIterable<RunEvent>, isSkipped: () => boole
 
 /** Options of `reportRun`. */
 export interface ReportOptions {
-  api: Pick<Api, 'address' | 'deployment' | 'client'>
+  api: Pick<Api, 'address' | 'deployment' | 'rolloutOf'>
   /** What a successful run did: "deployed to proj_…". */
   what: string
   json: boolean
@@ -132,7 +129,7 @@ async function resultOf(watched: Watched, { api, known }: ReportOptions): Promis
   const begun = { ...known, deployId, url }
   if (watched.outcome === 'detached') {
     const error = { code: 'detached', message: 'Stopped watching; the deployment continues' }
-    const rollout = await rolloutOf(api.client, deployId)
+    const rollout = deployId === null ? null : await api.rolloutOf(deployId)
     return { ...begun, status: 'running', duration: null, error, deployment: null, rollout }
   }
   // The result is known without the record, so a record that cannot be read is not an error.
@@ -140,18 +137,9 @@ async function resultOf(watched: Watched, { api, known }: ReportOptions): Promis
   const { status, duration } = watched
   const message = deployment?.errorMessage || 'The deployment failed. See its output for the reason'
   const error = status === 'failed' ? { code: 'deployment_failed', message } : null
-  const isRollout = deployment?.steps.some(({ name }) => name === 'rollout') === true
-  const rollout = isRollout ? await rolloutOf(api.client, deployId) : null
+  const isRollout = deployment?.steps?.some(({ name }) => (name as string) === 'rollout') === true
+  const rollout = isRollout ? await api.rolloutOf(deployment.id) : null
   return { ...begun, message: deployment?.message ?? known.message, status, duration, error, deployment, rollout }
-}
-
-/** Returns the rollout of a deployment. Null: there is none, the server is too old, or it cannot be read. */
-async function rolloutOf(client: Client, deployId: string | null): Promise<ListedRollout | null> {
-  if (deployId === null) return null
-  const [rollout] = await createFleetApi(client)
-    .rollouts({ deployId, limit: 1 })
-    .catch(() => [])
-  return rollout ?? null
 }
 
 function sayEnd(result: RunResult, { output }: Context, { what, harmless = line => line }: ReportOptions): void {

@@ -55,7 +55,7 @@ export function promisedRights(): Map<string, Record<Column, Right>> {
  * What a request concerns. `caller`: the caller itself, or nothing. `server`: refused for tokens that are limited to
  * projects. `lists`: answered with what the caller may see. The others name a record of one project.
  */
-export type Concern = 'caller' | 'server' | 'lists' | 'project' | 'deployment' | 'logSource' | 'upload'
+export type Concern = 'caller' | 'server' | 'lists' | 'project' | 'deployment' | 'logSource' | 'rollout' | 'upload'
 
 /** The routes of each action, with what they concern. */
 const routesOf: ReadonlyArray<[action: string, routes: string]> = [
@@ -83,7 +83,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/auth/second-factor caller`
   ],
   [
-    'read deployments with their output, files and changes; verify a target; see locks',
+    'read deployments with their output, files and changes, follow rollouts; verify a target; see locks',
     `GET /api/projects/:id/maintenance project
      GET /api/projects/:id/tree project
      GET /api/projects/:id/verify project
@@ -94,7 +94,37 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/logs lists
      GET /api/logs/:deployId deployment
      GET /api/logs/:deployId/stream deployment
-     GET /api/logs/:deployId/output deployment`
+     GET /api/logs/:deployId/output deployment
+     GET /api/rollouts lists
+     GET /api/rollouts/:rolloutId rollout
+     GET /api/rollouts/:rolloutId/nodes/:node rollout
+     GET /api/rollouts/:rolloutId/events rollout`
+  ],
+  [
+    'list nodes, and the nodes of a project',
+    `GET /api/nodes lists
+     GET /api/nodes/:node lists
+     GET /api/projects/:id/placements project`
+  ],
+  [
+    'halt, resume and revert a rollout',
+    `POST /api/rollouts/:rolloutId/halt rollout
+     POST /api/rollouts/:rolloutId/resume rollout
+     POST /api/rollouts/:rolloutId/revert rollout`
+  ],
+  [
+    'approve the next wave of a rollout, drain a node',
+    `POST /api/rollouts/:rolloutId/approve rollout
+     PUT /api/nodes/:node/drain server`
+  ],
+  [
+    'enroll, change and forget nodes, place projects on nodes',
+    `GET /api/enrollments server
+     POST /api/enrollments server
+     DELETE /api/enrollments/:id server
+     PATCH /api/nodes/:node server
+     DELETE /api/nodes/:node server
+     PATCH /api/projects/:id/placements project`
   ],
   [
     'list and search projects; read statistics and registered log files',

@@ -106,7 +106,7 @@ export const fleetOperations: Operations = {
   'PATCH /api/projects/:id/placements': {
     summary: 'Place a project on nodes, or remove it from nodes',
     description:
-      'Nodes are named by id or name. A new node gets the release that is desired now. The files on a removed node stay. A token that is limited to projects can only add nodes that it sees.',
+      'Nodes are named by id or name. A new node gets the release that is desired now. The files on a removed node stay.',
     body: placementFields,
     fields: {
       add: 'Nodes to add, each with its own directory if `deployPath` is given',
