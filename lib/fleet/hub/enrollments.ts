@@ -37,7 +37,7 @@ export interface EnrollmentsNeeds {
 /** The enrolments of a hub, with what machines do with them. */
 export interface HubEnrollments extends Enrollments {
   /**
-   * Makes a machine a node. Audited. Refuses 401 `enrollment_invalid`, 409 `too_many_nodes`, 400 for a wrong key. A
+   * Makes a machine a node. Audited. Refuses 403 `enrollment_invalid`, 409 `too_many_nodes`, 400 for a wrong key. A
    * proposed name that is taken gets a number.
    */
   enroll(request: EnrollRequest, from: Pick<Actor, 'ip' | 'claimedIp'>): Promise<EnrollAnswer>
@@ -134,7 +134,7 @@ function digestOf(secret: string): string {
 
 function unusable(): Refusal {
   const sentence = 'The enrollment token is not valid: it was used, was revoked, or has expired. Create another one'
-  return new Refusal('unauthorized', 'enrollment_invalid', sentence)
+  return new Refusal('forbidden', 'enrollment_invalid', sentence)
 }
 
 function tooMany(): Refusal {

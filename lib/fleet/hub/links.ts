@@ -47,8 +47,8 @@ const stalledAfterMs = 60_000
 
 const heartbeat = `${JSON.stringify({ type: 'heartbeat' } satisfies DesiredLine)}\n`
 
-/** Creates the table of streams. `onEnd` is called when a node has no stream any more. */
-export function createLinks({ clock, onEnd }: { clock: Clock; onEnd(nodeId: string): void }): Links {
+/** Creates the table of streams. */
+export function createLinks(clock: Clock): Links {
   const links = new Map<string, ReturnType<typeof createLink>>()
 
   return {
@@ -58,9 +58,7 @@ export function createLinks({ clock, onEnd }: { clock: Clock; onEnd(nodeId: stri
       const link = createLink(clock, node)
       links.set(node.nodeId, link)
       link.ended.addEventListener('abort', () => {
-        if (links.get(node.nodeId) !== link) return
-        links.delete(node.nodeId)
-        onEnd(node.nodeId)
+        if (links.get(node.nodeId) === link) links.delete(node.nodeId)
       })
       return link
     },

@@ -7,7 +7,13 @@ import type { Clock } from '../../base/clock.js'
 import { isGoing, type RolloutNode } from '../../model/rollout.js'
 import type { Reader, Store, Transaction } from '../../store/database.js'
 import { findNode } from '../../store/tables/nodes.js'
-import { goingProjects, insertRollout, lastRollout, updateRollout, type StoredRollout } from '../../store/tables/rollouts.js'
+import {
+  goingProjects,
+  insertRollout,
+  lastRollout,
+  updateRollout,
+  type StoredRollout
+} from '../../store/tables/rollouts.js'
 import { putRolloutNodes, rolloutNodes } from '../../store/tables/rollout-nodes.js'
 import { Machine, orderIn, type Order } from '../machine.js'
 

@@ -1,11 +1,6 @@
 import { notFound, Refusal } from '../../base/refusal.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
-import {
-  isGoing,
-  type ListedRollout,
-  type ListedRolloutNode,
-  type RolloutDetail
-} from '../../model/rollout.js'
+import { isGoing, type ListedRollout, type ListedRolloutNode, type RolloutDetail } from '../../model/rollout.js'
 import type { Store, Transaction } from '../../store/database.js'
 import { findRollout, listRollouts, type StoredRollout } from '../../store/tables/rollouts.js'
 import {

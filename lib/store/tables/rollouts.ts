@@ -50,12 +50,16 @@ export const findRollout = rollouts.find
 
 /** Returns the last rollout of a project. */
 export function lastRollout(db: Reader, projectId: string): StoredRollout | undefined {
-  return db.all('SELECT * FROM rollouts WHERE projectId = ? ORDER BY number DESC LIMIT 1', projectId).map(rollouts.read)[0]
+  return db
+    .all('SELECT * FROM rollouts WHERE projectId = ? ORDER BY number DESC LIMIT 1', projectId)
+    .map(rollouts.read)[0]
 }
 
 /** Returns the last rollout of a deployment. */
 export function rolloutOfDeployment(db: Reader, deployId: string): StoredRollout | undefined {
-  return db.all('SELECT * FROM rollouts WHERE deployId = ? ORDER BY position DESC LIMIT 1', deployId).map(rollouts.read)[0]
+  return db
+    .all('SELECT * FROM rollouts WHERE deployId = ? ORDER BY position DESC LIMIT 1', deployId)
+    .map(rollouts.read)[0]
 }
 
 /** Returns the number of the next rollout of a project. */
@@ -75,7 +79,12 @@ export function goingProjects(db: Reader): string[] {
 export function countRollouts(db: Reader): Partial<Record<RolloutState, number>> {
   const sql = `SELECT state, count(*) AS rollouts FROM rollouts AS one
     WHERE number = (SELECT max(number) FROM rollouts WHERE projectId = one.projectId) GROUP BY state`
-  return Object.fromEntries(db.all(sql).map(readCount).map(({ state, rollouts }) => [state, rollouts]))
+  return Object.fromEntries(
+    db
+      .all(sql)
+      .map(readCount)
+      .map(({ state, rollouts }) => [state, rollouts])
+  )
 }
 
 /** Conditions on rollouts. */
