@@ -68,6 +68,11 @@ const begunByOrder: ReadonlySet<NodePhase> = new Set([
   'unreachable',
   'skipped'
 ])
+/** Returns whether a node gets a new order when it enters a phase. */
+export function beginsByOrder(phase: NodePhase): boolean {
+  return begunByOrder.has(phase)
+}
+
 /** The phases of a node of which the hub does not know what it has. */
 const unknownPhases: ReadonlySet<NodePhase> = new Set(['swapping', 'withdrawing', 'unreachable', 'skipped'])
 

@@ -9,6 +9,7 @@ import { heartbeatMs, type AgentReport } from '../../model/fleet-wire.js'
 import type { AuditEvent } from '../../model/audit.js'
 import type { ServerKey } from '../../audit/server-key.js'
 import type { Store, Transaction } from '../../store/database.js'
+import { createBegin, type Release } from './begin.js'
 import { createEnrollments, type HubEnrollments } from './enrollments.js'
 import type { Fleet } from './fleet.js'
 import { createHubKey, type HubKey } from './hub-key.js'
@@ -51,6 +52,8 @@ export interface HubAgents {
 /** The hub of a fleet. */
 export interface Hub extends Fleet {
   agents: HubAgents
+  /** Begins a rollout. Resolves with its id. */
+  begin(release: Release): Promise<string>
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
   key: HubKey
@@ -153,6 +156,7 @@ export function createHub(needs: HubNeeds): Hub {
         await report(nodeId, given)
       }
     },
+    begin: createBegin({ ...needs, rollings, presence }),
     links,
     key,
     tick,

@@ -5,6 +5,7 @@ import { isGoing } from '../../model/rollout.js'
 import type { ListedPlacement } from '../../model/node.js'
 import type { Reader, Store, Transaction } from '../../store/database.js'
 import { deletePlacement, findPlacement, insertPlacement, listPlacements } from '../../store/tables/placements.js'
+import { deleteRolloutNode } from '../../store/tables/rollout-nodes.js'
 import { findProject } from '../../store/tables/projects.js'
 import type { Placements } from './fleet.js'
 import { requireNode } from './nodes.js'
@@ -39,6 +40,7 @@ export function createPlacements({ store, audit, rollings, hasRunning, unplaced 
           const node = requireNode(tx, name)
           if (!deletePlacement(tx, projectId, node.id)) throw notFound('Placement', name)
           machine?.remove(node.id)
+          if (machine !== undefined) deleteRolloutNode(tx, machine.rollout.id, node.id)
           audit.within(tx, { action: 'placement.remove', actor, projectId, target: node.id, detail: node.name })
           return node.id
         })

@@ -15,7 +15,7 @@ import {
   type StoredRollout
 } from '../../store/tables/rollouts.js'
 import { putRolloutNodes, rolloutNodes } from '../../store/tables/rollout-nodes.js'
-import { Machine, orderIn, type Order } from '../machine.js'
+import { beginsByOrder, Machine, orderIn, type Order } from '../machine.js'
 
 /** The last rollout of a project, with its rules. */
 export interface Rolling {
@@ -39,6 +39,8 @@ export interface Turn {
   of(projectId: string): Rolling | null
   /** Adds a rollout. Its nodes are in the order of their waves. */
   added(stored: StoredRollout, nodes: RolloutNode[]): Rolling
+  /** Writes the last rollout of a project, before another one is added. It gives no more orders. */
+  leave(projectId: string): void
 }
 
 /** The rollouts of a hub. */
@@ -96,6 +98,7 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
   return {
     async write(work) {
       const touched = new Map<string, Rolling>()
+      const left: Saved[] = []
       try {
         const { result, saved } = await store.write(tx => {
           const result = work({
@@ -111,9 +114,13 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
               const found = rolling(stored, nodes)
               touched.set(stored.projectId, found)
               return found
+            },
+            leave(projectId) {
+              const found = read(tx, projectId)
+              if (found !== null) left.push({ ...save(tx, found), orders: [] })
             }
           })
-          return { result, saved: [...touched.values()].map(each => save(tx, each)) }
+          return { result, saved: [...left, ...[...touched.values()].map(each => save(tx, each))] }
         })
         for (const { orders } of saved) send(orders)
         for (const { rollout, nodeIds, isNews } of saved) if (isNews) changed(rollout, nodeIds)
@@ -147,7 +154,8 @@ function save(tx: Transaction, rolling: Rolling): Saved {
   if (isChanged) updateRollout(tx, stored.id, state)
   rolling.written = text
   putRolloutNodes(tx, stored.id, { nodes, position: 0 })
-  const orders = nodes.map(node => ({ nodeId: node.nodeId, rollout: stored, order: orderIn(node) }))
+  const ordered = nodes.filter(({ phase }) => beginsByOrder(phase))
+  const orders = ordered.map(node => ({ nodeId: node.nodeId, rollout: stored, order: orderIn(node) }))
   const nodeIds = nodes.map(({ nodeId }) => nodeId)
   return { rollout: { ...stored }, nodeIds, orders, isNews: isChanged || nodes.length > 0 }
 }
