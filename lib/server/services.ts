@@ -47,6 +47,8 @@ import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { nodesOfProject } from '../store/tables/nodes.js'
+import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
 import { createBroken } from '../machine/broken.js'
@@ -71,6 +73,8 @@ import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
+import { createFleet } from './fleet.js'
+import type { FleetService } from './fleet.js'
 import type { Front, World } from './front.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
@@ -81,6 +85,7 @@ export interface Services {
   history: History
   logViewer: LogViewer
   terminals: Terminals
+  fleet: FleetService
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
@@ -93,6 +98,7 @@ export function createServices(world: World, front: Front): Services {
   // The log services need projects, and deployments need the logs only when they run.
   const late: { logs?: Logs } = {}
   const pm2 = createPm2({ clock: world.clock, environment: world.environment })
+  const fleet = createFleet(world, front, () => work.deployer)
   const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
   const logs = createLogs(world, front, work)
   late.logs = logs
@@ -118,17 +124,23 @@ export function createServices(world: World, front: Front): Services {
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
+    fleet,
     api: {
       version: world.store.version,
       lookup: {
         ofDeployment: id => findDeployment(world.store, id)?.projectId,
-        ofLogSource: id => logs.sources.find(id)?.projectId
+        ofLogSource: id => logs.sources.find(id)?.projectId,
+        ofRollout: id => findRollout(world.store, id)?.projectId
       },
       program: world.version,
       ...apiOfWork(world, front, { work, logs }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },
-      terminal: { terminals, projects: work.projects, allowList: front.allowList }
+      terminal: { terminals, projects: work.projects, allowList: front.allowList },
+      fleet: fleet.hub,
+      enrollments: { publicUrl: world.publicUrl, base: world.base },
+      placements: { findProject: id => findProject(world.store, id) },
+      agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
     }
   }
 }
@@ -315,7 +327,14 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
+    deployCheck: {
+      deployer,
+      findProject: id => findProject(store, id),
+      settings,
+      quota,
+      expiryOf,
+      nodesOf: id => nodesOfProject(store, id)
+    },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },
