@@ -57,6 +57,9 @@ export function promisedRights(): Map<string, Record<Column, Right>> {
  */
 export type Concern = 'caller' | 'server' | 'lists' | 'project' | 'deployment' | 'logSource' | 'rollout' | 'upload'
 
+/** Nodes sign their requests. No token is accepted in place of a signature. */
+const nodesOnly = 'get orders and releases, report about them (a node, with its own key)'
+
 /** The routes of each action, with what they concern. */
 const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   [
@@ -116,6 +119,13 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     'approve the next wave of a rollout, drain a node',
     `POST /api/rollouts/:rolloutId/approve rollout
      PUT /api/nodes/:node/drain server`
+  ],
+  ['become a node, with an enrollment token', 'POST /api/agent/enroll caller'],
+  [
+    nodesOnly,
+    `POST /api/agent/session caller
+     GET /api/agent/desired caller
+     POST /api/agent/reports caller`
   ],
   [
     'enroll, change and forget nodes, place projects on nodes',
@@ -286,6 +296,8 @@ const asksAgain = [
   'DELETE /api/tokens/:id/second-factor',
   'POST /api/auth/second-factor',
   'POST /api/projects/:id/token',
+  'POST /api/enrollments',
+  'DELETE /api/nodes/:node',
   'DELETE /api/sessions/:id',
   'GET /api/migration/export',
   'POST /api/migration/import',
@@ -346,12 +358,13 @@ function refusalOfAdminToken(route: string, { session }: CallerKind): string | n
 
 /** Returns the promised answer: `in`, or the status and code of the refusal. */
 export function promisedAnswer(
-  { route, rights, concern }: Promised & { route: string },
+  { route, action, rights, concern }: Promised & { route: string },
   caller: CallerKind,
   aim: Aim
 ): string {
   const { column, isNamed = false, limitedTo, session, isUnproven } = caller
   if (rights.anybody === 'yes') return 'in'
+  if (action === nodesOnly) return '401 unauthorized'
   if (Object.values(rights).every(right => right === 'no')) return '403 forbidden'
   if (column === null) return caller.refusal ?? '401 unauthorized'
   if (session === 'without header' && !route.startsWith('GET ')) return '403 wrong_csrf'
