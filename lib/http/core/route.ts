@@ -147,10 +147,10 @@ export interface Route<R extends string = string, A = unknown> {
    */
   version?(request: Request<A>): string | null
   /**
-   * Which hub of a cluster answers: the leader, or the hub that got the request. Default: the leader for changes, and
-   * for reads the hub that got them.
+   * Which hub of a cluster answers: the leader, the leader if there is one, or the hub that got the request. Default:
+   * the leader for changes, and for reads the hub that got them.
    */
-  answeredBy?: 'leader' | 'receiver'
+  answeredBy?: 'leader' | 'leader_if_any' | 'receiver'
   /**
    * Whether pages of any other origin may call it (CORS of the Fetch standard, without credentials). OPTIONS is
    * answered for it.

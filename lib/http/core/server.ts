@@ -157,10 +157,13 @@ export class HttpServer<R extends string = string, A = unknown> {
     })
     const { hub } = options
     const divert = hub === undefined ? {} : { divert: hub.divert }
-    this.#dispatcher = new Dispatcher({ ...options, ...divert }, {
-      anonymous: exchange => this.#markAnonymous(exchange),
-      known: exchange => this.#crowd.mark(exchange.request.socket, null)
-    })
+    this.#dispatcher = new Dispatcher(
+      { ...options, ...divert },
+      {
+        anonymous: exchange => this.#markAnonymous(exchange),
+        known: exchange => this.#crowd.mark(exchange.request.socket, null)
+      }
+    )
     const httpOptions: HttpOptions = {
       maxHeaderSize: this.#limits.maxHeaderBytes,
       headersTimeout: this.#limits.headersMs,
