@@ -63,7 +63,6 @@ export const cures: Readonly<Record<string, string>> = {
   header_too_long: wellFormed,
   history_gone: 'Ask for a proof from a later checkpoint, or export the whole log.',
   home_full: 'Clean the storage, lower `keep_archives`, or raise `max_home_size`.',
-  hub_unreachable: 'Check the network between the hubs and `--hub-url`.',
   inflates_too_large: 'Decompress the file on the server and add the result as a log source.',
   internal_error: 'Report it with the lines of the server log that contain the id.',
   invalid_body: 'Send a JSON object in UTF-8.',
@@ -256,6 +255,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'server start',
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
+  ),
+  hub_unreachable: row(
+    'command',
+    'Another hub of the cluster cannot be reached',
+    'Check the network between the hubs.'
   ),
   in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
   invalid_address: row(

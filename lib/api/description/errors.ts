@@ -74,7 +74,6 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The audit log is too long: the hashes of entries that old were removed'
   },
   home_full: { kind: 'too_large', means: 'The data directory has reached the setting max_home_size' },
-  hub_unreachable: { kind: 'unavailable', means: 'Another hub of the cluster cannot be reached' },
   inflates_too_large: { kind: 'too_large', means: 'The compressed log file is too large when decompressed' },
   internal_error: {
     kind: 'bug',

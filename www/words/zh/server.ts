@@ -58,7 +58,6 @@ export const words: Words = {
   'code:header_too_long': '表单某一部分的头过长',
   'code:history_gone': '审计日志过长：如此早的条目的哈希值已被删除',
   'code:home_full': '数据目录已达到上限（max_home_size）',
-  'code:hub_unreachable': '无法连接集群的另一个节点',
   'code:inflates_too_large': '压缩的日志文件解压后过大',
   'code:internal_error': '服务器出错，原因见服务器日志',
   'code:invalid_body': '请求内容不是所需的 JSON',
