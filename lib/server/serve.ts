@@ -294,6 +294,7 @@ interface Announcement {
   directory: string
 }
 
+/** Prints where the server listens, where its token and its data are, and warnings about both. */
 export function announce(
   report: Reporter,
   { place, publicUrl, token, tokenFrom, isShown, directory }: Announcement
