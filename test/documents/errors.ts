@@ -16,7 +16,6 @@ export const cures: Readonly<Record<string, string>> = {
   absolute_path: 'Pack the files with relative paths.',
   address_not_allowed: 'Send the request from an allowed address, or add yours to `allowed_ips` or to the token.',
   already_finished: 'Nothing: the deployment has its result.',
-  already_placed: 'Nothing: the project is placed there.',
   already_revoked: 'Create another token.',
   backslash_in_name: 'Pack the files with "/" between directories.',
   body_timeout: 'Repeat the request on a faster connection, or with a smaller body.',

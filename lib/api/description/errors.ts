@@ -15,7 +15,6 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The client address is not in the setting allowed_ips, or not one of those of the token'
   },
   already_finished: { kind: 'conflict', means: 'The deployment has already finished' },
-  already_placed: { kind: 'conflict', means: 'The project is already placed on the node' },
   already_revoked: { kind: 'conflict', means: 'The token was revoked before' },
   backslash_in_name: { kind: 'invalid', means: 'A name in the archive contains a backslash' },
   body_timeout: { kind: 'timed_out', means: 'The body did not arrive in time' },

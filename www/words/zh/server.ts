@@ -10,7 +10,6 @@ export const words: Words = {
   'code:absolute_path': '压缩包中有名称是绝对路径',
   'code:address_not_allowed': '您的地址不在允许的地址（allowed_ips）之内',
   'code:already_finished': '部署已经结束',
-  'code:already_placed': '该项目已部署在此节点上',
   'code:already_revoked': '该令牌已被吊销',
   'code:backslash_in_name': '压缩包中有名称含反斜杠',
   'code:body_timeout': '请求内容没有及时到达',
