@@ -7,6 +7,7 @@ import { createCheckpointFile } from '../audit/checkpoint-file.js'
 import { createKeeper } from '../audit/keeper.js'
 import type { Keeper } from '../audit/keeper.js'
 import { createServerKey } from '../audit/server-key.js'
+import type { ServerKey } from '../audit/server-key.js'
 import { createBearer } from '../auth/bearer.js'
 import type { Bearer } from '../auth/bearer.js'
 import { createFailures } from '../auth/failures.js'
@@ -20,6 +21,8 @@ import type { SecondFactors } from '../auth/second-factor.js'
 import { createFactorSealing } from './factor-sealing.js'
 import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
+import { createNodeRequests } from '../auth/node-requests.js'
+import type { NodeRequests } from '../auth/node-requests.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
@@ -66,12 +69,15 @@ export interface Front {
   audit: Audit
   /** Keeps the tree of the audit log and signs its checkpoints. */
   keeper: Keeper
+  serverKey: ServerKey
   failures: Failures
   limiter: Limiter
   settings: Settings
   tickets: Tickets
   sessions: Sessions
   named: NamedTokens
+  /** The signed requests of the nodes of the fleet. */
+  nodes: NodeRequests
   factors: SecondFactors
   proof: Proof
   allowList: AllowList
@@ -99,11 +105,12 @@ export function createFront(
     place: () => settings.text('checkpoint_file'),
     onError: error => log('Cannot write the checkpoint of the audit log to its file', error)
   })
+  const serverKey = keys?.server ?? createServerKey(home.keys)
   const keeper = createKeeper({
     store,
     clock,
     ids,
-    key: keys?.server ?? createServerKey(home.keys),
+    key: serverKey,
     onError: error => log('Cannot sign a checkpoint of the audit log', error),
     onCheckpoint: ({ note }) => checkpointFile.write(note)
   })
@@ -130,6 +137,7 @@ export function createFront(
     audit
   })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
+  const nodes = createNodeRequests({ store, ids })
   const bearer = createBearer({
     admin,
     tickets,
@@ -139,6 +147,7 @@ export function createFront(
     named,
     allowList,
     limiter,
+    nodes,
     sessions
   })
   const factors = createSecondFactors({
@@ -162,12 +171,14 @@ export function createFront(
     admin,
     audit,
     keeper,
+    serverKey,
     failures,
     limiter,
     settings,
     tickets,
     sessions,
     named,
+    nodes,
     factors,
     proof,
     allowList,

@@ -136,6 +136,7 @@ function prepare(needs: TermsNeeds, isLeader: boolean): Active {
 async function lead(active: Active): Promise<void> {
   const { front, services } = active.term
   await services.deployer.recover()
+  await services.fleet.start()
   front.keeper.start()
   services.history.start()
   services.reminders.start()
@@ -144,6 +145,7 @@ async function lead(active: Active): Promise<void> {
 
 /** Ends the services of a term. */
 async function end({ term: { front, services, isLeader } }: Active): Promise<void> {
+  await services.fleet.stop()
   await Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()])
   if (isLeader) await Promise.all([services.reminders.stop(), services.history.stop(), front.keeper.stop()])
   await services.webhook.stop({ graceMs: notificationGraceMs })
