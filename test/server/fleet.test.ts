@@ -2,7 +2,7 @@ import t from 'tap'
 import { ana } from '../support/fleet-stage.js'
 import { startServer } from '../support/server.js'
 
-t.test('does not load the fleet of a server that has none', async t => {
+t.test('does not load the fleet of a server without nodes', async t => {
   const stage = await startServer(t)
   t.equal(stage.server.services.fleet.running(), null)
   await stage.restart()

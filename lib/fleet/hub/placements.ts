@@ -44,10 +44,12 @@ export function createPlacements({ store, audit, rollings, hasRunning, unplaced 
           audit.within(tx, { action: 'placement.remove', actor, projectId, target: node.id, detail: node.name })
           return node.id
         })
-        for (const { node: name, deployPath = project.deployPath } of add) {
+        for (const { node: name, deployPath } of add) {
           const node = requireNode(tx, name)
-          const path = absolute(deployPath)
-          if (findPlacement(tx, projectId, node.id) !== undefined) throw alreadyPlaced(node.name)
+          const before = findPlacement(tx, projectId, node.id)
+          const path = absolute(deployPath ?? before?.deployPath ?? project.deployPath)
+          if (before?.deployPath === path) continue
+          if (before !== undefined) throw placedElsewhere(node.name, before.deployPath)
           refuseOverlap(tx, node.id, path)
           const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
           insertPlacement(tx, { projectId, nodeId: node.id, deployPath: path, ...nothing })
@@ -82,8 +84,9 @@ function overlaps({ deployPath }: ListedPlacement, path: string): boolean {
   return `${path}/`.startsWith(`${deployPath}/`) || `${deployPath}/`.startsWith(`${path}/`)
 }
 
-function alreadyPlaced(nodeName: string): Refusal {
-  return new Refusal('conflict', 'already_placed', `The project is already placed on "${nodeName}"`)
+function placedElsewhere(nodeName: string, deployPath: string): Refusal {
+  const sentence = `The project is placed in "${deployPath}" of "${nodeName}". Remove it there first`
+  return new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
 }
 
 function inProgress(projectName: string): Refusal {

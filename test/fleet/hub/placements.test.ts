@@ -15,9 +15,9 @@ t.test('places a project on nodes, with its own directory or another one', async
     { nodeName: 'plant-a', deployPath: '/srv/proj_a' },
     { nodeName: 'plant-b', deployPath: '/data/site' }
   ])
-  await t.rejects(hub.placements.change('proj_a', { add: [{ node: 'plant-a' }], remove: [] }, ana), {
-    code: 'already_placed'
-  })
+  t.equal((await hub.placements.change('proj_a', { add: [{ node: 'plant-b' }], remove: [] }, ana)).length, 2, 'again')
+  const elsewhere = [{ node: 'plant-a', deployPath: '/srv/other' }]
+  await t.rejects(hub.placements.change('proj_a', { add: elsewhere, remove: [] }, ana), { code: 'path_taken' })
   t.match(await hub.placements.change('proj_a', { add: [], remove: ['plant-a'] }, ana), [{ nodeName: 'plant-b' }])
   await t.rejects(hub.placements.change('proj_a', { add: [], remove: ['plant-a'] }, ana), { code: 'not_found' })
   t.same(
