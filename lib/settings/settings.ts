@@ -404,5 +404,5 @@ function unknownSetting(key: string, keys: readonly string[]): Refusal {
   const shown = key.slice(0, maxShownKey)
   const meant = closest(shown, keys)
   const advice = meant === undefined ? '. GET /api/settings lists all settings' : `. Did you mean "${meant}"?`
-  return new Refusal('invalid', 'unseenVersionsetting', `Unknown setting "${shown}"${advice}`, { field: shown })
+  return new Refusal('invalid', 'unknown_setting', `Unknown setting "${shown}"${advice}`, { field: shown })
 }
