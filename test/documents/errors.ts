@@ -335,7 +335,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an environment that the message lists.'
   ),
   no_such_file: row('command', 'An entry of "files" does not exist', 'Build first, or correct `files`.'),
-  no_rollout: row('command', 'The project has no rollout yet', 'Push, or name a rollout: `svc rollout list` shows all.'),
+  no_rollout: row(
+    'command',
+    'The project has no rollout yet',
+    'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
   project_not_placed: row(
     'command',
     'An option of a push is about waves, but the project is not placed on nodes',
