@@ -33,6 +33,7 @@ import {
   type Policy,
   type PolicyChanges
 } from './policy.js'
+import { rolloutPolicy } from './rollout-policy.js'
 
 /** A key of a policy. */
 interface Key<T> {
@@ -125,6 +126,10 @@ export const policyKeys = {
   exact: {
     read: oneOf(exactModes),
     what: 'Whether a deployment is refused if it cannot keep what it replaces. Default: `best`, it is not'
+  },
+  rollout: {
+    read: rolloutPolicy,
+    what: 'How a release gets to the nodes of the project. Default: one node first, then a quarter of all in each wave'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 

@@ -4,6 +4,8 @@
  * checked afterwards. Only the keys that a project sets are stored, as JSON, so that a new key needs no new column.
  */
 
+import { defaultRolloutPolicy, type RolloutPolicy } from './rollout.js'
+
 /** What a deployment does about files that svc put there and that somebody has edited since. */
 export const driftModes = ['off', 'warn', 'refuse'] as const
 /** What happens if the post-deploy script fails: its files stay, or the earlier files are put back. */
@@ -41,6 +43,8 @@ export interface Policy {
   maintenanceFile: string
   /** A file of the target whose contents the maintenance file gets; null: a page of svc. */
   maintenancePage: string | null
+  /** How a release gets to the nodes of the project, if it is placed on nodes. */
+  rollout: RolloutPolicy
 }
 
 /** One check after the files are in place. */
@@ -81,7 +85,8 @@ export const defaultPolicy: Policy = {
   rollback: 'overlay',
   exact: 'best',
   maintenanceFile: '.maintenance',
-  maintenancePage: null
+  maintenancePage: null,
+  rollout: defaultRolloutPolicy
 }
 
 /** The keys of a policy that a project sets. */

@@ -45,6 +45,8 @@ export interface PolicyDraft extends Record<(typeof gateNumbers)[number], string
   exact: string
   maintenanceFile: string
   maintenancePage: string
+  /** The saved policy of rollouts, which the form does not show. */
+  rollout: PolicyChanges['rollout'] | null
 }
 
 /** Returns the texts of a policy. */
@@ -66,7 +68,8 @@ export function draftOf(policy: PolicyChanges): PolicyDraft {
     rollback: policy.rollback ?? '',
     exact: policy.exact ?? '',
     maintenanceFile: policy.maintenanceFile ?? '',
-    maintenancePage: policy.maintenancePage ?? ''
+    maintenancePage: policy.maintenancePage ?? '',
+    rollout: policy.rollout ?? null
   }
 }
 
@@ -109,7 +112,8 @@ export function policyOfDraft(draft: PolicyDraft): GivenPolicy {
     confirm: confirmSeconds === '' ? null : { seconds: Number(confirmSeconds) },
     protect: protect.length === 0 ? null : protect,
     pruneByDeployToken: draft.pruneByDeployToken === '' ? null : true,
-    forceByDeployToken: draft.forceByDeployToken === '' ? null : true
+    forceByDeployToken: draft.forceByDeployToken === '' ? null : true,
+    rollout: draft.rollout
     // The server refuses other texts than those of the form.
   } as GivenPolicy
 }

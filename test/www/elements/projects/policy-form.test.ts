@@ -29,7 +29,8 @@ const full = {
   rollback: 'exact',
   exact: 'required',
   maintenanceFile: '.down',
-  maintenancePage: 'down.html'
+  maintenancePage: 'down.html',
+  rollout: { canary: 2, then: '50%' }
 }
 
 t.test('a policy that is loaded into the form and saved is the same policy', async t => {
