@@ -2,7 +2,7 @@ import t from 'tap'
 import { nodeOf, placementOf, rolloutOf, startFleetStandIn } from '../support/fleet-stand-in.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { isWithin, onPhone, openDuring, photographer, stillDesktop } from './stage.js'
+import { isWithin, openDuring, photographer, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /* The fleet in a real browser: nodes, one node, and its own pages through this server. */

@@ -103,6 +103,11 @@ export function lookAtNode(isNode: boolean): void {
   isOnNode = isNode
 }
 
+/** Returns whether the page shows a node through this server. */
+export function isLookingAtNode(): boolean {
+  return isOnNode
+}
+
 /** Returns whether the server has a fleet. */
 export function hasFleet(): boolean {
   return mine?.hasFleet === true

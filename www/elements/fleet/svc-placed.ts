@@ -2,8 +2,11 @@ import type { ListedPlacement } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
-import { t } from '../../words/t.js'
+import { numberWords, t } from '../../words/t.js'
 import type { TreeColors } from './tree-colors.js'
+
+/** Rows that are shown at first, and added with each press. */
+const pageRows = 100
 
 /**
  * Projects on a node, or the nodes of a project, with what is in place. Properties: `items`, `colors`; `of`: whether the
@@ -23,6 +26,7 @@ export class SvcPlaced extends SvcElement {
       .live { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; min-width: 0; }
       .live a { font-size: var(--size-13); }
       .tools { display: flex; justify-content: flex-end; }
+      .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; padding: 10px 16px; border-top: 1px solid var(--line); }
       @media (max-width: 719px) {
         li { grid-template-columns: minmax(0, 1fr) auto; padding-block: 12px; }
         .what { grid-area: 1 / 1 / 2 / 3; }
@@ -37,9 +41,26 @@ export class SvcPlaced extends SvcElement {
   of: 'project' | 'node' = 'project'
   tools: ((item: ListedPlacement) => Template | null) | null = null
 
+  #most = pageRows
+
   protected override view(): Template {
+    const shown = this.items.slice(0, this.#most)
     return html`
-      <ul>${this.items.map(item => keyed(`${item.projectId} ${item.nodeId}`, html`<li>${this.#row(item)}</li>`))}</ul>`
+      <ul>${shown.map(item => keyed(`${item.projectId} ${item.nodeId}`, html`<li>${this.#row(item)}</li>`))}</ul>
+      ${
+        shown.length === this.items.length
+          ? null
+          : html`
+          <div class="more">
+            <span class="muted small number">${t('{count} of {all}', { count: numberWords(shown.length), all: numberWords(this.items.length) })}</span>
+            <button type="button" @click="${() => this.#showMore()}">${t('Show more')}</button>
+          </div>`
+      }`
+  }
+
+  #showMore(): void {
+    this.#most += pageRows
+    this.update()
   }
 
   #row(item: ListedPlacement): Template {

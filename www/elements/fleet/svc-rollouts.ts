@@ -3,6 +3,7 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
+import { SvcMark } from './marks.js'
 import { shortTree } from './tree-colors.js'
 
 /** Rollouts, each a link to its page. Property: `items`, newest first. Attribute: `single`, if all are of one project. */
@@ -72,3 +73,6 @@ function resultWords({ counts, nodeCount, wave, waves }: ListedRollout): string 
     .filter(part => part !== null)
     .join(' · ')
 }
+
+/** The elements that a page registers for a list of rollouts. */
+export const elements = { 'svc-rollouts': SvcRollouts, 'svc-mark': SvcMark }

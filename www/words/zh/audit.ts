@@ -88,5 +88,19 @@ export const words: Words = {
   'Global deploy token': '全局部署令牌',
   'Operator on the machine': '本机操作者',
   'Unknown actor': '未知来源',
-  'svc itself': 'svc 自身'
+  'svc itself': 'svc 自身',
+  'Token for a node created': '节点令牌已创建',
+  'Token for a node revoked': '节点令牌已吊销',
+  'Node joined': '节点已加入',
+  'Node changed': '节点已更改',
+  'Node drained': '节点已停用',
+  'Node takes part again': '节点已恢复启用',
+  'Node forgotten': '节点已移除',
+  'Project placed on a node': '项目已放到节点上',
+  'Project removed from a node': '项目已从节点移除',
+  'Rollout started': '发布已开始',
+  'Wave approved': '批次已批准',
+  'Rollout halted': '发布已中止',
+  'Rollout resumed': '发布已继续',
+  'Rollout reverted': '发布已恢复'
 }
