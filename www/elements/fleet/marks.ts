@@ -62,32 +62,30 @@ export class SvcTreeMark extends SvcElement {
     svc-tree-mark {
       display: inline-flex;
       align-items: center;
-      gap: 6px;
+      gap: 8px;
       max-width: 100%;
       min-width: 0;
-      padding: 1px 8px;
-      border-radius: 4px;
-      background: var(--label-gray-quiet);
-      color: var(--label-gray);
       font-size: var(--size-12);
       line-height: 1.5;
       white-space: nowrap;
 
+      .tree { padding: 1px 8px; border-radius: 4px; background: var(--label-gray-quiet); color: var(--label-gray); font-weight: 500; }
       code { font-weight: 600; }
-      &[color='blue'] { background: var(--label-blue-quiet); color: var(--label-blue); }
-      &[color='green'] { background: var(--label-green-quiet); color: var(--label-green); }
-      &[color='yellow'] { background: var(--label-yellow-quiet); color: var(--label-yellow); }
-      &[color='purple'] { background: var(--label-purple-quiet); color: var(--label-purple); }
-      &[color='pink'] { background: var(--label-pink-quiet); color: var(--label-pink); }
-      &[color='cyan'] { background: var(--label-cyan-quiet); color: var(--label-cyan); }
-      .icon { width: 12px; height: 12px; }
+      &[color='blue'] .tree { background: var(--label-blue-quiet); color: var(--label-blue); }
+      &[color='green'] .tree { background: var(--label-green-quiet); color: var(--label-green); }
+      &[color='yellow'] .tree { background: var(--label-yellow-quiet); color: var(--label-yellow); }
+      &[color='purple'] .tree { background: var(--label-purple-quiet); color: var(--label-purple); }
+      &[color='pink'] .tree { background: var(--label-pink-quiet); color: var(--label-pink); }
+      &[color='cyan'] .tree { background: var(--label-cyan-quiet); color: var(--label-cyan); }
+      .drift { display: inline-flex; align-items: center; gap: 4px; color: var(--warning); font-weight: 500; }
+      .drift .icon { width: 12px; height: 12px; }
     }
   `
 
   protected override view(): Template {
     const tree = this.getAttribute('tree')
     return html`
-      ${tree === null ? html`<span>${t('Nothing in place')}</span>` : html`<code title="${tree}" translate="no">${shortTree(tree)}</code>`}
-      ${this.hasAttribute('drifted') ? html`${icon('edit')}<span>${t('Drifted')}</span>` : null}`
+      <span class="tree">${tree === null ? t('Nothing in place') : html`<code title="${tree}" translate="no">${shortTree(tree)}</code>`}</span>
+      ${this.hasAttribute('drifted') ? html`<span class="drift">${icon('edit')}${t('Drifted')}</span>` : null}`
   }
 }

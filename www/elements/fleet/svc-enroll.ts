@@ -49,8 +49,8 @@ export class SvcEnroll extends SvcElement {
   static override sheet = css`
     svc-enroll {
       ol { display: grid; gap: 16px; padding-left: 20px; list-style: decimal; }
-      .command { margin-top: 6px; }
-      .command code { user-select: all; }
+      .command { flex-wrap: wrap; margin-top: 6px; padding: 8px 14px 14px; }
+      .command pre { flex-basis: 100%; user-select: all; }
     }
   `
 

@@ -18,6 +18,7 @@ export class SvcNodeGrid extends SvcElement {
     svc-node-grid {
       display: grid;
       gap: 24px;
+      margin-top: 12px;
 
       section { display: grid; gap: 10px; }
       header { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; min-width: 0; }
@@ -40,12 +41,12 @@ export class SvcNodeGrid extends SvcElement {
       }
       li > a:hover { background: var(--hover); text-decoration: none; }
       li > a > .cut { flex: 1; }
-      .blue { border-left-color: var(--label-blue); }
-      .green { border-left-color: var(--label-green); }
-      .yellow { border-left-color: var(--label-yellow); }
-      .purple { border-left-color: var(--label-purple); }
-      .pink { border-left-color: var(--label-pink); }
-      .cyan { border-left-color: var(--label-cyan); }
+      .blue { border-left-color: var(--label-blue); background: var(--label-blue-quiet); }
+      .green { border-left-color: var(--label-green); background: var(--label-green-quiet); }
+      .yellow { border-left-color: var(--label-yellow); background: var(--label-yellow-quiet); }
+      .purple { border-left-color: var(--label-purple); background: var(--label-purple-quiet); }
+      .pink { border-left-color: var(--label-pink); background: var(--label-pink-quiet); }
+      .cyan { border-left-color: var(--label-cyan); background: var(--label-cyan-quiet); }
       .lost > .icon { color: var(--failure); }
       .drained { color: var(--muted); }
       .drifted > .icon:last-of-type { color: var(--warning); }

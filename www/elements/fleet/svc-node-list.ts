@@ -39,9 +39,10 @@ export class SvcNodeList extends SvcElement {
       .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row b { font-weight: 500; }
       .row a span, .row .facts, .row svc-time { color: var(--muted); font-size: var(--size-13); }
-      .row .trees { display: flex; align-items: center; gap: 6px; min-width: 0; overflow: hidden; }
-      .row .trees > * { flex: none; }
-      .row .trees > small { color: var(--muted); font-size: var(--size-12); }
+      .row .trees { display: flex; align-items: center; gap: 4px 12px; min-width: 0; overflow: hidden; }
+      .row .trees > span { display: inline-flex; align-items: center; gap: 6px; min-width: 0; }
+      .row .trees svc-tree-mark { flex: none; }
+      .row .trees small { color: var(--muted); font-size: var(--size-12); }
       .row svc-time { text-align: right; }
 
       @media (max-width: 1079px) {
@@ -85,7 +86,10 @@ export class SvcNodeList extends SvcElement {
         <span class="trees">
           ${shown.map(
             ({ liveTree, projectName, isDrifted }) => html`
-            <svc-tree-mark title="${projectName}" tree="${liveTree}" color="${this.colors.of(liveTree)}" drifted="${isDrifted}"></svc-tree-mark>`
+            <span>
+              ${this.project === '' ? html`<small class="cut" translate="no" title="${projectName}">${projectName}</small>` : null}
+              <svc-tree-mark tree="${liveTree}" color="${this.colors.of(liveTree)}" drifted="${isDrifted}"></svc-tree-mark>
+            </span>`
           )}
           ${placements.length > shown.length ? html`<small>+${numberWords(placements.length - shown.length)}</small>` : null}
         </span>

@@ -114,7 +114,7 @@ export class SvcPlaceForm extends SvcElement {
         <span class="muted number" role="status">
           ${t('{count} of {all} chosen', { count: numberWords(this.#chosen.size), all: numberWords(this.#index.nodes.length) })}${found.length > shownNodes ? ` · ${t('{count} more. Type a name to find them.', { count: numberWords(found.length - shownNodes) })}` : null}
         </span>
-        <span>
+        <span class="actions">
           <button type="button" @click="${() => this.#choose(found, true)}">${t('Choose all {count}', { count: numberWords(found.length) })}</button>
           <button type="button" @click="${() => this.#choose(found, false)}">${t('Choose none')}</button>
         </span>

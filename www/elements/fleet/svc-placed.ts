@@ -24,7 +24,7 @@ export class SvcPlaced extends SvcElement {
       .what code, svc-time, .small { color: var(--muted); font-size: var(--size-13); }
       .what code { overflow-wrap: anywhere; }
       .live { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; min-width: 0; }
-      .live a { font-size: var(--size-13); }
+      .live a, .links a { font-size: var(--size-13); }
       .tools { display: flex; justify-content: flex-end; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; padding: 10px 16px; border-top: 1px solid var(--line); }
       @media (max-width: 719px) {
@@ -79,7 +79,7 @@ export class SvcPlaced extends SvcElement {
         ${liveDeployId === null ? null : html`<a href="deployments/${liveDeployId}">${t('Deployment')}</a>`}
         ${liveDeployId === null && liveTree !== null ? html`<span class="small">${t('deployed on the node itself')}</span>` : null}
       </div>
-      <div class="links"><a class="small" href="nodes/${item.nodeId}/projects/${item.projectId}">${t('On the node')}</a></div>
+      <div class="links"><a href="nodes/${item.nodeId}/projects/${item.projectId}">${t('On the node')}</a></div>
       ${seenAt === null ? html`<span class="small">${t('never')}</span>` : html`<svc-time at="${seenAt}"></svc-time>`}
       <div class="tools">${this.tools?.(item) ?? null}</div>`
   }

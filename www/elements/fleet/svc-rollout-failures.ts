@@ -70,7 +70,7 @@ export class SvcRolloutFailures extends SvcElement {
         <summary>
           <b translate="no">${nodeName}</b>
           <svc-mark kind="phase" state="${phase}"></svc-mark>
-          <span class="why">${t('Wave {wave}', { wave: numberWords(wave) })}${error === null ? null : html` · ${twoLines(serverWords(error))}`}</span>
+          <span class="why">${t('Wave {wave}', { wave: numberWords(wave) })}${error === null ? null : html` · <span translate="no">${twoLines(serverWords(error))}</span>`}</span>
         </summary>
         ${this.#more(node)}
       </details>`

@@ -21,13 +21,13 @@ const failures: readonly Choice[] = [
 ]
 const texts: Record<
   Exclude<RolloutField, 'pause' | 'onFailure'>,
-  { words: string; fallback: string; type: 'number' | 'text' }
+  { words: string; fallback: string; type: 'number' | 'text'; isShare?: true }
 > = {
   canary: { words: 'Nodes of the first wave', fallback: '1', type: 'number' },
-  then: { words: 'Nodes of each further wave, a number or a percentage', fallback: '25%', type: 'text' },
+  then: { words: 'Nodes of each further wave', fallback: '25%', type: 'text', isShare: true },
   pauseSeconds: { words: 'Seconds between two waves', fallback: '60', type: 'number' },
   maxFailures: { words: 'Nodes that may fail', fallback: '0', type: 'number' },
-  maxUnreachable: { words: 'Nodes that may be unreachable, a number or a percentage', fallback: '0', type: 'text' },
+  maxUnreachable: { words: 'Nodes that may be unreachable', fallback: '0', type: 'text', isShare: true },
   order: { words: 'Label that sorts the nodes into waves', fallback: 'zone', type: 'text' }
 }
 
@@ -57,6 +57,7 @@ export function rolloutFields({ draft, submission, onChange }: RolloutFieldsNeed
       value: draft[name],
       type: texts[name].type,
       placeholder: texts[name].fallback,
+      ...(texts[name].isShare === true && { hint: t('A number or a percentage of all nodes.') }),
       error: submission.problemAt(placeOf(name), texts[name].words),
       onInput: value => onChange({ [name]: value })
     })
@@ -69,8 +70,8 @@ export function rolloutFields({ draft, submission, onChange }: RolloutFieldsNeed
     </div>`
   return html`
     <header><h3>${t('Rollout to nodes')}</h3></header>
-    <div class="pair numbers">${text('canary')}${text('then')}</div>
+    <div class="pair">${text('canary')}${text('then')}</div>
     <div class="pair">${choice('pause', t('Between two waves'), pauses)}${draft.pause === 'seconds' ? text('pauseSeconds') : null}</div>
-    <div class="pair numbers">${text('maxFailures')}${text('maxUnreachable')}</div>
+    <div class="pair">${text('maxFailures')}${text('maxUnreachable')}</div>
     <div class="pair">${choice('onFailure', t('If more nodes fail or are unreachable'), failures)}${text('order')}</div>`
 }

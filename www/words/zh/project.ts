@@ -432,8 +432,8 @@ export const words: Words = {
   'Halt: no other node begins (default)': '中止：不再有节点开始（默认）',
   'Halt: no other node begins': '中止：不再有节点开始',
   'Revert the nodes of the wave': '恢复该批次的节点',
-  'Nodes of each further wave, a number or a percentage': '后续每批的节点，数量或百分比',
+  'Nodes of each further wave': '后续每批的节点数',
   'Seconds between two waves': '两批之间的秒数',
-  'Nodes that may be unreachable, a number or a percentage': '允许无法联系的节点，数量或百分比',
+  'A number or a percentage of all nodes.': '数量，或占所有节点的百分比。',
   'Label that sorts the nodes into waves': '用于分批排序的标签'
 }
