@@ -1,7 +1,9 @@
 import { streamedBody } from '../http/core/route.js'
 import { json } from '../http/core/route.js'
 import { accessReportHandlers } from './access-report.js'
+import { agentHandlers, reportLimits } from './agent.js'
 import type { Proof } from '../auth/proof.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -91,6 +93,9 @@ export interface ApiNeeds {
   backup: Parameters<typeof backupHandlers>[0]
 
   terminal: Parameters<typeof terminalHandlers>[0]
+  /** Returns the fleet, which is loaded at its first use. */
+  fleet(): Promise<Fleet>
+  agent: Parameters<typeof agentHandlers>[0]
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -138,6 +143,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const backup = backupHandlers(needs.backup)
 
   const terminal = terminalHandlers(needs.terminal)
+  const agent = agentHandlers(needs.agent)
 
   let description: Promise<object> | undefined
   const describe = async (): Promise<object> =>
@@ -284,6 +290,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
       row('GET', '/api/terminal/available', 'admin', 'server', terminal.available),
       proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect)),
+
+      row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
+      row('POST', '/api/agent/session', 'agent', 'none', agent.session),
+      row('GET', '/api/agent/desired', 'agent', 'none', agent.desired),
+      taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(

@@ -7,6 +7,7 @@ import { createCheckpointFile } from '../audit/checkpoint-file.js'
 import { createKeeper } from '../audit/keeper.js'
 import type { Keeper } from '../audit/keeper.js'
 import { createServerKey } from '../audit/server-key.js'
+import type { ServerKey } from '../audit/server-key.js'
 import { createBearer } from '../auth/bearer.js'
 import type { Bearer } from '../auth/bearer.js'
 import { createFailures } from '../auth/failures.js'
@@ -20,6 +21,8 @@ import type { SecondFactors } from '../auth/second-factor.js'
 import { createFactorSealing } from './factor-sealing.js'
 import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
+import { createNodeRequests } from '../auth/node-requests.js'
+import type { NodeRequests } from '../auth/node-requests.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
@@ -62,12 +65,15 @@ export interface Front {
   audit: Audit
   /** Keeps the tree of the audit log and signs its checkpoints. */
   keeper: Keeper
+  serverKey: ServerKey
   failures: Failures
   limiter: Limiter
   settings: Settings
   tickets: Tickets
   sessions: Sessions
   named: NamedTokens
+  /** The signed requests of the nodes of the fleet. */
+  nodes: NodeRequests
   factors: SecondFactors
   proof: Proof
   allowList: AllowList
@@ -92,11 +98,12 @@ export function createFront(
     place: () => settings.text('checkpoint_file'),
     onError: error => log('Cannot write the checkpoint of the audit log to its file', error)
   })
+  const serverKey = createServerKey(home.keys)
   const keeper = createKeeper({
     store,
     clock,
     ids,
-    key: createServerKey(home.keys),
+    key: serverKey,
     onError: error => log('Cannot sign a checkpoint of the audit log', error),
     onCheckpoint: ({ note }) => checkpointFile.write(note)
   })
@@ -114,6 +121,7 @@ export function createFront(
   })
   const sessions = new Sessions({ store, clock, ids, key: openSessionKey(home), admin, named, base, audit })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
+  const nodes = createNodeRequests({ store, ids })
   const bearer = createBearer({
     admin,
     tickets,
@@ -123,6 +131,7 @@ export function createFront(
     named,
     allowList,
     limiter,
+    nodes,
     sessions
   })
   const factors = createSecondFactors({ store, clock, limiter, audit, sealing: createFactorSealing(store, home) })
@@ -140,12 +149,14 @@ export function createFront(
     admin,
     audit,
     keeper,
+    serverKey,
     failures,
     limiter,
     settings,
     tickets,
     sessions,
     named,
+    nodes,
     factors,
     proof,
     allowList,

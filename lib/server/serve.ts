@@ -159,6 +159,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => services.history.stop())
     services.reminders.start()
     opened.push(() => services.reminders.stop())
+    await services.fleet.start()
+    opened.push(() => services.fleet.stop())
     http.complete(createTable(services, { base, publicUrl }))
     isRecovering = false
     const telemetry = new AbortController()
@@ -217,6 +219,7 @@ function createStop(running: {
     const shells = services.terminals.stop()
     const replies = http.close({ graceMs: deploymentGraceMs })
     await services.deployer.stop({ wait })
+    await services.fleet.stop()
     await services.reminders.stop()
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
     await Promise.all([replies, shells])

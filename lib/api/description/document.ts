@@ -33,7 +33,8 @@ const security: Record<Auth, Json[]> = {
   upload: [{ namedToken: [] }, { deployToken: [] }, { session: [] }],
   terminal: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
   metrics: [{ namedToken: [] }, { adminToken: [] }, { metricsToken: [] }],
-  local: [{ localSocket: [] }]
+  local: [{ localSocket: [] }],
+  agent: [{ nodeSignature: [] }]
 }
 
 const securitySchemes: Json = {
@@ -62,6 +63,13 @@ const securitySchemes: Json = {
     in: 'query',
     name: 'ticket',
     description: 'A single-use ticket, created with POST /api/tickets. It expires after 30 seconds.'
+  },
+  nodeSignature: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'Authorization',
+    description:
+      'A request that an agent has signed with the key of its node: SvcNode <node> <session> <number> <signature>. No token is accepted.'
   },
   localSocket: {
     type: 'apiKey',
@@ -302,6 +310,8 @@ const namedTokenErrors = [
   'second_factor_required',
   'address_not_allowed'
 ]
+/** What a request of a node is refused with. */
+const agentErrors = ['node_unknown', 'session_unknown', 'wrong_signature', 'request_repeated']
 /** What a caller that is limited to projects is refused with. */
 const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
   none: [],
@@ -324,6 +334,7 @@ export function codesOf(
       ...anyErrors,
       ...(route.auth === 'public' ? [] : tokenErrors),
       ...(leastRole(route.auth) === null ? [] : namedTokenErrors),
+      ...(route.auth === 'agent' ? agentErrors : []),
       ...scopeErrors[route.scope],
       ...(route.isProven ? ['proof_required'] : []),
       ...(takesBody ? bodyErrors : []),

@@ -49,6 +49,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   empty_upload: { kind: 'invalid', means: 'The uploaded file is empty' },
   empty_zip: { kind: 'invalid', means: 'The archive has no entries' },
   encrypted_entry: { kind: 'invalid', means: 'An entry of the archive is encrypted' },
+  enrollment_invalid: { kind: 'forbidden', means: 'The enrollment token was used, was revoked, or has expired' },
   epilogue_too_long: { kind: 'too_large', means: 'Too many bytes follow the last boundary of the form' },
   extracted_too_large: {
     kind: 'too_large',
@@ -122,6 +123,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
   no_webhook: { kind: 'invalid', means: 'The setting webhook_url is empty' },
+  node_unknown: { kind: 'unauthorized', means: 'The node that signed the request was forgotten' },
   not_a_directory: { kind: 'invalid', means: 'The path is not a directory' },
   not_a_file: { kind: 'invalid', means: 'The path is not a regular file' },
   not_a_package: { kind: 'invalid', means: 'The file is not an export package' },
@@ -158,6 +160,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },
   rate_limited: { kind: 'too_many', means: 'Too many requests. Retry-After contains the seconds to wait' },
+  request_repeated: { kind: 'unauthorized', means: 'The number of the signed request was used before' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
   role_too_low: { kind: 'forbidden', means: 'The role of the token does not permit the request' },
   scope_too_narrow: {
@@ -170,6 +173,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
   server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },
+  session_unknown: { kind: 'unauthorized', means: 'The session of the agent is unknown' },
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
   shuts_out_yourself: { kind: 'invalid', means: 'The new value would block the client that sets it' },
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
@@ -192,6 +196,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'too_many',
     means: 'Too many failed logins in total. Retry-After contains the seconds to wait'
   },
+  too_many_nodes: { kind: 'conflict', means: 'There are already 10000 nodes' },
   too_many_parts: { kind: 'too_large', means: 'The form has too many parts' },
   too_many_searches: { kind: 'too_many', means: 'Too many searches are in progress' },
   too_many_sources: { kind: 'conflict', means: 'The project has the maximum number of log sources' },
@@ -228,6 +233,8 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'A request that changes something with a browser session needs the header X-Svc-Csrf'
   },
+  wrong_digest: { kind: 'invalid', means: 'The body is not the one that was signed' },
+  wrong_signature: { kind: 'unauthorized', means: 'The signature of the request is wrong' },
   wrong_token: { kind: 'unauthorized', means: 'The token is not the admin token' }
 }
 
