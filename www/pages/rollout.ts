@@ -49,6 +49,8 @@ export class RolloutPage extends Page {
   #live = createLiveRollout()
   #problem: unknown
   #isFollowing = false
+  /** The last rollout of the project, if it is a later one: only the last one gives orders. */
+  #later: ListedRollout | null = null
   #drawing: ReturnType<typeof setTimeout> | undefined
 
   get #id(): string {
@@ -63,7 +65,7 @@ export class RolloutPage extends Page {
       { words: t('Rollouts'), address: 'rollouts' }
     ])
     void this.#follow()
-    this.repeat(endedMs, () => void this.#lookAgain())
+    this.repeat(endedMs, () => void this.#look())
     this.signal.addEventListener('abort', () => clearTimeout(this.#drawing))
   }
 
@@ -87,20 +89,25 @@ export class RolloutPage extends Page {
   }
 
   #take(event: RolloutEvent): void {
+    const isFirst = this.#live.rollout === undefined
     this.#live.take(event)
+    if (isFirst) void this.#look()
     this.#drawing ??= setTimeout(() => {
       this.#drawing = undefined
       this.update()
     }, drawMs)
   }
 
-  /** Follows a rollout again that has ended, if it has changed since. */
-  async #lookAgain(): Promise<void> {
+  /** Looks for a later rollout, and follows one again that has ended, if it has changed since. */
+  async #look(): Promise<void> {
     const known = this.#live.rollout
-    if (known === undefined || this.#isFollowing) return
-    const query = { deployId: known.deployId, projectId: known.projectId, limit: neighbours }
-    const found = await this.#calls.list(query, this.signal).catch(() => [])
+    if (known === undefined) return
+    const found = await this.#calls.list({ projectId: known.projectId, limit: neighbours }, this.signal).catch(() => [])
+    const last = found[0]
+    this.#later = last !== undefined && last.number > known.number ? last : null
+    this.update()
     const now = found.find(({ id }) => id === known.id)
+    if (this.#isFollowing) return
     if (now !== undefined && (now.state !== known.state || !isSame(now.counts, known.counts))) void this.#follow()
   }
 
@@ -143,8 +150,9 @@ export class RolloutPage extends Page {
           </div>
         </div>
       </div>
-      <svc-rollout-actions .rollout="${rollout}" .calls="${this.#calls}"
+      <svc-rollout-actions .rollout="${rollout}" .isReplaced="${this.#later !== null}" .calls="${this.#calls}"
         @rolloutchange="${(event: Event) => this.#changed(event as RolloutChangeEvent)}"></svc-rollout-actions>
+      ${this.#later === null ? null : html`<p class="muted">${t('A later rollout took its place:')} <a href="rollouts/${this.#later.id}">${t('Rollout {number}', { number: numberWords(this.#later.number) })}</a></p>`}
       ${this.#problem === undefined ? null : errorLine(errorWords(this.#problem))}
       ${
         haltedReason === null

@@ -30,7 +30,8 @@ type Asked = 'none' | 'resume' | 'revert_wave' | 'revert_all'
 
 /**
  * The state of a rollout and what can be done to it, at the top of the window whatever is shown below. Halt acts at once:
- * it changes nothing on the nodes, and can be resumed. Properties: `rollout`, `calls`. Events: `rolloutchange`, `notice`.
+ * it changes nothing on the nodes, and can be resumed. Properties: `rollout`, `calls`; `isReplaced`: a later rollout
+ * gives the orders. Events: `rolloutchange`, `notice`.
  */
 export class SvcRolloutActions extends SvcElement {
   static override sheet = css`
@@ -62,6 +63,7 @@ export class SvcRolloutActions extends SvcElement {
   `
 
   rollout!: ListedRollout
+  isReplaced = false
   calls!: RolloutCalls
   #asked: Asked = 'none'
   #sent: RolloutAction | null = null
@@ -76,7 +78,7 @@ export class SvcRolloutActions extends SvcElement {
 
   protected override view(): Template {
     const { rollout } = this
-    const actions = actionsOf(rollout)
+    const actions = this.isReplaced ? [] : actionsOf(rollout)
     const has = (action: RolloutAction): boolean =>
       actions.includes(action) && may(action === 'approve' ? 'approve_rollouts' : 'manage_rollouts')
     const ask = (asked: Asked, words: string, kind: string | null = null): Template =>

@@ -42,5 +42,6 @@ export const words: Words = {
   'The node did not answer, so what it did is not known.': '节点没有应答，因此不知道它做了什么。',
   'The node sent no output.': '节点没有发送输出。',
   'End of the output': '输出的末尾',
-  'Open node': '打开节点'
+  'Open node': '打开节点',
+  'A later rollout took its place:': '已被之后的发布取代：'
 }
