@@ -335,6 +335,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an environment that the message lists.'
   ),
   no_such_file: row('command', 'An entry of "files" does not exist', 'Build first, or correct `files`.'),
+  no_rollout: row(
+    'command',
+    'The project has no rollout yet',
+    'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
+  project_not_placed: row(
+    'command',
+    'An option of a push is about waves, but the project is not placed on nodes',
+    'Push without it, or place the project: `svc fleet place`.'
+  ),
   no_such_token: row('command', 'No named token has this name or id', 'Check the name: `svc token list` shows all.'),
   no_token: row('command', 'No token is configured', giveToken),
   not_a_backup: row('command', 'The file is not a backup of svc', 'Choose a file that `svc backup` wrote.'),

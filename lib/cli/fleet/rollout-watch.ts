@@ -28,7 +28,7 @@ export async function watchRollout(
   }
 }
 
-/** Says that a rollout goes on without the command, and how to halt it. */
+/** Says that a rollout continues after the command has ended, and how to halt it. */
 export function detachedLine(rolloutId: string, given: GivenOptions): string {
   return (
     `Detached: the rollout continues. Halt it with: ${commandLine(['rollout', 'halt', rolloutId], given)}\n` +
