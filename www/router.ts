@@ -173,7 +173,7 @@ export const rooms: readonly Room[] = [
 export interface Tab {
   address: string
   words: string
-  /** Whether it is only shown on a server without a fleet, to those who may begin one. */
+  /** Whether it is only shown on a server without a fleet, to users with the right to begin one. */
   isBeginning?: boolean
 }
 

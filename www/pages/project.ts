@@ -89,7 +89,7 @@ export class ProjectPage extends Page {
   #lockCalls!: LockCalls
   #locks!: Resource<readonly Restriction[]>
   #exactCalls!: ExactCalls
-  /** Undefined while it is not known whether the project has files here, and if it has none. */
+  /** Undefined until it is known that the project has files on this server, and for a project on nodes. */
   #tree: Resource<TreeSummary> | undefined
   #fleetCalls!: FleetCalls
   /** Null on a server without nodes. */
