@@ -216,6 +216,19 @@ const locks = `
   CREATE UNIQUE INDEX locksByPlace ON locks (ifnull(projectId, ''), kind);
   CREATE INDEX locksByProject ON locks (projectId);`
 
+/** What an agent of a fleet was told and has done (tables/duties.ts). */
+const duties = `
+  CREATE TABLE duties (
+    projectId TEXT PRIMARY KEY NOT NULL,
+    duty TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE hubDeployments (
+    id TEXT PRIMARY KEY NOT NULL,
+    projectId TEXT NOT NULL,
+    deployId TEXT
+  ) WITHOUT ROWID;
+  CREATE INDEX hubDeploymentsByProject ON hubDeployments (projectId);`
+
 const migrations: Migration[] = [
   {
     what: 'the number of the last write in svc.db',
@@ -423,6 +436,10 @@ const migrations: Migration[] = [
       ${secondFactors}
       ${tokenReminders}
       ${auditTree}`
+  },
+  {
+    what: 'the duties of an agent of a fleet',
+    sql: duties
   }
 ]
 
