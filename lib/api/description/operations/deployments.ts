@@ -89,6 +89,12 @@ const parts: FormPart[] = [
     schema: { type: 'string' }
   },
   {
+    name: 'rollout',
+    description:
+      'What this deployment sets instead of the policy `rollout` of the project: a JSON object. Only for a project that is placed on nodes',
+    schema: { type: 'string' }
+  },
+  {
     name: 'planId',
     description:
       'The plan that the deployment is held to: it fails with `plan_outdated` if the target has changed since',
