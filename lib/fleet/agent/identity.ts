@@ -11,8 +11,10 @@ import { hasCode, reasonOf } from '../../base/system-error.js'
 
 /** Which node an agent is. */
 export interface Identity {
-  /** The addresses of the hubs, the first one first. */
+  /** The addresses of hubs that the operator gave, the first one first. */
   hubs: string[]
+  /** Those that the hub named later, if any. */
+  named?: string[]
   nodeId: string
   name: string
   /** The public key of the hub: the 32 bytes in base64. */
@@ -30,6 +32,11 @@ const secretMode = 0o600
 const directoryMode = 0o700
 /** The header of an Ed25519 public key in DER (RFC 8410 §4); the 32 bytes follow. */
 const derHeaderBytes = 12
+
+/** Returns all addresses of hubs that an agent knows. */
+export function addressesOf({ hubs, named = [] }: Identity): string[] {
+  return [...new Set([...hubs, ...named])]
+}
 
 /** Returns the path of the file that contains the identity of an agent. */
 export function identityPath(home: string): string {
@@ -85,9 +92,10 @@ async function createPem(path: string): Promise<string> {
 }
 
 function isIdentity(value: unknown): value is Identity {
-  const { hubs, nodeId, name, hubKey } = (value ?? {}) as Record<string, unknown>
+  const { hubs, named = [], nodeId, name, hubKey } = (value ?? {}) as Record<string, unknown>
   const isText = (text: unknown): boolean => typeof text === 'string' && text !== ''
-  return Array.isArray(hubs) && hubs.length > 0 && hubs.every(isText) && [nodeId, name, hubKey].every(isText)
+  const isList = (list: unknown): list is unknown[] => Array.isArray(list) && list.every(isText)
+  return isList(hubs) && hubs.length > 0 && isList(named) && [nodeId, name, hubKey].every(isText)
 }
 
 function unusable(path: string, why: string, cause?: unknown): Refusal {
