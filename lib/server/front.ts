@@ -28,6 +28,7 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
 import { createProbe } from '../machine/probe.js'
@@ -52,6 +53,8 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** Called after each recorded end of a deployment. */
+  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** Reports an internal error to the operator. */
   log(message: string, error?: unknown): void
 }

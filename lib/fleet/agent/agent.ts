@@ -190,7 +190,9 @@ export function createAgent(needs: AgentNeeds): Agent {
   }
 
   async function sweep(): Promise<void> {
-    const used = new Set([...duties.all()].filter(({ state }) => state.action === 'swap').map(({ release }) => release.archiveSha256))
+    const used = new Set(
+      [...duties.all()].filter(({ state }) => state.action === 'swap').map(({ release }) => release.archiveSha256)
+    )
     await releases.sweep(machineTimeOf(clock), sha256 => used.has(sha256))
   }
 
@@ -220,7 +222,11 @@ export function createAgent(needs: AgentNeeds): Agent {
 function keyOfHub(base64: string): KeyObject {
   const key = publicKeyOf(base64)
   if (key !== null) return key
-  throw new Refusal('unavailable', 'agent_identity', 'The key of the hub in "agent.json" is not an Ed25519 key. Enroll again')
+  throw new Refusal(
+    'unavailable',
+    'agent_identity',
+    'The key of the hub in "agent.json" is not an Ed25519 key. Enroll again'
+  )
 }
 
 async function freeBytes(directory: string): Promise<AgentReport['freeBytes']> {

@@ -112,7 +112,9 @@ async function follow(
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>) reader.push(decoder.decode(chunk, { stream: true }))
   } catch (error) {
-    throw signal.aborted || error instanceof Refusal ? error : new Refusal('unavailable', 'stream_broken', reasonOf(error))
+    throw signal.aborted || error instanceof Refusal
+      ? error
+      : new Refusal('unavailable', 'stream_broken', reasonOf(error))
   } finally {
     answer.destroy()
     if (isOpen) onEnd()

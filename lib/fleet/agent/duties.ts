@@ -98,6 +98,7 @@ export function createDuties(needs: DutiesNeeds): Duties {
       },
       error => {
         entry.running = null
+        if (stopping.signal.aborted) return
         log(`Cannot do what the hub ordered for project ${entry.duty.projectId}`, error)
       }
     )
@@ -161,9 +162,14 @@ export function createDuties(needs: DutiesNeeds): Duties {
     const before = entry.duty.state
     const begun = beginning(before, 'swap')
     const swapId = ids.id('dep_')
-    const { projectId, release: { deployId } } = entry.duty
+    const {
+      projectId,
+      release: { deployId }
+    } = entry.duty
     const noted = { id: swapId, projectId, deployId }
-    await write(entry, { state: begun, before, swapId, undoId: null, ...noResult }, tx => insertHubDeployment(tx, noted))
+    await write(entry, { state: begun, before, swapId, undoId: null, ...noResult }, tx =>
+      insertHubDeployment(tx, noted)
+    )
     changed(projectId, { soon: true })
     await end(entry, before, swap(needs, { duty: entry.duty, swapId, release }))
   }

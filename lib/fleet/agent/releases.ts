@@ -67,7 +67,8 @@ export function createReleases({ directory, nodeId, client, hubKey }: ReleasesNe
     const { answer, session } = await client.open({ method: 'GET', path, signal })
     const text = (await bytesOf(answer)).toString('utf8')
     const signature = answer.headers[releaseSignatureHeader]
-    const isSigned = typeof signature === 'string' && isSignedBy(hubKey(), releaseText(nodeId, session, text), signature)
+    const isSigned =
+      typeof signature === 'string' && isSignedBy(hubKey(), releaseText(nodeId, session, text), signature)
     if (!isSigned) throw wrongRelease('its signature is not valid')
     const document = JSON.parse(text) as ReleaseDocument
     if (document.projectId !== projectId || document.deployId !== release.deployId)
@@ -86,7 +87,11 @@ export function createReleases({ directory, nodeId, client, hubKey }: ReleasesNe
     const found = await receive({ part, archiveSha256, archiveBytes }, signal)
     if (found !== archiveSha256) {
       await rm(part, { force: true })
-      throw new Refusal('invalid', 'wrong_digest', `The archive from the hub has the SHA-256 ${found}, not ${archiveSha256}`)
+      throw new Refusal(
+        'invalid',
+        'wrong_digest',
+        `The archive from the hub has the SHA-256 ${found}, not ${archiveSha256}`
+      )
     }
     await syncPath(part)
     await rename(part, path)
@@ -161,7 +166,9 @@ async function write(answer: IncomingMessage, { part, hash, offset, maxBytes }: 
   } catch (error) {
     if (isDiskFull(error)) {
       await rm(part, { force: true })
-      throw new Refusal('invalid', 'no_space', `Cannot store the archive: no space left for "${part}"`, { cause: error })
+      throw new Refusal('invalid', 'no_space', `Cannot store the archive: no space left for "${part}"`, {
+        cause: error
+      })
     }
     throw error
   } finally {
