@@ -47,6 +47,8 @@ import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { nodesOfProject } from '../store/tables/nodes.js'
+import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
 import { createBroken } from '../machine/broken.js'
@@ -71,6 +73,8 @@ import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
+import { createFleet } from './fleet.js'
+import type { FleetService } from './fleet.js'
 import type { Front, World } from './front.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
@@ -83,6 +87,7 @@ export interface Services {
   terminals: Terminals
   /** What an agent of a fleet needs besides the deployer. */
   agent: Pick<World, 'store' | 'clock' | 'ids' | 'version'> & Pick<Work, 'projects' | 'variables'>
+  fleet: FleetService
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
@@ -95,6 +100,7 @@ export function createServices(world: World, front: Front): Services {
   // The log services need projects, and deployments need the logs only when they run.
   const late: { logs?: Logs } = {}
   const pm2 = createPm2({ clock: world.clock, environment: world.environment })
+  const fleet = createFleet(world, front, () => work.deployer)
   const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
   const logs = createLogs(world, front, work)
   late.logs = logs
@@ -121,24 +127,30 @@ export function createServices(world: World, front: Front): Services {
     logViewer: logs.viewer,
     terminals,
     agent: { ...world, projects: work.projects, variables: work.variables },
+    fleet,
     api: {
       version: world.store.version,
       lookup: {
         ofDeployment: id => findDeployment(world.store, id)?.projectId,
-        ofLogSource: id => logs.sources.find(id)?.projectId
+        ofLogSource: id => logs.sources.find(id)?.projectId,
+        ofRollout: id => findRollout(world.store, id)?.projectId
       },
       program: world.version,
       ...apiOfWork(world, front, { work, logs }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },
-      terminal: { terminals, projects: work.projects, allowList: front.allowList }
+      terminal: { terminals, projects: work.projects, allowList: front.allowList },
+      fleet: fleet.hub,
+      enrollments: { publicUrl: world.publicUrl, base: world.base },
+      placements: { findProject: id => findProject(world.store, id) },
+      agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
     }
   }
 }
 
 /** Creates projects, deployments and notifications. */
 function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -159,7 +171,12 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
   })
   const counts = createDeploymentCounts()
   const quota = createQuota({ store, home, settings })
-  const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
+  const variables = createVariables({
+    store,
+    clock,
+    audit,
+    key: keys?.variables ?? createVariablesKey(home.variablesKey)
+  })
   const deployer = createDeployer({
     store,
     home,
@@ -319,7 +336,14 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
+    deployCheck: {
+      deployer,
+      findProject: id => findProject(store, id),
+      settings,
+      quota,
+      expiryOf,
+      nodesOf: id => nodesOfProject(store, id)
+    },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },

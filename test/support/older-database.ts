@@ -3,7 +3,7 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 7
+export const olderVersion = schemaVersion - 9
 
 /** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {
@@ -12,6 +12,14 @@ export async function olderDatabase(path: string): Promise<void> {
     `
     DROP TABLE hubDeployments;
     DROP TABLE duties;
+    DROP TABLE clusterSecrets;
+    DROP TABLE blobCopies;
+    DROP TABLE rolloutNodes;
+    DROP TABLE rollouts;
+    DROP TABLE placements;
+    DROP TABLE enrollments;
+    DROP TABLE nodes;
+    DROP TABLE hubKeys;
     DROP TABLE auditTree;
     DROP TABLE auditLeaves;
     DROP TABLE auditBlocks;
