@@ -7,7 +7,9 @@ import type { Deployer } from '../deploy/deployer.js'
 import { countEnrollments } from '../store/tables/enrollments.js'
 import { countNodes } from '../store/tables/nodes.js'
 import { countPlacements } from '../store/tables/placements.js'
+import type { Variables } from '../projects/variables.js'
 import type { Front, World } from './front.js'
+import { createSealing } from './sealing.js'
 
 /** The fleet of a server. */
 export interface FleetService {
@@ -23,10 +25,10 @@ export interface FleetService {
 /** Creates the fleet of a server. */
 export function createFleet(
   world: World,
-  { audit, serverKey, nodes }: Pick<Front, 'audit' | 'serverKey' | 'nodes'>,
-  deployer: () => Pick<Deployer, 'hasRunning'>
+  { audit, serverKey, nodes, settings }: Pick<Front, 'audit' | 'serverKey' | 'nodes' | 'settings'>,
+  work: () => { deployer: Pick<Deployer, 'hasRunning'>; variables: Pick<Variables, 'open'> }
 ): FleetService {
-  const { store, publicUrl } = world
+  const { store, home, publicUrl } = world
   let loading: Promise<Hub> | null = null
   let running: Hub | null = null
 
@@ -37,8 +39,11 @@ export function createFleet(
       audit,
       serverKey,
       hubs: () => (publicUrl === null ? [] : [publicUrl]),
-      hasRunning: projectId => deployer().hasRunning(projectId),
-      endSessions: nodes.end
+      hasRunning: projectId => work().deployer.hasRunning(projectId),
+      endSessions: nodes.end,
+      megabytesPerSecond: () => settings.number('fleet_upload_rate'),
+      sealing: createSealing(store, home, 'rollout'),
+      variables: { open: projectId => work().variables.open(projectId) }
     })
     running.start()
     return running

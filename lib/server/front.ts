@@ -18,7 +18,7 @@ import { createProof } from '../auth/proof.js'
 import type { Proof } from '../auth/proof.js'
 import { createSecondFactors } from '../auth/second-factor.js'
 import type { SecondFactors } from '../auth/second-factor.js'
-import { createFactorSealing } from './factor-sealing.js'
+import { createSealing } from './sealing.js'
 import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { createNodeRequests } from '../auth/node-requests.js'
@@ -134,7 +134,13 @@ export function createFront(
     nodes,
     sessions
   })
-  const factors = createSecondFactors({ store, clock, limiter, audit, sealing: createFactorSealing(store, home) })
+  const factors = createSecondFactors({
+    store,
+    clock,
+    limiter,
+    audit,
+    sealing: createSealing(store, home, 'second factor')
+  })
   const proof = createProof({ clock, minutes: () => settings.number('proof_minutes') })
   const probe = createProbe({
     store,

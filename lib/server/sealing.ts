@@ -5,24 +5,31 @@ import { createVariablesKey, unusableKey } from '../projects/variables-key.js'
 import type { Reader } from '../store/database.js'
 import { listSecrets } from '../store/tables/variables.js'
 
-/** Encrypts the secrets of second factors with the key of the variables, which backups contain. */
-export function createFactorSealing(store: Reader, { variablesKey }: Pick<Home, 'variablesKey'>): Sealing {
+/**
+ * Encrypts secrets with the key of the variables, which backups contain. `name` says what they are: `second factor` of a
+ * token, or `rollout` of a deployment.
+ */
+export function createSealing(
+  store: Reader,
+  { variablesKey }: Pick<Home, 'variablesKey'>,
+  name: 'second factor' | 'rollout'
+): Sealing {
   const key = createVariablesKey(variablesKey)
-  const placeOf = (tokenId: string) => ({ projectId: tokenId, name: 'second factor' })
+  const placeOf = (id: string) => ({ projectId: id, name })
   return {
-    async seal(tokenId, secret) {
+    async seal(id, secret) {
       const found = await key.find()
-      if (found.key !== null) return seal(found.key, placeOf(tokenId), secret)
+      if (found.key !== null) return seal(found.key, placeOf(id), secret)
       // A new key would hide that the secrets which the lost one encrypted are lost.
       const others = listSecrets(store).some(({ value }) => value !== '')
       if (!found.isMissing || others) throw unusableKey(key.path, found.why)
-      return seal(await key.create(), placeOf(tokenId), secret)
+      return seal(await key.create(), placeOf(id), secret)
     },
-    async unseal(tokenId, sealed) {
+    async unseal(id, sealed) {
       const found = await key.find()
       if (found.key === null) throw unusableKey(key.path, found.why)
-      const secret = unseal(found.key, placeOf(tokenId), sealed)
-      if (secret === null) throw unusableKey(key.path, 'it is not the key that encrypted this second factor')
+      const secret = unseal(found.key, placeOf(id), sealed)
+      if (secret === null) throw unusableKey(key.path, `it is not the key that encrypted this ${name}`)
       return secret
     }
   }
