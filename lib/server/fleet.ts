@@ -7,17 +7,18 @@ import type { Deployer } from '../deploy/deployer.js'
 import { countEnrollments } from '../store/tables/enrollments.js'
 import { countNodes } from '../store/tables/nodes.js'
 import { countPlacements } from '../store/tables/placements.js'
+import { createVariablesKey } from '../projects/variables-key.js'
 import type { Variables } from '../projects/variables.js'
 import type { Front, World } from './front.js'
 import { createSealing } from './sealing.js'
 
 /** The fleet of a server. */
 export interface FleetService {
-  /** Returns the hub, and starts it if it does not run. */
+  /** Returns the hub. It is loaded at the first use. */
   hub(): Promise<Hub>
   /** Returns the hub if it runs. */
   running(): Hub | null
-  /** Starts the hub if there is something of a fleet. */
+  /** Lets the hub work: it goes on with rollouts, and takes note of lost nodes. A follower of a cluster does not. */
   start(): Promise<void>
   stop(): Promise<void>
 }
@@ -28,9 +29,10 @@ export function createFleet(
   { audit, serverKey, nodes, settings }: Pick<Front, 'audit' | 'serverKey' | 'nodes' | 'settings'>,
   work: () => { deployer: Pick<Deployer, 'hasRunning'>; variables: Pick<Variables, 'open'> }
 ): FleetService {
-  const { store, home, publicUrl } = world
+  const { store, home, keys, publicUrl } = world
   let loading: Promise<Hub> | null = null
   let running: Hub | null = null
+  let isStarted = false
 
   async function load(): Promise<Hub> {
     const { createHub } = await import('../fleet/hub/hub.js')
@@ -42,10 +44,10 @@ export function createFleet(
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
       megabytesPerSecond: () => settings.number('fleet_upload_rate'),
-      sealing: createSealing(store, home, 'rollout'),
+      sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'rollout'),
       variables: { open: projectId => work().variables.open(projectId) }
     })
-    running.start()
+    if (isStarted) running.start()
     return running
   }
 
@@ -58,6 +60,8 @@ export function createFleet(
     hub,
     running: () => running,
     async start() {
+      isStarted = true
+      running?.start()
       if (countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0) await hub()
     },
     async stop() {

@@ -33,8 +33,10 @@ import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
+import { createVariablesKey } from '../projects/variables-key.js'
 import { createProbe } from '../machine/probe.js'
 import type { Probe, ProbeNeeds } from '../machine/probe.js'
+import type { ServerKeys } from './cluster/keys.js'
 import { createSettings } from '../settings/settings.js'
 import type { Settings } from '../settings/settings.js'
 
@@ -55,6 +57,8 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** The keys, if they are not files of the data directory. */
+  keys?: ServerKeys | undefined
   /** Reports an internal error to the operator. */
   log(message: string, error?: unknown): void
 }
@@ -83,9 +87,11 @@ export interface Front {
   startedAtMs: number
 }
 
+const settingsTables = ['settings'] as const
+
 /** Creates the front. It is built first, because it is all that a server needs to listen. */
 export function createFront(
-  { store, home, clock, ids, version, base, log }: World,
+  { store, home, clock, ids, version, base, keys, log }: World,
   admin: AdminToken,
   { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
 ): Front {
@@ -93,12 +99,13 @@ export function createFront(
   const onError = (error: unknown): void => log('Cannot write an entry of the audit log', error)
   const onLeaf = (size: number): void => keeper.consider(size)
   const audit = createAudit({ store, clock, ids, onError, onLeaf, keepDays: () => settings.number('audit_days') })
-  const settings: Settings = createSettings({ store, audit })
+  const followed = keys === undefined ? {} : { version: () => store.version(settingsTables) }
+  const settings: Settings = createSettings({ store, audit, ...followed })
   const checkpointFile = createCheckpointFile({
     place: () => settings.text('checkpoint_file'),
     onError: error => log('Cannot write the checkpoint of the audit log to its file', error)
   })
-  const serverKey = createServerKey(home.keys)
+  const serverKey = keys?.server ?? createServerKey(home.keys)
   const keeper = createKeeper({
     store,
     clock,
@@ -119,7 +126,16 @@ export function createFront(
     isProject: (db, id) => findProject(db, id) !== undefined,
     onEnd: id => void sessions.endOf(id).catch(onError)
   })
-  const sessions = new Sessions({ store, clock, ids, key: openSessionKey(home), admin, named, base, audit })
+  const sessions = new Sessions({
+    store,
+    clock,
+    ids,
+    key: keys?.session ?? openSessionKey(home),
+    admin,
+    named,
+    base,
+    audit
+  })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const nodes = createNodeRequests({ store, ids })
   const bearer = createBearer({
@@ -139,7 +155,7 @@ export function createFront(
     clock,
     limiter,
     audit,
-    sealing: createSealing(store, home, 'second factor')
+    sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'second factor')
   })
   const proof = createProof({ clock, minutes: () => settings.number('proof_minutes') })
   const probe = createProbe({

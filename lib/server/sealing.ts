@@ -1,20 +1,15 @@
 import type { Sealing } from '../auth/second-factor.js'
-import type { Home } from '../config/home.js'
 import { seal, unseal } from '../projects/seal.js'
-import { createVariablesKey, unusableKey } from '../projects/variables-key.js'
+import { unusableKey } from '../projects/variables-key.js'
+import type { VariablesKey } from '../projects/variables-key.js'
 import type { Reader } from '../store/database.js'
 import { listSecrets } from '../store/tables/variables.js'
 
 /**
- * Encrypts secrets with the key of the variables, which backups contain. `name` says what they are: `second factor` of a
- * token, or `rollout` of a deployment.
+ * Encrypts secrets with the key of the variables, which backups contain. `name` says what they are: the second factor of
+ * a token, or what a client sent for a rollout.
  */
-export function createSealing(
-  store: Reader,
-  { variablesKey }: Pick<Home, 'variablesKey'>,
-  name: 'second factor' | 'rollout'
-): Sealing {
-  const key = createVariablesKey(variablesKey)
+export function createSealing(store: Reader, key: VariablesKey, name: 'second factor' | 'rollout'): Sealing {
   const placeOf = (id: string) => ({ projectId: id, name })
   return {
     async seal(id, secret) {

@@ -146,7 +146,7 @@ export function createServices(world: World, front: Front): Services {
 
 /** Creates projects, deployments and notifications. */
 function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -167,7 +167,12 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
   })
   const counts = createDeploymentCounts()
   const quota = createQuota({ store, home, settings })
-  const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
+  const variables = createVariables({
+    store,
+    clock,
+    audit,
+    key: keys?.variables ?? createVariablesKey(home.variablesKey)
+  })
   const deployer = createDeployer({
     store,
     home,

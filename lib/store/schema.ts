@@ -509,6 +509,17 @@ const migrations: Migration[] = [
   {
     what: 'nodes, placements and rollouts of a fleet',
     sql: fleet
+  },
+  {
+    // Both stay empty on a server without a cluster.
+    what: 'secrets of a cluster, and the hubs that have the archives',
+    sql: `
+      CREATE TABLE clusterSecrets (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
+      CREATE TABLE blobCopies (
+        deployId TEXT NOT NULL,
+        hub TEXT NOT NULL,
+        PRIMARY KEY (deployId, hub)
+      ) WITHOUT ROWID;`
   }
 ]
 

@@ -75,6 +75,7 @@ export const cures: Readonly<Record<string, string>> = {
   invalid_tree: 'Fix the client: the message names the line.',
   invisible_character_in_name: otherName,
   last_admin: 'Change it in the settings, or with `svc admin reset-password`.',
+  leader_lost: 'Look whether the change was made before you repeat it.',
   link_leaves_target: withoutLink,
   link_loop: withoutLink,
   links_too_long: withoutLink,
@@ -96,8 +97,10 @@ export const cures: Readonly<Record<string, string>> = {
   no_boundary: wellFormed,
   no_content: 'Deploy again.',
   no_file: 'Send the zip as the form field `file`.',
+  no_leader: 'Repeat the request after the time in `Retry-After`.',
   no_manifest: 'Choose a deployment that put files in place.',
   no_named_token: 'Sign in with a named token.',
+  no_second_copy: 'Start another hub, or push again when one is back.',
   no_session: 'Send the session cookie, or leave the request out: a bearer token proves itself.',
   no_space: 'Free space on the disk that the message names.',
   no_such_project: 'Check the project id: `svc list` shows all.',
@@ -112,6 +115,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_finished: 'Wait for the end of the deployment, or cancel it.',
   not_found: 'Check the address and the id.',
   not_readable: rightPath,
+  not_leader: 'Repeat the request after the time in `Retry-After`.',
   nothing_to_undo: 'Deploy first.',
   nothing_to_repair: 'Nothing: the target is as deployed.',
   other_owner: 'Ask the owner, or use the admin token with `takeOver`.',
@@ -180,6 +184,7 @@ export const cures: Readonly<Record<string, string>> = {
   verify_busy: 'Wait a moment and verify again.',
   websocket_unavailable: 'Run the server with Node.js.',
   write_failed: 'Check the disk of the data directory, then repeat the request.',
+  write_unknown: 'Look whether the change was made before you repeat it.',
   written_through_link: withoutLink,
   wrong_code: 'Wait for the next code of your authenticator, or use a recovery code.',
   wrong_csrf: 'Send the header `X-Svc-Csrf` with the value of `GET /api/auth/session`.',
@@ -257,6 +262,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'server start',
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
+  ),
+  hub_unreachable: row(
+    'command',
+    'Another hub of the cluster cannot be reached',
+    'Check the network between the hubs.'
   ),
   in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
   invalid_address: row(

@@ -90,7 +90,16 @@ const anyErrors = [
 ]
 const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
-const writeErrors = ['disk_full', 'write_failed', 'database_unavailable', 'shutting_down']
+const writeErrors = [
+  'disk_full',
+  'write_failed',
+  'database_unavailable',
+  'shutting_down',
+  'leader_lost',
+  'write_unknown'
+]
+/** Errors of a hub of a cluster, if the leader has to answer. */
+const leaderErrors = ['no_leader', 'not_leader']
 
 /** Returns the OpenAPI document of `routes`. `version` is the version of the program. */
 export function describeApi(routes: readonly ApiRoute[], version: string): Json {
@@ -325,7 +334,7 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
 export function codesOf(
-  route: Pick<ApiRoute, 'auth' | 'isProven' | 'method' | 'scope'>,
+  route: Pick<ApiRoute, 'auth' | 'isProven' | 'method' | 'scope' | 'answeredBy'>,
   operation: Operation
 ): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
@@ -339,6 +348,7 @@ export function codesOf(
       ...(route.isProven ? ['proof_required'] : []),
       ...(takesBody ? bodyErrors : []),
       ...(route.method === 'GET' ? [] : writeErrors),
+      ...(route.method === 'GET' && route.answeredBy !== 'leader' ? [] : leaderErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
       ...(operation.errors ?? [])
     ])

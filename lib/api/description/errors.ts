@@ -89,6 +89,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },
   invisible_character_in_name: { kind: 'invalid', means: 'A name in the archive contains an invisible character' },
   last_admin: { kind: 'conflict', means: 'The admin token cannot be revoked or rotated' },
+  leader_lost: {
+    kind: 'unavailable',
+    means: 'The leader of the cluster was lost before it answered: the change may or may not have been made'
+  },
   link_leaves_target: { kind: 'invalid', means: 'A symbolic link in the archive leads outside the target' },
   link_loop: { kind: 'invalid', means: 'Symbolic links in the archive form a loop' },
   links_too_long: { kind: 'invalid', means: 'The destinations of symbolic links in the archive are too long' },
@@ -116,8 +120,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_boundary: { kind: 'invalid', means: 'The Content-Type of the form has no boundary' },
   no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
+  no_leader: { kind: 'unavailable', means: 'The cluster has no leader at the moment' },
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
   no_named_token: { kind: 'conflict', means: 'The admin token has no second factor' },
+  no_second_copy: { kind: 'unavailable', means: 'No second hub can keep the archive' },
   no_session: { kind: 'conflict', means: 'The request has no browser session' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
@@ -131,6 +137,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_exact: { kind: 'conflict', means: 'The earlier state cannot be restored exactly: contents or records are gone' },
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
+  not_leader: { kind: 'unavailable', means: 'This hub of the cluster does not lead any more' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
@@ -227,6 +234,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   verify_busy: { kind: 'conflict', means: 'Another verification of the project is in progress' },
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   write_failed: { kind: 'unavailable', means: 'The change could not be written to the database' },
+  write_unknown: { kind: 'unavailable', means: 'It is unknown whether the cluster accepted the change' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },
   wrong_code: { kind: 'unauthorized', means: 'The code is wrong, or was used before' },
   wrong_csrf: {

@@ -175,6 +175,7 @@ export function createHub(needs: HubNeeds): Hub {
     key,
     tick,
     start() {
+      if (timer !== undefined) return
       let isBusy = false
       timer = setInterval(() => {
         if (isBusy) return

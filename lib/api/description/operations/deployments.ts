@@ -46,6 +46,7 @@ const uploadErrors = [
   'disk_full',
   'body_timeout',
   'unsupported_type',
+  'no_second_copy',
   'shutting_down'
 ]
 
