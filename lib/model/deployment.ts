@@ -27,6 +27,7 @@ export const stepNames = [
   'check',
   'confirm',
   'revert',
+  'rollout',
   'cleanup'
 ] as const
 /** The name of a step. */
