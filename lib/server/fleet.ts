@@ -20,6 +20,8 @@ export interface FleetService {
   hub(): Promise<Hub>
   /** Returns the hub if it runs. */
   running(): Hub | null
+  /** Whether there is something of a fleet: a node, an enrollment or a placement. */
+  isUsed(): boolean
   /** Lets the hub work: it goes on with rollouts, and takes note of lost nodes. A follower of a cluster does not. */
   start(): Promise<void>
   stop(): Promise<void>
@@ -64,13 +66,16 @@ export function createFleet(
     return loading
   }
 
+  const isUsed = (): boolean => countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0
+
   return {
     hub,
+    isUsed,
     running: () => running,
     async start() {
       isStarted = true
       running?.start()
-      if (countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0) await hub()
+      if (isUsed()) await hub()
     },
     async stop() {
       await (await loading)?.stop()
