@@ -31,6 +31,7 @@ export const stepNames = [
   'check',
   'confirm',
   'revert',
+  'rollout',
   'cleanup'
 ] as const
 /** The name of a step. */
