@@ -87,7 +87,7 @@ learn() {
   DEPLOYMENT=$(grep -oE 'dep_[a-z0-9]{16}' "$said" | tail -n 1)
 }
 listening() {
-  until grep -q 'Data directory: ' "$1"; do
+  until grep -q "$3" "$1"; do
     kill -0 "$2" || { cat "$1" >&2; return 1; }
     sleep 0.05
   done
@@ -98,7 +98,9 @@ function script(blocks: Block[], stage: Stage): string {
   const parts = blocks.map(({ line, mark, text }, index) => {
     // Numbered, so that a listing has the order of the document.
     const out = `"$ROOT/out.${String(index).padStart(3, '0')}"`
-    const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $!` : ''}`
+    // An agent is not a node yet when it listens.
+    const sign = text.includes('svc agent') ? 'Enrolled as node' : 'Data directory: '
+    const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $! '${sign}'` : ''}`
     return `echo ${line} > "$ROOT/line"\n${run}\nlearn || true\n`
   })
   return opening + parts.join('\n')
