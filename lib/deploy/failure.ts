@@ -55,7 +55,6 @@ const stepTitles: Record<StepName, string> = {
   check: 'The check of the deployment',
   confirm: 'The confirmation of the deployment',
   revert: 'Putting the earlier files back',
-  rollout: 'The rollout',
   cleanup: 'Removing the temporary zip'
 }
 

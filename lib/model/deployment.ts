@@ -31,7 +31,6 @@ export const stepNames = [
   'check',
   'confirm',
   'revert',
-  'rollout',
   'cleanup'
 ] as const
 /** The name of a step. */
