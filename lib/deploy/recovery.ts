@@ -94,7 +94,8 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
   for (const row of unfinishedDeployments(store)) {
     const isHeld = row.heldFor !== null && openState(home, row.id) !== null
     const isRollingOut = row.status === 'running' && rolloutOfDeployment(store, row.id) !== undefined
-    if (isHeld || isRollingOut) await needs.resume(row).catch(error => log(`Cannot continue deployment ${row.id}`, error))
+    if (isHeld || isRollingOut)
+      await needs.resume(row).catch(error => log(`Cannot continue deployment ${row.id}`, error))
     else if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
   }
 }

@@ -1,5 +1,6 @@
 /* A rollout as the deployment sees it that began it: it waits for the end, and writes what happens to its output. */
 import { elapsedOf, type Clock } from '../../base/clock.js'
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import type { Actor } from '../../model/audit.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
@@ -73,7 +74,7 @@ export function createRolls({ store, clock, begin, releases, rollings, events }:
       if (event.type !== 'end') continue
       const { state, haltedReason, nodeCount } = event.rollout
       const outcome = state === 'done' || state === 'reverted' ? state : 'halted'
-      if (outcome === 'done') return { outcome, sentence: `rolled out to ${nodeCount} nodes` }
+      if (outcome === 'done') return { outcome, sentence: `rolled out to ${countOf(nodeCount, 'node')}` }
       return { outcome, sentence: `The rollout ${id} was ${outcome}: ${haltedReason}` }
     }
     throw new Error(`The events of rollout ${id} have no end`)

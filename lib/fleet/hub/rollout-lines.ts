@@ -112,12 +112,14 @@ function endLines(rollout: ListedRollout, nodes: readonly ListedRolloutNode[]): 
   const tree = shortTree(treeSha256)
   const having = (...phases: NodePhase[]): ListedRolloutNode[] => nodes.filter(({ phase }) => phases.includes(phase))
   const parts = [
-    [having('good', 'stuck'), `${verb(having('good', 'stuck'), 'has', 'have')} ${tree}`],
-    [having('reverted'), 'went back'],
-    [having('failed').filter(({ swapAttempt }) => swapAttempt > 0), 'went back to the earlier files'],
-    [having('swapping', 'withdrawing', 'unreachable', 'reverting'), `${verb([], 'is', 'are')} not known to have it`]
+    [having('good', 'stuck'), 'has', 'have', tree],
+    [having('reverted'), 'went', 'went', 'back'],
+    [having('failed'), 'has', 'have', 'the earlier files'],
+    [having('swapping', 'withdrawing', 'unreachable', 'reverting'), 'is', 'are', 'unknown']
   ] as const
-  const told = parts.flatMap(([those, what]) => (those.length === 0 ? [] : [`${namesOf(those)} ${what}`]))
+  const told = parts.flatMap(([those, one, many, rest]) => {
+    return those.length === 0 ? [] : [`${namesOf(those)} ${those.length === 1 ? one : many} ${rest}`]
+  })
   const untouched = having('pending', 'preparing', 'prepared').length
   if (untouched > 0) told.push(`${untouched} ${untouched === 1 ? 'was' : 'were'} not touched`)
   const summary = told.join(', ')
@@ -125,10 +127,6 @@ function endLines(rollout: ListedRollout, nodes: readonly ListedRolloutNode[]): 
   const reason = haltedReason === null ? '' : oneLine(haltedReason)
   if (state === 'reverted') return [`reverted: ${reason}. ${summary}`, `next: svc rollout resume ${id}`]
   return [`halted: ${reason}. ${summary}`, `next: svc rollout revert ${id}   or   svc rollout resume ${id}`]
-}
-
-function verb(nodes: readonly unknown[], one: string, many: string): string {
-  return nodes.length === 1 ? one : many
 }
 
 function waveText(members: readonly ListedRolloutNode[]): string {
@@ -155,7 +153,9 @@ function markOf({ phase }: ListedRolloutNode): string {
 
 function errorsOf(members: readonly ListedRolloutNode[]): string {
   const failed = members.filter(({ error, phase }) => error !== null || phase === 'unreachable')
-  const told = failed.slice(0, maxErrors).map(({ nodeName, error }) => `${nodeName}: ${oneLine(error ?? 'unreachable')}`)
+  const told = failed
+    .slice(0, maxErrors)
+    .map(({ nodeName, error }) => `${nodeName}: ${oneLine(error ?? 'unreachable')}`)
   if (failed.length > maxErrors) told.push(`${failed.length - maxErrors} more`)
   return told.length === 0 ? '' : `   ${told.join('; ')}`
 }
