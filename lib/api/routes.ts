@@ -1,7 +1,9 @@
 import { streamedBody } from '../http/core/route.js'
 import { json } from '../http/core/route.js'
 import { accessReportHandlers } from './access-report.js'
+import { agentHandlers, reportLimits } from './agent.js'
 import type { Proof } from '../auth/proof.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -26,7 +28,7 @@ import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { completed, crossOrigin, depending, proven, row, taking } from './route.js'
+import { byLeader, byLeaderIfAny, completed, crossOrigin, depending, proven, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
 import type { ProjectLookup } from './scope.js'
 import { secondFactorHandlers } from './second-factor.js'
@@ -91,6 +93,9 @@ export interface ApiNeeds {
   backup: Parameters<typeof backupHandlers>[0]
 
   terminal: Parameters<typeof terminalHandlers>[0]
+  /** Returns the fleet, which is loaded at its first use. */
+  fleet(): Promise<Fleet>
+  agent: Parameters<typeof agentHandlers>[0]
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -138,6 +143,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const backup = backupHandlers(needs.backup)
 
   const terminal = terminalHandlers(needs.terminal)
+  const agent = agentHandlers(needs.agent)
 
   let description: Promise<object> | undefined
   const describe = async (): Promise<object> =>
@@ -156,7 +162,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       proven(row('POST', '/api/auth/second-factor', 'viewer', 'none', secondFactor.begin)),
       row('POST', '/api/auth/second-factor/confirm', 'viewer', 'none', secondFactor.confirm),
       row('DELETE', '/api/auth/second-factor', 'viewer', 'none', secondFactor.remove),
-      row('GET', '/api/sessions', 'admin', 'server', auth.list),
+      byLeaderIfAny(row('GET', '/api/sessions', 'admin', 'server', auth.list)),
       proven(row('DELETE', '/api/sessions/:id', 'admin', 'server', auth.revoke)),
       row('POST', '/api/auth/reset', 'local', 'none', auth.resetToken),
       row('POST', '/api/tickets', 'viewer', 'none', auth.ticket),
@@ -187,10 +193,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('DELETE', '/api/projects/:id/lock', 'manage', 'project', locks.unlockProject),
       depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)),
       row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set),
-      row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary),
-      row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify),
-      row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift),
-      row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile),
+      byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary)),
+      byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify)),
+      byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift)),
+      byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile)),
       row('GET', '/api/projects/:id/files', 'operator', 'project', files.list),
       row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview),
       row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download),
@@ -208,7 +214,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PUT', '/api/tags/:id', 'admin', 'server', tags.update),
       row('DELETE', '/api/tags/:id', 'admin', 'server', tags.remove),
 
-      row('GET', '/api/deploy/check', 'upload_check', 'given', deployCheckHandlers(needs.deployCheck).check),
+      byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', deployCheckHandlers(needs.deployCheck).check)),
       taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', deployments.rollback),
@@ -218,13 +224,13 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),
       row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', deployments.mark),
-      row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files),
-      row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes),
+      byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files)),
+      byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes)),
 
       depending(['deployments'], row('GET', '/api/logs', 'read', 'filtered', logs.list), logs.showsOutput),
-      row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get),
-      row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream),
-      row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output),
+      byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get)),
+      byLeader(row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream)),
+      byLeaderIfAny(row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output)),
 
       row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', logSources.list),
       row('POST', '/api/projects/:id/log-sources', 'admin', 'project', logSources.create),
@@ -251,18 +257,18 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/notification-targets/:id/test', 'admin', 'server', notificationTargets.test),
 
       depending(['audit'], row('GET', '/api/audit', 'viewer', 'filtered', audit.list)),
-      row('GET', '/api/audit/checkpoint', 'token', 'none', audit.checkpoint),
-      row('GET', '/api/audit/proof', 'token', 'none', audit.proof),
-      row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion),
+      byLeader(row('GET', '/api/audit/checkpoint', 'token', 'none', audit.checkpoint)),
+      byLeader(row('GET', '/api/audit/proof', 'token', 'none', audit.proof)),
+      byLeader(row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion)),
       row('POST', '/api/audit/key', 'local', 'none', audit.rotateKey),
-      proven(row('GET', '/api/audit/export', 'operator', 'server', audit.export)),
-      row('GET', '/api/storage', 'admin', 'server', storage.usage),
+      byLeader(proven(row('GET', '/api/audit/export', 'operator', 'server', audit.export))),
+      byLeaderIfAny(row('GET', '/api/storage', 'admin', 'server', storage.usage)),
       row('POST', '/api/storage/clean', 'admin', 'server', storage.clean),
 
       crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', 'none', telemetry.report))),
       crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', 'none', telemetry.overview)),
 
-      row('GET', '/api/overview', 'viewer', 'filtered', overview.read),
+      byLeaderIfAny(row('GET', '/api/overview', 'viewer', 'filtered', overview.read)),
       depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read)),
       row('GET', '/api/system/resources', 'viewer', 'server', system.resources),
       row('GET', '/api/system/history', 'viewer', 'server', system.history),
@@ -279,11 +285,16 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
       proven(row('GET', '/api/migration/export', 'admin_download', 'server', migration.export)),
       proven(taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import))),
-      row('GET', '/api/migration/verify', 'admin', 'server', migration.verify),
+      byLeader(row('GET', '/api/migration/verify', 'admin', 'server', migration.verify)),
       row('GET', '/api/backup', 'local', 'none', backup.write),
 
       row('GET', '/api/terminal/available', 'admin', 'server', terminal.available),
-      proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect)),
+      byLeader(proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect))),
+
+      row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
+      row('POST', '/api/agent/session', 'agent', 'none', agent.session),
+      row('GET', '/api/agent/desired', 'agent', 'none', agent.desired),
+      taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(

@@ -19,6 +19,7 @@ import {
   type RolloutNode,
   type RolloutState
 } from '../model/rollout.js'
+import { Waiting } from './waiting.js'
 import { nodeCount, waveSize } from './waves.js'
 
 /** What a node is told to do, and the number of that order. */
@@ -68,6 +69,11 @@ const begunByOrder: ReadonlySet<NodePhase> = new Set([
   'unreachable',
   'skipped'
 ])
+/** Returns whether a node gets a new order when it enters a phase. */
+export function beginsByOrder(phase: NodePhase): boolean {
+  return begunByOrder.has(phase)
+}
+
 /** The phases of a node of which the hub does not know what it has. */
 const unknownPhases: ReadonlySet<NodePhase> = new Set(['swapping', 'withdrawing', 'unreachable', 'skipped'])
 
@@ -76,19 +82,29 @@ const absentPhases: ReadonlySet<NodePhase> = new Set(['unreachable', 'skipped'])
 /** The phases of a node that certainly does not have the release. */
 const withoutRelease: ReadonlySet<NodePhase> = new Set(['pending', 'preparing', 'prepared', 'failed', 'reverted'])
 
+/** Returns what a node is to do; undefined: it does not take part. */
+export function orderIn(node: Pick<RolloutNode, 'phase' | 'attempt'> | undefined): Order {
+  return node === undefined ? { action: 'none', attempt: 0 } : { action: actions[node.phase], attempt: node.attempt }
+}
+
 /** A rollout with its rules. */
 export class Machine {
   readonly rollout: Rollout
   readonly #nodes: Map<string, RolloutNode>
   readonly #needs: MachineNeeds
   readonly #counts = new Map<NodePhase, number>()
+  readonly #waiting: Waiting
+  /** Number of nodes that do not answer, or are drained, and may have the release. */
+  #unknown = 0
+  #clock = { ms: Number.NaN, text: '' }
   #changed = new Set<string>()
 
   constructor(rollout: Rollout, nodes: Iterable<RolloutNode>, needs: MachineNeeds) {
     this.rollout = rollout
     this.#nodes = new Map([...nodes].map(node => [node.nodeId, node]))
     this.#needs = needs
-    for (const { phase } of this.#nodes.values()) this.#count(phase, 1)
+    this.#waiting = new Waiting(this.#nodes.values(), rollout.wave)
+    for (const node of this.#nodes.values()) this.#count(node, 1)
   }
 
   /** The nodes in the order of their waves. */
@@ -98,7 +114,9 @@ export class Machine {
 
   /** Returns the number of nodes in some phases. */
   count(...phases: NodePhase[]): number {
-    return phases.reduce((sum, phase) => sum + (this.#counts.get(phase) ?? 0), 0)
+    let sum = 0
+    for (const phase of phases) sum += this.#counts.get(phase) ?? 0
+    return sum
   }
 
   /** Returns a node, or undefined if it does not take part. */
@@ -108,8 +126,7 @@ export class Machine {
 
   /** Returns what a node is to do. */
   orderOf(nodeId: string): Order {
-    const node = this.#nodes.get(nodeId)
-    return node === undefined ? { action: 'none', attempt: 0 } : { action: actions[node.phase], attempt: node.attempt }
+    return orderIn(this.#nodes.get(nodeId))
   }
 
   /** Returns the nodes that have changed since the last call. */
@@ -140,18 +157,17 @@ export class Machine {
     return true
   }
 
+  /** Returns whether the rollout waits for a node, or is about to. */
+  isWaitedFor(nodeId: string): boolean {
+    const phase = this.#nodes.get(nodeId)?.phase
+    if (phase === 'prepared') return isGoing(this.rollout.state)
+    return phase === 'preparing' || phase === 'swapping' || phase === 'withdrawing' || phase === 'reverting'
+  }
+
   /** Takes note that a node has not answered for too long. */
   lost(nodeId: string): void {
     const node = this.#nodes.get(nodeId)
-    if (node === undefined) return
-    const { phase } = node
-    const isWaitedFor =
-      phase === 'preparing' ||
-      (phase === 'prepared' && isGoing(this.rollout.state)) ||
-      phase === 'swapping' ||
-      phase === 'withdrawing' ||
-      phase === 'reverting'
-    if (!isWaitedFor) return
+    if (node === undefined || !this.isWaitedFor(nodeId)) return
     this.#move(node, 'unreachable')
     this.#judge()
     this.#goOn()
@@ -226,7 +242,8 @@ export class Machine {
     const fresh = { wave: waves, attempt: 0, swapAttempt: 0, hasBegun: false, error: null, updatedAt: '' }
     const node: RolloutNode = { nodeId, phase: 'pending', ...fresh }
     this.#nodes.set(nodeId, node)
-    this.#count('pending', 1)
+    this.#waiting.join(node)
+    this.#count(node, 1)
     this.#changed.add(nodeId)
     if (isGoing(this.rollout.state) || this.rollout.state === 'done') this.#enter(node, this.#afterHold(node))
   }
@@ -237,7 +254,8 @@ export class Machine {
     if (node === undefined) return
     this.#nodes.delete(nodeId)
     this.#changed.delete(nodeId)
-    this.#count(node.phase, -1)
+    this.#waiting.leave(node)
+    this.#count(node, -1)
     this.#goOn()
   }
 
@@ -311,6 +329,7 @@ export class Machine {
     const failures = this.count('failed', 'stuck')
     if (failures > maxFailures) return `${failures} failed (allowed: ${maxFailures})`
     const unreachable = this.count('unreachable')
+    if (unreachable === 0) return null
     const allowed = nodeCount(maxUnreachable, this.#nodes.size)
     return unreachable > allowed ? `${countOf(unreachable, 'node')} unreachable (allowed: ${allowed})` : null
   }
@@ -325,7 +344,7 @@ export class Machine {
         break
       case 'swapping':
         if (open > 0) break
-        if (!this.#release(rollout.wave)) this.halt('Too many nodes do not say whether they have the release')
+        if (!this.#release()) this.halt('Too many nodes do not say whether they have the release')
         else if (this.count('swapping') > 0) break
         else if (rollout.wave === rollout.waves) this.#end('done')
         else this.#pause()
@@ -335,8 +354,7 @@ export class Machine {
         break
       case 'done':
         // Late nodes, unless too many have failed.
-        if (this.count('prepared') > 0 && this.count('failed', 'stuck') <= rollout.policy.maxFailures)
-          this.#release(rollout.waves)
+        if (this.count('prepared') > 0 && this.count('failed', 'stuck') <= rollout.policy.maxFailures) this.#release()
     }
   }
 
@@ -353,8 +371,9 @@ export class Machine {
   /** Begins a wave with the prepared nodes of it, and of those before it. */
   #beginWave(wave: number): void {
     this.rollout.wave = wave
+    this.#waiting.begin(wave)
     this.#turn('swapping')
-    this.#release(wave)
+    this.#release()
     this.#goOn()
   }
 
@@ -362,17 +381,15 @@ export class Machine {
    * Lets prepared nodes put the files in place, so many that with those of which nobody knows what became of them they
    * are no more than a wave. Returns false if nodes wait only because of the unknown ones.
    */
-  #release(wave: number): boolean {
-    const nodes = [...this.#nodes.values()]
-    const waiting = nodes.filter(node => node.phase === 'prepared' && node.wave <= wave)
-    const unknown = nodes.filter(({ phase, swapAttempt }) => swapAttempt > 0 && absentPhases.has(phase)).length
-    const free = this.#waveSize(wave) - unknown - this.count('swapping', 'withdrawing')
-    for (const node of waiting.slice(0, Math.max(0, free))) this.#move(node, 'swapping')
-    return waiting.length === 0 || free > 0 || this.count('swapping', 'withdrawing') > 0
+  #release(): boolean {
+    const wasEmpty = this.#waiting.size === 0
+    const free = this.#waveSize() - this.#unknown - this.count('swapping', 'withdrawing')
+    for (const node of this.#waiting.first(free)) this.#move(node, 'swapping')
+    return wasEmpty || free > 0 || this.count('swapping', 'withdrawing') > 0
   }
 
-  #waveSize(wave: number): number {
-    const { policy } = this.rollout
+  #waveSize(): number {
+    const { policy, wave } = this.rollout
     return wave === 1 ? Math.max(1, policy.canary) : waveSize(policy, this.#nodes.size)
   }
 
@@ -390,9 +407,8 @@ export class Machine {
   }
 
   #move(node: RolloutNode, phase: NodePhase): void {
-    this.#count(node.phase, -1)
-    this.#count(phase, 1)
-    node.phase = phase
+    this.#count(node, -1)
+    this.#waiting.move(node, phase)
     node.updatedAt = this.#time()
     if (begunByOrder.has(phase)) node.attempt++
     if (withoutRelease.has(phase)) node.swapAttempt = 0
@@ -401,14 +417,18 @@ export class Machine {
       node.hasBegun = false
     }
     if (phase === 'preparing' || phase === 'good') node.error = null
+    this.#count(node, 1)
     this.#changed.add(node.nodeId)
   }
 
-  #count(phase: NodePhase, by: number): void {
+  #count({ phase, swapAttempt }: RolloutNode, by: 1 | -1): void {
     this.#counts.set(phase, (this.#counts.get(phase) ?? 0) + by)
+    if (swapAttempt > 0 && absentPhases.has(phase)) this.#unknown += by
   }
 
   #time(): string {
-    return new Date(this.#needs.now()).toISOString()
+    const ms = this.#needs.now()
+    if (ms !== this.#clock.ms) this.#clock = { ms, text: new Date(ms).toISOString() }
+    return this.#clock.text
   }
 }

@@ -7,7 +7,12 @@
  *   GET  /api/agent/releases/:deployId  ReleaseDocument: what the node needs to know before it prepares
  *   GET  /api/agent/blobs/:sha256       the archive of a release, with Range
  *   POST /api/agent/reports             AgentReport
- *   POST /api/agent/relays/:id          a part of the answer to a relayed request (fleet/relay)
+ *   POST /api/agent/relays/:id          a part of the answer to a relayed request (`?part=1` and so on; the last one has
+ *                                       `&last=1`). 404: nobody waits for the answer any more
+ *
+ * A new stream begins with `welcome`, the `key` lines of all keys after the first one, and the orders of the node. An
+ * agent that connects sends a report with all its placements at once: the hub answers a project that is not placed there
+ * with `unplaced`. A `key` line whose signature is not one of the key that the agent knows is ignored.
  *
  * Orders are desired state: a lost line is repeated by the next connection, a doubled one changes nothing. Each request
  * after `enroll` is signed with the agent's Ed25519 key, each order and each release with the key of the hub.
@@ -60,11 +65,41 @@ export type DesiredLine =
   | { type: 'unplaced'; projectId: string }
   /** The hub has a new key. `signature` is that of the key before over `hubKeyText`. */
   | { type: 'key'; hubKey: string; signature: string }
-  /** A request of a user to the node itself. `signature` covers `relayText`. */
-  | { type: 'relay'; id: string; method: 'GET' | 'HEAD'; path: string; signature: string }
-  /** Input for an open relay (terminal), in base64; an empty text ends it. */
-  | { type: 'input'; id: string; bytes: string }
+  /** A request of a user to the node itself: a `RelayedRequest` as JSON. `signature` covers `relayText`. */
+  | { type: 'relay'; id: string; request: string; signature: string }
+  /**
+   * A message for an open relay (terminal), in base64; an empty text ends the relay. `number` grows with each message of
+   * the relay, from 1. `signature` covers `inputText`.
+   */
+  | { type: 'input'; id: string; number: number; bytes: string; signature: string }
   | { type: 'heartbeat' }
+
+/** A request of a user to the node itself, as the hub relays it. */
+export interface RelayedRequest {
+  kind: 'request' | 'terminal'
+  method: 'GET' | 'HEAD'
+  /** The path below `/api/` of the node, with its query. */
+  path: string
+  /** Headers of the client that change the answer: `range`, `last-event-id` and the like. */
+  headers: Record<string, string>
+  /** The user. The node applies its own rules of authorization to it. */
+  caller: {
+    name: string
+    role: 'viewer' | 'deployer' | 'operator' | 'admin' | 'project'
+    /** The projects that the user is limited to; null: none. */
+    projects: string[] | null
+    seesScripts: boolean
+  }
+}
+
+/**
+ * The beginning of the answer to a relayed request: the first line of part 1, as JSON. The bytes of the body follow. A
+ * terminal has no beginning: each message is a line.
+ */
+export interface RelayedHead {
+  status: number
+  headers: Record<string, string>
+}
 
 /** What a node needs to know about a release before it prepares. */
 export interface ReleaseDocument {
@@ -122,8 +157,8 @@ export interface AgentReport {
 export function requestText(request: {
   nodeId: string
   session: string
-  /** Grows with each request of the session. */
-  counter: number
+  /** Grows with each request of the session; for the request that begins one, a random text. */
+  counter: number | string
   method: string
   /** Path and query below the base path of the hub. */
   path: string
@@ -146,13 +181,18 @@ export function releaseText(nodeId: string, session: string, json: string): stri
   return `svc-agent-release 1\n${nodeId}\n${session}\n${json}\n`
 }
 
-/** Returns the text that the hub signs for a relayed request. */
-export function relayText(
+/** Returns the text that the hub signs for a relayed request; `request` is the exact text of the line. */
+export function relayText(nodeId: string, session: string, relay: { id: string; request: string }): string {
+  return ['svc-agent-relay 1', nodeId, session, relay.id, relay.request, ''].join('\n')
+}
+
+/** Returns the text that the hub signs for a message to a relayed terminal. */
+export function inputText(
   nodeId: string,
   session: string,
-  relay: { id: string; method: string; path: string }
+  input: { id: string; number: number; bytes: string }
 ): string {
-  return ['svc-agent-relay 1', nodeId, session, relay.id, relay.method, relay.path, ''].join('\n')
+  return ['svc-agent-input 1', nodeId, session, input.id, input.number, input.bytes, ''].join('\n')
 }
 
 /** Returns the text that the hub signs with its earlier key for a new one. */
@@ -160,7 +200,16 @@ export function hubKeyText(hubKey: string): string {
   return `svc-agent-hub-key 1\n${hubKey}\n`
 }
 
+/** The header of a release document that contains the signature of the hub over `releaseText`, in base64. */
+export const releaseSignatureHeader = 'svc-signature'
+/** Maximum size of one part of the answer to a relayed request, in bytes. */
+export const relayPartBytes = 256 * 1024
+
 /** How often the hub sends a line to each agent. */
 export const heartbeatMs = 15_000
 /** An agent that hears nothing for this long connects again. */
 export const silentAfterMs = 45_000
+/** An agent reports at least this often, even if nothing has changed, so that the hub notices one that is cut off. */
+export const reportEveryMs = 20_000
+/** A node that was not heard of for this long is unreachable. */
+export const lostAfterMs = 60_000

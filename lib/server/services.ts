@@ -71,6 +71,8 @@ import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
+import { createFleet } from './fleet.js'
+import type { FleetService } from './fleet.js'
 import type { Front, World } from './front.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
@@ -81,6 +83,7 @@ export interface Services {
   history: History
   logViewer: LogViewer
   terminals: Terminals
+  fleet: FleetService
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
@@ -93,6 +96,7 @@ export function createServices(world: World, front: Front): Services {
   // The log services need projects, and deployments need the logs only when they run.
   const late: { logs?: Logs } = {}
   const pm2 = createPm2({ clock: world.clock, environment: world.environment })
+  const fleet = createFleet(world, front, () => work.deployer)
   const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
   const logs = createLogs(world, front, work)
   late.logs = logs
@@ -118,6 +122,7 @@ export function createServices(world: World, front: Front): Services {
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
+    fleet,
     api: {
       version: world.store.version,
       lookup: {
@@ -128,14 +133,16 @@ export function createServices(world: World, front: Front): Services {
       ...apiOfWork(world, front, { work, logs }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },
-      terminal: { terminals, projects: work.projects, allowList: front.allowList }
+      terminal: { terminals, projects: work.projects, allowList: front.allowList },
+      fleet: fleet.hub,
+      agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
     }
   }
 }
 
 /** Creates projects, deployments and notifications. */
 function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -156,7 +163,12 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
   })
   const counts = createDeploymentCounts()
   const quota = createQuota({ store, home, settings })
-  const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
+  const variables = createVariables({
+    store,
+    clock,
+    audit,
+    key: keys?.variables ?? createVariablesKey(home.variablesKey)
+  })
   const deployer = createDeployer({
     store,
     home,

@@ -67,6 +67,19 @@ const adminOnly = {
   sibling: 403
 } as const
 
+const agentOnly = {
+  ...closed,
+  own: 401,
+  other: 401,
+  global: 401,
+  metrics: 401,
+  admin: 401,
+  local: 401,
+  session: 401,
+  sessionOnly: 401,
+  sibling: 401
+} as const
+
 const expectations: Record<
   Auth,
   { from: 'anywhere' | 'allowed' | readonly Credential[]; answers: Record<Credential, Answer> }
@@ -124,6 +137,7 @@ const expectations: Record<
       sibling: 403
     }
   },
+  agent: { from: 'anywhere', answers: agentOnly },
   metrics: { from: 'anywhere', answers: { ...adminOnly, metrics: 'in' } },
   terminal: { from: 'allowed', answers: { ...adminOnly, terminal: 'in', protocol: 'in' } },
   local: {

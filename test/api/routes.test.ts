@@ -133,6 +133,10 @@ GET /api/migration/verify admin server
 GET /api/backup local none
 GET /api/terminal/available admin server
 GET /api/terminal/ws terminal server
+POST /api/agent/enroll public none
+POST /api/agent/session agent none
+GET /api/agent/desired agent none
+POST /api/agent/reports agent none
 GET /api/openapi.json public none
 `
 

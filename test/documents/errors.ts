@@ -47,6 +47,7 @@ export const cures: Readonly<Record<string, string>> = {
   empty_upload: 'Check the path of the file that the client sends.',
   empty_zip: 'Check the output directory of the build: the archive contains no files.',
   encrypted_entry: 'Pack the files without a password.',
+  enrollment_invalid: 'Create another token with `svc fleet enroll`.',
   epilogue_too_long: wellFormed,
   extracted_too_large: 'Pack fewer files, or raise `max_extracted_size`.',
   factor_enrolled: 'Remove it first.',
@@ -74,6 +75,7 @@ export const cures: Readonly<Record<string, string>> = {
   invalid_tree: 'Fix the client: the message names the line.',
   invisible_character_in_name: otherName,
   last_admin: 'Change it in the settings, or with `svc admin reset-password`.',
+  leader_lost: 'Look whether the change was made before you repeat it.',
   link_leaves_target: withoutLink,
   link_loop: withoutLink,
   links_too_long: withoutLink,
@@ -95,13 +97,16 @@ export const cures: Readonly<Record<string, string>> = {
   no_boundary: wellFormed,
   no_content: 'Deploy again.',
   no_file: 'Send the zip as the form field `file`.',
+  no_leader: 'Repeat the request after the time in `Retry-After`.',
   no_manifest: 'Choose a deployment that put files in place.',
   no_named_token: 'Sign in with a named token.',
+  no_second_copy: 'Start another hub, or push again when one is back.',
   no_session: 'Send the session cookie, or leave the request out: a bearer token proves itself.',
   no_space: 'Free space on the disk that the message names.',
   no_such_project: 'Check the project id: `svc list` shows all.',
   no_times: 'Search by text instead.',
   no_webhook: 'Set `webhook_url` first.',
+  node_unknown: 'Enroll the machine again.',
   not_a_directory: rightPath,
   not_a_file: 'Choose a regular file.',
   not_a_package: 'Choose a file that `svc export` wrote.',
@@ -110,6 +115,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_finished: 'Wait for the end of the deployment, or cancel it.',
   not_found: 'Check the address and the id.',
   not_readable: rightPath,
+  not_leader: 'Repeat the request after the time in `Retry-After`.',
   nothing_to_undo: 'Deploy first.',
   nothing_to_repair: 'Nothing: the target is as deployed.',
   other_owner: 'Ask the owner, or use the admin token with `takeOver`.',
@@ -129,12 +135,14 @@ export const cures: Readonly<Record<string, string>> = {
   proof_required: 'Send the token to `POST /api/auth/prove`, then repeat the request.',
   queue_full: 'Wait, or cancel queued deployments.',
   rate_limited: later,
+  request_repeated: 'Nothing: agents begin another session by themselves.',
   reserved_name: otherName,
   role_too_low: 'Use a token with the role that the message names.',
   scope_too_narrow: 'Use a token without a limit to projects.',
   search_too_slow: 'Simplify the expression, or search a smaller range.',
   second_factor_required: 'Sign in to the panel, or use a token without a second factor.',
   server_key: 'Restore `keys/server.ed25519` in the data directory from a backup.',
+  session_unknown: 'Nothing: agents begin another session by themselves.',
   settings_target: 'Change `webhook_url`, `webhook_events` and `webhook_secret` instead.',
   shuts_out_yourself: 'Add your own address to the list.',
   shutting_down: 'Try again when the server has started.',
@@ -151,6 +159,7 @@ export const cures: Readonly<Record<string, string>> = {
   too_many_directories: 'Pack fewer directories.',
   too_many_entries: 'Pack fewer files.',
   too_many_failures: later,
+  too_many_nodes: 'Forget nodes that are no longer used.',
   too_many_parts: 'Send fewer fields.',
   too_many_searches: later,
   too_many_sources: 'Remove log sources that nobody reads.',
@@ -175,9 +184,12 @@ export const cures: Readonly<Record<string, string>> = {
   verify_busy: 'Wait a moment and verify again.',
   websocket_unavailable: 'Run the server with Node.js.',
   write_failed: 'Check the disk of the data directory, then repeat the request.',
+  write_unknown: 'Look whether the change was made before you repeat it.',
   written_through_link: withoutLink,
   wrong_code: 'Wait for the next code of your authenticator, or use a recovery code.',
   wrong_csrf: 'Send the header `X-Svc-Csrf` with the value of `GET /api/auth/session`.',
+  wrong_digest: 'Check the proxy between the agent and the hub: it changes bodies.',
+  wrong_signature: 'Check the proxy between the agent and the hub, or enroll the machine again.',
   wrong_token: 'Check the token; `svc admin reset-password` sets another one.'
 }
 
@@ -213,6 +225,21 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   broken_config: row('command', 'A configuration file is malformed', 'Correct the line that the message names.'),
   broken_token: row('command', 'The text is only a part of a named token', 'Copy the whole token.'),
+  cluster_exists: row(
+    'server start',
+    'etcd already has the log of a cluster of this name',
+    'Join it, or choose another name.'
+  ),
+  cluster_missing: row(
+    'server start',
+    'etcd does not have the log of the cluster',
+    'Begin it with `svc cluster init` on the first hub.'
+  ),
+  cluster_sealed: row(
+    'server start',
+    'A value in etcd was sealed with another cluster key',
+    'Use the `cluster.key` of the cluster.'
+  ),
   config_unreadable: row('command', 'A configuration file cannot be read', rightPath),
   database_damaged: row('server start', 'The database is damaged', restoreBackup),
   database_in_use: row('server start', 'Another program has the database open', 'Close that program.'),
@@ -250,6 +277,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'server start',
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
+  ),
+  hub_unreachable: row(
+    'command',
+    'Another hub of the cluster cannot be reached',
+    'Check the network between the hubs.'
+  ),
+  image_needed: row(
+    'server start',
+    'The hub needs the database of another hub and cannot get it',
+    'Start another hub of the cluster.'
   ),
   in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
   invalid_address: row(

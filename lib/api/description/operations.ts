@@ -1,4 +1,5 @@
 import type { Operations } from './operation.js'
+import { agentOperations } from './operations/agents.js'
 import { accessOperations } from './operations/access.js'
 import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
@@ -21,5 +22,6 @@ export const operations: Operations = {
   ...confirmOperations,
   ...logOperations,
   ...serverOperations,
-  ...transferOperations
+  ...transferOperations,
+  ...agentOperations
 }

@@ -11,10 +11,7 @@
  * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
  */
 import { tokenTextFault } from '../../shared/token-text.js'
-import * as http from 'node:http'
-import * as https from 'node:https'
-import type { Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type * as http from 'node:http'
 import { Refusal } from '../../base/refusal.js'
 import { notSvc, parseJson, readText, refusalOf, type Answer } from './answer.js'
 import { parseServerUrl } from '../../config/client-config.js'
@@ -22,7 +19,8 @@ import { maySend, type BearerToken } from '../../config/token-origin.js'
 import { usage } from '../args.js'
 import type { Host } from '../host.js'
 import { explainNetworkError, type Attempt } from './network-error.js'
-import { proxyFor } from './proxy.js'
+import { dial, timedOut } from '../../http/outgoing/dial.js'
+import { proxyFor } from '../../http/outgoing/proxy.js'
 
 const connectLimitMs = 15_000
 const sendLimitMs = 60_000
@@ -134,7 +132,7 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
       if (body.bytes >= expectFromBytes) headers['expect'] = '100-continue'
     } else if (call.method !== undefined && call.method !== 'GET') headers['content-length'] = 0
     const start = { method: call.method ?? 'GET', headers, ...(socketPath === undefined ? {} : { socketPath }) }
-    const request = await begin(url, start, { proxy, signal: call.signal })
+    const request = await dial(url, start, { proxy, signal: call.signal, limitMs: connectLimitMs })
     return converse(request, body, call)
   }
 
@@ -177,65 +175,6 @@ function jsonBody(value: unknown): Body {
   }
 }
 
-type Start = { method: string; headers: Record<string, string | number>; socketPath?: string }
-
-/**
- * Begins a request, directly or through a proxy. A proxy gets the absolute form (RFC 9112 §3.2.2) for http, and a
- * tunnel (§3.2.3) for https.
- */
-async function begin(
-  url: URL,
-  start: Start,
-  { proxy, signal }: { proxy: URL | null; signal: AbortSignal | undefined }
-): Promise<http.ClientRequest> {
-  if (proxy === null) return (url.protocol === 'https:' ? https : http).request(url, start)
-  if (url.protocol === 'https:') {
-    const socket = await tunnel(url, proxy, signal)
-    return https.request(url, { ...start, createConnection: () => connectTls({ socket, servername: serverName(url) }) })
-  }
-  return viaProxy(proxy, { method: start.method, path: url.href, headers: { ...start.headers, host: url.host } })
-}
-
-function viaProxy(proxy: URL, { method, path, headers }: Start & { path: string }): http.ClientRequest {
-  const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
-  const authorized = proxy.username
-    ? { ...headers, 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
-    : headers
-  const to = { hostname: bareHost(proxy), port: proxy.port, method, path, headers: authorized }
-  return (proxy.protocol === 'https:' ? https : http).request(to)
-}
-
-async function tunnel(url: URL, proxy: URL, signal?: AbortSignal): Promise<Socket> {
-  const authority = `${url.hostname}:${url.port || 443}`
-  const request = viaProxy(proxy, { method: 'CONNECT', path: authority, headers: { host: authority } })
-  request.setTimeout(connectLimitMs, () => request.destroy(timeout()))
-  const abort = () => void request.destroy(signal?.reason as Error)
-  signal?.addEventListener('abort', abort, { once: true })
-  request.end()
-  const [answer, socket] = await new Promise<[Answer, Socket]>((resolve, reject) => {
-    request.once('connect', (answer: Answer, socket: Socket) => resolve([answer, socket]))
-    request.once('response', answer => resolve([answer, answer.socket]))
-    request.once('error', reject)
-  }).finally(() => signal?.removeEventListener('abort', abort))
-  socket.setTimeout(0)
-  if (answer.statusCode === 200) return socket
-  socket.destroy()
-  throw new Refusal(
-    'unavailable',
-    'unreachable',
-    `Cannot reach the server: the proxy ${proxy.host} answered ${answer.statusCode} ${answer.statusMessage}`
-  )
-}
-
-/** Returns the server name for TLS. IP addresses have none (RFC 6066 §3). */
-function serverName(url: URL): string | undefined {
-  return /^[\d.]+$|^\[/.test(url.hostname) ? undefined : url.hostname
-}
-
-function bareHost(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '')
-}
-
 /**
  * Sends the request and returns the head of the answer. An abort of `signal` ends it and throws the reason unchanged.
  */
@@ -245,7 +184,7 @@ async function converse(
   { signal, answerLimitMs = defaultAnswerLimitMs }: Call
 ): Promise<Answer> {
   const refused = new AbortController()
-  const silence = createSilence(() => request.destroy(timeout()))
+  const silence = createSilence(() => request.destroy(timedOut()))
   let answering: Answer | undefined
   const abort = () => void (answering ?? request).destroy(signal?.reason as Error)
   signal?.addEventListener('abort', abort, { once: true })
@@ -354,8 +293,4 @@ function createSilence(onTooLong: () => void): Silence {
       clearTimeout(timer)
     }
   }
-}
-
-function timeout(): Error {
-  return Object.assign(new Error('connection timed out'), { code: 'ETIMEDOUT' })
 }

@@ -1,22 +1,23 @@
-import { usage } from '../args.js'
-import type { Host } from '../host.js'
+import { Refusal } from '../../base/refusal.js'
+
+/** Environment variables, by name. */
+export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
  * Returns the proxy for requests to `target`, or null if there is none. Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`
  * and `NO_PROXY` in either case; lower case wins, as in curl. There is no standard, so this implements what curl and
  * Go share.
  */
-export function proxyFor(target: URL, env: Host['env']): URL | null {
+export function proxyFor(target: URL, env: ProxyEnvironment): URL | null {
   const name = target.protocol === 'https:' ? 'https_proxy' : 'http_proxy'
   const value = read(env, name) ?? read(env, 'all_proxy')
   if (value === undefined || isExempt(target, read(env, 'no_proxy') ?? '')) return null
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`
   const proxy = parseUrl(text)
   if (proxy === null || !/^https?:$/.test(proxy.protocol)) {
-    throw usage(
-      name.toUpperCase(),
-      `${name.toUpperCase()} is invalid: the address of a proxy must begin with http:// or https://`
-    )
+    const field = name.toUpperCase()
+    const sentence = `${field} is invalid: the address of a proxy must begin with http:// or https://`
+    throw new Refusal('usage', 'usage', sentence, { field })
   }
   return proxy
 }
@@ -29,7 +30,7 @@ function parseUrl(text: string): URL | null {
   }
 }
 
-function read(env: Host['env'], name: string): string | undefined {
+function read(env: ProxyEnvironment, name: string): string | undefined {
   return env[name] || env[name.toUpperCase()] || undefined
 }
 

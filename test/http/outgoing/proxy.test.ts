@@ -1,5 +1,5 @@
 import t from 'tap'
-import { proxyFor } from '../../../lib/cli/client/proxy.js'
+import { proxyFor } from '../../../lib/http/outgoing/proxy.js'
 
 const p = 'http://proxy:3128'
 const cases: Array<[what: string, url: string, env: Record<string, string>, proxy: string | null]> = [
