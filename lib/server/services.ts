@@ -47,6 +47,8 @@ import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { nodesOfProject } from '../store/tables/nodes.js'
+import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
 import { createBroken } from '../machine/broken.js'
@@ -127,14 +129,17 @@ export function createServices(world: World, front: Front): Services {
       version: world.store.version,
       lookup: {
         ofDeployment: id => findDeployment(world.store, id)?.projectId,
-        ofLogSource: id => logs.sources.find(id)?.projectId
+        ofLogSource: id => logs.sources.find(id)?.projectId,
+        ofRollout: id => findRollout(world.store, id)?.projectId
       },
       program: world.version,
-      ...apiOfWork(world, front, { work, logs }),
+      ...apiOfWork(world, front, { work, logs, fleet }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },
       terminal: { terminals, projects: work.projects, allowList: front.allowList },
       fleet: fleet.hub,
+      enrollments: { publicUrl: world.publicUrl, base: world.base },
+      placements: { findProject: id => findProject(world.store, id) },
       agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
     }
   }
@@ -275,7 +280,7 @@ function createMachine(world: World, front: Front, work: Work) {
 type Machine = ReturnType<typeof createMachine>
 
 /** Returns what the handlers of projects and deployments need. */
-function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
+function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Work; logs: Logs; fleet: FleetService }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
   const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
@@ -296,7 +301,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit },
+    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit, hasFleet: fleet.isUsed },
     secondFactor: { factors, named },
     proof,
     projects: {
@@ -327,7 +332,14 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
+    deployCheck: {
+      deployer,
+      findProject: id => findProject(store, id),
+      settings,
+      quota,
+      expiryOf,
+      nodesOf: id => nodesOfProject(store, id)
+    },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },
