@@ -232,8 +232,14 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
         signal.removeEventListener('abort', check)
       }
       const check = () => {
-        if (signal.aborted) end(), reject(signal.reason as Error)
-        else if (look()) end(), resolve()
+        try {
+          signal.throwIfAborted()
+          if (!look()) return
+          resolve()
+        } catch (error) {
+          reject(error as Error)
+        }
+        end()
       }
       waiting.add(check)
       signal.addEventListener('abort', check)
