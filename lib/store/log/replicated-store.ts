@@ -263,7 +263,11 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
 
   async function opened(): Promise<void> {
     const aloneFrom = elapsedOf(clock) + openAloneMs
-    const isReady = () => copy.schema === schemaVersion && (hub.state.isCaughtUp || elapsedOf(clock) >= aloneFrom)
+    const isReady = () => {
+      const { outdated, isCaughtUp } = hub.state
+      if (outdated !== null) throw outdated
+      return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
+    }
     const timer = setTimeout(() => waiting.forEach(look => look()), openAloneMs + 1)
     const asking = setInterval(() => options.onWaiting?.(whyWaiting()), waitingMs)
     try {

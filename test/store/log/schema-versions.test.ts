@@ -1,7 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Test } from 'tap'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
 import { currentLib, startHubs } from '../../support/hub-processes.js'
 import type { HubProcess } from '../../support/hub-processes.js'
@@ -14,8 +13,8 @@ import { until } from '../../support/until.js'
 t.setTimeout(240_000)
 const skip = withoutEtcd()
 
-function aNewerProgram(t: Test): string {
-  const lib = join(t.testdir(), 'lib')
+function aNewerProgram(directory: string): string {
+  const lib = join(directory, 'newer')
   cpSync(currentLib, lib, { recursive: true })
   const path = join(lib, 'store', 'schema.js')
   const text = readFileSync(path, 'utf8')
@@ -30,9 +29,9 @@ const roleOf = async (hub: HubProcess) => (await hub.ask('/role')).body
 const write = (hub: HubProcess, value: string) => hub.ask('/write', { key: 'a', value })
 
 t.test('hubs are upgraded one after the other while writes continue', { skip }, async t => {
-  const newer = aNewerProgram(t)
+  const directory = t.testdir({})
+  const newer = aNewerProgram(directory)
   const etcd = await anEtcd(t, { size: 3 })
-  const directory = t.testdir({ lib: {} })
   const cluster = await startHubs({ etcd: etcd.options, directory, size: 3, limits: { probeMs: 500 } })
   t.teardown(() => cluster.close())
   const leader = await cluster.leader()
