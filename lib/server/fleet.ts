@@ -3,6 +3,7 @@
  * enrollment or a placement. Otherwise they are loaded at the first use.
  */
 import type { Hub } from '../fleet/hub/hub.js'
+import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { countEnrollments } from '../store/tables/enrollments.js'
 import { countNodes } from '../store/tables/nodes.js'
@@ -13,6 +14,8 @@ import type { Front, World } from './front.js'
 export interface FleetService {
   /** Returns the hub, and starts it if it does not run. */
   hub(): Promise<Hub>
+  /** Returns the relays to its nodes. */
+  relays(): Promise<HubRelays>
   /** Returns the hub if it runs. */
   running(): Hub | null
   /** Whether there is something of a fleet: a node, an enrollment or a placement. */
@@ -53,8 +56,15 @@ export function createFleet(
 
   const isUsed = (): boolean => countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0
 
+  let relaying: Promise<HubRelays> | null = null
+  async function createRelays(): Promise<HubRelays> {
+    const [{ links, key }, { createHubRelays }] = await Promise.all([hub(), import('../fleet/relay/hub-relays.js')])
+    return createHubRelays({ links, key, ids: world.ids })
+  }
+
   return {
     hub,
+    relays: () => (relaying ??= createRelays()),
     isUsed,
     running: () => running,
     async start() {

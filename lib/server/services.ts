@@ -141,6 +141,7 @@ export function createServices(world: World, front: Front): Services {
       logSources: { sources: logs.sources, viewer: logs.viewer },
       terminal: { terminals, projects: work.projects, allowList: front.allowList },
       fleet: fleet.hub,
+      relays: fleet.relays,
       enrollments: { publicUrl: world.publicUrl, base: world.base },
       placements: { findProject: id => findProject(world.store, id) },
       agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }

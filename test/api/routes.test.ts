@@ -97,6 +97,8 @@ GET /api/nodes/:node viewer filtered
 PATCH /api/nodes/:node admin server
 PUT /api/nodes/:node/drain operator server
 DELETE /api/nodes/:node admin server
+GET /api/nodes/:node/at/*path download given
+GET /api/nodes/:node/terminal terminal server
 GET /api/enrollments admin server
 POST /api/enrollments admin server
 DELETE /api/enrollments/:id admin server
@@ -155,6 +157,7 @@ POST /api/agent/enroll public none
 POST /api/agent/session agent none
 GET /api/agent/desired agent none
 POST /api/agent/reports agent none
+POST /api/agent/relays/:id agent none
 GET /api/openapi.json public none
 `
 
