@@ -337,6 +337,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
       row('POST', '/api/agent/session', 'agent', 'none', agent.session),
       row('GET', '/api/agent/desired', 'agent', 'none', agent.desired),
+      row('GET', '/api/agent/releases/:deployId', 'agent', 'none', agent.release),
+      row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', agent.blob),
       taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
       taking(relayPartLimits, row('POST', '/api/agent/relays/:id', 'agent', 'none', relays.part)),
 
