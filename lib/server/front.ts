@@ -23,6 +23,7 @@ import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { createNodeRequests } from '../auth/node-requests.js'
 import type { NodeRequests } from '../auth/node-requests.js'
+import { createRelayedCallers } from '../auth/relayed-callers.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
@@ -58,6 +59,8 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
+  relaySecret?: string | undefined
   /** Called after each recorded end of a deployment. */
   deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** The keys, if they are not files of the data directory. */
@@ -94,7 +97,7 @@ const settingsTables = ['settings'] as const
 
 /** Creates the front. It is built first, because it is all that a server needs to listen. */
 export function createFront(
-  { store, home, clock, ids, version, base, keys, log }: World,
+  { store, home, clock, ids, version, base, keys, relaySecret, log }: World,
   admin: AdminToken,
   { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
 ): Front {
@@ -151,6 +154,7 @@ export function createFront(
     allowList,
     limiter,
     nodes,
+    relayed: relaySecret === undefined ? undefined : createRelayedCallers(relaySecret),
     sessions
   })
   const factors = createSecondFactors({

@@ -146,6 +146,7 @@ export function createServices(world: World, front: Front): Services {
         const project = findProject(world.store, projectId)
         if (project !== undefined) refusePlaced(world.store, project, 'do this with')
       },
+      relays: fleet.relays,
       enrollments: { publicUrl: world.publicUrl, base: world.base },
       placements: { findProject: id => findProject(world.store, id) },
       agent: {

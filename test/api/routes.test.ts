@@ -97,6 +97,8 @@ GET /api/nodes/:node viewer filtered
 PATCH /api/nodes/:node admin server
 PUT /api/nodes/:node/drain operator server
 DELETE /api/nodes/:node admin server
+GET /api/nodes/:node/at/*path download given
+GET /api/nodes/:node/terminal terminal server
 GET /api/enrollments admin server
 POST /api/enrollments admin server
 DELETE /api/enrollments/:id admin server
@@ -157,6 +159,7 @@ GET /api/agent/desired agent none
 GET /api/agent/releases/:deployId agent none
 GET /api/agent/blobs/:sha256 agent none
 POST /api/agent/reports agent none
+POST /api/agent/relays/:id agent none
 GET /api/openapi.json public none
 `
 

@@ -129,6 +129,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     report.info(`Hub "${cluster.hub.name}" of the cluster "${cluster.name}" at ${cluster.hub.url}`)
     return {
       url: place.url,
+      localSocket: owner.path,
       adminToken: admin,
       get services() {
         return terms.current().services

@@ -23,7 +23,8 @@ import {
   media,
   query,
   requiredQuery,
-  type Operations
+  type Operations,
+  type Parameter
 } from '../operation.js'
 import { auditCheckpoint, auditEntry, consistencyProof, inclusionProof, verifierKey } from '../records/access.js'
 import { done, success } from '../records/common.js'
@@ -84,6 +85,19 @@ const targetDescriptions = {
   events: 'The events to notify about',
   enabled: 'Whether messages are sent'
 }
+
+/** The query of a terminal. */
+export const terminalParameters: Parameter[] = [
+  query('ticket', 'A ticket with the purpose "terminal"'),
+  query('cols', 'Width of the terminal in columns', { type: 'integer', minimum: 1, maximum: 1000 }),
+  query('rows', 'Height of the terminal in rows', { type: 'integer', minimum: 1, maximum: 1000 }),
+  query('projectId', 'The id of the project in whose target the shell starts'),
+  query('sessionId', 'The id of a terminal session to continue'),
+  query('from', 'Position in the output of the session at which to continue, in bytes', {
+    type: 'integer',
+    minimum: 0
+  })
+]
 
 /** Health, settings, notifications, statistics, storage, PM2, search, telemetry and the terminal. */
 export const serverOperations: Operations = {
@@ -380,17 +394,7 @@ export const serverOperations: Operations = {
   'GET /api/terminal/ws': {
     summary: 'Open a terminal',
     description: 'Opens a WebSocket (RFC 6455). docs/streams.md describes its messages.',
-    parameters: [
-      query('ticket', 'A ticket with the purpose "terminal"'),
-      query('cols', 'Width of the terminal in columns', { type: 'integer', minimum: 1, maximum: 1000 }),
-      query('rows', 'Height of the terminal in rows', { type: 'integer', minimum: 1, maximum: 1000 }),
-      query('projectId', 'The id of the project in whose target the shell starts'),
-      query('sessionId', 'The id of a terminal session to continue'),
-      query('from', 'Position in the output of the session at which to continue, in bytes', {
-        type: 'integer',
-        minimum: 0
-      })
-    ],
+    parameters: terminalParameters,
     answers: { 101: { what: 'The connection is switched to the WebSocket protocol' } },
     errors: [
       'invalid_field',
