@@ -279,7 +279,7 @@ export class DeploymentPage extends Page {
             ? null
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
-        <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
+        <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
           @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
