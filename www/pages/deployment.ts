@@ -338,7 +338,7 @@ export class DeploymentPage extends Page {
   /** Shows project, target and date. */
   #placeOf({ projectId, projectName, startTime }: Deployment): Template {
     this.#project ??= this.resource(signal => this.context.calls.project(projectId, signal))
-    const target = this.#project.value?.deployPath
+    const target = this.#isRollout ? undefined : this.#project.value?.deployPath
     return html`
       <dl class="place">
         <div><dt>${t('Project')}</dt><dd><a href="projects/${projectId}" translate="no">${projectName}</a></dd></div>
