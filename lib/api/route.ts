@@ -34,6 +34,16 @@ export function taking(body: BodyLimits, route: ApiRoute): ApiRoute {
   return { ...route, body }
 }
 
+/** In a cluster, the leader answers: what it answers is in its memory, or the request may write. */
+export function byLeader(route: ApiRoute): ApiRoute {
+  return { ...route, answeredBy: 'leader' }
+}
+
+/** In a cluster, the leader answers if there is one. Without one, any hub answers what it knows. */
+export function byLeaderIfAny(route: ApiRoute): ApiRoute {
+  return { ...route, answeredBy: 'leader_if_any' }
+}
+
 /** Allows pages of any other origin to call the route. */
 export function crossOrigin(route: ApiRoute): ApiRoute {
   return { ...route, cors: true }

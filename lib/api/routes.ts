@@ -1,7 +1,9 @@
 import { streamedBody } from '../http/core/route.js'
 import { json } from '../http/core/route.js'
 import { accessReportHandlers } from './access-report.js'
+import { agentHandlers, reportLimits } from './agent.js'
 import type { Proof } from '../auth/proof.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -10,6 +12,7 @@ import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
 import { driftHandlers } from './drift.js'
+import { enrollmentHandlers } from './enrollments.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
@@ -22,12 +25,15 @@ import { maintenanceHandlers } from './maintenance.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
+import { nodeHandlers } from './nodes.js'
 import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
+import { placementHandlers } from './placements.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { completed, crossOrigin, depending, proven, row, taking } from './route.js'
+import { byLeader, byLeaderIfAny, completed, crossOrigin, depending, proven, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
+import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
 import { secondFactorHandlers } from './second-factor.js'
 import { searchHandlers } from './search.js'
@@ -91,6 +97,11 @@ export interface ApiNeeds {
   backup: Parameters<typeof backupHandlers>[0]
 
   terminal: Parameters<typeof terminalHandlers>[0]
+  /** Returns the fleet, which is loaded at its first use. */
+  fleet(): Promise<Fleet>
+  enrollments: Omit<Parameters<typeof enrollmentHandlers>[0], 'fleet'>
+  placements: Omit<Parameters<typeof placementHandlers>[0], 'fleet'>
+  agent: Parameters<typeof agentHandlers>[0]
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -138,6 +149,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const backup = backupHandlers(needs.backup)
 
   const terminal = terminalHandlers(needs.terminal)
+  const nodes = nodeHandlers(needs)
+  const enrollments = enrollmentHandlers({ ...needs.enrollments, fleet: needs.fleet })
+  const placements = placementHandlers({ ...needs.placements, fleet: needs.fleet })
+  const rollouts = rolloutHandlers(needs)
+  const agent = agentHandlers(needs.agent)
 
   let description: Promise<object> | undefined
   const describe = async (): Promise<object> =>
@@ -156,7 +172,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       proven(row('POST', '/api/auth/second-factor', 'viewer', 'none', secondFactor.begin)),
       row('POST', '/api/auth/second-factor/confirm', 'viewer', 'none', secondFactor.confirm),
       row('DELETE', '/api/auth/second-factor', 'viewer', 'none', secondFactor.remove),
-      row('GET', '/api/sessions', 'admin', 'server', auth.list),
+      byLeaderIfAny(row('GET', '/api/sessions', 'admin', 'server', auth.list)),
       proven(row('DELETE', '/api/sessions/:id', 'admin', 'server', auth.revoke)),
       row('POST', '/api/auth/reset', 'local', 'none', auth.resetToken),
       row('POST', '/api/tickets', 'viewer', 'none', auth.ticket),
@@ -187,10 +203,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('DELETE', '/api/projects/:id/lock', 'manage', 'project', locks.unlockProject),
       depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)),
       row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set),
-      row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary),
-      row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify),
-      row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift),
-      row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile),
+      byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary)),
+      byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify)),
+      byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift)),
+      byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile)),
       row('GET', '/api/projects/:id/files', 'operator', 'project', files.list),
       row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview),
       row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download),
@@ -208,7 +224,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PUT', '/api/tags/:id', 'admin', 'server', tags.update),
       row('DELETE', '/api/tags/:id', 'admin', 'server', tags.remove),
 
-      row('GET', '/api/deploy/check', 'upload_check', 'given', deployCheckHandlers(needs.deployCheck).check),
+      byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', deployCheckHandlers(needs.deployCheck).check)),
       taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', deployments.rollback),
@@ -218,13 +234,13 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),
       row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', deployments.mark),
-      row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files),
-      row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes),
+      byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files)),
+      byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes)),
 
       depending(['deployments'], row('GET', '/api/logs', 'read', 'filtered', logs.list), logs.showsOutput),
-      row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get),
-      row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream),
-      row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output),
+      byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get)),
+      byLeader(row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream)),
+      byLeaderIfAny(row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output)),
 
       row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', logSources.list),
       row('POST', '/api/projects/:id/log-sources', 'admin', 'project', logSources.create),
@@ -237,6 +253,25 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download),
       row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream),
       row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search),
+
+      row('GET', '/api/nodes', 'viewer', 'filtered', nodes.list),
+      row('GET', '/api/nodes/:node', 'viewer', 'filtered', nodes.get),
+      row('PATCH', '/api/nodes/:node', 'admin', 'server', nodes.update),
+      row('PUT', '/api/nodes/:node/drain', 'operator', 'server', nodes.drain),
+      proven(row('DELETE', '/api/nodes/:node', 'admin', 'server', nodes.forget)),
+      row('GET', '/api/enrollments', 'admin', 'server', enrollments.list),
+      proven(row('POST', '/api/enrollments', 'admin', 'server', enrollments.create)),
+      row('DELETE', '/api/enrollments/:id', 'admin', 'server', enrollments.revoke),
+      row('GET', '/api/projects/:id/placements', 'viewer', 'project', placements.list),
+      row('PATCH', '/api/projects/:id/placements', 'admin', 'project', placements.change),
+      row('GET', '/api/rollouts', 'read', 'filtered', rollouts.list),
+      row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', rollouts.get),
+      row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', rollouts.node),
+      row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', rollouts.events),
+      row('POST', '/api/rollouts/:rolloutId/halt', 'manage', 'rollout', rollouts.halt),
+      row('POST', '/api/rollouts/:rolloutId/resume', 'manage', 'rollout', rollouts.resume),
+      row('POST', '/api/rollouts/:rolloutId/revert', 'manage', 'rollout', rollouts.revert),
+      row('POST', '/api/rollouts/:rolloutId/approve', 'operate', 'rollout', rollouts.approve),
 
       row('GET', '/api/settings', 'admin', 'server', settings.read),
       row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),
@@ -251,18 +286,18 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/notification-targets/:id/test', 'admin', 'server', notificationTargets.test),
 
       depending(['audit'], row('GET', '/api/audit', 'viewer', 'filtered', audit.list)),
-      row('GET', '/api/audit/checkpoint', 'token', 'none', audit.checkpoint),
-      row('GET', '/api/audit/proof', 'token', 'none', audit.proof),
-      row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion),
+      byLeader(row('GET', '/api/audit/checkpoint', 'token', 'none', audit.checkpoint)),
+      byLeader(row('GET', '/api/audit/proof', 'token', 'none', audit.proof)),
+      byLeader(row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion)),
       row('POST', '/api/audit/key', 'local', 'none', audit.rotateKey),
-      proven(row('GET', '/api/audit/export', 'operator', 'server', audit.export)),
-      row('GET', '/api/storage', 'admin', 'server', storage.usage),
+      byLeader(proven(row('GET', '/api/audit/export', 'operator', 'server', audit.export))),
+      byLeaderIfAny(row('GET', '/api/storage', 'admin', 'server', storage.usage)),
       row('POST', '/api/storage/clean', 'admin', 'server', storage.clean),
 
       crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', 'none', telemetry.report))),
       crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', 'none', telemetry.overview)),
 
-      row('GET', '/api/overview', 'viewer', 'filtered', overview.read),
+      byLeaderIfAny(row('GET', '/api/overview', 'viewer', 'filtered', overview.read)),
       depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read)),
       row('GET', '/api/system/resources', 'viewer', 'server', system.resources),
       row('GET', '/api/system/history', 'viewer', 'server', system.history),
@@ -279,11 +314,16 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
       proven(row('GET', '/api/migration/export', 'admin_download', 'server', migration.export)),
       proven(taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import))),
-      row('GET', '/api/migration/verify', 'admin', 'server', migration.verify),
+      byLeader(row('GET', '/api/migration/verify', 'admin', 'server', migration.verify)),
       row('GET', '/api/backup', 'local', 'none', backup.write),
 
       row('GET', '/api/terminal/available', 'admin', 'server', terminal.available),
-      proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect)),
+      byLeader(proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect))),
+
+      row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
+      row('POST', '/api/agent/session', 'agent', 'none', agent.session),
+      row('GET', '/api/agent/desired', 'agent', 'none', agent.desired),
+      taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(

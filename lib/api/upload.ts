@@ -8,6 +8,8 @@ import { maxMessageLength } from '../model/deployment.js'
 import { confirmSecondsFault } from '../model/gate.js'
 import type { Project } from '../model/project.js'
 import { maxProvenanceBytes, provenanceReader, type Provenance } from '../model/provenance.js'
+import type { RolloutPolicy } from '../model/rollout.js'
+import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import { line, maxScriptLength, multiline } from '../base/fields.js'
 import { switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
@@ -123,6 +125,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     provenance: readers.provenance(fields.get('provenance')),
     planId: fields.get('planId') || undefined,
     confirmSeconds: readers.confirmSeconds(fields.get('confirmSeconds')),
+    rollout: readers.rollout(fields.get('rollout')),
     actor
   }
 }
@@ -140,7 +143,8 @@ const readers = {
   env: readVariables,
   provenance: readClaim,
   planId: (value: string) => planId(value, 'planId'),
-  confirmSeconds: readConfirmSeconds
+  confirmSeconds: readConfirmSeconds,
+  rollout: readRollout
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
@@ -185,6 +189,12 @@ function readConfirmSeconds(value: string | undefined): number | null {
   const fault = confirmSecondsFault(seconds)
   if (fault !== null) throw invalid('confirmSeconds', `"confirmSeconds" is invalid: ${fault}`)
   return seconds
+}
+
+/** Reads `rollout`: a JSON object with keys of the policy of rollouts. Returns undefined if it is absent or blank. */
+function readRollout(value: string | undefined): Partial<RolloutPolicy> | undefined {
+  if (value === undefined || value.trim() === '') return undefined
+  return givenRolloutPolicy(parseJson(value, 'rollout'), 'rollout')
 }
 
 function parseJson(value: string, field: string): unknown {

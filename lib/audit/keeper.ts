@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { systemActor } from '../model/audit.js'
 import type { Actor, AuditEvent, RotatedKey } from '../model/audit.js'
+import { hubKeyText } from '../model/fleet-wire.js'
 import type { Store, Transaction } from '../store/database.js'
 import { hasAuditSince, newestAuditPosition, unsealedAudit } from '../store/tables/audit.js'
 import {
@@ -21,6 +22,7 @@ import {
 } from '../store/tables/audit-tree.js'
 import type { StoredCheckpoint } from '../store/tables/audit-tree.js'
 import { entryOf } from './audit.js'
+import { insertHubKey } from '../store/tables/hub-keys.js'
 import { checkTree } from './check-tree.js'
 import { writeCheckpoint } from './checkpoint-text.js'
 import { mendFrontier, readFrontier, sealEntries, writeLeaf } from './leaves.js'
@@ -175,6 +177,8 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
     const event = { action: 'audit.rotate_key', actor, target: after.verifierKey, detail: lines.join(' ') }
     await store.write(tx => {
       if (readAuditTree(tx).origin === null) nameAuditTree(tx, origin)
+      // The nodes of a fleet learn the new key from the earlier one.
+      insertHubKey(tx, { publicKey: after.publicKey, signature: before.sign(hubKeyText(after.publicKey)) })
       write(tx, event)
     })
     return { before: before.verifierKey, after: after.verifierKey }

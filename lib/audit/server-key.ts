@@ -24,25 +24,38 @@ export interface ServerKey {
   rotate(origin: string): Promise<{ before: Signer; after: Signer }>
 }
 
+/** The files of a key. */
+export type KeyFile = 'server.ed25519' | 'server.old.ed25519' | 'server.pub'
+
+/** The place of the files: a directory, or the state that all hubs of a cluster have. */
+export interface KeyPlace {
+  /** How messages name it. */
+  path: string
+  /** Returns the text of a file; null if it does not exist. */
+  read(name: KeyFile): Promise<string | null>
+  /** Replaces a file. */
+  write(name: KeyFile, text: string): Promise<void>
+}
+
 const directoryMode = 0o700
 const keyMode = 0o600
 const originDigits = 16
 
-/** Creates the access to the keys in a directory. */
-export function createServerKey(directory: string): ServerKey {
-  const [path, oldPath] = [join(directory, 'server.ed25519'), join(directory, 'server.old.ed25519')]
+/** Creates the access to the keys in a directory, or in another place. */
+export function createServerKey(given: string | KeyPlace): ServerKey {
+  const place = typeof given === 'string' ? placeIn(given) : given
+  const path = join(place.path, 'server.ed25519')
   let creating: Promise<string> | null = null
   let known: Promise<{ origin: string; signers: readonly Signer[] }> | null = null
 
   async function create(): Promise<string> {
-    const found = await readKey(path)
+    const found = await place.read('server.ed25519')
     if (found !== null) return found
-    await mkdir(directory, { recursive: true, mode: directoryMode })
     return write(newKey())
   }
 
   async function write(pem: string): Promise<string> {
-    await replaceFile(path, pem, keyMode)
+    await place.write('server.ed25519', pem)
     return pem
   }
 
@@ -63,11 +76,10 @@ export function createServerKey(directory: string): ServerKey {
     const pem = await current()
     const origin = given ?? originOf(path, pem)
     const signers = [signerOf(origin, pem)]
-    const old = await readKey(oldPath)
+    const old = await place.read('server.old.ed25519')
     if (old !== null) signers.push(signerOf(origin, old))
     const { verifierKey } = signers[0] as Signer
-    const publicPath = join(directory, 'server.pub')
-    if ((await readKey(publicPath)) !== `${verifierKey}\n`) await replaceFile(publicPath, `${verifierKey}\n`, keyMode)
+    if ((await place.read('server.pub')) !== `${verifierKey}\n`) await place.write('server.pub', `${verifierKey}\n`)
     return { origin, signers }
   }
 
@@ -83,10 +95,21 @@ export function createServerKey(directory: string): ServerKey {
       const [old, pem] = [await current(), newKey()]
       const [before, after] = [signerOf(origin, old), signerOf(origin, pem)]
       // The old key is stored twice for a moment, so that a crash loses neither.
-      await replaceFile(oldPath, old, keyMode)
+      await place.write('server.old.ed25519', old)
       await write(pem)
       known = null
       return { before, after }
+    }
+  }
+}
+
+function placeIn(directory: string): KeyPlace {
+  return {
+    path: directory,
+    read: name => readKey(join(directory, name)),
+    async write(name, text) {
+      await mkdir(directory, { recursive: true, mode: directoryMode })
+      await replaceFile(join(directory, name), text, keyMode)
     }
   }
 }

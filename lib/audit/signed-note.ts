@@ -14,8 +14,12 @@ export interface Signer {
   /** The key as verifiers write it. */
   readonly verifierKey: string
   readonly keyId: string
+  /** The 32 bytes of the public key in base64. */
+  readonly publicKey: string
   /** Returns the signature line of a text. */
   line(text: string): string
+  /** Returns the signature of a text in base64. */
+  sign(text: string): string
 }
 
 /** Verifies the signatures of one key. */
@@ -50,6 +54,8 @@ export function createSigner(name: string, pem: string): Signer {
   return {
     keyId: id.toString('hex'),
     verifierKey: `${name}+${id.toString('hex')}+${marked(publicKey).toString('base64')}`,
+    publicKey: publicKey.toString('base64'),
+    sign: text => sign(null, Buffer.from(text), key).toString('base64'),
     line: text => `— ${name} ${Buffer.concat([id, sign(null, Buffer.from(text), key)]).toString('base64')}\n`
   }
 }

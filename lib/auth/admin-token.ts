@@ -101,7 +101,7 @@ export async function openAdminToken(options: {
   return {
     isNew,
     current,
-    verify: createVerifier(current),
+    verify: createTokenVerifier(current),
     async change(newToken) {
       checkNewToken(newToken, 'newToken')
       await keep(newToken)
@@ -115,8 +115,8 @@ export async function openAdminToken(options: {
   }
 }
 
-/** Returns a function that compares tokens with the current one. */
-function createVerifier(current: () => string): (token: string) => boolean {
+/** Returns a function that compares tokens with the current one, in constant time. */
+export function createTokenVerifier(current: () => string): (token: string) => boolean {
   let known = ''
   let isSame = createComparison(known)
   return token => {

@@ -7,6 +7,7 @@ import type { Actor } from '../model/audit.js'
 import { addressesOf } from './addresses.js'
 import type { Limiter } from './limiter.js'
 import type { NamedTokens, TokenCaller } from './named-tokens.js'
+import type { NodeRequests, SigningNode } from './node-requests.js'
 import { isSameSecret } from './secret.js'
 import { wrongCsrf } from './sessions.js'
 import type { FoundSession } from './sessions.js'
@@ -14,9 +15,9 @@ import type { TicketHolder, TicketPurpose } from './tickets.js'
 
 /**
  * The role of a caller. `admin` is the admin token or a named token with that role; `local` is the operator on this
- * machine, through the data directory's socket; `project` and `global` are deploy tokens.
+ * machine, through the data directory's socket; `project` and `global` are deploy tokens; `agent` is a node of the fleet.
  */
-export type Role = 'anonymous' | AccessRole | 'local' | 'project' | 'global' | 'metrics'
+export type Role = 'anonymous' | AccessRole | 'local' | 'project' | 'global' | 'metrics' | 'agent'
 
 /** The caller of a request: its name in audit entries, and its rights. */
 export interface Caller extends Actor {
@@ -31,6 +32,8 @@ export interface Caller extends Actor {
   seesScripts: boolean
   /** The browser session of the request. */
   session?: FoundSession | undefined
+  /** The node that signed the request. */
+  node?: SigningNode | undefined
   /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
   provenAt?: string | null | undefined
 }
@@ -61,6 +64,8 @@ const rules = {
   public: { min: null, others: ['anonymous'] },
   /** What the owner of the data directory can do to it anyway. No token is accepted. */
   local: { min: null, others: ['local'] },
+  /** A request that a node of the fleet has signed (node-requests.ts). No token is accepted. */
+  agent: { min: null, others: ['agent'] },
   /** Any valid token. */
   token: { min: 'viewer', others: ['admin', 'local', 'project', 'global'] },
   viewer: { min: 'viewer', others: operators },
@@ -101,7 +106,7 @@ export function leastRole(auth: Auth): AccessRole | null {
 }
 
 /** The parts of a request that identify its caller. `client.local` means the socket that only the owner can open. */
-export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client' | 'method'>
+export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client' | 'method' | 'path'>
 
 /** Authorizes requests. */
 export interface Bearer {
@@ -124,6 +129,7 @@ interface Needs {
   tickets: { redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null }
   allowList: { check(address: string): void }
   limiter: Limiter
+  nodes: Pick<NodeRequests, 'verify'>
   sessions: {
     find(headers: RequestFacts['headers']): FoundSession | null
     hasCookie(headers: RequestFacts['headers']): boolean
@@ -133,7 +139,7 @@ interface Needs {
 /** The caller that a secret identifies. */
 type Holder = Pick<
   Caller,
-  'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session' | 'provenAt'
+  'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session' | 'node' | 'provenAt'
 >
 
 /** Creates the authorization of a server. */
@@ -144,6 +150,7 @@ export function createBearer(needs: Needs): Bearer {
     const { headers, client, query } = credentials
     if (rule.others.includes('anonymous')) return anonymous
     if (client.local && rule.others.includes('local')) return local
+    if (rule.others.includes('agent')) return holderOfNode(needs.nodes.verify(credentials))
     if (rule.min === null && rule.others.every(role => role === 'local')) throw notLocal()
     const { ticket: purpose } = rule
     const ticket = purpose !== undefined && headers.authorization === undefined ? query.get('ticket') : null
@@ -167,10 +174,10 @@ export function createBearer(needs: Needs): Bearer {
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId, projects, token, seesScripts, session, provenAt } = holder
+    const { name, role, projectId, projects, token, seesScripts, session, node, provenAt } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Without a spread, which takes ten times as long (bench/api).
-    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session, provenAt }
+    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session, node, provenAt }
   }
 
   return {
@@ -208,6 +215,10 @@ const nothing = { projectId: null, projects: null, token: undefined, seesScripts
 const anonymous: Holder = { name: 'anonymous', role: 'anonymous', ...nothing }
 const local: Holder = { name: 'local', role: 'local', ...everything }
 const admin: Holder = { name: 'admin', role: 'admin', ...everything }
+
+function holderOfNode(node: SigningNode): Holder {
+  return { name: `node:${node.name}`, role: 'agent', ...nothing, node }
+}
 
 function addressOf(client: ClientAddress): string | null {
   return client.local ? null : client.witnessed

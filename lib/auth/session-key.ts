@@ -8,7 +8,8 @@ import { replaceFile } from '../base/replace-file.js'
  */
 export const sessionKeyName = 'session.key'
 
-const keyBytes = 32
+/** Length of the key. */
+export const sessionKeyBytes = 32
 const nameLength = 8
 const secretMode = 0o600
 
@@ -27,7 +28,7 @@ export function openSessionKey({ directory }: { directory: string }): SessionKey
   let creating: Promise<Buffer> | undefined
 
   async function create(onCreate: () => Promise<unknown>): Promise<Buffer> {
-    const made = randomBytes(keyBytes)
+    const made = randomBytes(sessionKeyBytes)
     await replaceFile(path, made.toString('base64url'), secretMode)
     await onCreate()
     key = made
@@ -68,6 +69,11 @@ function readKey(path: string): Buffer | null {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return null
   if ((stats.mode & 0o077) !== 0) chmodSync(path, secretMode)
-  const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64url')
-  return key.length === keyBytes ? key : null
+  return parseSessionKey(readFileSync(path, 'utf8'))
+}
+
+/** Returns the key that a text contains; null if its length is wrong. */
+export function parseSessionKey(text: string): Buffer | null {
+  const key = Buffer.from(text.trim(), 'base64url')
+  return key.length === sessionKeyBytes ? key : null
 }

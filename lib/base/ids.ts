@@ -14,6 +14,10 @@ export type IdPrefix =
   | 'ses_'
   | 'plan_'
   | 'tok_'
+  | 'node_'
+  | 'enr_'
+  | 'ro_'
+  | 'rel_'
 
 /** Creates ids and secrets. It is passed in so that tests can choose them. */
 export interface Ids {

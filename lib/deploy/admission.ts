@@ -9,6 +9,7 @@ import { formatBytes } from '../shared/size.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
+import type { RolloutPolicy } from '../model/rollout.js'
 import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
@@ -51,6 +52,8 @@ export interface DeployRequest extends ClientScripts {
   planId?: string | undefined
   /** The time in which the deployment must be confirmed; undefined: as the policy of the project says. */
   confirmSeconds?: number | null | undefined
+  /** What this deployment sets instead of the policy of rollouts, if the project is placed on nodes. */
+  rollout?: Partial<RolloutPolicy> | undefined
   actor: Actor
 }
 

@@ -154,12 +154,19 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
    * `wait: false` while the first call waits.
    */
   stop(options: { wait: boolean }): Promise<void>
+  /**
+   * Leaves the queued and the running deployments to the next leader of the cluster: their records stay as they are.
+   * Refuses new deployments from then on.
+   */
+  leave(): Promise<void>
 }
 
 /** Default size limit of the output in a record (decisions 4). */
 const defaultOutputBytes = 1024 * 1024
 /** How long a stopping server waits for background scripts. It does not stop them. */
 const tailGraceMs = 5_000
+/** How long deployments that are left to another hub may take to notice it. */
+const leaveGraceMs = 5_000
 
 /** Creates the deployer from its parts. */
 export function createDeployer(needs: DeployNeeds): Deployer {
@@ -272,6 +279,24 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     await executors.close()
   }
 
+  async function leave(): Promise<void> {
+    isStopping = true
+    const waiting = new Set(queue.takeBackAll().map(({ id }) => id))
+    for (const run of live.all()) {
+      const row = waiting.has(run.deployId) ? findDeployment(store, run.deployId) : undefined
+      if (row === undefined) run.suspend()
+      else run.end(row)
+    }
+    const finished = Promise.all(live.all().map(run => run.finished))
+    const late = await Promise.race([finished.then(() => false), sleep(leaveGraceMs, true, { ref: false })])
+    if (late) {
+      for (const run of live.all()) run.stop(new StopRequest('stop', 'Another hub leads the cluster now'))
+      await finished
+    }
+    await trees.close()
+    await executors.close()
+  }
+
   return {
     async receive(bytes, options) {
       refuseWhenStopping()
@@ -345,7 +370,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,
-    stop
+    stop,
+    leave
   }
 }
 

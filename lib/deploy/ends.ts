@@ -127,7 +127,8 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
 
 /**
  * Whether the store refuses every write for now. Any other error would repeat forever and block the results after it.
+ * The result of a hub that is not the leader any more is not kept: the next leader decides about the deployment.
  */
 function isPassing(error: unknown): boolean {
-  return error instanceof Refusal && error.kind === 'unavailable'
+  return error instanceof Refusal && error.kind === 'unavailable' && error.code !== 'not_leader'
 }

@@ -69,6 +69,11 @@ const begunByOrder: ReadonlySet<NodePhase> = new Set([
   'unreachable',
   'skipped'
 ])
+/** Returns whether a node gets a new order when it enters a phase. */
+export function beginsByOrder(phase: NodePhase): boolean {
+  return begunByOrder.has(phase)
+}
+
 /** The phases of a node of which the hub does not know what it has. */
 const unknownPhases: ReadonlySet<NodePhase> = new Set(['swapping', 'withdrawing', 'unreachable', 'skipped'])
 
@@ -80,6 +85,11 @@ const withoutRelease: ReadonlySet<NodePhase> = new Set(['pending', 'failed', 're
 /** Returns whether a node has the release, since it was stuck before it prepared once more. */
 function wasStuck({ phase, swapAttempt }: RolloutNode): boolean {
   return (phase === 'preparing' || phase === 'prepared') && swapAttempt > 0
+}
+
+/** Returns what a node is to do; undefined: it does not take part. */
+export function orderIn(node: Pick<RolloutNode, 'phase' | 'attempt'> | undefined): Order {
+  return node === undefined ? { action: 'none', attempt: 0 } : { action: actions[node.phase], attempt: node.attempt }
 }
 
 /** A rollout with its rules. */
@@ -121,8 +131,7 @@ export class Machine {
 
   /** Returns what a node is to do. */
   orderOf(nodeId: string): Order {
-    const node = this.#nodes.get(nodeId)
-    return node === undefined ? { action: 'none', attempt: 0 } : { action: actions[node.phase], attempt: node.attempt }
+    return orderIn(this.#nodes.get(nodeId))
   }
 
   /** Returns the nodes that have changed since the last call. */
@@ -153,18 +162,17 @@ export class Machine {
     return true
   }
 
+  /** Returns whether the rollout waits for a node, or is about to. */
+  isWaitedFor(nodeId: string): boolean {
+    const phase = this.#nodes.get(nodeId)?.phase
+    if (phase === 'prepared') return isGoing(this.rollout.state)
+    return phase === 'preparing' || phase === 'swapping' || phase === 'withdrawing' || phase === 'reverting'
+  }
+
   /** Takes note that a node has not answered for too long. */
   lost(nodeId: string): void {
     const node = this.#nodes.get(nodeId)
-    if (node === undefined) return
-    const { phase } = node
-    const isWaitedFor =
-      phase === 'preparing' ||
-      (phase === 'prepared' && isGoing(this.rollout.state)) ||
-      phase === 'swapping' ||
-      phase === 'withdrawing' ||
-      phase === 'reverting'
-    if (!isWaitedFor) return
+    if (node === undefined || !this.isWaitedFor(nodeId)) return
     this.#move(node, 'unreachable')
     this.#judge()
     this.#goOn()

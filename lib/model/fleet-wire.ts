@@ -10,6 +10,10 @@
  *   POST /api/agent/relays/:id          a part of the answer to a relayed request (`?part=1` and so on; the last one has
  *                                       `&last=1`). 404: nobody waits for the answer any more
  *
+ * A new stream begins with `welcome`, the `key` lines of all keys after the first one, and the orders of the node. An
+ * agent that connects sends a report with all its placements at once: the hub answers a project that is not placed there
+ * with `unplaced`. A `key` line whose signature is not one of the key that the agent knows is ignored.
+ *
  * Orders are desired state: a lost line is repeated by the next connection, a doubled one changes nothing. Each request
  * after `enroll` is signed with the agent's Ed25519 key, each order and each release with the key of the hub.
  */
@@ -153,8 +157,8 @@ export interface AgentReport {
 export function requestText(request: {
   nodeId: string
   session: string
-  /** Grows with each request of the session. */
-  counter: number
+  /** Grows with each request of the session; for the request that begins one, a random text. */
+  counter: number | string
   method: string
   /** Path and query below the base path of the hub. */
   path: string
@@ -205,3 +209,7 @@ export const relayPartBytes = 256 * 1024
 export const heartbeatMs = 15_000
 /** An agent that hears nothing for this long connects again. */
 export const silentAfterMs = 45_000
+/** An agent reports at least this often, even if nothing has changed, so that the hub notices one that is cut off. */
+export const reportEveryMs = 20_000
+/** A node that was not heard of for this long is unreachable. */
+export const lostAfterMs = 60_000

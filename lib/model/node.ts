@@ -70,3 +70,6 @@ export const fleetLimits = {
   /** The end of the output of a node that the hub keeps. */
   outputBytes: 4096
 } as const
+
+/** How long the token of an enrollment is valid. */
+export const enrollmentLimits = { minSeconds: 60, defaultSeconds: 60 * 60, maxSeconds: 7 * 24 * 60 * 60 } as const

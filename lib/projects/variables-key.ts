@@ -29,7 +29,7 @@ export function createVariablesKey(path: string): VariablesKey {
 
   async function find(): Promise<FoundKey> {
     try {
-      const key = parse(await readFile(path, 'utf8'))
+      const key = parseVariablesKey(await readFile(path, 'utf8'))
       return key === null
         ? { key, isMissing: false, why: 'it does not contain a key of 64 hexadecimal digits' }
         : { key }
@@ -68,7 +68,8 @@ export function unusableKey(path: string, why: string): Refusal {
   return new Refusal('unavailable', 'variables_key', `Cannot use the key of the secrets: ${why}. ${cure}`)
 }
 
-function parse(text: string): Buffer | null {
+/** Returns the key that a text contains; null if it is not one. */
+export function parseVariablesKey(text: string): Buffer | null {
   const digits = text.trim()
   return /^[0-9a-f]{64}$/i.test(digits) ? Buffer.from(digits, 'hex') : null
 }

@@ -1,13 +1,12 @@
 import type { Sealing } from '../auth/second-factor.js'
-import type { Home } from '../config/home.js'
 import { seal, unseal } from '../projects/seal.js'
-import { createVariablesKey, unusableKey } from '../projects/variables-key.js'
+import { unusableKey } from '../projects/variables-key.js'
+import type { VariablesKey } from '../projects/variables-key.js'
 import type { Reader } from '../store/database.js'
 import { listSecrets } from '../store/tables/variables.js'
 
 /** Encrypts the secrets of second factors with the key of the variables, which backups contain. */
-export function createFactorSealing(store: Reader, { variablesKey }: Pick<Home, 'variablesKey'>): Sealing {
-  const key = createVariablesKey(variablesKey)
+export function createFactorSealing(store: Reader, key: VariablesKey): Sealing {
   const placeOf = (tokenId: string) => ({ projectId: tokenId, name: 'second factor' })
   return {
     async seal(tokenId, secret) {

@@ -7,6 +7,7 @@ import { createCheckpointFile } from '../audit/checkpoint-file.js'
 import { createKeeper } from '../audit/keeper.js'
 import type { Keeper } from '../audit/keeper.js'
 import { createServerKey } from '../audit/server-key.js'
+import type { ServerKey } from '../audit/server-key.js'
 import { createBearer } from '../auth/bearer.js'
 import type { Bearer } from '../auth/bearer.js'
 import { createFailures } from '../auth/failures.js'
@@ -20,6 +21,8 @@ import type { SecondFactors } from '../auth/second-factor.js'
 import { createFactorSealing } from './factor-sealing.js'
 import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
+import { createNodeRequests } from '../auth/node-requests.js'
+import type { NodeRequests } from '../auth/node-requests.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
@@ -30,8 +33,10 @@ import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
+import { createVariablesKey } from '../projects/variables-key.js'
 import { createProbe } from '../machine/probe.js'
 import type { Probe, ProbeNeeds } from '../machine/probe.js'
+import type { ServerKeys } from './cluster/keys.js'
 import { createSettings } from '../settings/settings.js'
 import type { Settings } from '../settings/settings.js'
 
@@ -52,6 +57,8 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** The keys, if they are not files of the data directory. */
+  keys?: ServerKeys | undefined
   /** Reports an internal error to the operator. */
   log(message: string, error?: unknown): void
 }
@@ -62,12 +69,15 @@ export interface Front {
   audit: Audit
   /** Keeps the tree of the audit log and signs its checkpoints. */
   keeper: Keeper
+  serverKey: ServerKey
   failures: Failures
   limiter: Limiter
   settings: Settings
   tickets: Tickets
   sessions: Sessions
   named: NamedTokens
+  /** The signed requests of the nodes of the fleet. */
+  nodes: NodeRequests
   factors: SecondFactors
   proof: Proof
   allowList: AllowList
@@ -77,9 +87,11 @@ export interface Front {
   startedAtMs: number
 }
 
+const settingsTables = ['settings'] as const
+
 /** Creates the front. It is built first, because it is all that a server needs to listen. */
 export function createFront(
-  { store, home, clock, ids, version, base, log }: World,
+  { store, home, clock, ids, version, base, keys, log }: World,
   admin: AdminToken,
   { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
 ): Front {
@@ -87,16 +99,18 @@ export function createFront(
   const onError = (error: unknown): void => log('Cannot write an entry of the audit log', error)
   const onLeaf = (size: number): void => keeper.consider(size)
   const audit = createAudit({ store, clock, ids, onError, onLeaf, keepDays: () => settings.number('audit_days') })
-  const settings: Settings = createSettings({ store, audit })
+  const followed = keys === undefined ? {} : { version: () => store.version(settingsTables) }
+  const settings: Settings = createSettings({ store, audit, ...followed })
   const checkpointFile = createCheckpointFile({
     place: () => settings.text('checkpoint_file'),
     onError: error => log('Cannot write the checkpoint of the audit log to its file', error)
   })
+  const serverKey = keys?.server ?? createServerKey(home.keys)
   const keeper = createKeeper({
     store,
     clock,
     ids,
-    key: createServerKey(home.keys),
+    key: serverKey,
     onError: error => log('Cannot sign a checkpoint of the audit log', error),
     onCheckpoint: ({ note }) => checkpointFile.write(note)
   })
@@ -112,8 +126,18 @@ export function createFront(
     isProject: (db, id) => findProject(db, id) !== undefined,
     onEnd: id => void sessions.endOf(id).catch(onError)
   })
-  const sessions = new Sessions({ store, clock, ids, key: openSessionKey(home), admin, named, base, audit })
+  const sessions = new Sessions({
+    store,
+    clock,
+    ids,
+    key: keys?.session ?? openSessionKey(home),
+    admin,
+    named,
+    base,
+    audit
+  })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
+  const nodes = createNodeRequests({ store, ids })
   const bearer = createBearer({
     admin,
     tickets,
@@ -123,9 +147,16 @@ export function createFront(
     named,
     allowList,
     limiter,
+    nodes,
     sessions
   })
-  const factors = createSecondFactors({ store, clock, limiter, audit, sealing: createFactorSealing(store, home) })
+  const factors = createSecondFactors({
+    store,
+    clock,
+    limiter,
+    audit,
+    sealing: createFactorSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey))
+  })
   const proof = createProof({ clock, minutes: () => settings.number('proof_minutes') })
   const probe = createProbe({
     store,
@@ -140,12 +171,14 @@ export function createFront(
     admin,
     audit,
     keeper,
+    serverKey,
     failures,
     limiter,
     settings,
     tickets,
     sessions,
     named,
+    nodes,
     factors,
     proof,
     allowList,

@@ -1,10 +1,12 @@
 import { probeRow } from '../api/probe.js'
 import type { Auth, Caller } from '../auth/bearer.js'
 import { HttpServer } from '../http/core/server.js'
-import type { ServerEvent, ServerOptions } from '../http/core/server.js'
+import type { HubSide, ServerEvent, ServerOptions } from '../http/core/server.js'
 import type { Front } from './front.js'
 
 interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'> {
+  /** In a cluster: what this hub does with requests. */
+  hub?: HubSide<Auth, Caller>
   /** Base path as `normaliseBase` returns it. */
   base: string
   /** Public URL as `readPublicUrl` returns it. */
@@ -12,6 +14,14 @@ interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'>
   log(message: string, error?: unknown): void
   /** Called after each answered request, if given. */
   onRequest?: ((request: RequestEvent) => void) | undefined
+}
+
+/** The parts of the front that every request needs. */
+export interface ListenerFront {
+  probe: Front['probe']
+  bearer: Front['bearer']
+  named: Pick<Front['named'], 'ended'>
+  settings: Pick<Front['settings'], 'list'>
 }
 
 /** Event of an answered request. */
@@ -22,7 +32,7 @@ export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
  * table (table.ts).
  */
 export function createListener(
-  { probe, bearer, named, settings }: Front,
+  { probe, bearer, named, settings }: ListenerFront,
   { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
 ): HttpServer<Auth, Caller> {
   return new HttpServer<Auth, Caller>({

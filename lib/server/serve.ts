@@ -22,6 +22,7 @@ import type { Store } from '../store/database.js'
 import type { StoreOptions } from '../store/durable-store.js'
 import { ownDirectory } from '../store/owner.js'
 import { canHoldDirectories, notHeldWarning } from '../install/held.js'
+import type { ClusterOptions } from './cluster/options.js'
 import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
@@ -40,6 +41,8 @@ export type ShowsToken = 'always' | 'new' | 'never'
 /** Options of `serve`. */
 export interface ServeOptions extends EntranceOptions {
   home: Home
+  /** The cluster that this server is a hub of; undefined: none. */
+  cluster?: ClusterOptions | undefined
   /** Base path as the user wrote it: `a`, `/a` or `/a/`. */
   base?: string
   /** Environment of the process. ADMIN_TOKEN is read from it, or from `.env.local` in `cwd`. */
@@ -92,6 +95,7 @@ const deploymentGraceMs = 24 * 60 * 60_000
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { home, report, environment } = options
+  if (options.cluster !== undefined) return (await import('./cluster/serve-hub.js')).serveHub(options, options.cluster)
   const base = normaliseBase(options.base ?? '')
   const steady = createSteadyClock()
   const clock = options.clock ?? steady
@@ -159,6 +163,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => services.history.stop())
     services.reminders.start()
     opened.push(() => services.reminders.stop())
+    await services.fleet.start()
+    opened.push(() => services.fleet.stop())
     http.complete(createTable(services, { base, publicUrl }))
     isRecovering = false
     const telemetry = new AbortController()
@@ -188,7 +194,7 @@ async function loadRest() {
 }
 
 /** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */
-function followRecords(clock: SteadyClock, newestMs: number | null, report: Reporter): void {
+export function followRecords(clock: SteadyClock, newestMs: number | null, report: Reporter): void {
   const behindMs = (newestMs ?? 0) - Date.now()
   if (newestMs === null || behindMs <= 0) return
   clock.follow(newestMs)
@@ -217,6 +223,7 @@ function createStop(running: {
     const shells = services.terminals.stop()
     const replies = http.close({ graceMs: deploymentGraceMs })
     await services.deployer.stop({ wait })
+    await services.fleet.stop()
     await services.reminders.stop()
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
     await Promise.all([replies, shells])
@@ -247,7 +254,7 @@ async function reportLeftovers(home: Home, report: Reporter): Promise<void> {
 }
 
 /** Returns ADMIN_TOKEN and where it was found. */
-async function readOverride({
+export async function readOverride({
   home,
   cwd,
   environment
@@ -290,7 +297,11 @@ interface Announcement {
   directory: string
 }
 
-function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isShown, directory }: Announcement): void {
+/** Prints where the server listens, where its token and its data are, and warnings about both. */
+export function announce(
+  report: Reporter,
+  { place, publicUrl, token, tokenFrom, isShown, directory }: Announcement
+): void {
   report.info(`svc listens on ${place.url}${place.url.startsWith('unix:') ? '' : '/'}`)
   for (const info of place.infos) report.info(info)
   if (publicUrl !== null) report.info(`Public address: ${publicUrl}/`)

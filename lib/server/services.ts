@@ -47,6 +47,8 @@ import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { nodesOfProject } from '../store/tables/nodes.js'
+import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
 import { createBroken } from '../machine/broken.js'
@@ -71,6 +73,8 @@ import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
+import { createFleet } from './fleet.js'
+import type { FleetService } from './fleet.js'
 import type { Front, World } from './front.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
@@ -81,6 +85,7 @@ export interface Services {
   history: History
   logViewer: LogViewer
   terminals: Terminals
+  fleet: FleetService
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
@@ -93,6 +98,7 @@ export function createServices(world: World, front: Front): Services {
   // The log services need projects, and deployments need the logs only when they run.
   const late: { logs?: Logs } = {}
   const pm2 = createPm2({ clock: world.clock, environment: world.environment })
+  const fleet = createFleet(world, front, () => work.deployer)
   const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
   const logs = createLogs(world, front, work)
   late.logs = logs
@@ -118,24 +124,30 @@ export function createServices(world: World, front: Front): Services {
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
+    fleet,
     api: {
       version: world.store.version,
       lookup: {
         ofDeployment: id => findDeployment(world.store, id)?.projectId,
-        ofLogSource: id => logs.sources.find(id)?.projectId
+        ofLogSource: id => logs.sources.find(id)?.projectId,
+        ofRollout: id => findRollout(world.store, id)?.projectId
       },
       program: world.version,
-      ...apiOfWork(world, front, { work, logs }),
+      ...apiOfWork(world, front, { work, logs, fleet }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },
-      terminal: { terminals, projects: work.projects, allowList: front.allowList }
+      terminal: { terminals, projects: work.projects, allowList: front.allowList },
+      fleet: fleet.hub,
+      enrollments: { publicUrl: world.publicUrl, base: world.base },
+      placements: { findProject: id => findProject(world.store, id) },
+      agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
     }
   }
 }
 
 /** Creates projects, deployments and notifications. */
 function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -156,7 +168,12 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
   })
   const counts = createDeploymentCounts()
   const quota = createQuota({ store, home, settings })
-  const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
+  const variables = createVariables({
+    store,
+    clock,
+    audit,
+    key: keys?.variables ?? createVariablesKey(home.variablesKey)
+  })
   const deployer = createDeployer({
     store,
     home,
@@ -263,7 +280,7 @@ function createMachine(world: World, front: Front, work: Work) {
 type Machine = ReturnType<typeof createMachine>
 
 /** Returns what the handlers of projects and deployments need. */
-function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
+function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Work; logs: Logs; fleet: FleetService }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
   const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
@@ -284,7 +301,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit },
+    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit, hasFleet: fleet.isUsed },
     secondFactor: { factors, named },
     proof,
     projects: {
@@ -315,7 +332,14 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
+    deployCheck: {
+      deployer,
+      findProject: id => findProject(store, id),
+      settings,
+      quota,
+      expiryOf,
+      nodesOf: id => nodesOfProject(store, id)
+    },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },

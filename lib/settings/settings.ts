@@ -292,8 +292,18 @@ interface Audit {
   within(tx: Transaction, event: AuditEvent): void
 }
 
+interface SettingsNeeds {
+  store: Store
+  audit: Audit
+  /**
+   * Returns a text that changes whenever the settings in the store do. Only a hub of a cluster needs it: there the
+   * leader changes them.
+   */
+  version?: () => string
+}
+
 /** Creates the settings service, with the values of the store. */
-export function createSettings({ store, audit }: { store: Store; audit: Audit }): Settings {
+export function createSettings({ store, audit, version = () => '' }: SettingsNeeds): Settings {
   // Every request reads settings, so they stay in memory and lists are parsed once.
   let values = readValues(store)
   const start = randomBytes(6).toString('hex')
@@ -302,27 +312,47 @@ export function createSettings({ store, audit }: { store: Store; audit: Audit })
   let known = 0
   const lists = new Map<SettingKey, readonly string[]>()
 
-  const text = (key: SettingKey): string => values[key] as string
+  let seenVersion = version()
+
+  function text(key: SettingKey): string {
+    follow()
+    return values[key] as string
+  }
+
+  /** Reads the settings again if another hub has changed them. */
+  function follow(): void {
+    if (version() === seenVersion) return
+    changes++
+    reload()
+  }
 
   function reload(): void {
+    seenVersion = version()
     values = readValues(store)
     known = changes
     lists.clear()
   }
 
   return {
-    all: () => ({ ...values }),
+    all() {
+      follow()
+      return { ...values }
+    },
     text,
     number: key => Number(text(key)),
     flag: key => text(key) === 'true',
     list(key) {
+      follow()
       let list = lists.get(key)
       if (list === undefined) lists.set(key, (list = itemsOf(text(key))))
       return list
     },
     isSecret: key => settingRows.some(row => row.key === key && row.type === 'secret'),
     check: checkSettings,
-    state: () => `${start}-${known}`,
+    state() {
+      follow()
+      return `${start}-${known}`
+    },
     async update(checked, actor, seen = {}) {
       try {
         await store.write(tx => {

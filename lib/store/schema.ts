@@ -216,6 +216,88 @@ const locks = `
   CREATE UNIQUE INDEX locksByPlace ON locks (ifnull(projectId, ''), kind);
   CREATE INDEX locksByProject ON locks (projectId);`
 
+/**
+ * The fleet. `sealed` of a rollout: what the client of the push sent for scripts, encrypted. `position` of its nodes:
+ * their order in the waves. `hubKeys`: the keys of this server, each signed by the one before.
+ */
+const fleet = `
+  CREATE TABLE nodes (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    labels TEXT NOT NULL,
+    publicKey TEXT NOT NULL UNIQUE,
+    isDrained INTEGER NOT NULL,
+    enrolledAt TEXT NOT NULL,
+    lastSeenAt TEXT,
+    version TEXT,
+    freeBytes INTEGER
+  );
+  CREATE TABLE enrollments (
+    id TEXT PRIMARY KEY NOT NULL,
+    digest TEXT NOT NULL UNIQUE,
+    name TEXT COLLATE NOCASE,
+    labels TEXT NOT NULL,
+    createdAt TEXT NOT NULL,
+    createdBy TEXT NOT NULL,
+    expiresAt TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE placements (
+    projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    nodeId TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+    deployPath TEXT NOT NULL,
+    liveDeployId TEXT,
+    liveTree TEXT,
+    seenAt TEXT,
+    isDrifted INTEGER NOT NULL,
+    PRIMARY KEY (projectId, nodeId)
+  ) WITHOUT ROWID;
+  CREATE INDEX placementsByNode ON placements (nodeId);
+  CREATE TABLE rollouts (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    deployId TEXT NOT NULL,
+    treeSha256 TEXT NOT NULL,
+    archiveSha256 TEXT NOT NULL,
+    archiveBytes INTEGER NOT NULL,
+    policy TEXT NOT NULL,
+    state TEXT NOT NULL,
+    wave INTEGER NOT NULL,
+    waves INTEGER NOT NULL,
+    pausedUntil TEXT,
+    revertFrom INTEGER,
+    haltedReason TEXT,
+    createdAt TEXT NOT NULL,
+    endedAt TEXT,
+    sealed TEXT,
+    UNIQUE (projectId, number)
+  );
+  CREATE INDEX rolloutsByDeployment ON rollouts (deployId);
+  CREATE TABLE rolloutNodes (
+    rolloutId TEXT NOT NULL REFERENCES rollouts (id) ON DELETE CASCADE,
+    nodeId TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    wave INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    swapAttempt INTEGER NOT NULL,
+    hasBegun INTEGER NOT NULL,
+    error TEXT,
+    updatedAt TEXT NOT NULL,
+    failedStep TEXT,
+    output TEXT,
+    tookMs INTEGER,
+    PRIMARY KEY (rolloutId, nodeId)
+  ) WITHOUT ROWID;
+  CREATE INDEX rolloutNodesByNode ON rolloutNodes (nodeId);
+  CREATE TABLE hubKeys (
+    position INTEGER PRIMARY KEY,
+    publicKey TEXT NOT NULL UNIQUE,
+    signature TEXT NOT NULL
+  );`
+
 const migrations: Migration[] = [
   {
     what: 'the number of the last write in svc.db',
@@ -423,6 +505,21 @@ const migrations: Migration[] = [
       ${secondFactors}
       ${tokenReminders}
       ${auditTree}`
+  },
+  {
+    what: 'nodes, placements and rollouts of a fleet',
+    sql: fleet
+  },
+  {
+    // Both stay empty on a server without a cluster.
+    what: 'secrets of a cluster, and the hubs that have the archives',
+    sql: `
+      CREATE TABLE clusterSecrets (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
+      CREATE TABLE blobCopies (
+        deployId TEXT NOT NULL,
+        hub TEXT NOT NULL,
+        PRIMARY KEY (deployId, hub)
+      ) WITHOUT ROWID;`
   }
 ]
 

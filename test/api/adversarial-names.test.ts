@@ -158,6 +158,7 @@ t.test('the fields of the API are found in the sources', async t => {
       'env',
       'provenance',
       'confirmSeconds',
+      'rollout',
       'planId'
     ].sort()
   )

@@ -92,6 +92,24 @@ GET /api/log-sources/:sourceId/range viewer logSource
 GET /api/log-sources/:sourceId/download viewer_download logSource
 GET /api/log-sources/:sourceId/stream viewer logSource
 GET /api/log-sources/:sourceId/search viewer logSource
+GET /api/nodes viewer filtered
+GET /api/nodes/:node viewer filtered
+PATCH /api/nodes/:node admin server
+PUT /api/nodes/:node/drain operator server
+DELETE /api/nodes/:node admin server
+GET /api/enrollments admin server
+POST /api/enrollments admin server
+DELETE /api/enrollments/:id admin server
+GET /api/projects/:id/placements viewer project
+PATCH /api/projects/:id/placements admin project
+GET /api/rollouts read filtered
+GET /api/rollouts/:rolloutId read rollout
+GET /api/rollouts/:rolloutId/nodes/:node read rollout
+GET /api/rollouts/:rolloutId/events read rollout
+POST /api/rollouts/:rolloutId/halt manage rollout
+POST /api/rollouts/:rolloutId/resume manage rollout
+POST /api/rollouts/:rolloutId/revert manage rollout
+POST /api/rollouts/:rolloutId/approve operate rollout
 GET /api/settings admin server
 GET /api/settings/schema admin server
 PUT /api/settings admin server
@@ -133,6 +151,10 @@ GET /api/migration/verify admin server
 GET /api/backup local none
 GET /api/terminal/available admin server
 GET /api/terminal/ws terminal server
+POST /api/agent/enroll public none
+POST /api/agent/session agent none
+GET /api/agent/desired agent none
+POST /api/agent/reports agent none
 GET /api/openapi.json public none
 `
 

@@ -152,6 +152,8 @@ t.test('upload', async t => {
       ['env is a list', own([['env', '["A"]']]), 400, 'env'],
       ['env is null', own([['env', 'null']]), 400, 'env'],
       ['env holds a number', own([['env', '{"A": 1}']]), 400, 'env.A'],
+      ['rollout is no JSON', own([['rollout', 'canary=1']]), 400, 'rollout'],
+      ['rollout has an unknown key', own([['rollout', '{"waves": 2}']]), 400, 'rollout.waves'],
       ['env holds no name', own([['env', '{"A=B": "1"}']]), 400, 'env'],
       ['a message that is too long', own([['message', 'x'.repeat(501)]]), 400, 'message'],
       ['a script that is too long', own([['preDeploy', 'x'.repeat(100_001)]]), 400, 'preDeploy']

@@ -24,11 +24,18 @@ const sessions = {
 }
 
 const named = { callerOf: () => null, callerById: () => null }
+const nodes = {
+  verify({ headers }: Pick<Credentials, 'headers'>) {
+    if (headers.authorization !== 'SvcNode signed') throw new Refusal('unauthorized', 'unauthorized', 'Not signed')
+    return { id: 'node_a', name: 'plant-a1', session: 's', bodySha256: '' }
+  }
+}
 
 function bearerWith({ allowed = true, global = 'global-token' } = {}) {
   const limiter = createLimiter({ clock: setClock(), onFailure: () => {} })
   const bearer = createBearer({
     limiter,
+    nodes,
     sessions,
     admin: { verify: token => token === 'admin-token' },
     projectOf: token => (token === 'shop-token' ? { id: 'proj_shop', token } : undefined),
@@ -52,6 +59,7 @@ function credentials(authorization?: string, { search = '', local = false } = {}
     : { address, witnessed: address, viaProxy: false, local: false }
   return {
     method: 'GET',
+    path: '/api/projects',
     headers: authorization === undefined ? {} : { authorization },
     query: new URLSearchParams(search),
     client
@@ -60,6 +68,10 @@ function credentials(authorization?: string, { search = '', local = false } = {}
 
 t.test('identifies the holder of a token by the rule of the route', async t => {
   const cases: Array<[Auth, string | undefined, Role | 401 | 403]> = [
+    ['agent', 'SvcNode signed', 'agent'],
+    ['agent', 'Bearer admin-token', 401],
+    ['agent', undefined, 401],
+    ['admin', 'SvcNode signed', 401],
     ['public', undefined, 'anonymous'],
     ['public', 'Bearer admin-token', 'anonymous'],
     ['admin', 'Bearer admin-token', 'admin'],
@@ -174,6 +186,7 @@ t.test('requires an allowed address for deployments, rollbacks and the terminal'
 t.test('uses the witnessed address, and records the claimed one with it', async t => {
   const checked: string[] = []
   const bearer = createBearer({
+    nodes,
     sessions,
     admin: { verify: () => true },
     projectOf: () => undefined,
@@ -186,7 +199,7 @@ t.test('uses the witnessed address, and records the claimed one with it', async 
   })
   const { headers, query } = credentials('Bearer admin-token')
   const client = { address: '10.0.0.1', witnessed: '203.0.113.9', viaProxy: true, local: false }
-  t.match(await bearer.authorise('operate', { method: 'GET', headers, query, client }), {
+  t.match(await bearer.authorise('operate', { method: 'GET', path: '/', headers, query, client }), {
     ip: '203.0.113.9',
     claimedIp: '10.0.0.1'
   })

@@ -77,6 +77,7 @@ const who: Record<string, string> = {
   token: 'any valid token',
   metrics: 'admin, or the value of the setting `metrics_token`',
   terminal: 'admin or a ticket, from `allowed_ips`',
+  agent: 'a signature of a node',
   local: 'the command line on the machine of the server'
 }
 

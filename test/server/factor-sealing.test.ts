@@ -2,12 +2,13 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createFactorSealing } from '../../lib/server/factor-sealing.js'
+import { createVariablesKey } from '../../lib/projects/variables-key.js'
 import { openStage } from '../support/store.js'
 
 t.test('encrypts with the key of the variables, for one token', async t => {
   const { store, directory } = await openStage(t)
   const variablesKey = join(directory, 'variables.key')
-  const sealing = createFactorSealing(store, { variablesKey })
+  const sealing = createFactorSealing(store, createVariablesKey(variablesKey))
   const sealed = await sealing.seal('tok_a', 'the-secret')
   t.notMatch(sealed, 'the-secret')
   t.equal(await sealing.unseal('tok_a', sealed), 'the-secret')

@@ -36,6 +36,7 @@ t.test('connects the services: a setting reaches the bearer, and a project its t
   const authorise = (token: string) => () =>
     bearer.authorise('upload', {
       method: 'POST',
+      path: '/api/deploy/upload',
       headers: { authorization: `Bearer ${token}` },
       query: new URLSearchParams(),
       client

@@ -3,13 +3,21 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 6
+export const olderVersion = schemaVersion - 8
 
 /** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP TABLE clusterSecrets;
+    DROP TABLE blobCopies;
+    DROP TABLE rolloutNodes;
+    DROP TABLE rollouts;
+    DROP TABLE placements;
+    DROP TABLE enrollments;
+    DROP TABLE nodes;
+    DROP TABLE hubKeys;
     DROP TABLE auditTree;
     DROP TABLE auditLeaves;
     DROP TABLE auditBlocks;

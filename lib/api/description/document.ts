@@ -33,7 +33,8 @@ const security: Record<Auth, Json[]> = {
   upload: [{ namedToken: [] }, { deployToken: [] }, { session: [] }],
   terminal: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
   metrics: [{ namedToken: [] }, { adminToken: [] }, { metricsToken: [] }],
-  local: [{ localSocket: [] }]
+  local: [{ localSocket: [] }],
+  agent: [{ nodeSignature: [] }]
 }
 
 const securitySchemes: Json = {
@@ -63,6 +64,13 @@ const securitySchemes: Json = {
     name: 'ticket',
     description: 'A single-use ticket, created with POST /api/tickets. It expires after 30 seconds.'
   },
+  nodeSignature: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'Authorization',
+    description:
+      'A request that an agent has signed with the key of its node: SvcNode <node> <session> <number> <signature>. No token is accepted.'
+  },
   localSocket: {
     type: 'apiKey',
     in: 'header',
@@ -82,7 +90,16 @@ const anyErrors = [
 ]
 const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
-const writeErrors = ['disk_full', 'write_failed', 'database_unavailable', 'shutting_down']
+const writeErrors = [
+  'disk_full',
+  'write_failed',
+  'database_unavailable',
+  'shutting_down',
+  'leader_lost',
+  'write_unknown'
+]
+/** Errors of a hub of a cluster, if the leader has to answer. */
+const leaderErrors = ['no_leader', 'not_leader']
 
 /** Returns the OpenAPI document of `routes`. `version` is the version of the program. */
 export function describeApi(routes: readonly ApiRoute[], version: string): Json {
@@ -302,6 +319,8 @@ const namedTokenErrors = [
   'second_factor_required',
   'address_not_allowed'
 ]
+/** What a request of a node is refused with. */
+const agentErrors = ['node_unknown', 'session_unknown', 'wrong_signature', 'request_repeated']
 /** What a caller that is limited to projects is refused with. */
 const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
   none: [],
@@ -310,12 +329,13 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
   given: ['not_found', 'other_project'],
   project: ['not_found', 'other_project'],
   deployment: ['not_found', 'other_project'],
-  logSource: ['not_found']
+  logSource: ['not_found'],
+  rollout: ['not_found', 'other_project']
 }
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
 export function codesOf(
-  route: Pick<ApiRoute, 'auth' | 'isProven' | 'method' | 'scope'>,
+  route: Pick<ApiRoute, 'auth' | 'isProven' | 'method' | 'scope' | 'answeredBy'>,
   operation: Operation
 ): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
@@ -324,10 +344,12 @@ export function codesOf(
       ...anyErrors,
       ...(route.auth === 'public' ? [] : tokenErrors),
       ...(leastRole(route.auth) === null ? [] : namedTokenErrors),
+      ...(route.auth === 'agent' ? agentErrors : []),
       ...scopeErrors[route.scope],
       ...(route.isProven ? ['proof_required'] : []),
       ...(takesBody ? bodyErrors : []),
       ...(route.method === 'GET' ? [] : writeErrors),
+      ...(route.method === 'GET' && route.answeredBy !== 'leader' ? [] : leaderErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
       ...(operation.errors ?? [])
     ])

@@ -49,6 +49,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   empty_upload: { kind: 'invalid', means: 'The uploaded file is empty' },
   empty_zip: { kind: 'invalid', means: 'The archive has no entries' },
   encrypted_entry: { kind: 'invalid', means: 'An entry of the archive is encrypted' },
+  enrollment_invalid: { kind: 'forbidden', means: 'The enrollment token was used, was revoked, or has expired' },
   epilogue_too_long: { kind: 'too_large', means: 'Too many bytes follow the last boundary of the form' },
   extracted_too_large: {
     kind: 'too_large',
@@ -88,6 +89,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },
   invisible_character_in_name: { kind: 'invalid', means: 'A name in the archive contains an invisible character' },
   last_admin: { kind: 'conflict', means: 'The admin token cannot be revoked or rotated' },
+  leader_lost: {
+    kind: 'unavailable',
+    means: 'The leader of the cluster was lost before it answered: the change may or may not have been made'
+  },
   link_leaves_target: { kind: 'invalid', means: 'A symbolic link in the archive leads outside the target' },
   link_loop: { kind: 'invalid', means: 'Symbolic links in the archive form a loop' },
   links_too_long: { kind: 'invalid', means: 'The destinations of symbolic links in the archive are too long' },
@@ -115,13 +120,16 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_boundary: { kind: 'invalid', means: 'The Content-Type of the form has no boundary' },
   no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
+  no_leader: { kind: 'unavailable', means: 'The cluster has no leader at the moment' },
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
   no_named_token: { kind: 'conflict', means: 'The admin token has no second factor' },
+  no_second_copy: { kind: 'unavailable', means: 'No second hub can keep the archive' },
   no_session: { kind: 'conflict', means: 'The request has no browser session' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
   no_webhook: { kind: 'invalid', means: 'The setting webhook_url is empty' },
+  node_unknown: { kind: 'unauthorized', means: 'The node that signed the request was forgotten' },
   not_a_directory: { kind: 'invalid', means: 'The path is not a directory' },
   not_a_file: { kind: 'invalid', means: 'The path is not a regular file' },
   not_a_package: { kind: 'invalid', means: 'The file is not an export package' },
@@ -129,6 +137,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_exact: { kind: 'conflict', means: 'The earlier state cannot be restored exactly: contents or records are gone' },
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
+  not_leader: { kind: 'unavailable', means: 'This hub of the cluster does not lead any more' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
@@ -158,8 +167,11 @@ export const errorCodes: Record<string, ErrorCode> = {
   proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },
   rate_limited: { kind: 'too_many', means: 'Too many requests. Retry-After contains the seconds to wait' },
+  request_repeated: { kind: 'unauthorized', means: 'The number of the signed request was used before' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
   role_too_low: { kind: 'forbidden', means: 'The role of the token does not permit the request' },
+  rollout_in_progress: { kind: 'conflict', means: 'A rollout of the project is in progress' },
+  rollout_state: { kind: 'conflict', means: 'The rollout is not in a state in which this is possible' },
   scope_too_narrow: {
     kind: 'forbidden',
     means: 'The request concerns the whole server, and the token is limited to projects'
@@ -170,6 +182,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
   server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },
+  session_unknown: { kind: 'unauthorized', means: 'The session of the agent is unknown' },
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
   shuts_out_yourself: { kind: 'invalid', means: 'The new value would block the client that sets it' },
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
@@ -187,11 +200,13 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_large: { kind: 'too_large', means: 'The body is too large' },
   too_late: { kind: 'conflict', means: 'The deployment has been confirmed or reverted already' },
   too_many_directories: { kind: 'invalid', means: 'The archive has too many directories' },
+  too_many_enrollments: { kind: 'conflict', means: 'There are already 1000 enrollment tokens' },
   too_many_entries: { kind: 'too_large', means: 'The archive has too many entries' },
   too_many_failures: {
     kind: 'too_many',
     means: 'Too many failed logins in total. Retry-After contains the seconds to wait'
   },
+  too_many_nodes: { kind: 'conflict', means: 'There are already 10000 nodes' },
   too_many_parts: { kind: 'too_large', means: 'The form has too many parts' },
   too_many_searches: { kind: 'too_many', means: 'Too many searches are in progress' },
   too_many_sources: { kind: 'conflict', means: 'The project has the maximum number of log sources' },
@@ -222,12 +237,15 @@ export const errorCodes: Record<string, ErrorCode> = {
   verify_busy: { kind: 'conflict', means: 'Another verification of the project is in progress' },
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   write_failed: { kind: 'unavailable', means: 'The change could not be written to the database' },
+  write_unknown: { kind: 'unavailable', means: 'It is unknown whether the cluster accepted the change' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },
   wrong_code: { kind: 'unauthorized', means: 'The code is wrong, or was used before' },
   wrong_csrf: {
     kind: 'forbidden',
     means: 'A request that changes something with a browser session needs the header X-Svc-Csrf'
   },
+  wrong_digest: { kind: 'invalid', means: 'The body is not the one that was signed' },
+  wrong_signature: { kind: 'unauthorized', means: 'The signature of the request is wrong' },
   wrong_token: { kind: 'unauthorized', means: 'The token is not the admin token' }
 }
 

@@ -27,6 +27,11 @@ export interface DispatchOptions<R extends string, A> extends Table<R, A> {
   base: string
   /** Returns who sent the request. A refusal becomes the reply. Called before the body is read. */
   authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
+  /**
+   * In a cluster: returns the reply if another hub answers the request, and undefined if this one does. Called before
+   * the caller is known.
+   */
+  divert?(exchange: Exchange, route: Route<R, A>): Promise<Reply | undefined> | undefined
 }
 
 /** Called when it is known whether the client of a request is anonymous (crowd.ts). */
@@ -68,7 +73,7 @@ export class Dispatcher<R extends string, A> {
 
   /** Returns the reply of the request's route. Throws or rejects with 404, 405 and every error of the handler. */
   dispatch(exchange: Exchange): Reply | Promise<Reply> {
-    const { base, authorize } = this.#options
+    const { base } = this.#options
     // The local operator does not know the base path of the server.
     const path = belowBase(base, exchange.rawPath) ?? (exchange.client.local ? exchange.rawPath : undefined)
     if (path === undefined) throw notFound(exchange)
@@ -82,10 +87,27 @@ export class Dispatcher<R extends string, A> {
     if (match.outcome === 'none') return this.#fallBack(exchange)
     exchange.params = match.params
     exchange.bodyLimits = limitsOf(match.route)
-    if (match.route.cors) for (const name in corsHeaders) exchange.response.setHeader(name, corsHeaders[name] as string)
-    const actor = authorize(match.route, exchange)
-    if (actor instanceof Promise) return actor.then(actor => this.#handle(match.route, exchange, actor))
-    return this.#handle(match.route, exchange, actor)
+    const diverted = this.#options.divert?.(exchange, match.route)
+    if (diverted !== undefined) return this.#follow(diverted, match.route, exchange)
+    return this.#authorized(match.route, exchange)
+  }
+
+  /** Answers with the reply of another hub. The client is known if that hub accepted it. */
+  async #follow(diverted: Promise<Reply | undefined>, route: Route<R, A>, exchange: Exchange): Promise<Reply> {
+    const reply = await diverted
+    // The table may have been replaced meanwhile, so the route is looked up again.
+    if (reply === undefined) return this.dispatch(exchange)
+    const isAccepted = reply.kind === 'websocket' || (reply.kind === 'stream' && reply.status < 400)
+    if (isAccepted && !isPublic(route)) this.#mark.known(exchange)
+    return reply
+  }
+
+  #authorized(route: Route<R, A>, exchange: Exchange): Reply | Promise<Reply> {
+    const { authorize } = this.#options
+    if (route.cors) for (const name in corsHeaders) exchange.response.setHeader(name, corsHeaders[name] as string)
+    const actor = authorize(route, exchange)
+    if (actor instanceof Promise) return actor.then(actor => this.#handle(route, exchange, actor))
+    return this.#handle(route, exchange, actor)
   }
 
   #handle(row: Route<R, A>, exchange: Exchange, actor: A): Reply | Promise<Reply> {

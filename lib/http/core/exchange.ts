@@ -17,7 +17,7 @@ export interface ExchangeOptions {
   /** The bytes after the head, if the request asks for a WebSocket. */
   upgradeHead?: Buffer | undefined
   bodyIdleMs: number
-  client(socket: Socket, headers: IncomingHttpHeaders): ClientAddress
+  client(request: IncomingMessage): ClientAddress
 }
 
 /**
@@ -44,6 +44,10 @@ export class Exchange implements Request {
   answeredAtMs: number | undefined
   /** Whether the reply is written and only the rest of the body is being dropped. */
   isLingering = false
+  /** Returns headers that every reply gets when its head is sent; undefined: none. */
+  stamp: (() => Readonly<Record<string, string>>) | undefined
+  /** Returns headers that follow the body of a stream; undefined: none. */
+  trailers: (() => Readonly<Record<string, string>>) | undefined
   /** See ExchangeOptions. */
   readonly upgradeHead: Buffer | undefined
   readonly #options: ExchangeOptions
@@ -61,7 +65,7 @@ export class Exchange implements Request {
     this.upgradeHead = options.upgradeHead
     this.method = options.request.method as Method
     // Read at once: a closed socket has no address any more, but the log needs it.
-    this.client = options.client(options.request.socket, options.request.headers)
+    this.client = options.client(options.request)
     this.#awaitsContinue = options.awaitsContinue
     const { path, search } = splitTarget(options.request.url ?? '/')
     this.rawPath = path
@@ -82,6 +86,7 @@ export class Exchange implements Request {
   }
 
   get isSecure(): boolean {
+    if (this.client.hub !== undefined) return this.client.hub.isSecure
     if ((this.request.socket as Socket & { encrypted?: boolean }).encrypted === true) return true
     const proto = this.client.viaProxy ? this.headers['x-forwarded-proto'] : undefined
     return typeof proto === 'string' && proto.split(',')[0]?.trim().toLowerCase() === 'https'

@@ -15,7 +15,7 @@ import type { Request } from './route.js'
  * every name. If the request came through a trusted proxy, the names in X-Forwarded-Host must be allowed too.
  */
 export function checkHost({ headers, client }: Pick<Request, 'headers' | 'client'>, allowed: readonly string[]): void {
-  if (allowed.length === 0 || client.local) return
+  if (allowed.length === 0 || client.local || client.hub?.isOwn) return
   const forwarded = client.viaProxy ? [headers['x-forwarded-host'] ?? []].flat().flatMap(names => names.split(',')) : []
   const wrong = [headers.host ?? '', ...forwarded].map(hostName).find(name => !isAllowed(name, allowed))
   if (wrong === undefined) return

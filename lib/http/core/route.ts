@@ -17,6 +17,18 @@ export interface ClientAddress {
   viaProxy: boolean
   /** Whether the request came through the owner's local socket. Then both addresses are `local`. */
   local: boolean
+  /** Set if another hub of the cluster sent the request (http/outgoing/forwarded.ts). */
+  hub?: HubFacts
+}
+
+/** What a hub says about a request that it sent. */
+export interface HubFacts {
+  /** The name of the hub. */
+  name: string
+  /** Whether the request is its own. Otherwise it passes on the request of a client, whose address this is. */
+  isOwn: boolean
+  /** Whether the connection of the client to the hub is encrypted. */
+  isSecure: boolean
 }
 
 /** A request as a handler sees it. `A` is the result of the route's authorization. */
@@ -134,6 +146,11 @@ export interface Route<R extends string = string, A = unknown> {
    * becomes the ETag. A client that has this answer gets a 304 before the handler is called.
    */
   version?(request: Request<A>): string | null
+  /**
+   * Which hub of a cluster answers: the leader, the leader if there is one, or the hub that got the request. Default:
+   * the leader for changes, and for reads the hub that got them.
+   */
+  answeredBy?: 'leader' | 'leader_if_any' | 'receiver'
   /**
    * Whether pages of any other origin may call it (CORS of the Fetch standard, without credentials). OPTIONS is
    * answered for it.

@@ -38,7 +38,7 @@ export function sendAtOnce(
   if (reply.kind !== 'json' || isStopping || response.destroyed || exchange.unreadBytes > 0) return undefined
   const { status, headers, body } = wholeReply(reply)
   if (wantsGzip(exchange.headers, body.length)) return undefined
-  response.writeHead(status, headers)
+  response.writeHead(status, exchange.stamp === undefined ? headers : { ...headers, ...exchange.stamp() })
   if (exchange.method === 'HEAD') response.end()
   // An ASCII body is written together with its head. As UTF-8 both would be encoded.
   else response.end(body, headers['content-length'] === String(body.length) ? 'latin1' : 'utf8')
@@ -100,7 +100,8 @@ async function sendWhole(exchange: Exchange, { status, headers, body }: Whole, o
   const isEmpty = exchange.method === 'HEAD' || body.length === 0
   // A body that has stopped arriving is not waited for again.
   const rest = status === 408 ? 'large' : restOfBody(exchange)
-  response.writeHead(status, withConnection(headers, rest === 'large' || options.isStopping))
+  const head = { ...headers, ...exchange.stamp?.() }
+  response.writeHead(status, withConnection(head, rest === 'large' || options.isStopping))
   if (rest === 'large') {
     // Node closes the socket after `end`, so `end` has to wait. The length tells the client that the reply is complete.
     if (isEmpty) response.flushHeaders()
@@ -129,7 +130,7 @@ async function sendStream(
   // The head is sent with the first write, so the part of the body that was read until then is known.
   const writeHead = (): void => {
     const isLast = restOfBody(exchange) === 'large' || options.isStopping
-    response.writeHead(reply.status, withConnection(streamHead(reply.headers), isLast))
+    response.writeHead(reply.status, withConnection({ ...streamHead(reply.headers), ...exchange.stamp?.() }, isLast))
   }
   if (exchange.method !== 'HEAD') {
     const { signal } = exchange
@@ -138,6 +139,7 @@ async function sendStream(
   if (!response.headersSent) writeHead()
   exchange.releaseBody()
   if (restOfBody(exchange) !== 'none') await linger(exchange, options.linger)
+  if (exchange.trailers !== undefined) response.addTrailers(exchange.trailers())
   await finish(exchange)
   return reply.status
 }

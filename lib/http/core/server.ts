@@ -27,7 +27,7 @@ import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { createPeers } from './peers.js'
 import { failureReply, refusalReply } from './reply.js'
-import type { ClientAddress, Reply } from './route.js'
+import type { ClientAddress, Reply, Route } from './route.js'
 import { send, sendAtOnce } from './send.js'
 import type { SocketPlace } from './socket-file.js'
 import { takeUpgrade } from '../websocket/upgrade.js'
@@ -107,10 +107,22 @@ export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A
    * names (host.ts).
    */
   allowedHosts?(): readonly string[]
+  /** In a cluster: what this hub does with requests. */
+  hub?: HubSide<R, A>
   log(event: ServerEvent): void
   limits?: Partial<ServerLimits>
   /** Creates the server for encrypted connections: `createSecureServer`, which most servers need not load. */
   secure?(options: HttpOptions): SecureServer
+}
+
+/** The part of a hub that belongs to its HTTP server (server/cluster/). */
+export interface HubSide<R extends string, A> {
+  /** Returns the client if another hub sent the request; null if none did. */
+  clientOf(request: IncomingMessage): ClientAddress | null
+  /** See `DispatchOptions.divert`. */
+  divert(exchange: Exchange, route: Route<R, A>): Promise<Reply | undefined> | undefined
+  /** Sets what the reply says about the state of this hub. */
+  mark(exchange: Exchange): void
 }
 
 type Refused = Extract<Reply, { kind: 'json' }>
@@ -143,10 +155,15 @@ export class HttpServer<R extends string = string, A = unknown> {
       limits: this.#limits.crowd ?? crowdLimits(),
       isBusy: socket => this.#connections.isBusy(socket)
     })
-    this.#dispatcher = new Dispatcher(options, {
-      anonymous: exchange => this.#markAnonymous(exchange),
-      known: exchange => this.#crowd.mark(exchange.request.socket, null)
-    })
+    const { hub } = options
+    const divert = hub === undefined ? {} : { divert: hub.divert }
+    this.#dispatcher = new Dispatcher(
+      { ...options, ...divert },
+      {
+        anonymous: exchange => this.#markAnonymous(exchange),
+        known: exchange => this.#crowd.mark(exchange.request.socket, null)
+      }
+    )
     const httpOptions: HttpOptions = {
       maxHeaderSize: this.#limits.maxHeaderBytes,
       headersTimeout: this.#limits.headersMs,
@@ -226,7 +243,7 @@ export class HttpServer<R extends string = string, A = unknown> {
     server.on('timeout', (socket: Socket) => this.#connections.expire(socket))
     server.on(this.#arrival, (socket: Socket) => {
       this.#connections.add(socket)
-      const { witnessed, viaProxy } = this.#clientOf(socket, {})
+      const { witnessed, viaProxy } = this.#peerAt(socket, {})
       if (!this.#local.has(socket)) this.#crowd.add(socket, { address: witnessed, isProxy: viaProxy })
     })
     // A connection could not be accepted: no descriptor was left, or the client has gone. A failed `listen` has a
@@ -265,6 +282,7 @@ export class HttpServer<R extends string = string, A = unknown> {
       bodyIdleMs: this.#limits.bodyIdleMs,
       client: this.#clientOf
     })
+    this.#options.hub?.mark(exchange)
     if (!this.#connections.enter(exchange)) return endPipeline(request.socket, this.#connections)
     try {
       checkHead(request, exchange)
@@ -357,7 +375,10 @@ export class HttpServer<R extends string = string, A = unknown> {
     this.#options.log({ kind: 'out_of_descriptors' })
   }
 
-  readonly #clientOf = (socket: Socket, headers: IncomingHttpHeaders): ClientAddress => {
+  readonly #clientOf = (request: IncomingMessage): ClientAddress =>
+    this.#options.hub?.clientOf(request) ?? this.#peerAt(request.socket, request.headers)
+
+  readonly #peerAt = (socket: Socket, headers: IncomingHttpHeaders): ClientAddress => {
     if (this.#local.has(socket)) return localClient
     // Only users of this machine can open the socket, so its clients count as 127.0.0.1.
     return this.#peerOf(this.#removeSocket === undefined ? (socket.remoteAddress ?? '') : '127.0.0.1', headers)

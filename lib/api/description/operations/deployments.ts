@@ -46,6 +46,7 @@ const uploadErrors = [
   'disk_full',
   'body_timeout',
   'unsupported_type',
+  'no_second_copy',
   'shutting_down'
 ]
 
@@ -86,6 +87,12 @@ const parts: FormPart[] = [
   {
     name: 'provenance',
     description: `Origin of the archive: a JSON object as in the schema Provenance, at most ${maxProvenanceBytes} bytes`,
+    schema: { type: 'string' }
+  },
+  {
+    name: 'rollout',
+    description:
+      'What this deployment sets instead of the policy `rollout` of the project: a JSON object. Only for a project that is placed on nodes',
     schema: { type: 'string' }
   },
   {

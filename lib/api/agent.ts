@@ -1,0 +1,110 @@
+/* The routes of the agents: what the nodes of a fleet ask their hub for. `model/fleet-wire.ts` describes the exchange. */
+import {
+  escapedLine,
+  integer,
+  line,
+  list,
+  nullable,
+  object,
+  oneOf,
+  readFields,
+  flag,
+  multiline
+} from '../base/fields.js'
+import { invalid } from '../base/refusal.js'
+import { json, type BodyLimits } from '../http/core/route.js'
+import { streamHeaders } from '../http/core/reply.js'
+import type { HubAgents } from '../fleet/hub/hub.js'
+import type { NodeRequests, SigningNode } from '../auth/node-requests.js'
+import { fleetLimits } from '../model/node.js'
+import { nodeLabels } from '../model/node-labels.js'
+import { nodeAnswers } from '../model/rollout.js'
+import { signedJson } from './signed-body.js'
+import type { ApiRequest, Handler } from './route.js'
+
+/** Dependencies of the handlers of agents. */
+export interface AgentNeeds {
+  agents(): Promise<HubAgents>
+  nodes: Pick<NodeRequests, 'begin'>
+}
+
+/** Limits of a report. */
+export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
+
+/** Handlers of what agents do. */
+export function agentHandlers({ agents, nodes }: AgentNeeds) {
+  return {
+    async enroll(request) {
+      const { token, publicKey, name, labels, version } = readFields(await request.json(), enrollFields)
+      const { ip, claimedIp } = request.actor
+      const { enroll } = await agents()
+      return json({ success: true, ...(await enroll({ token, publicKey, name, labels, version }, { ip, claimedIp })) })
+    },
+
+    async session(request) {
+      const { id, session } = nodeOf(request)
+      if (session !== '-') throw invalid('authorization', 'A session begins with a request that names the session "-"')
+      await signedJson(request).catch(() => null)
+      return json({ success: true, session: nodes.begin(id) })
+    },
+
+    async desired(request) {
+      const { id: nodeId, session } = nodeOf(request)
+      const { desired } = await agents()
+      return {
+        kind: 'stream',
+        status: 200,
+        headers: { ...streamHeaders, 'content-type': 'application/x-ndjson' },
+        lasting: true,
+        run: sink => desired({ nodeId, session }, sink)
+      }
+    },
+
+    async report(request) {
+      const { id } = nodeOf(request)
+      const report = readFields(await signedJson(request), reportFields)
+      await (await agents()).report(id, report)
+      return json({ success: true })
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Returns the node that signed a request. */
+export function nodeOf({ actor }: ApiRequest): SigningNode {
+  if (actor.node === undefined) throw new Error('Only a node may call this route')
+  return actor.node
+}
+
+const id = line({ min: 1, max: 100 })
+const tree = nullable(line({ max: 64 }))
+
+/** Fields of `POST /api/agent/enroll`. */
+export const enrollFields = {
+  token: line({ min: 1, max: 300 }),
+  publicKey: line({ min: 44, max: 44 }),
+  name: line({ min: 1, max: fleetLimits.nameLength }),
+  labels: nodeLabels,
+  version: line({ min: 1, max: 100 })
+}
+
+/** Fields of `POST /api/agent/reports`. */
+export const reportFields = {
+  version: line({ min: 1, max: 100 }),
+  freeBytes: nullable(integer(0, Number.MAX_SAFE_INTEGER)),
+  answers: list(
+    object({
+      projectId: id,
+      rolloutId: id,
+      attempt: integer(0, Number.MAX_SAFE_INTEGER),
+      answer: oneOf(nodeAnswers),
+      error: nullable(escapedLine({ max: fleetLimits.outputBytes })),
+      failedStep: nullable(line({ max: 100 })),
+      output: nullable(multiline({ max: fleetLimits.outputBytes })),
+      tookMs: nullable(integer(0, Number.MAX_SAFE_INTEGER))
+    }),
+    { max: 1000 }
+  ),
+  placements: list(object({ projectId: id, liveDeployId: nullable(id), liveTree: tree, isDrifted: flag }), {
+    max: 1000
+  })
+}

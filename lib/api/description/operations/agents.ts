@@ -1,0 +1,66 @@
+import type { EnrollAnswer } from '../../../model/fleet-wire.js'
+import { enrollFields, reportFields } from '../../agent.js'
+import { answer, media, type Operations } from '../operation.js'
+import { success } from '../records/common.js'
+import { record, text } from '../schema.js'
+
+/** The operations of agents. model/fleet-wire.ts describes the exchange, and the texts that are signed. */
+export const agentOperations: Operations = {
+  'POST /api/agent/enroll': {
+    summary: 'Make a machine a node',
+    description:
+      'For agents. The token is used up. Each later request of the agent is signed with the key that it sends here.',
+    body: enrollFields,
+    fields: {
+      token: 'The enrollment token, `svcnode_…`',
+      publicKey: 'The Ed25519 key of the agent: 32 bytes in base64',
+      name: 'The name that the machine proposes. An enrollment with a name ignores it',
+      labels: 'Labels of the node. Those of the enrollment take precedence',
+      version: 'The version of svc on the machine'
+    },
+    answers: answer(
+      'The node, and the key of the hub, with which orders are signed',
+      record<{ success: true } & EnrollAnswer>({
+        success,
+        nodeId: text('node_1a2b3c4d5e6f7a8b'),
+        name: text('plant-a1'),
+        hubKey: text('MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAx')
+      })
+    ),
+    errors: ['enrollment_invalid', 'name_taken', 'too_many_nodes']
+  },
+  'POST /api/agent/session': {
+    summary: 'Begin a session of an agent',
+    description:
+      'For agents. The request names the session `-`, and any text in place of the number. Later requests of the agent name the session, each with another number.',
+    answers: answer(
+      'The session',
+      record<{ success: true; session: string }>({
+        success,
+        session: text('h0GZ2tq5v7Wm4c1x8Y3b6N9k2L5p8S1uV4y7B0e3H6k')
+      })
+    ),
+    errors: ['invalid_field']
+  },
+  'GET /api/agent/desired': {
+    summary: 'Follow the orders of a node',
+    description:
+      'For agents. One JSON object a line: `welcome`, then the orders of the node, and each change of them. The stream does not end by itself.',
+    answers: media('The lines', 'application/x-ndjson', {
+      example: '{"type":"welcome","version":"2.0.0","heartbeatMs":15000,"hubs":[]}\n{"type":"heartbeat"}\n'
+    })
+  },
+  'POST /api/agent/reports': {
+    summary: 'Report what a node has',
+    description: 'For agents. A repeated report changes nothing. An agent reports at least every 20 seconds.',
+    body: reportFields,
+    fields: {
+      version: 'The version of svc on the machine',
+      freeBytes: 'Free bytes where the agent keeps its data',
+      answers: 'Answers to orders',
+      placements: 'What is in place of each project that is placed on the node'
+    },
+    answers: answer('The report was stored', record<{ success: true }>({ success })),
+    errors: ['wrong_digest']
+  }
+}

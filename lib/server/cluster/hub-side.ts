@@ -1,0 +1,91 @@
+/*
+ * Decides which hub answers a request. The leader answers changes, and reads that depend on its memory. Any hub answers
+ * other reads from its own copy of the database.
+ */
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../../base/refusal.js'
+import { belowBase } from '../../http/core/base-path.js'
+import type { Exchange } from '../../http/core/exchange.js'
+import type { Reply } from '../../http/core/route.js'
+import type { HubSide } from '../../http/core/server.js'
+import { sequenceHeader } from '../../http/outgoing/forward.js'
+import type { Forwarder } from '../../http/outgoing/forward.js'
+import { forwardedHeader, readForwarded } from '../../http/outgoing/forwarded.js'
+import type { HubRole } from '../../store/log/replicated-store.js'
+import { notLeader } from './fenced-store.js'
+
+/** The header with the age of an answer in seconds, if this hub hears of no leader. */
+export const staleHeader = 'x-svc-stale'
+
+/** Dependencies of `createHubSide`. */
+export interface HubSideNeeds {
+  /** Base path of this hub, as `normaliseBase` returns it. */
+  base: string
+  /** The key of `forwardKeyOf`. */
+  key: Uint8Array
+  store: { role(): HubRole }
+  forwarder: Pick<Forwarder, 'pass'>
+  terms: { isLeading(): boolean; settled(): Promise<void> }
+}
+
+/** Creates the part of a hub that its HTTP server calls. */
+export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide<R, A> {
+  const { base, key, store, forwarder, terms } = needs
+
+  /** Answers for the leader: by this hub, by the leader, or not at all. */
+  async function byLeader(exchange: Exchange): Promise<Reply | undefined> {
+    if (store.role().kind === 'leader') {
+      // The work of the leader before is being taken over.
+      await terms.settled()
+      if (terms.isLeading()) return undefined
+    }
+    const { leader, kind } = store.role()
+    // The hub that passed it on knows more about the leader than this one: it passes on no further.
+    if (exchange.client.hub !== undefined) throw notLeader()
+    if (leader === null || kind !== 'follower') throw noLeader(store.role())
+    return forwarder.pass(exchange, leader)
+  }
+
+  return {
+    clientOf(request: IncomingMessage) {
+      if (request.headers[forwardedHeader] === undefined) return null
+      const [path = '', search] = splitOnce(request.url ?? '')
+      const below = belowBase(base, path)
+      if (below === undefined) return null
+      const target = search === undefined ? below : `${below}?${search}`
+      return readForwarded(key, { method: request.method as string, target, headers: request.headers })
+    },
+
+    divert(exchange, route) {
+      const { method, client } = exchange
+      if (client.hub?.isOwn || route.answeredBy === 'receiver') return undefined
+      const isRead = method === 'GET' || method === 'HEAD'
+      const isForLeader = !isRead || route.answeredBy !== undefined || exchange.query.has('ticket')
+      if (!isForLeader || terms.isLeading()) return undefined
+      const isOptional = isRead && route.answeredBy === 'leader_if_any' && !exchange.query.has('ticket')
+      if (isOptional && store.role().kind === 'alone') return undefined
+      return byLeader(exchange)
+    },
+
+    mark(exchange) {
+      if (exchange.client.hub !== undefined) {
+        exchange.stamp = () => ({ [sequenceHeader]: String(store.role().sequence) })
+        exchange.trailers = exchange.stamp
+      } else if (store.role().kind === 'alone') {
+        exchange.stamp = () => ({ [staleHeader]: String(Math.ceil(store.role().staleMs / 1000)) })
+      }
+    }
+  }
+}
+
+/** Returns the refusal of a change while nobody leads. */
+export function noLeader({ problem }: Pick<HubRole, 'problem'>): Refusal {
+  const why = problem === null ? 'a new one is elected within seconds' : problem
+  const sentence = `The cluster has no leader, so nothing can be changed now: ${why}. Try again in a moment`
+  return new Refusal('unavailable', 'no_leader', sentence, { retryAfterSeconds: 2 })
+}
+
+function splitOnce(url: string): [string, string?] {
+  const at = url.indexOf('?')
+  return at === -1 ? [url] : [url.slice(0, at), url.slice(at + 1)]
+}

@@ -1,0 +1,192 @@
+/* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
+import { rmdir } from 'node:fs/promises'
+import { finishRestore } from '../../backup/place.js'
+import { createSteadyClock } from '../../base/clock.js'
+import { randomIds } from '../../base/ids.js'
+import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../../config/home.js'
+import { refuseNetworkHome } from '../../config/network-home.js'
+import { readPublicUrl } from '../../config/public-url.js'
+import { readVersion } from '../../config/version.js'
+import { normaliseBase } from '../../http/core/base-path.js'
+import type { HttpServer } from '../../http/core/server.js'
+import { createForwarder } from '../../http/outgoing/forward.js'
+import { forwardKeyOf } from '../../http/outgoing/forwarded.js'
+import { createHubClient } from '../../http/outgoing/hub-request.js'
+import type { ReplicatedStore } from '../../store/log/replicated-store.js'
+import { ownDirectory } from '../../store/owner.js'
+import { newestStartMs } from '../../store/tables/deployments.js'
+import type { Auth, Caller } from '../../auth/bearer.js'
+import { prepareEntrance } from '../entrance.js'
+import { createListener } from '../listener.js'
+import type { ListenerFront, RequestEvent } from '../listener.js'
+import { createReload } from '../reload.js'
+import { reportFailure, reportRequest } from '../reporter.js'
+import { announce, followRecords, readOverride } from '../serve.js'
+import type { RunningServer, ServeOptions } from '../serve.js'
+import { createHubSide } from './hub-side.js'
+import { createReplicatedKeys, createReplicatedToken } from './keys.js'
+import { createHubRoutes } from './hub-routes.js'
+import type { ClusterOptions } from './options.js'
+import { openTerms } from './terms.js'
+import type { Terms } from './terms.js'
+
+/** Time for replies in progress after the work has ended. */
+const replyGraceMs = 3000
+
+/** Starts a hub. Refuses as `serve` and `openReplicatedStore` do. */
+export async function serveHub(options: ServeOptions, cluster: ClusterOptions): Promise<RunningServer> {
+  const { home, report, environment } = options
+  const base = normaliseBase(options.base ?? '')
+  const steady = createSteadyClock()
+  const clock = options.clock ?? steady
+  const ids = options.ids ?? randomIds
+  const publicUrl = readPublicUrl(environment, base)
+  const entrance = await prepareEntrance(options, { base, clock, report })
+  const made = await ensureHome(home)
+  const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
+  try {
+    await refuseNetworkHome(home, environment)
+    await readConfig(home)
+    const rootWarning = await warningOfRoot(home)
+    if (rootWarning !== null) report.warn(rootWarning)
+    const owner = await ownDirectory(home.directory)
+    opened.push(() => owner.release())
+    if (await finishRestore(home.directory)) await ensureHome(home)
+    const key = forwardKeyOf(cluster.key)
+    const client = createHubClient({ key, hub: cluster.hub.name, ca: cluster.hubCa })
+    const store = await cluster.openStore({
+      directory: home.directory,
+      etcd: cluster.etcd,
+      cluster: cluster.name,
+      clusterKey: cluster.key,
+      hub: cluster.hub,
+      fetchImage: ({ url }, signal) => client.ask(url, { method: 'GET', target: '/api/hub/image', signal }),
+      clock,
+      warn: report.warn,
+      onWaiting: report.info
+    })
+    opened.push(() => store.close())
+    if (clock === steady) followRecords(steady, newestStartMs(store), report)
+    if ((await readOverride(options)) !== undefined) {
+      report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
+    }
+    const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
+    const { terminal = true, allowSystemPaths = false } = options
+    const admin = createReplicatedToken(store)
+    const forwarder = createForwarder({ key, hub: cluster.hub.name, ca: cluster.hubCa, reached: store.reached })
+    let http: HttpServer<Auth, Caller> | undefined
+    const late: { terms?: Terms } = {}
+    const terms = openTerms({
+      store,
+      world: {
+        home,
+        clock,
+        ids,
+        environment,
+        terminal,
+        allowSystemPaths,
+        version: readVersion(),
+        base,
+        publicUrl,
+        keys: createReplicatedKeys(store),
+        log
+      },
+      admin,
+      publicUrl,
+      onTerm({ front }, table) {
+        http ??= createListener(
+          viewOf(() => late.terms?.current().front ?? front),
+          {
+            base,
+            publicUrl,
+            log,
+            hub: createHubSide({ base, key, store, forwarder, terms: viewOfTerms(late) }),
+            onRequest: options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined,
+            ...entrance.secure
+          }
+        )
+        http.complete({ ...table, routes: [...table.routes, ...createHubRoutes({ store, home })] })
+      },
+      report: report.info
+    })
+    late.terms = terms
+    opened.push(() => terms.stop())
+    const server = http as unknown as HttpServer<Auth, Caller>
+    opened.push(() => server.close({ graceMs: 0 }))
+    const stopCutting = store.onRole(({ leader }) => forwarder.cut(leader?.name ?? null))
+    opened.push(async () => stopCutting())
+    const place = await entrance.open(server)
+    server.serve(owner.server)
+    const tokenFrom = `the cluster "${cluster.name}"`
+    announce(report, {
+      place,
+      publicUrl,
+      token: admin.current(),
+      tokenFrom,
+      isShown: false,
+      directory: home.directory
+    })
+    report.info(`Hub "${cluster.hub.name}" of the cluster "${cluster.name}" at ${cluster.hub.url}`)
+    return {
+      url: place.url,
+      adminToken: admin,
+      get services() {
+        return terms.current().services
+      },
+      reload: createReload([entrance.reload], report),
+      stop: createStop({ http: server, terms, store, owner, stopCutting })
+    }
+  } catch (error) {
+    for (const close of opened.reverse()) await close().catch(() => {})
+    throw noSpaceFor(home.directory, error) ?? error
+  }
+}
+
+/** Returns the front of the current term. */
+function viewOf(front: () => ListenerFront): ListenerFront {
+  return {
+    probe: { ...front().probe },
+    bearer: { authorise: (auth, credentials) => front().bearer.authorise(auth, credentials) },
+    named: { ended: id => front().named.ended(id) },
+    settings: { list: key => front().settings.list(key) }
+  }
+}
+
+function viewOfTerms(late: { terms?: Terms }): Pick<Terms, 'isLeading' | 'settled'> {
+  return {
+    isLeading: () => late.terms?.isLeading() ?? false,
+    settled: async () => late.terms?.settled()
+  }
+}
+
+/**
+ * Returns a function that stops the hub. It gives up the leadership when its own work has ended, so that another hub
+ * leads at once. Deployments in progress are left to that hub.
+ */
+function createStop({
+  http,
+  terms,
+  store,
+  owner,
+  stopCutting
+}: {
+  http: Pick<HttpServer, 'close'>
+  terms: Terms
+  store: ReplicatedStore
+  owner: { release(): Promise<void> }
+  stopCutting: () => void
+}): RunningServer['stop'] {
+  let stopping: Promise<void> | undefined
+
+  async function stop(): Promise<void> {
+    const replies = http.close({ graceMs: replyGraceMs })
+    await terms.stop()
+    await store.resign().catch(() => {})
+    await replies
+    stopCutting()
+    await store.close()
+    await owner.release()
+  }
+
+  return () => (stopping ??= stop())
+}

@@ -1,0 +1,121 @@
+import type { ProjectScope } from '../../model/access.js'
+import { rolloutStates, type Rollout, type RolloutPolicy, type RolloutState } from '../../model/rollout.js'
+import type { Reader, Transaction } from '../database.js'
+import { choice, isObject, json, nullable, number, rowReader, text, valueReader, type Columns } from './columns.js'
+import { among, equalities, where } from './conditions.js'
+import { tableOf } from './table.js'
+
+/** A rollout as it is stored. */
+export interface StoredRollout extends Rollout {
+  archiveSha256: string
+  archiveBytes: number
+  /** What the client of the push sent for scripts, encrypted; null: nothing. */
+  sealed: string | null
+}
+
+const columns: Columns<StoredRollout> = {
+  id: text,
+  projectId: text,
+  number,
+  deployId: text,
+  treeSha256: text,
+  archiveSha256: text,
+  archiveBytes: number,
+  policy: json('a rollout policy', (value): value is RolloutPolicy => isObject(value)),
+  state: choice(rolloutStates),
+  wave: number,
+  waves: number,
+  pausedUntil: nullable(text),
+  revertFrom: nullable(number),
+  haltedReason: nullable(text),
+  createdAt: text,
+  endedAt: nullable(text),
+  sealed: nullable(text)
+}
+const rollouts = tableOf<StoredRollout>('rollouts', columns)
+const readPosition = rowReader<{ position: number }>('rollouts', { position: number })
+const readNamed = rowReader<StoredRollout & { projectName: string }>('rollouts', { ...columns, projectName: text })
+const readCount = rowReader('rollouts', { state: choice(rolloutStates), rollouts: number })
+const readText = valueReader('rollouts', text)
+const readNumber = valueReader('rollouts.number', nullable(number))
+
+/** Adds a rollout. */
+export const insertRollout = rollouts.insert
+
+/** Writes the fields that are present; returns false if there is no such rollout. */
+export const updateRollout = rollouts.update
+
+/** Returns one rollout by its id. */
+export const findRollout = rollouts.find
+
+/** Returns the last rollout of a project. */
+export function lastRollout(db: Reader, projectId: string): StoredRollout | undefined {
+  return db
+    .all('SELECT * FROM rollouts WHERE projectId = ? ORDER BY number DESC LIMIT 1', projectId)
+    .map(rollouts.read)[0]
+}
+
+/** Returns the last rollout of a deployment. */
+export function rolloutOfDeployment(db: Reader, deployId: string): StoredRollout | undefined {
+  return db
+    .all('SELECT * FROM rollouts WHERE deployId = ? ORDER BY position DESC LIMIT 1', deployId)
+    .map(rollouts.read)[0]
+}
+
+/** Returns the number of the next rollout of a project. */
+export function nextRolloutNumber(db: Reader, projectId: string): number {
+  const [last = null] = db.all('SELECT max(number) FROM rollouts WHERE projectId = ?', projectId).map(readNumber)
+  return (last ?? 0) + 1
+}
+
+/** Returns the projects whose last rollout goes on by itself, or waits for its next wave. */
+export function goingProjects(db: Reader): string[] {
+  const sql = `SELECT projectId FROM rollouts AS one WHERE state NOT IN ('halted', 'reverted', 'done')
+    AND number = (SELECT max(number) FROM rollouts WHERE projectId = one.projectId)`
+  return db.all(sql).map(readText)
+}
+
+/** Returns the number of rollouts in each state, of the last ones of all projects. */
+export function countRollouts(db: Reader): Partial<Record<RolloutState, number>> {
+  const sql = `SELECT state, count(*) AS rollouts FROM rollouts AS one
+    WHERE number = (SELECT max(number) FROM rollouts WHERE projectId = one.projectId) GROUP BY state`
+  return Object.fromEntries(
+    db
+      .all(sql)
+      .map(readCount)
+      .map(({ state, rollouts }) => [state, rollouts])
+  )
+}
+
+/** Conditions on rollouts. */
+export interface RolloutFilter {
+  projectId?: string | undefined
+  deployId?: string | undefined
+  state?: RolloutState | undefined
+  scope?: ProjectScope
+  /** Only rollouts before this one. */
+  before?: string | undefined
+  limit: number
+}
+
+/** Returns rollouts with the names of their projects, the newest first. */
+export function listRollouts(db: Reader, filter: RolloutFilter): Array<StoredRollout & { projectName: string }> {
+  const { projectId, deployId, state, scope, before, limit } = filter
+  const wanted = equalities({ 'rollouts.projectId': projectId, deployId, state })
+  const { conditions, values } = among(wanted, 'rollouts.projectId', scope)
+  if (before !== undefined) {
+    const at = db.all('SELECT position FROM rollouts WHERE id = ?', before).map(readPosition)[0]
+    conditions.push('rollouts.position < ?')
+    values.push(at?.position ?? 0)
+  }
+  const sql = `SELECT rollouts.*, projects.name AS projectName FROM rollouts
+    JOIN projects ON projects.id = rollouts.projectId ${where(conditions)} ORDER BY rollouts.position DESC LIMIT ?`
+  return db.all(sql, ...values, limit).map(readNamed)
+}
+
+/** Removes the rollouts of a project but the last ones. */
+export function removeOldRollouts(tx: Transaction, projectId: string, kept: number): void {
+  const sql = `DELETE FROM rollouts WHERE projectId = ? AND number <=
+    (SELECT max(number) FROM rollouts WHERE projectId = ?) - ?`
+  tx.run(sql, projectId, projectId, kept)
+}

@@ -1,0 +1,69 @@
+import t from 'tap'
+import { insertNode, updateNode } from '../../../lib/store/tables/nodes.js'
+import { insertPlacement } from '../../../lib/store/tables/placements.js'
+import { listRollouts } from '../../../lib/store/tables/rollouts.js'
+import { beginRollout } from '../../support/fleet-rollout.js'
+import { aNode, openFleet } from '../../support/fleet-stage.js'
+
+t.test('puts the nodes of a project into waves, and lets them prepare', async t => {
+  const stage = await openFleet(t, ['a', 'b', 'c'])
+  await stage.store.write(tx => updateNode(tx, 'node_c', { isDrained: true }))
+  const id = await beginRollout(stage, { canary: 1, then: '1' })
+  const { nodes, ...rollout } = stage.hub.rollouts.get(id)
+  t.match(rollout, { number: 1, state: 'preparing', wave: 0, waves: 2, nodeCount: 3, projectName: 'Site' })
+  t.same(rollout.counts, { preparing: 2, skipped: 1 })
+  t.same(
+    nodes.map(({ nodeName, wave, phase }) => [nodeName, wave, phase]),
+    [
+      ['plant-a', 1, 'preparing'],
+      ['plant-b', 2, 'preparing'],
+      ['plant-c', 2, 'skipped']
+    ]
+  )
+  t.match(stage.hub.nodes.get('node_a'), { isConnected: false })
+})
+
+t.test('replaces an earlier rollout that is still going on', async t => {
+  const stage = await openFleet(t, ['a'])
+  const first = await beginRollout(stage)
+  const second = await beginRollout(stage)
+  t.match(stage.hub.rollouts.get(first), { state: 'halted', haltedReason: `Rollout ${second} replaces it` })
+  t.match(stage.hub.rollouts.get(second), { state: 'preparing', number: 2 })
+  await t.rejects(stage.hub.rollouts.resume(first, { name: 'admin', ip: null }), { code: 'rollout_state' })
+})
+
+t.test('takes note at once of nodes that were not heard of', async t => {
+  const stage = await openFleet(t, ['a', 'b'])
+  stage.clock.advance(60_000)
+  const id = await beginRollout(stage)
+  t.match(stage.hub.rollouts.get(id), {
+    state: 'halted',
+    haltedReason: '1 node unreachable (allowed: 0)',
+    counts: { unreachable: 1, pending: 1 }
+  })
+})
+
+t.test('keeps the last 50 rollouts of a project', async t => {
+  const stage = await openFleet(t, ['a'])
+  for (let n = 0; n < 52; n++) await beginRollout(stage)
+  t.same(
+    listRollouts(stage.store, { limit: 100 }).map(({ number }) => number),
+    Array.from({ length: 50 }, (_, index) => 52 - index)
+  )
+})
+
+t.test('begins a rollout of 2000 nodes in one transaction of a few hundred kilobytes', async t => {
+  const stage = await openFleet(t)
+  const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
+  await stage.store.write(tx => {
+    for (let n = 0; n < 2000; n++) {
+      insertNode(tx, aNode('x', { id: `node_${n}`, name: `n${n}`, publicKey: `key ${n}` }))
+      insertPlacement(tx, { projectId: 'proj_a', nodeId: `node_${n}`, deployPath: '/srv/a', ...nothing })
+    }
+  })
+  const before = stage.store.sequence()
+  const id = await beginRollout(stage)
+  t.equal(stage.store.sequence(), before + 1)
+  t.same(stage.hub.rollouts.list({ limit: 1 })[0]?.counts, { preparing: 2000 })
+  t.equal(stage.hub.rollouts.node(id, 'n1999').phase, 'preparing')
+})

@@ -1,0 +1,50 @@
+import t from 'tap'
+import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
+import { openFleet } from '../../support/fleet-stage.js'
+
+t.test('continues open rollouts after a restart, with their pauses', async t => {
+  const stage = await openFleet(t, ['a', 'b'])
+  const { hub, clock } = stage
+  const id = await beginRollout(stage, { pause: 60 })
+  const answer = (nodeId: string, answer: 'prepared' | 'good') =>
+    hub.agents.report(nodeId, answerOf(stage, { id, nodeId, answer }))
+  await answer('node_a', 'prepared')
+  await answer('node_b', 'prepared')
+  await answer('node_a', 'good')
+  t.match(hub.rollouts.get(id), { state: 'pausing', pausedUntil: '2030-01-01T00:01:00.000Z' })
+  await hub.stop()
+  const again = stage.start()
+  clock.advance(59_999)
+  await again.tick()
+  t.equal(again.rollouts.get(id).state, 'pausing')
+  clock.advance(1)
+  await again.agents.report('node_b', { version: '2.0.0', freeBytes: null, answers: [], placements: [] })
+  await again.tick()
+  t.match(again.rollouts.get(id), { state: 'swapping', wave: 2 })
+  await again.agents.report('node_b', answerOf(stage, { id, nodeId: 'node_b', answer: 'good' }))
+  t.equal(again.rollouts.get(id).state, 'done')
+})
+
+t.test('takes note of nodes that do not answer, and gives a late one what is desired then', async t => {
+  const stage = await openFleet(t, ['a', 'b'])
+  const { hub, clock } = stage
+  const id = await beginRollout(stage, { maxUnreachable: '50%' })
+  const phases = () => hub.rollouts.get(id).nodes.map(({ phase }) => phase)
+  const answer = (nodeId: string, answer: 'prepared' | 'good' | 'held') =>
+    hub.agents.report(nodeId, answerOf(stage, { id, nodeId, answer }))
+  await answer('node_a', 'prepared')
+  clock.advance(59_000)
+  await hub.tick()
+  t.same(phases(), ['prepared', 'preparing'])
+  await hub.agents.report('node_a', { version: '2.0.0', freeBytes: null, answers: [], placements: [] })
+  clock.advance(1000)
+  await hub.tick()
+  t.same(phases(), ['swapping', 'unreachable'])
+  await answer('node_a', 'good')
+  t.equal(hub.rollouts.get(id).state, 'done')
+  await answer('node_b', 'held')
+  t.same(phases(), ['good', 'preparing'])
+  await answer('node_b', 'prepared')
+  await answer('node_b', 'good')
+  t.same(phases(), ['good', 'good'])
+})

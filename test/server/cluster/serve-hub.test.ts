@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { createClient, eventsOf } from '../../support/client.js'
+import { zipOf } from '../../support/zip.js'
+import { startHubs, type Hub } from '../../support/hubs.js'
+import { until } from '../../support/until.js'
+
+t.test('a follower answers reads itself and lets the leader change things', async t => {
+  const { hubs, sites } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const created = await follower.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
+  t.equal(created.status, 200)
+  const { id } = created.body.project ?? created.body
+  const seen = await follower.client.get(`/api/projects/${id}`)
+  t.equal(seen.status, 200, 'the follower has what its client wrote')
+  t.equal((await leader.client.get(`/api/projects/${id}`)).status, 200)
+})
+
+t.test('says that nobody leads, and answers reads with their age', async t => {
+  const { hubs, cluster } = await startHubs(t)
+  const [, follower] = hubs as [Hub, Hub]
+  cluster.lead(null)
+  const refused = await follower.client.post('/api/projects', { name: 'Shop', deployPath: '/srv/shop' })
+  t.equal(refused.status, 503)
+  t.equal(refused.body.code, 'no_leader')
+  t.match(refused.headers['retry-after'], /^\d+$/)
+  const read = await follower.client.get('/api/projects')
+  t.equal(read.status, 200)
+  t.match(read.headers['x-svc-stale'], /^\d+$/)
+})
+
+t.test('the leader sees the address of the client of a follower, and believes nobody else', async t => {
+  const { hubs } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const fake = Buffer.from(
+    JSON.stringify({
+      address: 'local',
+      witnessed: 'local',
+      viaProxy: false,
+      local: true,
+      hub: { name: 'h2', isOwn: true, isSecure: true }
+    })
+  ).toString('base64url')
+  const anonymous = { 'svc-forwarded': `${fake}.AAAA`, authorization: '' }
+  const reset = await leader.client.send('POST', '/api/auth/reset', { headers: anonymous, body: '{}' })
+  t.not(reset.status, 200, 'a forged header makes nobody the local operator')
+  t.equal((await leader.client.get('/api/hub/image', anonymous)).status, 404)
+  await follower.client.post('/api/auth/login', { token: 'wrong-token-0123456789' })
+  await follower.client.post('/api/projects', { name: 'Shop', deployPath: '/srv/shop-of-a-test' })
+  const log = await leader.client.get('/api/audit?action=project.create')
+  t.match(log.body, { items: [{ ip: '127.0.0.1', actor: 'admin' }] })
+})
+
+t.test('another hub continues when the leader changes', async t => {
+  const { hubs, cluster } = await startHubs(t)
+  const [first, second] = hubs as [Hub, Hub]
+  await first.client.post('/api/categories', { name: 'One', color: 'blue' })
+  cluster.lead('h2')
+  const created = await first.client.post('/api/categories', { name: 'Two', color: 'blue' })
+  t.equal(created.status, 200)
+  await until(() => second.told.info.some(line => /leads the cluster/.test(line)))
+  t.match((await second.client.get('/api/categories')).body, [{ name: 'One' }, { name: 'Two' }])
+  t.strictSame(second.told.warn, [])
+})
+
+t.test('uploads and their output pass through a follower', async t => {
+  const { hubs, sites } = await startHubs(t)
+  const [, follower] = hubs as [Hub, Hub]
+  const { body } = await follower.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
+  const project = body.project ?? body
+  const bytes = await zipOf({ 'index.html': 'hello', 'big.bin': randomBytes(3_000_000) })
+  const pusher = createClient(() => follower.url, project.token)
+  const reply = await pusher.upload([
+    ['projectId', project.id],
+    ['file', { filename: 'site.zip', bytes }]
+  ])
+  t.equal(reply.status, 200)
+  const events = eventsOf(reply)
+  t.match(events.pop(), { event: 'status', status: 'success' })
+  t.equal(readFileSync(`${sites}/shop/index.html`, 'utf8'), 'hello')
+})

@@ -1,0 +1,17 @@
+import t from 'tap'
+import { ana } from '../support/fleet-stage.js'
+import { startServer } from '../support/server.js'
+
+t.test('does not load the fleet of a server without nodes', async t => {
+  const stage = await startServer(t)
+  t.equal(stage.server.services.fleet.running(), null)
+  await stage.restart()
+  t.equal(stage.server.services.fleet.running(), null)
+  const { fleet } = stage.server.services
+  const hub = await fleet.hub()
+  t.equal(await fleet.hub(), hub, 'once')
+  t.equal(fleet.running(), hub)
+  await hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana)
+  await stage.restart()
+  t.ok(stage.server.services.fleet.running(), 'a server with an open enrollment does')
+})

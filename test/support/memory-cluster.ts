@@ -1,0 +1,162 @@
+import { cpSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Refusal } from '../../lib/base/refusal.js'
+import type { Call, Store, Transaction } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
+import type { HubRole, ReplicatedStore, ReplicatedStoreOptions } from '../../lib/store/log/replicated-store.js'
+
+/** The log of a cluster in the memory of a test, with a leader that the test chooses. */
+export interface MemoryCluster {
+  open(options: ReplicatedStoreOptions): Promise<ReplicatedStore>
+  /** Makes a hub the leader; null: nobody leads. */
+  lead(name: string | null): void
+  /** Separates a hub from the log, or joins it again. */
+  separate(name: string, isAlone: boolean): Promise<void>
+}
+
+interface Member {
+  name: string
+  url: string
+  base: Store
+  listeners: Set<(role: HubRole) => void>
+  isAlone: boolean
+  /** The writes that it has not applied yet. */
+  behind: Call[][]
+  applying: Promise<void>
+  waiting: Set<() => void>
+}
+
+/** Creates a cluster without hubs. Every directory must contain the same database, or none. */
+export function createMemoryCluster(): MemoryCluster {
+  const members = new Map<string, Member>()
+  let leader: string | null = null
+
+  function roleOf(member: Member): HubRole {
+    const found = leader === null || member.isAlone ? undefined : members.get(leader)
+    const kind = member.name === leader ? 'leader' : found === undefined ? 'alone' : 'follower'
+    return {
+      kind: member.isAlone ? 'alone' : kind,
+      leader: found === undefined ? null : { name: found.name, url: found.url },
+      staleMs: kind === 'leader' ? 0 : 1500,
+      sequence: member.base.sequence(),
+      problem: null
+    }
+  }
+
+  function tell(): void {
+    for (const member of members.values()) for (const listener of member.listeners) listener(roleOf(member))
+  }
+
+  function apply(member: Member): Promise<void> {
+    member.applying = member.applying.then(async () => {
+      for (let calls = member.behind.shift(); calls !== undefined; calls = member.behind.shift()) {
+        const these = calls
+        await member.base.write(tx => these.forEach(({ sql, values }) => void tx.run(sql, ...values)))
+      }
+      for (const wake of member.waiting) wake()
+    })
+    return member.applying
+  }
+
+  function storeOf(member: Member): ReplicatedStore {
+    const { base } = member
+    return {
+      ...base,
+      async write(work) {
+        const { kind } = roleOf(member)
+        if (kind === 'follower') throw new Refusal('unavailable', 'not_leader', 'Another hub leads')
+        if (kind === 'alone') throw new Refusal('unavailable', 'no_leader', 'Nobody leads', { retryAfterSeconds: 2 })
+        const calls: Call[] = []
+        const result = await base.write(tx => work(recording(tx, calls)))
+        if (calls.length > 0) {
+          for (const other of members.values()) {
+            if (other === member) continue
+            other.behind.push(calls)
+            if (!other.isAlone) void apply(other)
+          }
+        }
+        for (const wake of member.waiting) wake()
+        return result
+      },
+      role: () => roleOf(member),
+      onRole(listener) {
+        member.listeners.add(listener)
+        return () => void member.listeners.delete(listener)
+      },
+      async reached(sequence, signal) {
+        while (base.sequence() < sequence) {
+          signal.throwIfAborted()
+          await new Promise<void>((resolve, reject) => {
+            member.waiting.add(resolve)
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+          })
+        }
+      },
+      hubs: async () =>
+        [...members.values()].map(({ name, url, base }) => ({
+          name,
+          url,
+          applied: base.sequence(),
+          seenAt: new Date().toISOString()
+        })),
+      async forgetHub(name) {
+        members.delete(name)
+      },
+      async resign() {
+        if (leader !== member.name) return
+        leader = null
+        tell()
+      },
+      async close() {
+        await member.applying
+        members.delete(member.name)
+        await base.close()
+      }
+    }
+  }
+
+  return {
+    async open({ directory, hub, clock }) {
+      const base = await openStore({ directory, ...(clock && { clock }) })
+      const member: Member = {
+        ...hub,
+        base,
+        listeners: new Set(),
+        isAlone: false,
+        behind: [],
+        applying: Promise.resolve(),
+        waiting: new Set()
+      }
+      members.set(hub.name, member)
+      return storeOf(member)
+    },
+    lead(name) {
+      leader = name
+      tell()
+    },
+    async separate(name, isAlone) {
+      const member = members.get(name) as Member
+      member.isAlone = isAlone
+      if (!isAlone) await apply(member)
+      tell()
+    }
+  }
+}
+
+function recording(tx: Transaction, calls: Call[]): Transaction {
+  return {
+    get: (sql, ...values) => tx.get(sql, ...values),
+    all: (sql, ...values) => tx.all(sql, ...values),
+    run(sql, ...values) {
+      const changed = tx.run(sql, ...values)
+      calls.push({ sql, values })
+      return changed
+    }
+  }
+}
+
+/** Copies a data directory, so that another hub begins with the same database. */
+export function copyHome(from: string, to: string): void {
+  mkdirSync(to, { mode: 0o700 })
+  for (const name of ['svc.db']) cpSync(join(from, name), join(to, name))
+}
