@@ -31,6 +31,7 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
 import { createVariablesKey } from '../projects/variables-key.js'
@@ -57,6 +58,8 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** Called after each recorded end of a deployment. */
+  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
   /** Reports an internal error to the operator. */

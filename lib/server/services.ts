@@ -85,6 +85,8 @@ export interface Services {
   history: History
   logViewer: LogViewer
   terminals: Terminals
+  /** What an agent of a fleet needs besides the deployer. */
+  agent: Pick<World, 'store' | 'clock' | 'ids' | 'version'> & Pick<Work, 'projects' | 'variables'>
   fleet: FleetService
   /** The services that the API handlers need. */
   api: ApiNeeds
@@ -124,6 +126,7 @@ export function createServices(world: World, front: Front): Services {
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
+    agent: { ...world, projects: work.projects, variables: work.variables },
     fleet,
     api: {
       version: world.store.version,
@@ -194,6 +197,7 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
     ended(row) {
       counts.ended(row)
       keeper.sign()
+      world.deploymentEnded?.(row)
     },
     log
   })
