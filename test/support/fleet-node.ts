@@ -28,7 +28,7 @@ export class SimulatedNode {
   /** The tree before the newest rollout that it knows. */
   old = 0
   duty: DutyState | null = null
-  /** The work that goes on, as it is on the disk. */
+  /** The work in progress, as it is on the disk. */
   doing: { work: Work; begun: DutyState } | null = null
   isUp = true
   isPlaced = true
@@ -68,7 +68,7 @@ export class SimulatedNode {
     return work
   }
 
-  /** Ends the work that goes on. */
+  /** Ends the work in progress. */
   end(failing: Failing): Result {
     const { work } = this.doing as { work: Work }
     const random = this.#random
