@@ -31,6 +31,8 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
+import type { ArchiveCopies } from '../deploy/needs.js'
+import type { ClusterStatus } from '../model/cluster.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
 import { createVariablesKey } from '../projects/variables-key.js'
@@ -57,6 +59,10 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** Returns the state of the cluster; undefined: the server is not a hub of one. */
+  cluster?: (() => Promise<ClusterStatus>) | undefined
+  /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
+  copies?: ArchiveCopies | undefined
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
   /** Reports an internal error to the operator. */

@@ -142,7 +142,7 @@ export function createServices(world: World, front: Front): Services {
 
 /** Creates projects, deployments and notifications. */
 function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, copies, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -179,6 +179,7 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
     environment,
     quota,
     variables,
+    copies,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       pm2: pm2.binding,
@@ -399,6 +400,7 @@ function apiOfMachine(
       })
     },
     pm2: { pm2, projects },
+    cluster: { status: world.cluster },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>
