@@ -2,8 +2,10 @@ import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import { isInScope } from '../model/access.js'
+import type { FleetNode } from '../model/node.js'
+import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
-import { uploadFeatures, type UploadPermit } from '../model/upload-permit.js'
+import { uploadFeatures, type PlannedRollout, type UploadPermit } from '../model/upload-permit.js'
 import type { Quota } from '../machine/quota.js'
 import { queryText } from './query.js'
 import { checkUploadProject } from './upload.js'
@@ -19,6 +21,8 @@ export interface DeployCheckNeeds {
   quota: Pick<Quota, 'claim'>
   /** Returns when a named token expires. */
   expiryOf(tokenId: string): string
+  /** Returns the nodes on which a project is placed. */
+  nodesOf(projectId: string): FleetNode[]
 }
 
 /**
@@ -27,7 +31,8 @@ export interface DeployCheckNeeds {
  * would contain: `preDeploy`, `postDeploy`. Refuses like the upload, and with 403 `deploy_token_needed` for the admin
  * token.
  */
-export function deployCheckHandlers({ deployer, findProject, settings, quota, expiryOf }: DeployCheckNeeds) {
+export function deployCheckHandlers(needs: DeployCheckNeeds) {
+  const { deployer, findProject, settings, quota, expiryOf } = needs
   return {
     async check(request) {
       const projectId = queryText(request.query, 'projectId')
@@ -48,11 +53,22 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota, ex
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
         features: [...uploadFeatures],
-        ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } })
+        ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } }),
+        rollout: await plannedRollout(project, needs.nodesOf(project.id))
       }
       return json(permit)
     }
   } satisfies Record<string, Handler>
+}
+
+/** Returns the rollout that an upload would begin; null: the project is not placed on nodes. */
+async function plannedRollout(project: Project, placed: readonly FleetNode[]): Promise<PlannedRollout | null> {
+  if (placed.length === 0) return null
+  // A server without a fleet loads nothing of it.
+  const { planWaves } = await import('../fleet/waves.js')
+  const policy = policyOf(project).rollout
+  const taking = placed.filter(({ isDrained }) => !isDrained)
+  return { nodes: taking.length, waves: planWaves(taking, policy).waves, policy }
 }
 
 /**

@@ -13,6 +13,7 @@ import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
 import { driftHandlers } from './drift.js'
+import { enrollmentHandlers } from './enrollments.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
 import { healthHandlers } from './health.js'
@@ -25,12 +26,15 @@ import { maintenanceHandlers } from './maintenance.js'
 import { logSourceHandlers } from './log-sources.js'
 import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
+import { nodeHandlers } from './nodes.js'
 import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
+import { placementHandlers } from './placements.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
 import { byLeader, byLeaderIfAny, completed, crossOrigin, depending, proven, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
+import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
 import { secondFactorHandlers } from './second-factor.js'
 import { searchHandlers } from './search.js'
@@ -97,6 +101,8 @@ export interface ApiNeeds {
   terminal: Parameters<typeof terminalHandlers>[0]
   /** Returns the fleet, which is loaded at its first use. */
   fleet(): Promise<Fleet>
+  enrollments: Omit<Parameters<typeof enrollmentHandlers>[0], 'fleet'>
+  placements: Omit<Parameters<typeof placementHandlers>[0], 'fleet'>
   agent: Parameters<typeof agentHandlers>[0]
 }
 
@@ -145,6 +151,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const backup = backupHandlers(needs.backup)
 
   const terminal = terminalHandlers(needs.terminal)
+  const nodes = nodeHandlers(needs)
+  const enrollments = enrollmentHandlers({ ...needs.enrollments, fleet: needs.fleet })
+  const placements = placementHandlers({ ...needs.placements, fleet: needs.fleet })
+  const rollouts = rolloutHandlers(needs)
   const agent = agentHandlers(needs.agent)
 
   let description: Promise<object> | undefined
@@ -245,6 +255,25 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download),
       row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream),
       row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search),
+
+      row('GET', '/api/nodes', 'viewer', 'filtered', nodes.list),
+      row('GET', '/api/nodes/:node', 'viewer', 'filtered', nodes.get),
+      row('PATCH', '/api/nodes/:node', 'admin', 'server', nodes.update),
+      row('PUT', '/api/nodes/:node/drain', 'operator', 'server', nodes.drain),
+      proven(row('DELETE', '/api/nodes/:node', 'admin', 'server', nodes.forget)),
+      row('GET', '/api/enrollments', 'admin', 'server', enrollments.list),
+      proven(row('POST', '/api/enrollments', 'admin', 'server', enrollments.create)),
+      row('DELETE', '/api/enrollments/:id', 'admin', 'server', enrollments.revoke),
+      row('GET', '/api/projects/:id/placements', 'viewer', 'project', placements.list),
+      row('PATCH', '/api/projects/:id/placements', 'admin', 'project', placements.change),
+      row('GET', '/api/rollouts', 'read', 'filtered', rollouts.list),
+      row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', rollouts.get),
+      row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', rollouts.node),
+      row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', rollouts.events),
+      row('POST', '/api/rollouts/:rolloutId/halt', 'manage', 'rollout', rollouts.halt),
+      row('POST', '/api/rollouts/:rolloutId/resume', 'manage', 'rollout', rollouts.resume),
+      row('POST', '/api/rollouts/:rolloutId/revert', 'manage', 'rollout', rollouts.revert),
+      row('POST', '/api/rollouts/:rolloutId/approve', 'operate', 'rollout', rollouts.approve),
 
       row('GET', '/api/settings', 'admin', 'server', settings.read),
       row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),

@@ -11,14 +11,15 @@ import type { Request } from '../http/core/route.js'
  * - `server`: the whole server; callers that are limited to projects are refused
  * - `filtered`: the handler limits its answer to the projects of the caller
  * - `given`: the handler reads the project from the query or body, and checks it with `checkProject`
- * - `project`, `deployment`, `logSource`: the parameter of the path is the id of one
+ * - `project`, `deployment`, `logSource`, `rollout`: the parameter of the path is the id of one
  */
-export type Scope = 'none' | 'server' | 'filtered' | 'given' | 'project' | 'deployment' | 'logSource'
+export type Scope = 'none' | 'server' | 'filtered' | 'given' | 'project' | 'deployment' | 'logSource' | 'rollout'
 
 /** Finds the project of a record. Undefined: there is no such record. */
 export interface ProjectLookup {
   ofDeployment(id: string): string | undefined
   ofLogSource(id: string): string | undefined
+  ofRollout(id: string): string | undefined
 }
 
 /**
@@ -31,11 +32,12 @@ export function checkScope(
   lookup: ProjectLookup
 ): void {
   if (actor.projects === null) return
-  const id = params['id'] ?? params['deployId'] ?? params['sourceId'] ?? ''
+  const id = params['id'] ?? params['deployId'] ?? params['sourceId'] ?? params['rolloutId'] ?? ''
   if (scope === 'server') throw scopeTooNarrow(actor)
   if (scope === 'project') checkProject(actor, id, () => notFound('Project', id))
   else if (scope === 'deployment') checkFound(actor, lookup.ofDeployment(id), () => notFound('Deployment', id))
   else if (scope === 'logSource') checkFound(actor, lookup.ofLogSource(id), () => notFound('Log source', id))
+  else if (scope === 'rollout') checkFound(actor, lookup.ofRollout(id), () => notFound('Rollout', id))
 }
 
 /**

@@ -4,6 +4,7 @@ import type { CommandGroup, CommandRow } from './command.js'
 export const commandGroups: Readonly<Record<CommandGroup, string>> = {
   deploying: 'Deploying',
   projects: 'Projects',
+  fleet: 'Fleet',
   logs: 'Logs',
   access: 'Access',
   server: 'Server',
@@ -189,6 +190,103 @@ export const commands: readonly CommandRow[] = [
     group: 'projects',
     summary: 'set script variables from a .env file',
     load: () => import('./commands/env-import.js')
+  },
+
+  {
+    name: 'fleet nodes',
+    group: 'fleet',
+    summary: 'list the nodes of the fleet',
+    load: () => import('./commands/fleet-nodes.js')
+  },
+  {
+    name: 'fleet node',
+    group: 'fleet',
+    summary: 'show a node and what it has',
+    load: () => import('./commands/fleet-node.js')
+  },
+  {
+    name: 'fleet enroll',
+    group: 'fleet',
+    summary: 'print the command that makes a machine a node',
+    load: () => import('./commands/fleet-enroll.js')
+  },
+  {
+    name: 'fleet enrollments',
+    group: 'fleet',
+    summary: 'list or revoke the tokens for new nodes',
+    load: () => import('./commands/fleet-enrollments.js')
+  },
+  {
+    name: 'fleet set',
+    group: 'fleet',
+    summary: 'rename a node, or change its labels',
+    load: () => import('./commands/fleet-set.js')
+  },
+  {
+    name: 'fleet place',
+    group: 'fleet',
+    summary: 'place a project on nodes, or list its nodes',
+    load: () => import('./commands/fleet-place.js')
+  },
+  {
+    name: 'fleet unplace',
+    group: 'fleet',
+    summary: 'take a project off nodes',
+    load: () => import('./commands/fleet-unplace.js')
+  },
+  {
+    name: 'fleet drain',
+    group: 'fleet',
+    summary: 'leave a node out of rollouts',
+    load: () => import('./commands/fleet-drain.js')
+  },
+  {
+    name: 'fleet undrain',
+    group: 'fleet',
+    summary: 'let a node take part in rollouts again',
+    load: () => import('./commands/fleet-undrain.js')
+  },
+  {
+    name: 'fleet forget',
+    group: 'fleet',
+    summary: 'remove a node from the fleet',
+    load: () => import('./commands/fleet-forget.js')
+  },
+  {
+    name: 'rollout status',
+    group: 'fleet',
+    summary: 'show the waves of a rollout, or follow them',
+    load: () => import('./commands/rollout-status.js')
+  },
+  {
+    name: 'rollout list',
+    group: 'fleet',
+    summary: 'list rollouts',
+    load: () => import('./commands/rollout-list.js')
+  },
+  {
+    name: 'rollout halt',
+    group: 'fleet',
+    summary: 'stop a rollout: no other node begins',
+    load: () => import('./commands/rollout-halt.js')
+  },
+  {
+    name: 'rollout resume',
+    group: 'fleet',
+    summary: 'continue a halted rollout',
+    load: () => import('./commands/rollout-resume.js')
+  },
+  {
+    name: 'rollout revert',
+    group: 'fleet',
+    summary: 'put back the files before a rollout',
+    load: () => import('./commands/rollout-revert.js')
+  },
+  {
+    name: 'rollout approve',
+    group: 'fleet',
+    summary: 'begin the next wave of a rollout',
+    load: () => import('./commands/rollout-approve.js')
   },
 
   {

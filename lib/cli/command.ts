@@ -28,7 +28,7 @@ export interface Command {
 }
 
 /** The sections of the overview that `svc --help` prints. */
-export type CommandGroup = 'deploying' | 'projects' | 'logs' | 'access' | 'server' | 'data' | 'configuration'
+export type CommandGroup = 'deploying' | 'projects' | 'fleet' | 'logs' | 'access' | 'server' | 'data' | 'configuration'
 
 /** A row of the table of commands. */
 export interface CommandRow {

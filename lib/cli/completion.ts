@@ -2,7 +2,13 @@ import { shownFlag, type CompletedValues, type OperandRow, type OptionRow } from
 import type { Command } from './command.js'
 
 /** The kinds of values that a completion script asks svc for. */
-export const completedValues = ['environments', 'deployments', 'projects'] as const satisfies readonly CompletedValues[]
+export const completedValues = [
+  'environments',
+  'deployments',
+  'projects',
+  'nodes',
+  'rollouts'
+] as const satisfies readonly CompletedValues[]
 
 /** Shells that svc writes completion scripts for. */
 export const shells = ['bash', 'zsh', 'fish'] as const

@@ -22,8 +22,13 @@ export interface GivenOptions {
 
 /** Returns the command line that follows a deployment or, if its id is unknown, lists the latest of the project. */
 export function followLine(deployId: string | null, { env, server, project, token }: GivenOptions = {}): string {
-  const flags = { env, server, ...(deployId !== null && { project }), token: token === undefined ? undefined : '-' }
-  const words = deployId === null ? ['status', ...(project === undefined ? [] : [project])] : ['logs', '-f', deployId]
+  if (deployId !== null) return commandLine(['logs', '-f', deployId], { env, server, project, token })
+  return commandLine(['status', ...(project === undefined ? [] : [project])], { env, server, token })
+}
+
+/** Returns a command line for the same project, with the options of the running command. */
+export function commandLine(words: readonly string[], { env, server, project, token }: GivenOptions): string {
+  const flags = { env, server, project, token: token === undefined ? undefined : '-' }
   const options = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]))
   return ['svc', ...words, ...options].map(shellWord).join(' ')
 }

@@ -1,7 +1,7 @@
 /* The tables that describe the options and operands of a command, and the types of their values. */
 
 /** Kinds of values that a completion script asks svc for (commands/values.ts). */
-export type CompletedValues = 'environments' | 'deployments' | 'projects'
+export type CompletedValues = 'environments' | 'deployments' | 'projects' | 'nodes' | 'rollouts'
 
 /** One option of a command, for the parser, the help and shell completion. Its key in the table is its flag. */
 export interface OptionRow {

@@ -1,6 +1,7 @@
 import { Refusal } from '../base/refusal.js'
 import type { Deployment, FinalStatus } from '../model/deployment.js'
 import type { Provenance } from '../model/provenance.js'
+import type { ListedRollout } from '../model/rollout.js'
 import type { Api } from './client/api.js'
 
 /** The result of a deployment, for `--json` and for a CI summary. After a failure it contains all that is known. */
@@ -18,6 +19,8 @@ export interface RunResult {
   provenance: Provenance | null
   /** The record, with the end of its output; null if it cannot be read. */
   deployment: Deployment | null
+  /** The rollout of the deployment, if the project is placed on nodes; null: there is none, or it cannot be read. */
+  rollout: ListedRollout | null
 }
 
 /** The facts that are known before the record of the deployment is read. */
@@ -31,8 +34,11 @@ export function nothingKnown(): Known {
 /** Returns the result of a push that failed before its deployment finished. */
 export function failedResult(error: unknown, known: Known): RunResult {
   const message = (error instanceof Error ? error.message : String(error)) || 'Interrupted'
-  return { ...known, status: 'failed', duration: null, error: { code: codeOf(error), message }, deployment: null }
+  return { ...known, status: 'failed', duration: null, error: { code: codeOf(error), message }, ...nothingRead }
 }
+
+/** The records of a deployment that cannot be read. */
+export const nothingRead = { deployment: null, rollout: null } as const
 
 function codeOf(error: unknown): string {
   if (error instanceof Refusal) return error.code

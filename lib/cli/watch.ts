@@ -4,6 +4,7 @@ import type { Api, Run, RunEvent } from './client/api.js'
 import { isBroken } from './client/streams.js'
 import type { Waiting } from './check-from-here.js'
 import type { Context } from './command.js'
+import { detachedLine, nextLine } from './fleet/rollout-watch.js'
 import { followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
 import { pageOf, type Known, type RunResult } from './run-result.js'
@@ -91,7 +92,7 @@ async function* skipping(events: AsyncIterable<RunEvent>, isSkipped: () => boole
 
 /** Options of `reportRun`. */
 export interface ReportOptions {
-  api: Pick<Api, 'address' | 'deployment'>
+  api: Pick<Api, 'address' | 'deployment' | 'rolloutOf'>
   /** What a successful run did: "deployed to proj_…". */
   what: string
   json: boolean
@@ -111,8 +112,14 @@ export async function reportRun(watched: Watched, context: Context, options: Rep
   if (options.json) output.json(result)
   else if (watched.outcome === 'ended') sayEnd(result, context, options)
   await appendSummary(result, context)
-  if (watched.outcome === 'ended') return result.status === 'success' ? 0 : 1
-  output.note(`Detached: the deployment continues. Follow it with: ${followLine(result.deployId, options.given)}`)
+  const { given = {} } = options
+  if (watched.outcome === 'ended') {
+    const next = result.rollout === null ? null : nextLine(result.rollout, given)
+    if (next !== null) output.note(next)
+    return result.status === 'success' ? 0 : 1
+  }
+  if (result.rollout !== null) output.note(detachedLine(result.rollout.id, given))
+  else output.note(`Detached: the deployment continues. Follow it with: ${followLine(result.deployId, options.given)}`)
   throw new Interrupted()
 }
 
@@ -122,14 +129,17 @@ async function resultOf(watched: Watched, { api, known }: ReportOptions): Promis
   const begun = { ...known, deployId, url }
   if (watched.outcome === 'detached') {
     const error = { code: 'detached', message: 'Stopped watching; the deployment continues' }
-    return { ...begun, status: 'running', duration: null, error, deployment: null }
+    const rollout = deployId === null ? null : await api.rolloutOf(deployId)
+    return { ...begun, status: 'running', duration: null, error, deployment: null, rollout }
   }
   // The result is known without the record, so a record that cannot be read is not an error.
   const deployment = deployId === null ? null : await api.deployment(deployId, { output: 'end' }).catch(() => null)
   const { status, duration } = watched
   const message = deployment?.errorMessage || 'The deployment failed. See its output for the reason'
   const error = status === 'failed' ? { code: 'deployment_failed', message } : null
-  return { ...begun, message: deployment?.message ?? known.message, status, duration, error, deployment }
+  const isRollout = deployment?.steps?.some(({ name }) => (name as string) === 'rollout') === true
+  const rollout = isRollout ? await api.rolloutOf(deployment.id) : null
+  return { ...begun, message: deployment?.message ?? known.message, status, duration, error, deployment, rollout }
 }
 
 function sayEnd(result: RunResult, { output }: Context, { what, harmless = line => line }: ReportOptions): void {

@@ -1,5 +1,6 @@
 import type { AccessToken } from './access.js'
 import type { Project } from './project.js'
+import type { RolloutPolicy } from './rollout.js'
 
 /** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`. */
 export const uploadFeatures = ['confirm'] as const
@@ -20,4 +21,15 @@ export interface UploadPermit {
   features: UploadFeature[]
   /** The named token of the request. Absent for a deploy token, which does not expire. */
   token?: Pick<AccessToken, 'name' | 'expiresAt'>
+  /** The rollout that the upload would begin; null: the server deploys the project itself. Absent on older servers. */
+  rollout?: PlannedRollout | null
+}
+
+/** A rollout that has not begun. */
+export interface PlannedRollout {
+  /** Number of nodes, without drained ones. */
+  nodes: number
+  waves: number
+  /** The policy of the project, without what the upload sets. */
+  policy: RolloutPolicy
 }

@@ -47,6 +47,8 @@ import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
+import { nodesOfProject } from '../store/tables/nodes.js'
+import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
 import { createBroken } from '../machine/broken.js'
@@ -127,7 +129,8 @@ export function createServices(world: World, front: Front): Services {
       version: world.store.version,
       lookup: {
         ofDeployment: id => findDeployment(world.store, id)?.projectId,
-        ofLogSource: id => logs.sources.find(id)?.projectId
+        ofLogSource: id => logs.sources.find(id)?.projectId,
+        ofRollout: id => findRollout(world.store, id)?.projectId
       },
       program: world.version,
       ...apiOfWork(world, front, { work, logs }),
@@ -135,6 +138,8 @@ export function createServices(world: World, front: Front): Services {
       logSources: { sources: logs.sources, viewer: logs.viewer },
       terminal: { terminals, projects: work.projects, allowList: front.allowList },
       fleet: fleet.hub,
+      enrollments: { publicUrl: world.publicUrl, base: world.base },
+      placements: { findProject: id => findProject(world.store, id) },
       agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
     }
   }
@@ -328,7 +333,14 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
         mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
       })
     },
-    deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota, expiryOf },
+    deployCheck: {
+      deployer,
+      findProject: id => findProject(store, id),
+      settings,
+      quota,
+      expiryOf,
+      nodesOf: id => nodesOfProject(store, id)
+    },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
     plan: { deployer, findProject: id => findProject(store, id), settings, quota },

@@ -274,7 +274,7 @@ export interface Settings {
   isSecret(key: string): boolean
   /**
    * Returns the values of a request as they would be stored, and stores nothing. Refuses an unknown key (400
-   * `unseenVersionsetting`, with the nearest key) and a wrong value (400 `invalid_setting`).
+   * `unknown_setting`, with the nearest key) and a wrong value (400 `invalid_setting`).
    */
   check(patch: Record<string, unknown>): Map<SettingKey, string>
   /** Returns the name of the current values for If-Match. It differs after each change and after each start. */
@@ -404,5 +404,5 @@ function unknownSetting(key: string, keys: readonly string[]): Refusal {
   const shown = key.slice(0, maxShownKey)
   const meant = closest(shown, keys)
   const advice = meant === undefined ? '. GET /api/settings lists all settings' : `. Did you mean "${meant}"?`
-  return new Refusal('invalid', 'unseenVersionsetting', `Unknown setting "${shown}"${advice}`, { field: shown })
+  return new Refusal('invalid', 'unknown_setting', `Unknown setting "${shown}"${advice}`, { field: shown })
 }

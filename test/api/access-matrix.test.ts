@@ -66,6 +66,9 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   // The project is locked.
   'GET /api/deploy/check': [409],
   'GET /api/deployments/:id/changes': [404],
+  // No node has this name.
+  'GET /api/nodes/:node': [404],
+  'GET /api/rollouts/:rolloutId/nodes/:node': [404],
   // The request is no handshake, and node-pty may be missing.
   'GET /api/terminal/ws': [400, 426, 501]
 }
@@ -163,13 +166,15 @@ async function callersOf(stage: Stage, fixture: AccessFixture, nowMs: number): P
 function createAsk(url: string, fixture: AccessFixture) {
   return async ({ route, to, headers, from }: { route: string; to: Records; headers: Headers; from: string }) => {
     const [method = '', path = ''] = route.split(' ')
-    const id = path.includes(':sourceId')
-      ? to.sourceId
-      : /:deployId|^\/api\/deployments/.test(path)
-        ? to.deployId
-        : path.startsWith('/api/projects/')
-          ? to.project.id
-          : 'unknown_id'
+    const id = path.includes(':rolloutId')
+      ? to.rolloutId
+      : path.includes(':sourceId')
+        ? to.sourceId
+        : /:deployId|^\/api\/deployments/.test(path)
+          ? to.deployId
+          : path.startsWith('/api/projects/')
+            ? to.project.id
+            : 'unknown_id'
     const against = path === '/api/deployments/:id/changes' ? `?against=${fixture.shop.deployId}` : ''
     const given =
       path.startsWith('/api/deploy/') && path !== '/api/deploy/upload' ? `?projectId=${to.project.id}` : against
@@ -234,6 +239,7 @@ t.test('every route answers every caller as docs/security.md promises', async t 
     project: { ...forum.project, id: 'proj_0000000000000000' },
     deployId: 'dep_0000000000000000',
     sourceId: 'log_0000000000000000',
+    rolloutId: 'ro_0000000000000000',
     marks: []
   }
 
@@ -330,6 +336,6 @@ t.test('every route answers every caller as docs/security.md promises', async t 
   })
 })
 
-function blank(text: string, { project, deployId, sourceId }: Records): string {
-  return [project.id, deployId, sourceId].reduce((said, id) => said.replaceAll(id, '…'), text)
+function blank(text: string, { project, deployId, sourceId, rolloutId }: Records): string {
+  return [project.id, deployId, sourceId, rolloutId].reduce((said, id) => said.replaceAll(id, '…'), text)
 }

@@ -3,6 +3,8 @@ import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
 import type { Auth } from '../../lib/auth/bearer.js'
 import { findOwner } from '../../lib/store/owner.js'
+import { enrolledAgent } from '../support/fake-agent.js'
+import { beginRollout } from '../support/fleet-rollout.js'
 import { setClock } from '../support/clock.js'
 import type { SetClock } from '../support/clock.js'
 import { eventsOf, formOf } from '../support/client.js'
@@ -167,7 +169,7 @@ const expectations: Record<
 }
 
 /** The token of another project may request these lists, but sees nothing of this project in them. */
-const listsOfOwn = ['GET /api/logs', 'GET /api/locks']
+const listsOfOwn = ['GET /api/logs', 'GET /api/locks', 'GET /api/rollouts']
 
 /** A way to the server: peer address, headers, and whether the address that the server sees is in `allowed_ips`. */
 interface Way {
@@ -266,6 +268,12 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
   ])
   const { deployId } = eventsOf(pushed).at(-1)
+  const hub = await stage.server.services.fleet.hub()
+  const { name } = await enrolledAgent({ url: stage.url, hub })
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add: [{ node: name }] })
+  const rolloutId = await beginRollout({ hub }, {}, shop.id)
+  await hub.rollouts.halt(rolloutId, null, { name: 'admin', ip: null })
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { remove: [name] })
   await stage.client.put('/api/settings', { allowed_ips: allowed })
 
   const { tickets } = stage.server.services.api.auth
@@ -305,7 +313,11 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     way: Way
   ): Promise<number> {
     const isOfOwn = ['read', 'download', 'own', 'manage', 'fetch'].includes(row.auth)
-    const ownId = row.path.startsWith('/api/projects/') ? shop.id : deployId
+    const ownId = row.path.startsWith('/api/projects/')
+      ? shop.id
+      : row.path.startsWith('/api/rollouts/')
+        ? rolloutId
+        : deployId
     const { headers = {}, ticket } = await given[credential]()
     const path =
       row.path.replace(/:\w+/g, isOfOwn ? ownId : 'unknown_id') + (ticket === undefined ? '' : `?ticket=${ticket}`)
@@ -321,7 +333,7 @@ t.test('each route accepts exactly its credentials, from the client addresses th
         const status = reply.statusCode as number
         resolve((reply.headers['www-authenticate'] === undefined) === (status === 401) ? -status : status)
         reply.on('error', () => {})
-        if (/\/(stream|export|backup)$/.test(row.path)) reply.destroy()
+        if (/\/(stream|events|desired|export|backup)$/.test(row.path)) reply.destroy()
         else reply.resume()
       })
       // The server may close an idle connection at the moment it is reused.

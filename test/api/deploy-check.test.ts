@@ -17,7 +17,8 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       deploymentsAhead: 0,
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024,
-      features: ['confirm']
+      features: ['confirm'],
+      rollout: null
     })
   }
   const { token, record } = (await stage.client.post('/api/tokens', { name: 'ci', role: 'deployer' })).body

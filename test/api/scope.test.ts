@@ -6,7 +6,8 @@ import { type Refusal, notFound } from '../../lib/base/refusal.js'
 
 const lookup = {
   ofDeployment: (id: string) => (id === 'dep_shop' ? 'proj_shop' : id === 'dep_blog' ? 'proj_blog' : undefined),
-  ofLogSource: (id: string) => (id === 'lsrc_blog' ? 'proj_blog' : undefined)
+  ofLogSource: (id: string) => (id === 'lsrc_blog' ? 'proj_blog' : undefined),
+  ofRollout: (id: string) => (id === 'ro_shop' ? 'proj_shop' : id === 'ro_blog' ? 'proj_blog' : undefined)
 }
 const all = { role: 'viewer', projects: null } as unknown as Caller
 const shop = { role: 'viewer', projects: ['proj_shop'], token: { id: 'tok_a', name: 'ci' } } as unknown as Caller
@@ -22,7 +23,7 @@ function codeOf(scope: Scope, actor: Caller, params: Record<string, string> = {}
 }
 
 t.test('a caller without a scope may ask for everything', async t => {
-  for (const scope of ['none', 'server', 'filtered', 'given', 'project', 'deployment', 'logSource'] as const)
+  for (const scope of ['none', 'server', 'filtered', 'given', 'project', 'deployment', 'logSource', 'rollout'] as const)
     t.equal(codeOf(scope, all, { id: 'unknown' }), 'in', scope)
 })
 
@@ -39,12 +40,16 @@ t.test('a limited caller gets its own projects, and 404 for all others', async t
     ['deployment', { deployId: 'dep_blog' }, 'not_found'],
     ['deployment', { id: 'dep_none' }, 'not_found'],
     ['logSource', { sourceId: 'lsrc_blog' }, 'not_found'],
-    ['logSource', { sourceId: 'lsrc_none' }, 'not_found']
+    ['logSource', { sourceId: 'lsrc_none' }, 'not_found'],
+    ['rollout', { rolloutId: 'ro_shop' }, 'in'],
+    ['rollout', { rolloutId: 'ro_blog' }, 'not_found'],
+    ['rollout', { rolloutId: 'ro_none' }, 'not_found']
   ]
   for (const [scope, params, code] of cases)
     t.equal(codeOf(scope, shop, params), code, `${scope} ${JSON.stringify(params)}`)
   t.equal(codeOf('project', deployToken, { id: 'proj_blog' }), 'other_project')
   t.equal(codeOf('deployment', deployToken, { id: 'dep_none' }), 'in', 'the handler answers')
+  t.equal(codeOf('rollout', deployToken, { rolloutId: 'ro_blog' }), 'other_project')
 })
 
 t.test('the refusal is that of an unknown id', async t => {

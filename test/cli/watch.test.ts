@@ -102,7 +102,8 @@ t.test('prints the result and returns the exit code', async t => {
     deployment: async (id: string) => {
       if (errorMessage === null) throw new Error('the record cannot be read')
       return { id, errorMessage, message: 'M' } as Deployment
-    }
+    },
+    rolloutOf: async () => null
   })
   const options = { api: api(), what: 'pushed', json: false, known: { ...nothingKnown(), projectId: 'proj_a' } }
   const page = 'http://svc.test/p/deployments/dep_a'
@@ -142,14 +143,15 @@ t.test('prints the result and returns the exit code', async t => {
   t.strictSame(
     printed.map(line => JSON.parse(line)),
     [
-      { ...base, message: null, status: 'success', url: page, error: null, deployment: null },
+      { ...base, message: null, status: 'success', url: page, error: null, deployment: null, rollout: null },
       {
         ...base,
         message: 'M',
         status: 'failed',
         url: 'https://a.test/',
         error: { code: 'deployment_failed', message: 'No' },
-        deployment: { id: 'dep_a', errorMessage: 'No', message: 'M' }
+        deployment: { id: 'dep_a', errorMessage: 'No', message: 'M' },
+        rollout: null
       }
     ]
   )

@@ -138,6 +138,8 @@ export const cures: Readonly<Record<string, string>> = {
   request_repeated: 'Nothing: agents begin another session by themselves.',
   reserved_name: otherName,
   role_too_low: 'Use a token with the role that the message names.',
+  rollout_in_progress: 'Wait for the end of the rollout, or halt it.',
+  rollout_state: 'Look at its state with `svc rollout status`. Only the newest rollout of a project can be changed.',
   scope_too_narrow: 'Use a token without a limit to projects.',
   search_too_slow: 'Simplify the expression, or search a smaller range.',
   second_factor_required: 'Sign in to the panel, or use a token without a second factor.',
@@ -157,6 +159,7 @@ export const cures: Readonly<Record<string, string>> = {
   too_large: 'Send less, or raise the setting that the message names.',
   too_late: 'Look at the result of the deployment.',
   too_many_directories: 'Pack fewer directories.',
+  too_many_enrollments: 'Revoke some, or wait until they expire.',
   too_many_entries: 'Pack fewer files.',
   too_many_failures: later,
   too_many_nodes: 'Forget nodes that are no longer used.',
@@ -332,6 +335,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an environment that the message lists.'
   ),
   no_such_file: row('command', 'An entry of "files" does not exist', 'Build first, or correct `files`.'),
+  no_rollout: row(
+    'command',
+    'The project has no rollout yet',
+    'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
+  project_not_placed: row(
+    'command',
+    'An option of a push is about waves, but the project is not placed on nodes',
+    'Push without it, or place the project: `svc fleet place`.'
+  ),
   no_such_token: row('command', 'No named token has this name or id', 'Check the name: `svc token list` shows all.'),
   no_token: row('command', 'No token is configured', giveToken),
   not_a_backup: row('command', 'The file is not a backup of svc', 'Choose a file that `svc backup` wrote.'),

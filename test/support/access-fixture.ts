@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import type { AccessRole } from '../../lib/model/access.js'
 import type { Project } from '../../lib/model/project.js'
 import { eventsOf } from './client.js'
+import { enrolledAgent } from './fake-agent.js'
+import { beginRollout } from './fleet-rollout.js'
 import type { Stage } from './server.js'
 import { zipOf } from './zip.js'
 
@@ -14,6 +16,7 @@ export interface Records {
   project: Project
   deployId: string
   sourceId: string
+  rolloutId: string
   /** Texts that occur only in this project: its names, ids and messages. */
   marks: string[]
 }
@@ -81,6 +84,17 @@ export async function fillForAccess(stage: Stage, adminToken: string): Promise<A
     return items[0].id
   }
 
+  /** Begins a rollout of a project to a node that never connects, and halts it. Returns its id. */
+  async function rollOut(projectId: string): Promise<string> {
+    const hub = await stage.server.services.fleet.hub()
+    const agent = await enrolledAgent({ url: stage.url, hub }, `node-of-${projectId.slice('proj_'.length)}`)
+    await done(client.patch(`/api/projects/${projectId}/placements`, { add: [{ node: agent.name }] }))
+    const rolloutId = await beginRollout({ hub }, {}, projectId)
+    await done(client.post(`/api/rollouts/${rolloutId}/halt`))
+    await done(client.patch(`/api/projects/${projectId}/placements`, { remove: [agent.name] }))
+    return rolloutId
+  }
+
   async function fill(name: string): Promise<Records> {
     const { category } = await done(client.post('/api/categories', { name: `kind-${name}`, color: 'blue' }))
     const { tag } = await done(client.post('/api/tags', { name: `tag-${name}`, color: 'green' }))
@@ -102,12 +116,14 @@ export async function fillForAccess(stage: Stage, adminToken: string): Promise<A
       ['preDeploy', `: the-client-script-of-${name}`]
     ])
     const sourceId = await addSource(project, `log-of-${name}`)
+    const rolloutId = await rollOut(id)
     Object.assign(secrets, { [`token of ${name}`]: project.token, [`variable of ${name}`]: variable })
     return {
       project,
       deployId,
       sourceId,
-      marks: [id, deployId, sourceId, message, `log-of-${name}`, `lock-of-${name}`]
+      rolloutId,
+      marks: [id, deployId, sourceId, rolloutId, message, `log-of-${name}`, `lock-of-${name}`]
     }
   }
 

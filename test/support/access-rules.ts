@@ -55,7 +55,10 @@ export function promisedRights(): Map<string, Record<Column, Right>> {
  * What a request concerns. `caller`: the caller itself, or nothing. `server`: refused for tokens that are limited to
  * projects. `lists`: answered with what the caller may see. The others name a record of one project.
  */
-export type Concern = 'caller' | 'server' | 'lists' | 'project' | 'deployment' | 'logSource' | 'upload'
+export type Concern = 'caller' | 'server' | 'lists' | 'project' | 'deployment' | 'logSource' | 'rollout' | 'upload'
+
+/** Nodes sign their requests. No token is accepted in place of a signature. */
+const nodesOnly = 'get orders and releases, report about them (a node, with its own key)'
 
 /** The routes of each action, with what they concern. */
 const routesOf: ReadonlyArray<[action: string, routes: string]> = [
@@ -83,7 +86,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/auth/second-factor caller`
   ],
   [
-    'read deployments with their output, files and changes; verify a target; see locks',
+    'read deployments with their output, files and changes, follow rollouts; verify a target; see locks',
     `GET /api/projects/:id/maintenance project
      GET /api/projects/:id/tree project
      GET /api/projects/:id/verify project
@@ -94,7 +97,44 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/logs lists
      GET /api/logs/:deployId deployment
      GET /api/logs/:deployId/stream deployment
-     GET /api/logs/:deployId/output deployment`
+     GET /api/logs/:deployId/output deployment
+     GET /api/rollouts lists
+     GET /api/rollouts/:rolloutId rollout
+     GET /api/rollouts/:rolloutId/nodes/:node rollout
+     GET /api/rollouts/:rolloutId/events rollout`
+  ],
+  [
+    'list nodes, and the nodes of a project',
+    `GET /api/nodes lists
+     GET /api/nodes/:node lists
+     GET /api/projects/:id/placements project`
+  ],
+  [
+    'halt, resume and revert a rollout',
+    `POST /api/rollouts/:rolloutId/halt rollout
+     POST /api/rollouts/:rolloutId/resume rollout
+     POST /api/rollouts/:rolloutId/revert rollout`
+  ],
+  [
+    'approve the next wave of a rollout, drain a node',
+    `POST /api/rollouts/:rolloutId/approve rollout
+     PUT /api/nodes/:node/drain server`
+  ],
+  ['become a node, with an enrollment token', 'POST /api/agent/enroll caller'],
+  [
+    nodesOnly,
+    `POST /api/agent/session caller
+     GET /api/agent/desired caller
+     POST /api/agent/reports caller`
+  ],
+  [
+    'enroll, change and forget nodes, place projects on nodes',
+    `GET /api/enrollments server
+     POST /api/enrollments server
+     DELETE /api/enrollments/:id server
+     PATCH /api/nodes/:node server
+     DELETE /api/nodes/:node server
+     PATCH /api/projects/:id/placements project`
   ],
   [
     'list and search projects; read statistics and registered log files',
@@ -257,6 +297,8 @@ const asksAgain = [
   'DELETE /api/tokens/:id/second-factor',
   'POST /api/auth/second-factor',
   'POST /api/projects/:id/token',
+  'POST /api/enrollments',
+  'DELETE /api/nodes/:node',
   'DELETE /api/sessions/:id',
   'GET /api/migration/export',
   'POST /api/migration/import',
@@ -317,12 +359,13 @@ function refusalOfAdminToken(route: string, { session }: CallerKind): string | n
 
 /** Returns the promised answer: `in`, or the status and code of the refusal. */
 export function promisedAnswer(
-  { route, rights, concern }: Promised & { route: string },
+  { route, action, rights, concern }: Promised & { route: string },
   caller: CallerKind,
   aim: Aim
 ): string {
   const { column, isNamed = false, limitedTo, session, isUnproven } = caller
   if (rights.anybody === 'yes') return 'in'
+  if (action === nodesOnly) return '401 unauthorized'
   if (Object.values(rights).every(right => right === 'no')) return '403 forbidden'
   if (column === null) return caller.refusal ?? '401 unauthorized'
   if (session === 'without header' && !route.startsWith('GET ')) return '403 wrong_csrf'

@@ -35,7 +35,12 @@ const passedOver = [
   '/api/terminal/available',
   '/api/terminal/ws',
   '/api/log-sources/:sourceId/stream',
-  '/api/log-sources/:sourceId/search'
+  '/api/log-sources/:sourceId/search',
+  // test/api/rollouts.test.ts and nodes.test.ts: they need a fleet.
+  '/api/nodes/:node',
+  '/api/rollouts/:rolloutId',
+  '/api/rollouts/:rolloutId/nodes/:node',
+  '/api/rollouts/:rolloutId/events'
 ]
 const queries: Record<string, string> = {
   '/api/logs': '?limit=500',

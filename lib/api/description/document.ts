@@ -329,7 +329,8 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
   given: ['not_found', 'other_project'],
   project: ['not_found', 'other_project'],
   deployment: ['not_found', 'other_project'],
-  logSource: ['not_found']
+  logSource: ['not_found'],
+  rollout: ['not_found', 'other_project']
 }
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */

@@ -170,6 +170,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   request_repeated: { kind: 'unauthorized', means: 'The number of the signed request was used before' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
   role_too_low: { kind: 'forbidden', means: 'The role of the token does not permit the request' },
+  rollout_in_progress: { kind: 'conflict', means: 'A rollout of the project is in progress' },
+  rollout_state: { kind: 'conflict', means: 'The rollout is not in a state in which this is possible' },
   scope_too_narrow: {
     kind: 'forbidden',
     means: 'The request concerns the whole server, and the token is limited to projects'
@@ -198,6 +200,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_large: { kind: 'too_large', means: 'The body is too large' },
   too_late: { kind: 'conflict', means: 'The deployment has been confirmed or reverted already' },
   too_many_directories: { kind: 'invalid', means: 'The archive has too many directories' },
+  too_many_enrollments: { kind: 'conflict', means: 'There are already 1000 enrollment tokens' },
   too_many_entries: { kind: 'too_large', means: 'The archive has too many entries' },
   too_many_failures: {
     kind: 'too_many',

@@ -3,6 +3,7 @@ import { agentOperations } from './operations/agents.js'
 import { accessOperations } from './operations/access.js'
 import { confirmOperations } from './operations/confirm.js'
 import { deploymentOperations } from './operations/deployments.js'
+import { fleetOperations } from './operations/fleet.js'
 import { lockOperations } from './operations/locks.js'
 import { logOperations } from './operations/logs.js'
 import { planOperations } from './operations/plans.js'
@@ -21,6 +22,7 @@ export const operations: Operations = {
   ...treeOperations,
   ...confirmOperations,
   ...logOperations,
+  ...fleetOperations,
   ...serverOperations,
   ...transferOperations,
   ...agentOperations

@@ -7,6 +7,7 @@ import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Project, ShownProject } from '../../model/project.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
+import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { VerifyEvent } from '../../model/verify.js'
@@ -14,6 +15,7 @@ import type { GivenVariable, Variable } from '../../model/variable.js'
 import type { ServerEvent } from '../../shared/event-stream.js'
 import type { Answer } from './answer.js'
 import type { Client } from './client.js'
+import { createFleetApi } from './fleet-api.js'
 import { followEvents, isBroken, parseObject, readNdjson, streamBroken, type FollowOptions } from './streams.js'
 import { formBody } from './upload.js'
 
@@ -188,6 +190,8 @@ export interface Api {
   confirm(id: string): Promise<unknown>
   /** Puts the files before a held deployment back. */
   revert(id: string): Promise<{ success: boolean; deployment: Deployment }>
+  /** Returns the rollout of a deployment. Null: there is none, the server is too old, or it cannot be read. */
+  rolloutOf(deployId: string): Promise<ListedRollout | null>
 }
 
 /** How to undo. */
@@ -315,7 +319,13 @@ export function createApi(client: Client): Api {
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
-    revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` })
+    revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` }),
+    async rolloutOf(deployId) {
+      const [rollout] = await createFleetApi(client)
+        .rollouts({ deployId, limit: 1 })
+        .catch(() => [])
+      return rollout ?? null
+    }
   }
 }
 

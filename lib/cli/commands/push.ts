@@ -12,6 +12,7 @@ import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../interrupts.js'
 import type { PackedArchive } from '../pack/pack.js'
 import type { Provenance } from '../../model/provenance.js'
+import type { RolloutPolicy } from '../../model/rollout.js'
 import { splitList } from '../terminal/lists.js'
 import { packProject } from '../pack/packing.js'
 import type { Wishes } from '../pack/planning.js'
@@ -29,6 +30,7 @@ import { appendSummary } from '../terminal/step-summary.js'
 import { checkFromHere, type Waiting } from '../check-from-here.js'
 import { confirmOptions, readConfirmOptions, requireConfirmFeature, type ConfirmRequest } from '../confirm-options.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
+import { readRolloutOptions, requirePlacement, rolloutOptions } from '../rollout-options.js'
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
 import { reportRun, watchRun } from '../watch.js'
@@ -57,6 +59,7 @@ export const command = defineCommand({
     },
     'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
     ...confirmOptions,
+    ...rolloutOptions,
     provenance: {
       type: 'switch',
       default: true,
@@ -82,7 +85,10 @@ export const command = defineCommand({
     'If the project does not allow client scripts, its scripts receive only those variables of --set-env and of\n' +
     'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.\n\n' +
     'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
-    '--check-from-here to confirm automatically when the site can be reached from this machine.',
+    '--check-from-here to confirm automatically when the site can be reached from this machine.\n\n' +
+    'A project that is placed on nodes ("svc fleet place") goes to them in waves. --canary, --then, --pause,\n' +
+    '--max-failures, --max-unreachable and --on-failure change its policy for this push. The exit code is 1 if the\n' +
+    'rollout is halted or reverted. Ctrl-C only stops watching; "svc rollout halt" stops the rollout.',
   examples: [
     ['push', 'deploy the build that svc.config.json describes'],
     ['push --env production -m "New prices"', 'deploy one of several environments, with a message'],
@@ -93,7 +99,8 @@ export const command = defineCommand({
     [
       'push --confirm 90s --check-from-here https://shop.example.org/',
       'go back unless the site answers this machine within 90 seconds'
-    ]
+    ],
+    ['push --canary 2 --then 25% --pause 60s', 'deploy to two nodes first, then to a quarter of all each minute']
   ],
   async run({ options }, context) {
     const { json, message } = options
@@ -103,6 +110,7 @@ export const command = defineCommand({
       checkMessage(message)
       const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
       const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
+      const rollout = readRolloutOptions(options)
       const { config } = await loadConfiguration(context, {
         flags: {
           token: options.token,
@@ -138,7 +146,7 @@ export const command = defineCommand({
       const watched = await withInterrupts(context.host, async signal => {
         if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
         const asked = { wishes, planId: plan?.planId }
-        const upload = { api, projectId, config, confirm, given, origin, known, waitMs, ...asked, signal }
+        const upload = { api, projectId, config, confirm, rollout, given, origin, known, waitMs, ...asked, signal }
         const run = await packAndUpload(upload, context)
         log.open('Deployment output')
         const { note } = context.output
@@ -233,6 +241,8 @@ interface Upload {
   projectId: string
   config: EffectiveConfig
   confirm: ConfirmRequest
+  /** What the push sets instead of the policy of rollouts. */
+  rollout: Partial<RolloutPolicy> | undefined
   given: GivenOptions
   /** Provenance of the files, collected while they are packed. Never rejects. */
   origin: Promise<Provenance | null>
@@ -257,6 +267,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
   const tokenEnd = tokenEndLine(limits, Date.now())
   if (tokenEnd !== null) note(tokenEnd)
   requireConfirmFeature(request.confirm, limits)
+  requirePlacement(request.rollout, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
   const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
   try {
@@ -273,7 +284,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
 
 async function upload(
   archive: PackedArchive,
-  { api, projectId, config, confirm, given, known, planId, signal }: Upload,
+  { api, projectId, config, confirm, rollout, given, known, planId, signal }: Upload,
   { output }: Context
 ): Promise<Run> {
   const startedAtMs = Date.now()
@@ -284,7 +295,8 @@ async function upload(
     bar.update(bytes, archive.bytes)
   }
   try {
-    const fields = { planId, ...formFields(config, known, confirm) }
+    const inWaves = rollout === undefined ? undefined : JSON.stringify(rollout)
+    const fields = { planId, rollout: inWaves, ...formFields(config, known, confirm) }
     const run = await api.upload({ projectId, archive, fields, onProgress, signal })
     bar.end(`Uploaded ${formatBytes(archive.bytes)} in ${humanDuration(Date.now() - startedAtMs)}`)
     return run

@@ -6,9 +6,11 @@ import { createApi, type Api } from '../client/api.js'
 import { usage } from '../args.js'
 import type { CompletedValues } from '../option-table.js'
 import { createClient } from '../client/client.js'
+import { createFleetApi } from '../client/fleet-api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { completedValues } from '../completion.js'
 import { loadConfiguration } from '../client/session.js'
+import { labelWords } from '../fleet/node-view.js'
 import { plainText } from '../terminal/terminal-text.js'
 
 /** Time limit for the answer: the user waits at the prompt meanwhile. */
@@ -62,9 +64,25 @@ async function valuesOf(kind: CompletedValues, line: string, context: Asking): P
   const { config } = await loadConfiguration({ ...context, output: quiet }, request)
   for (const token of [config.adminToken, config.deployToken]) {
     const api = token === null ? null : openQuietly(token, config, context)
-    if (api !== null) return kind === 'projects' ? projects(api, context) : deployments(api, config, context)
+    if (api !== null) return await values[kind](api, config, context)
   }
   return []
+}
+
+type Values = (api: Api, config: EffectiveConfig, context: Asking) => Promise<Value[]>
+
+/** Returns the values of each kind that the server knows. */
+const values: Readonly<Record<Exclude<CompletedValues, 'environments'>, Values>> = {
+  projects: (api, _config, context) => projects(api, context),
+  deployments,
+  async nodes(api) {
+    const found = await createFleetApi(api.client).nodes({})
+    return found.map(({ name, labels }) => [name, labelWords(labels)])
+  },
+  async rollouts(api, { projectId }) {
+    const found = await createFleetApi(api.client).rollouts({ projectId: projectId?.value, limit: maxDeployments })
+    return found.map(({ id, projectName, state }) => [id, `${projectName}, ${state}`])
+  }
 }
 
 /**

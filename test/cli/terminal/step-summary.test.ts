@@ -25,6 +25,7 @@ const result: RunResult = {
   duration: '1.20s',
   url: 'https://svc.test/deployments/dep_a',
   error: null,
+  rollout: null,
   deployment: {
     projectName: 'storefront',
     env: 'production',

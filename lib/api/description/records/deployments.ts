@@ -11,7 +11,7 @@ import {
 } from '../../../model/deployment.js'
 import type { Changes, KeptContents, ManifestFile } from '../../../model/manifest.js'
 import type { CiRun, Provenance } from '../../../model/provenance.js'
-import { uploadFeatures, type UploadPermit } from '../../../model/upload-permit.js'
+import { uploadFeatures, type PlannedRollout, type UploadPermit } from '../../../model/upload-permit.js'
 import {
   boolean,
   constant,
@@ -30,6 +30,7 @@ import {
   text,
   type Schema
 } from '../schema.js'
+import { rolloutPolicy } from './fleet.js'
 import { bytes, deployId, env, nullableBytes, nullableText, projectId, sha256, statuses, success } from './common.js'
 
 /** The limits of an upload that would be accepted. */
@@ -44,6 +45,18 @@ export const uploadPermit = record<UploadPermit>({
     described(
       'The named token of the request. Absent for a deploy token',
       record<NonNullable<UploadPermit['token']>>({ name: text('ci-shop'), expiresAt: instant })
+    )
+  ),
+  rollout: optional(
+    described(
+      'The rollout that the upload would begin. Null: the server deploys the project itself',
+      nullable(
+        record<PlannedRollout>({
+          nodes: described('Number of nodes, without drained ones', integer(12)),
+          waves: integer(4),
+          policy: rolloutPolicy
+        })
+      )
     )
   )
 })

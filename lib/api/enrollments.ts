@@ -1,0 +1,55 @@
+import { integer, nullable, readFields, withDefault } from '../base/fields.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
+import { json } from '../http/core/route.js'
+import { enrollmentLimits } from '../model/node.js'
+import { nodeLabels } from '../model/node-labels.js'
+import { nodeName } from '../model/node-name.js'
+import { optionalBody } from './optional-body.js'
+import type { ApiRequest, Handler } from './route.js'
+import { param } from './route.js'
+
+/** Fields of `POST /api/enrollments`. */
+export const enrollmentFields = {
+  name: nullable(nodeName),
+  labels: withDefault(nodeLabels, {}),
+  seconds: withDefault(
+    integer(enrollmentLimits.minSeconds, enrollmentLimits.maxSeconds),
+    enrollmentLimits.defaultSeconds
+  )
+}
+
+/** Dependencies of the handlers of enrollments. */
+export interface EnrollmentsNeeds {
+  fleet(): Promise<Fleet>
+  /** The public URL of the server; null: unknown. */
+  publicUrl: string | null
+  /** The path of the server below its host: `/tools/svc`, or empty. */
+  base: string
+}
+
+/** Handlers of the one-time tokens with which machines become nodes. Only the answer of `create` contains the token. */
+export function enrollmentHandlers({ fleet, publicUrl, base }: EnrollmentsNeeds) {
+  /** Returns the address of this server, as its caller reached it if no public one is configured. */
+  const addressOf = ({ isSecure, headers }: ApiRequest): string =>
+    publicUrl ?? `${isSecure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${base}`
+
+  return {
+    /** `GET /api/enrollments`: those that are still valid. */
+    list: async () => json({ success: true, enrollments: (await fleet()).enrollments.list() }),
+
+    /** `POST /api/enrollments {name?, labels?, seconds?}`. */
+    create: async request => {
+      const given = readFields(await optionalBody(request), enrollmentFields)
+      const { enrollments } = await fleet()
+      const { enrollment, token } = await enrollments.create(given, request.actor)
+      const command = `svc agent --hub ${addressOf(request)} --enroll ${token}`
+      return json({ success: true, enrollment, token, command })
+    },
+
+    /** `DELETE /api/enrollments/:id`: the token is no longer accepted. */
+    revoke: async request => {
+      await (await fleet()).enrollments.revoke(param(request, 'id'), request.actor)
+      return json({ success: true, message: 'The enrollment token was revoked' })
+    }
+  } satisfies Record<string, Handler>
+}

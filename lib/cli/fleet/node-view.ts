@@ -1,0 +1,62 @@
+/* Nodes as tables and lines. Pure. */
+import { oneLine } from '../../base/one-line.js'
+import type { ListedNode, ListedPlacement } from '../../model/node.js'
+import { formatBytes } from '../../shared/size.js'
+import type { Paint } from '../terminal/colors.js'
+import type { Column } from '../terminal/table.js'
+import { relativeTime } from '../terminal/units.js'
+
+/** Returns whether a node is connected, and whether it is drained. */
+export function nodeState({ isConnected, isDrained, lastSeenAt }: ListedNode, nowMs: number): string {
+  const seen = lastSeenAt === null ? 'never connected' : `lost, seen ${relativeTime(lastSeenAt, nowMs)}`
+  return `${isConnected ? 'connected' : seen}${isDrained ? ', drained' : ''}`
+}
+
+/** Returns labels as text: `zone=eu role=web`. */
+export function labelWords(labels: Readonly<Record<string, string>>): string {
+  const words = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
+  return oneLine(words.sort().join(' '))
+}
+
+/** Returns what a node has of a project: the deployment, or nothing. */
+export function liveWords({ liveDeployId, liveTree, isDrifted }: ListedPlacement): string {
+  const tree = liveTree === null ? '' : ` (tree ${liveTree.slice(0, 8)}…)`
+  const live = liveDeployId === null ? (isDrifted ? 'a deployment of its own' : 'nothing yet') : liveDeployId + tree
+  return isDrifted && liveDeployId !== null ? `${live}, edited` : live
+}
+
+function paintState(paint: Paint, { isConnected, isDrained }: ListedNode, text: string): string {
+  if (!isConnected) return paint.red(text)
+  return isDrained ? paint.yellow(text) : paint.green(text)
+}
+
+/** Returns the columns of a list of nodes. */
+export function nodeColumns(paint: Paint, nowMs: number): Column<ListedNode>[] {
+  return [
+    { header: 'NODE', cell: ({ name }) => name },
+    { header: 'STATE', cell: node => nodeState(node, nowMs), paint: (text, node) => paintState(paint, node, text) },
+    { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8 },
+    {
+      header: 'PROJECTS',
+      cell: ({ placements }) =>
+        placements.map(placement => `${placement.projectName}${placement.isDrifted ? ' (drifted)' : ''}`).join(', '),
+      shrinkTo: 8
+    },
+    { header: 'FREE', cell: ({ freeBytes }) => (freeBytes === null ? '' : formatBytes(freeBytes)), align: 'right' },
+    { header: 'VERSION', cell: ({ version }) => version ?? '' }
+  ]
+}
+
+/** Returns the columns of the nodes of a project. */
+export function placementColumns(paint: Paint, nowMs: number): Column<ListedPlacement>[] {
+  return [
+    { header: 'NODE', cell: ({ nodeName }) => nodeName },
+    { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 10 },
+    {
+      header: 'HAS',
+      cell: liveWords,
+      paint: (text, { isDrifted }) => (isDrifted ? paint.yellow(text) : text)
+    },
+    { header: 'SAID', cell: ({ seenAt }) => (seenAt === null ? 'nothing yet' : relativeTime(seenAt, nowMs)) }
+  ]
+}

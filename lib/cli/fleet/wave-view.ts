@@ -1,0 +1,119 @@
+/* The waves of a rollout as lines of text. Pure. */
+import { countOf } from '../../base/count.js'
+import { oneLine } from '../../base/one-line.js'
+import type { ListedRollout, ListedRolloutNode, NodePhase, RolloutDetail } from '../../model/rollout.js'
+import type { Paint } from '../terminal/colors.js'
+import { humanDuration } from '../terminal/units.js'
+import { nameRanges } from './name-ranges.js'
+
+/** Signs of the phases, one column each. */
+const signs: Readonly<Record<NodePhase, readonly [sign: string, color: keyof Paint]>> = {
+  pending: ['·', 'dim'],
+  preparing: ['○', 'dim'],
+  prepared: ['●', 'blue'],
+  swapping: ['◐', 'yellow'],
+  withdrawing: ['◐', 'yellow'],
+  good: ['✓', 'green'],
+  failed: ['✗', 'red'],
+  reverting: ['◐', 'yellow'],
+  reverted: ['↶', 'yellow'],
+  stuck: ['!', 'red'],
+  unreachable: ['?', 'red'],
+  skipped: ['-', 'dim']
+}
+
+/** Phases that a summary names, the most important first. */
+const named: readonly NodePhase[] = [
+  'stuck',
+  'failed',
+  'unreachable',
+  'swapping',
+  'withdrawing',
+  'reverting',
+  'good',
+  'reverted',
+  'preparing',
+  'prepared',
+  'pending',
+  'skipped'
+]
+
+/** Maximum number of signs in a line; a larger wave shows only its numbers. */
+const maxSigns = 40
+/** Maximum number of failed nodes that are listed with their errors. */
+const maxErrors = 10
+
+/** A wave: its number, and its nodes by name. */
+export interface Wave {
+  wave: number
+  nodes: ListedRolloutNode[]
+}
+
+/** Returns the waves of a rollout, in order. */
+export function wavesOf({ nodes }: Pick<RolloutDetail, 'nodes'>): Wave[] {
+  const waves = new Map<number, ListedRolloutNode[]>()
+  for (const node of nodes) waves.set(node.wave, [...(waves.get(node.wave) ?? []), node])
+  return [...waves].sort(([a], [b]) => a - b).map(([wave, nodes]) => ({ wave, nodes }))
+}
+
+/** Returns the state of a rollout in words: `swapping, wave 2 of 4`. */
+export function stateWords({ state, wave, waves, haltedReason, pausedUntil }: ListedRollout, nowMs: number): string {
+  const at = `wave ${wave} of ${waves}`
+  if (state === 'swapping') return `in progress, ${at}`
+  if (state === 'approval') return `waits for an approval, ${at} is done`
+  if (state === 'pausing') {
+    const left =
+      pausedUntil === null ? '' : `, the next one begins in ${humanDuration(Date.parse(pausedUntil) - nowMs)}`
+    return `${at} is done${left}`
+  }
+  const why = haltedReason === null ? '' : `: ${oneLine(haltedReason)}`
+  return state === 'halted' || state === 'reverting' || state === 'reverted' ? `${state}${why}` : state
+}
+
+/** Returns the number of nodes in each phase in words: `1 failed, 3 good, 8 prepared`. */
+export function countWords(counts: Partial<Record<NodePhase, number>>): string {
+  const parts = named.flatMap(phase => (counts[phase] ? [`${counts[phase]} ${phase}`] : []))
+  return parts.length === 0 ? 'no nodes' : parts.join(', ')
+}
+
+/** Returns the rollout as lines: a head, its waves, and the nodes that failed. */
+export function rolloutLines(rollout: RolloutDetail, { paint, nowMs }: { paint: Paint; nowMs: number }): string[] {
+  const head = `Rollout ${paint.bold(rollout.id)} of ${oneLine(rollout.projectName)}, tree ${rollout.treeSha256.slice(0, 8)}…: ${countOf(rollout.nodeCount, 'node')}, ${countOf(rollout.waves, 'wave')}`
+  return [
+    head,
+    paintState(paint, rollout, stateWords(rollout, nowMs)),
+    '',
+    ...wavesOf(rollout).map(wave => waveLine(wave, rollout, paint)),
+    ...errorLines(rollout.nodes, paint)
+  ]
+}
+
+/** Colours a text by the state of a rollout. */
+export function paintState(paint: Paint, { state }: Pick<ListedRollout, 'state'>, text: string): string {
+  if (state === 'done') return paint.green(text)
+  if (state === 'halted') return paint.red(text)
+  return state === 'reverted' ? paint.yellow(text) : paint.bold(text)
+}
+
+function waveLine({ wave, nodes }: Wave, { waves }: ListedRollout, paint: Paint): string {
+  const width = String(waves).length
+  const row =
+    nodes.length > maxSigns ? '' : `  ${nodes.map(({ phase }) => paint[signs[phase][1]](signs[phase][0])).join('')}`
+  const counts: Partial<Record<NodePhase, number>> = {}
+  for (const { phase } of nodes) counts[phase] = (counts[phase] ?? 0) + 1
+  return `wave ${String(wave).padStart(width)}/${waves}  ${nameRanges(nodes.map(({ nodeName }) => nodeName))}${row}  ${countWords(counts)}`
+}
+
+function errorLines(nodes: readonly ListedRolloutNode[], paint: Paint): string[] {
+  const failed = nodes.filter(({ phase, error }) => error !== null && (phase === 'failed' || phase === 'stuck'))
+  if (failed.length === 0) return []
+  const shown = failed.slice(0, maxErrors).map(node => errorLine(node, paint))
+  const more = failed.length - shown.length
+  return ['', ...shown, ...(more > 0 ? [paint.dim(`and ${more} more`)] : [])]
+}
+
+/** Returns why a node failed: `web-4: check … answered 502`. */
+export function errorLine({ nodeName, error, failedStep, phase }: ListedRolloutNode, paint: Paint): string {
+  const step = failedStep === null ? '' : `${failedStep}: `
+  return `${paint.red(phase === 'stuck' ? '!' : '✗')} ${nodeName}: ${step}${oneLine(error ?? 'no reason was given')}`
+}

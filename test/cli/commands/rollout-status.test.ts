@@ -1,0 +1,53 @@
+import t from 'tap'
+import { startFleet } from '../../support/fleet-on-server.js'
+import { beginRollout } from '../../support/fleet-rollout.js'
+import { failsToSwap, obeys } from '../../support/obedient-agent.js'
+
+t.test('shows the waves of the newest rollout, and what to do about a halted one', async t => {
+  const { hub, shop, agents, run } = await startFleet(t, ['web-1', 'web-2', 'web-3'], { 'web-2': failsToSwap })
+  t.match(await run('rollout status --project shop'), { code: 1, stderr: /no rollout/ })
+  const id = await beginRollout({ hub }, { then: '100%' }, shop.id)
+  const watched = await run('rollout status --project shop --follow')
+  t.match(watched.code, 1)
+  t.match(watched.stderr, new RegExp(`${id}: halted: 1 failed`))
+  t.match(watched.stderr, /✗ web-2: check: Check http:\S+ answered 502/)
+  t.match(watched.stdout, /wave 1\/2 {2}web-1 {2}✓ {2}1 good\nwave 2\/2 {2}web-2, web-3 {2}✗✓ {2}1 failed, 1 good/)
+  t.match(
+    watched.stderr,
+    `next: svc rollout revert ${id} --project shop   or   svc rollout resume ${id} --project shop`
+  )
+
+  t.match(await run('rollout list'), { code: 0, stdout: new RegExp(`\\n${id} +shop +halted: 1 failed`) })
+  agents.get('web-2')?.behave(obeys)
+  const resumed = await run('rollout resume --project shop')
+  t.match(resumed, { code: 0, stdout: /done\n/ })
+  t.match(await run(`rollout status ${id}`), { code: 0, stdout: /3 nodes, 2 waves\ndone/ })
+  t.match(await run('rollout list shop --state halted'), { code: 0, stdout: '', stderr: /no rollout/ })
+  const [listed] = JSON.parse((await run('rollout list shop --json')).stdout)
+  t.match(listed, { id, state: 'done', counts: { good: 3 } })
+})
+
+t.test('Ctrl-C stops watching: the rollout continues, and the note says how to halt it', async t => {
+  const { stage, hub, shop, run } = await startFleet(t, ['web-1', 'web-2'])
+  const id = await beginRollout({ hub }, { pause: 'approve' }, shop.id)
+  const detached = await run(`rollout status ${id} --follow`, { interruptAt: /waits for an approval/ })
+  t.match(detached, { code: 130, stderr: new RegExp(`continues. Halt it with: svc rollout halt ${id}\n`) })
+  t.equal((await stage.client.get(`/api/rollouts/${id}`)).body.rollout.state, 'approval')
+
+  t.match(await run(`rollout status ${id}`), { code: 0, stderr: new RegExp(`next: svc rollout approve ${id}`) })
+  t.match(await run('rollout approve --project shop', { env: { SVC_TOKEN: '', SVC_DEPLOY_TOKEN: shop.token } }), {
+    code: 1
+  })
+  t.match(await run('rollout approve --project shop'), { code: 0, stdout: /Began wave 2 of 2/ })
+  t.match(await run(`rollout status ${id} --follow`), { code: 0, stdout: /done/ })
+})
+
+t.test('a rollout is halted with a reason', async t => {
+  const { hub, shop, run } = await startFleet(t, ['web-1', 'web-2'])
+  const id = await beginRollout({ hub }, { pause: 'approve' }, shop.id)
+  await run(`rollout status ${id} --follow`, { interruptAt: /waits for an approval/ })
+  const halted = await run(`rollout halt ${id} --reason errors --json`)
+  t.match(JSON.parse(halted.stdout), { id, state: 'halted', haltedReason: /errors/ })
+  t.match(await run(`rollout halt ${id}`), { code: 1, stderr: /halted/ })
+  t.match(await run('rollout resume --project shop --no-wait'), { code: 0, stdout: `Continued ${id}\n` })
+})
