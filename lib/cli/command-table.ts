@@ -347,6 +347,13 @@ export const commands: readonly CommandRow[] = [
     outlivesReader: true
   },
   {
+    name: 'agent',
+    group: 'server',
+    summary: 'make this machine a node of a fleet, and take its releases',
+    load: () => import('./commands/agent.js'),
+    outlivesReader: true
+  },
+  {
     name: 'doctor',
     group: 'server',
     summary: 'diagnose problems of this machine and the server',

@@ -43,6 +43,10 @@ export interface ClientScripts {
 /** A deployment as requested by a client. */
 export interface DeployRequest extends ClientScripts {
   projectId: string
+  /** The id of the record, if the caller has chosen one, to find the deployment again after a crash. */
+  deployId?: string | undefined
+  /** Where the scripts come from; default: the upload. */
+  origin?: OfferedScripts['origin'] | undefined
   /** Undefined if the client did not choose. */
   postDeployAsync?: boolean | undefined
   env: Record<string, string>
@@ -65,6 +69,8 @@ export interface RollbackRequest {
   /** Whether an exact rollback takes back files that somebody edited since, too. */
   force?: boolean | undefined
   message?: string | null | undefined
+  /** As for a deployment. */
+  deployId?: string | undefined
   actor: Actor
 }
 
@@ -136,8 +142,11 @@ export class Admission {
   async deploy(received: Received, request: DeployRequest): Promise<Run> {
     try {
       const project = this.#admissibleProject(request.projectId)
-      refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
-      return await this.#admit(received.path, this.#needs.ids.id('dep_'), {
+      const { origin = 'upload', deployId = this.#needs.ids.id('dep_') } = request
+      if (origin === 'upload') {
+        refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
+      }
+      return await this.#admit(received.path, deployId, {
         project,
         actor: request.actor,
         message: messageOf(request),
@@ -145,7 +154,7 @@ export class Admission {
         rollbackOf: null,
         provenance: request.provenance ?? null,
         confirmSeconds: request.confirmSeconds ?? null,
-        offered: { origin: 'upload', ...request },
+        offered: { ...request, origin },
         env: request.env,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         exact: null,
@@ -210,7 +219,7 @@ export class Admission {
     const { to } = exactRange(this.#needs.store, project, goal)
     const at = instantOf(this.#needs.clock)
     try {
-      return await this.#admit(null, this.#needs.ids.id('dep_'), {
+      return await this.#admit(null, request.deployId ?? this.#needs.ids.id('dep_'), {
         project,
         actor: request.actor,
         message: messageOf(request),

@@ -38,6 +38,7 @@ import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './open-deployments.js'
 import { createPending, type Note } from './pending.js'
 import { createPlans, type Plans } from './plan.js'
+import { preflight, type PreflightRequest } from './preflight.js'
 import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
@@ -73,6 +74,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
    * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
    */
   deploy(received: Received, request: DeployRequest): Promise<Run>
+  /** Refuses what a deployment of an archive would be refused for now. Writes nothing. */
+  preflight(request: PreflightRequest): Promise<void>
   /** Says what a deployment of a tree would do. Writes nothing. */
   plan: Plans['plan']
   /** Lists the files of a target that were edited since svc put them there. Writes nothing. */
@@ -314,6 +317,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     planRollback: rollbackPlans.rollback,
     planUndo: rollbackPlans.undo,
     exactWindow: projectId => exactWindow({ store, files }, projectId),
+    preflight: request => preflight(needs, request),
     plan: plans.plan,
     drift: request => reportDrift({ store, comparer, states }, request),
     verify: verifier.verify,

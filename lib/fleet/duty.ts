@@ -2,26 +2,8 @@
  * The rules of a node for the rollouts of one project, without time, network and disk of its own: which order it obeys,
  * what it does next, and what it answers. The agent keeps the state in its database before it acts on it.
  */
-import type { NodeAnswer, OrderAction } from '../model/rollout.js'
-
-/** An order as it reaches a node. */
-export interface NodeOrder {
-  rolloutId: string
-  /** The number of the rollout in its project. */
-  number: number
-  attempt: number
-  action: OrderAction
-}
-
-/** What a node knows about the newest rollout of a project, and has done for it. */
-export interface DutyState extends NodeOrder {
-  hasPrepared: boolean
-  /** What became of the release here. `none`: the earlier files are in place, and nothing was tried. */
-  outcome: 'none' | 'refused' | 'begun' | 'good' | 'failed' | 'stuck' | 'reverting' | 'reverted'
-  /** The order that `outcome` is the result of. */
-  doneAttempt: number
-  error: string | null
-}
+import type { DutyState, NodeOrder } from '../model/duty.js'
+import type { NodeAnswer } from '../model/rollout.js'
 
 /** What a node does next. */
 export type Work = 'prepare' | 'swap' | 'revert'

@@ -3,7 +3,7 @@ import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
-import { changePolicy, type GivenPolicy } from '../model/policy.js'
+import { changePolicy, type GivenPolicy, type PolicyChanges } from '../model/policy.js'
 import { defaultEnv } from '../model/project.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Project } from '../model/project.js'
@@ -61,6 +61,11 @@ export interface Projects {
   create(fields: NewProject, actor: Actor): Promise<Project>
   /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
   update(id: string, fields: ProjectFields & Seen, actor: Actor): Promise<Project>
+  /**
+   * Makes a project of the hub of a fleet one of this node, with the same id, or brings its fields up to date. Writes
+   * nothing if nothing has changed. Refuses: as `create` and `update`.
+   */
+  adopt(id: string, fields: NewProject, actor: Actor): Promise<Project>
   /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
   remove(id: string, actor: Actor): Promise<void>
   /** Creates a new deploy token. The old one becomes invalid. Refuses: 404. */
@@ -161,6 +166,25 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       })
     },
 
+    async adopt(id, fields, actor) {
+      const known = find(id)
+      if (known !== undefined) {
+        const { policy = {}, ...rest } = present(fields) as ProjectFields
+        const changed = Object.entries(rest).filter(([name, value]) => isOther(known[name as keyof Project], value))
+        const isSamePolicy = !isOther(known.policy, changePolicy({}, policy))
+        if (changed.length === 0 && isSamePolicy) return known
+        return this.update(id, { ...Object.fromEntries(changed), policy: replacing(known.policy, policy) }, actor)
+      }
+      await checkRights(fields, null)
+      return store.write(tx => {
+        const checkedFields = checked(tx, fields)
+        checkPathIsFree(checkedFields.deployPath)
+        insertProject(tx, newProject(checkedFields, { id, token: ids.token(), at: instantOf(clock) }))
+        audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: fields.name })
+        return existing(tx, id)
+      })
+    },
+
     async remove(id, actor) {
       await deployments.removeWith(deploymentIdsOf(store, id), () =>
         store.write(tx => {
@@ -243,6 +267,15 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
   }
   const unknown = tagIds?.find(tagId => findLabel(db, 'tag', tagId) === undefined)
   if (unknown !== undefined) throw invalid('tagIds', `"tagIds" contains "${unknown}": there is no such tag`)
+}
+
+function isOther(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) !== JSON.stringify(b)
+}
+
+/** Returns the change that makes a policy another one: keys that it does not set get their default. */
+function replacing(before: PolicyChanges, policy: GivenPolicy): GivenPolicy {
+  return { ...Object.fromEntries(Object.keys(before).map(key => [key, null])), ...policy }
 }
 
 function busy(what: string, id: string): Refusal {

@@ -33,6 +33,7 @@ import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
 import type { ArchiveCopies } from '../deploy/needs.js'
 import type { ClusterStatus } from '../model/cluster.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
 import { createVariablesKey } from '../projects/variables-key.js'
@@ -65,6 +66,8 @@ export interface World {
   copies?: ArchiveCopies | undefined
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
+  /** Called after each recorded end of a deployment. */
+  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** Reports an internal error to the operator. */
   log(message: string, error?: unknown): void
 }

@@ -52,6 +52,10 @@ export interface ServeOptions extends EntranceOptions {
   terminal?: boolean
   /** Whether targets may be in system directories (`--allow-system-paths`). Default: false. */
   allowSystemPaths?: boolean
+  /** Whether the panel is served; default: true. */
+  panel?: boolean
+  /** Called after each recorded end of a deployment. */
+  deploymentEnded?: World['deploymentEnded']
   report: Reporter
   /** Whether the admin token is printed, or only where it is kept. Default: `always`. */
   showsToken?: ShowsToken
@@ -124,7 +128,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
     const version = readVersion()
-    const { terminal = true, allowSystemPaths = false } = options
+    const { terminal = true, allowSystemPaths = false, panel = true, deploymentEnded } = options
     const world: World = {
       store,
       home,
@@ -136,6 +140,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       version,
       base,
       publicUrl,
+      deploymentEnded,
       log
     }
     let isRecovering = await isLeftBehind(store)
@@ -166,7 +171,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => services.reminders.stop())
     await services.fleet.start()
     opened.push(() => services.fleet.stop())
-    http.complete(createTable(services, { base, publicUrl }))
+    http.complete(createTable(services, { base, publicUrl, panel }))
     isRecovering = false
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })

@@ -86,6 +86,8 @@ export interface Services {
   logViewer: LogViewer
   terminals: Terminals
   fleet: FleetService
+  /** What an agent of a fleet needs besides the deployer. */
+  agent: Pick<World, 'store' | 'clock' | 'ids' | 'version'> & Pick<Work, 'projects' | 'variables'>
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
@@ -125,6 +127,7 @@ export function createServices(world: World, front: Front): Services {
     logViewer: logs.viewer,
     terminals,
     fleet,
+    agent: { ...world, projects: work.projects, variables: work.variables },
     api: {
       version: world.store.version,
       lookup: {
@@ -195,6 +198,7 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
     ended(row) {
       counts.ended(row)
       keeper.sign()
+      world.deploymentEnded?.(row)
     },
     log
   })

@@ -4,6 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { apiRoutes } from '../api/routes.js'
 import type { Auth, Caller } from '../auth/bearer.js'
 import type { Table } from '../http/core/dispatch.js'
+import type { Reply, Request } from '../http/core/route.js'
 import { createStatic } from '../http/static/static.js'
 import type { Services } from './services.js'
 
@@ -13,8 +14,9 @@ import type { Services } from './services.js'
  */
 export function createTable(
   { api }: Services,
-  { base, publicUrl }: { base: string; publicUrl: string | null }
+  { base, publicUrl, panel: hasPanel = true }: { base: string; publicUrl: string | null; panel?: boolean }
 ): Table<Auth, Caller> {
+  if (!hasPanel) return { routes: apiRoutes(api), fallback: sayAgent }
   const panel = fileURLToPath(new URL('../../www/', import.meta.url))
   return {
     routes: apiRoutes(api),
@@ -22,6 +24,15 @@ export function createTable(
       ? { fallback: createStatic(panel, { base, publicUrl, except: ['/api'], modulesOf: createModulesOf(panel) }) }
       : {})
   }
+}
+
+const agentText = 'This is an agent of a fleet of svc. It has no panel: open the panel of its hub.\n'
+
+/** Answers the address of an agent, which has no panel. */
+async function sayAgent({ path }: Pick<Request, 'path'>): Promise<Reply | undefined> {
+  if (path !== '/') return undefined
+  const headers = { 'content-type': 'text/plain; charset=utf-8' }
+  return { kind: 'bytes', status: 200, headers, body: Buffer.from(agentText) }
 }
 
 interface PanelModules {

@@ -299,6 +299,19 @@ const fleet = `
     signature TEXT NOT NULL
   );`
 
+/** What an agent of a fleet was told and has done (tables/duties.ts). */
+const duties = `
+  CREATE TABLE duties (
+    projectId TEXT PRIMARY KEY NOT NULL,
+    duty TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE hubDeployments (
+    id TEXT PRIMARY KEY NOT NULL,
+    projectId TEXT NOT NULL,
+    deployId TEXT
+  ) WITHOUT ROWID;
+  CREATE INDEX hubDeploymentsByProject ON hubDeployments (projectId);`
+
 const migrations: Migration[] = [
   {
     what: 'the number of the last write in svc.db',
@@ -521,6 +534,10 @@ const migrations: Migration[] = [
         hub TEXT NOT NULL,
         PRIMARY KEY (deployId, hub)
       ) WITHOUT ROWID;`
+  },
+  {
+    what: 'the duties of an agent of a fleet',
+    sql: duties
   }
 ]
 

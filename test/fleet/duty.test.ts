@@ -1,5 +1,6 @@
 import t from 'tap'
-import { answerOf, beginning, ended, obey, workOf, type DutyState, type NodeOrder } from '../../lib/fleet/duty.js'
+import { answerOf, beginning, ended, obey, workOf } from '../../lib/fleet/duty.js'
+import type { DutyState, NodeOrder } from '../../lib/model/duty.js'
 
 const order = (attempt: number, action: NodeOrder['action'], number = 1): NodeOrder => ({
   rolloutId: `ro_${number}`,

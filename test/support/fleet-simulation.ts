@@ -4,16 +4,8 @@
  * hub. One seed is one history.
  */
 import { Machine, type MachineNeeds } from '../../lib/fleet/machine.js'
-import {
-  answerOf,
-  beginning,
-  ended,
-  obey,
-  workOf,
-  type DutyAnswer,
-  type DutyState,
-  type NodeOrder
-} from '../../lib/fleet/duty.js'
+import { answerOf, beginning, ended, obey, workOf, type DutyAnswer } from '../../lib/fleet/duty.js'
+import type { DutyState, NodeOrder } from '../../lib/model/duty.js'
 import { planWaves, waveSize } from '../../lib/fleet/waves.js'
 import {
   defaultRolloutPolicy,

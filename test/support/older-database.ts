@@ -3,7 +3,7 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 8
+export const olderVersion = schemaVersion - 9
 
 /** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {
@@ -18,6 +18,8 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP TABLE enrollments;
     DROP TABLE nodes;
     DROP TABLE hubKeys;
+    DROP TABLE hubDeployments;
+    DROP TABLE duties;
     DROP TABLE auditTree;
     DROP TABLE auditLeaves;
     DROP TABLE auditBlocks;

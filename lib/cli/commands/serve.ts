@@ -1,13 +1,11 @@
-import { resolve } from 'node:path'
-import type { RunningServer, ShowsToken } from '../../server/serve.js'
+import type { HubWords } from '../service/hub-options.js'
+import { hubOptions } from '../service/hub-options.js'
 import { Refusal } from '../../base/refusal.js'
 import { locateHome, type Home } from '../../config/home.js'
-import { hubOptions, type HubWords } from '../service/hub-options.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import type { Host } from '../host.js'
 import { usage, wordsOf } from '../args.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
-import type { Readiness } from '../service/readiness.js'
+import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 
 /** The command `svc serve`. */
 export const command = defineCommand({
@@ -127,55 +125,4 @@ async function hubOf(words: HubWords, { home, env, cwd }: { home: Home } & Pick<
 /** Returns the same options as words, for another process. */
 function asWords(options: Record<string, unknown>): string[] {
   return wordsOf(command.options, options)
-}
-
-/**
- * Decides when to print the admin token. Anyone may read a file or pipe later, so there only a new token is printed.
- */
-async function whereTokenShows(isJson: boolean, { env, stdout }: Host): Promise<ShowsToken> {
-  // `svc serve --pm2` has already printed the token.
-  if (isJson || env['SVC_SUPERVISED'] || (await printsToJournal(env))) return 'never'
-  return stdout.isTTY ? 'always' : 'new'
-}
-
-async function printsToJournal(env: Host['env']): Promise<boolean> {
-  return Boolean(env['JOURNAL_STREAM']) && (await import('../service/journal.js')).printsToJournal(env)
-}
-
-/** Returns the readiness notifier. Loads it only if there is a ready file or systemd to notify. */
-async function openReadiness(readyFile: string | undefined, context: Context): Promise<Readiness | undefined> {
-  if (readyFile === undefined && !context.env['NOTIFY_SOCKET']) return undefined
-  const { createReadiness } = await import('../service/readiness.js')
-  return createReadiness(readyFile === undefined ? undefined : resolve(context.cwd, readyFile), context)
-}
-
-/**
- * Waits until the server has stopped. The first signal waits for running deployments, the second does not. A start in
- * progress is completed first.
- */
-async function untilStopped(
-  starting: Promise<RunningServer>,
-  readiness: Readiness | undefined,
-  { host, note }: { host: Host; note(text: string): void }
-): Promise<void> {
-  await new Promise<void>((done, reject) => {
-    let asked = 0
-    const stop = () => {
-      const wait = ++asked === 1
-      if (wait) note('Stopping: waiting for running deployments. Press Ctrl-C again to stop them')
-      const told = wait ? readiness?.stopping() : undefined
-      starting.then(server => Promise.all([server.stop({ wait }), told])).then(() => done(), reject)
-    }
-    const reload = async (server: RunningServer) => {
-      if (asked > 0) return
-      await readiness?.reloading()
-      await server.reload()
-      await readiness?.ready(server.url)
-    }
-    starting.then(server => readiness?.ready(server.url)).catch(reject)
-    host.on('SIGINT', stop)
-    host.on('SIGTERM', stop)
-    // Without a listener SIGHUP ends the server, even under `nohup`, because Node resets the disposition.
-    host.on('SIGHUP', () => void starting.then(reload).catch(() => {}))
-  })
 }

@@ -60,6 +60,10 @@ export function createCaller({ address, socketPath, environment, ca }: CallerOpt
       if (body !== undefined || method !== 'GET') all['content-length'] = body?.length ?? 0
       const start = { method, headers: all, ...(socketPath === undefined ? {} : { socketPath }) }
       const request = await dial(new URL(address + path), start, { proxy, signal, limitMs: connectLimitMs, ca, agent })
+      if (signal.aborted) {
+        request.on('error', () => {}).destroy()
+        throw signal.reason
+      }
       return answerOf(request, { body, limitMs, signal })
     },
     close: () => agent.destroy()

@@ -13,7 +13,8 @@ import { Refusal } from '../../base/refusal.js'
 import { syncDirectory, syncPath } from '../../base/sync.js'
 import { reasonOf } from '../../base/system-error.js'
 import type { HubClient } from '../../http/outgoing/hub-request.js'
-import type { ListedHub, ReplicatedStore } from '../../store/log/replicated-store.js'
+import type { ListedHub } from '../../store/log/hub-list.js'
+import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { copiesOf, dropCopies, putCopy } from '../../store/tables/blob-copies.js'
 
 /** An archive, as one hub tells another. */

@@ -1,5 +1,6 @@
 import type { ClusterStatus } from '../../model/cluster.js'
-import type { ListedHub, ReplicatedStore } from '../../store/log/replicated-store.js'
+import type { ListedHub } from '../../store/log/hub-list.js'
+import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 
 /** Dependencies of the status. */
 export interface ClusterStatusNeeds {

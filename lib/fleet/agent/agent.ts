@@ -1,0 +1,237 @@
+/*
+ * The agent: keeps the stream from the hub open, does what it orders, and reports. It is a part of a whole svc, which goes
+ * on without the hub: it serves, reverts by itself, and takes local pushes.
+ */
+import { statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { KeyObject } from 'node:crypto'
+import { machineTimeOf, type Clock } from '../../base/clock.js'
+import type { Ids } from '../../base/ids.js'
+import { Refusal } from '../../base/refusal.js'
+import { reasonOf } from '../../base/system-error.js'
+import type { Caller } from '../../http/outgoing/caller.js'
+import { reportEveryMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'
+import type { Store } from '../../store/database.js'
+import { answerOf } from '../duty.js'
+import { adoptProject } from './adoption.js'
+import { keepConnected, type ConnectionWaits } from './connection.js'
+import { createDuties } from './duties.js'
+import { createHubClient, type HubClient } from './hub-client.js'
+import { addressesOf, writeIdentity, type AgentKey, type Identity } from './identity.js'
+import { createLive } from './live.js'
+import { hubActor, type LocalDeployer, type LocalProjects, type LocalVariables } from './local.js'
+import { createReleases } from './releases.js'
+import { createReports } from './reports.js'
+import { publicKeyOf } from './signatures.js'
+
+/** Times of an agent, in milliseconds. Tests shorten them. */
+export interface AgentTimes {
+  reportEveryMs: number
+  /** How often edited files are searched for. */
+  driftEveryMs: number
+  waits: Partial<ConnectionWaits>
+}
+
+/** What relays the requests of the hub's users. */
+export interface AgentRelay {
+  take(line: Extract<DesiredLine, { type: 'relay' | 'input' }>): void
+  /** The stream has ended: what it asked for is of no use any more. */
+  endAll(): void
+}
+
+/** Dependencies of the agent. */
+export interface AgentNeeds {
+  /** The data directory. */
+  home: string
+  identity: Identity
+  key: AgentKey
+  createCaller(address: string): Caller
+  store: Store
+  clock: Clock
+  ids: Ids
+  version: string
+  deployer: LocalDeployer
+  projects: LocalProjects
+  variables: LocalVariables
+  /** Creates the relay; absent: requests are not relayed. */
+  createRelay?: ((client: HubClient) => AgentRelay) | undefined
+  random?(): number
+  times?: Partial<AgentTimes>
+  info(line: string): void
+  warn(line: string): void
+  log(message: string, error?: unknown): void
+}
+
+/** A running agent. */
+export interface Agent {
+  readonly identity: Identity
+  /** Notes that a deployment of the node has ended, whoever made it. */
+  deploymentEnded(projectId: string): void
+  /** Leaves the hub. Resolves when nothing is in progress. */
+  stop(): Promise<void>
+}
+
+const defaultTimes = { reportEveryMs, driftEveryMs: 10 * 60_000, waits: {} }
+const sweepEveryMs = 60 * 60_000
+
+/** Creates an agent, which begins at once. */
+export function createAgent(needs: AgentNeeds): Agent {
+  const { home, key, store, clock, createCaller, deployer, warn, log, random = Math.random } = needs
+  const times = { ...defaultTimes, ...needs.times }
+  let identity = needs.identity
+  let hubKey = keyOfHub(identity.hubKey)
+  const { nodeId } = identity
+  const stopping = new AbortController()
+  const client = createHubClient({ nodeId, key, hubs: addressesOf(identity), createCaller })
+  const releases = createReleases({ directory: join(home, 'prepared'), nodeId, client, hubKey: () => hubKey })
+  const live = createLive({ store, deployer })
+  const relay = needs.createRelay?.(client)
+  let saving: Promise<unknown> = Promise.resolve()
+
+  const duties = createDuties({
+    ...needs,
+    async prepare(duty, signal) {
+      const release = await releases.fetch(duty, signal)
+      await adoptProject(needs, release.document)
+      const { projectId, offered } = release.document
+      await deployer.preflight({ projectId, archivePath: release.archivePath, offered })
+      return release
+    },
+    done: ({ release }) => void releases.remove(release).catch(error => log('Cannot remove a prepared archive', error)),
+    changed: (projectId, options) => reports.changed(projectId, options),
+    async removed(projectId) {
+      await needs.projects.remove(projectId, hubActor).catch((error: unknown) => {
+        if (!(error instanceof Refusal && error.kind === 'not_found')) throw error
+      })
+    }
+  })
+
+  const reports = createReports({
+    send: (body, signal) => client.json({ method: 'POST', path: '/api/agent/reports', body, signal }),
+    facts: async () => ({ version: needs.version, freeBytes: await freeBytes(home) }),
+    answerOf(projectId) {
+      const duty = duties.find(projectId)
+      const answer = duty === undefined ? null : answerOf(duty.state)
+      if (duty === undefined || answer === null) return null
+      const { failedStep, output, tookMs } = duty
+      return { projectId, ...answer, failedStep, output, tookMs }
+    },
+    liveOf: projectId => (duties.find(projectId) === undefined ? null : live.of(projectId)),
+    everyMs: times.reportEveryMs,
+    failed: error => warn(`Cannot report to the hub: ${reasonOf(error)}`)
+  })
+
+  const projectIds = (): string[] => [...duties.all()].map(({ projectId }) => projectId)
+
+  /** Keeps the identity on the disk. */
+  function learn(change: Partial<Identity>): void {
+    identity = { ...identity, ...change }
+    saving = saving
+      .then(() => writeIdentity(home, identity))
+      .catch(error => log('Cannot store the identity of the agent', error))
+  }
+
+  function take(line: DesiredLine): void {
+    switch (line.type) {
+      case 'order':
+        return duties.take(line)
+      case 'unplaced':
+        return duties.unplaced(line.projectId)
+      case 'welcome':
+        return welcome(line.hubs.filter(address => typeof address === 'string' && /^https?:\/\//.test(address)))
+      case 'key':
+        if (line.hubKey === identity.hubKey) return
+        hubKey = keyOfHub(line.hubKey)
+        return learn({ hubKey: line.hubKey })
+      case 'relay':
+      case 'input':
+        return relay?.take(line)
+    }
+  }
+
+  function welcome(hubs: string[]): void {
+    if (hubs.join() === (identity.named ?? []).join()) return
+    learn({ named: hubs })
+    client.setHubs(addressesOf(identity))
+  }
+
+  let reporting: AbortController | null = null
+  let reported: Promise<unknown> = Promise.resolve()
+  const connected = keepConnected(
+    {
+      nodeId,
+      client,
+      hubKey: () => hubKey,
+      take,
+      onOpen() {
+        reporting = new AbortController()
+        reported = reports.run(projectIds(), reporting.signal)
+      },
+      onEnd() {
+        reporting?.abort()
+        relay?.endAll()
+      },
+      random,
+      waits: times.waits,
+      info: needs.info,
+      warn
+    },
+    stopping.signal
+  )
+  duties.start()
+
+  /** Searches for edited files, one project after the other. */
+  async function searchDrift(): Promise<void> {
+    for (const projectId of projectIds()) {
+      if (stopping.signal.aborted) return
+      const hasChanged = await live.search(projectId, stopping.signal).catch(() => false)
+      if (hasChanged) reports.changed(projectId)
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const used = new Set(
+      [...duties.all()].filter(({ state }) => state.action === 'swap').map(({ release }) => release.archiveSha256)
+    )
+    await releases.sweep(machineTimeOf(clock), sha256 => used.has(sha256))
+  }
+
+  void sweep()
+  const drift = setInterval(() => void searchDrift(), times.driftEveryMs * (0.75 + random() / 2)).unref()
+  const sweeping = setInterval(() => void sweep(), sweepEveryMs).unref()
+
+  return {
+    get identity() {
+      return identity
+    },
+    deploymentEnded(projectId) {
+      if (duties.find(projectId) !== undefined) reports.changed(projectId)
+    },
+    async stop() {
+      clearInterval(drift)
+      clearInterval(sweeping)
+      stopping.abort()
+      reporting?.abort()
+      relay?.endAll()
+      await Promise.all([connected, reported, duties.stop(), saving])
+      client.close()
+    }
+  }
+}
+
+function keyOfHub(base64: string): KeyObject {
+  const key = publicKeyOf(base64)
+  if (key !== null) return key
+  throw new Refusal(
+    'unavailable',
+    'agent_identity',
+    'The key of the hub in "agent.json" is not an Ed25519 key. Enroll again'
+  )
+}
+
+async function freeBytes(directory: string): Promise<AgentReport['freeBytes']> {
+  return statfs(directory).then(
+    ({ bavail, bsize }) => bavail * bsize,
+    () => null
+  )
+}

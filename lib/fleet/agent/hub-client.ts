@@ -1,0 +1,178 @@
+/*
+ * Sends the requests of an agent to its hub, each signed with the key of the agent. A session begins with the first
+ * request, and again when the hub has forgotten it. If a hub does not answer, `moveOn` chooses the next address.
+ */
+import type { IncomingMessage } from 'node:http'
+import { randomBytes } from 'node:crypto'
+import { Refusal } from '../../base/refusal.js'
+import { sha256 } from '../../base/sha256.js'
+import type { Caller } from '../../http/outgoing/caller.js'
+import type { AgentKey } from './identity.js'
+import { signedHeaders } from './signatures.js'
+
+/** One request of an agent. */
+export interface HubRequest {
+  method: 'GET' | 'POST'
+  /** Path and query below the address of the hub. */
+  path: string
+  headers?: Record<string, string>
+  /** Sent as JSON; or bytes. */
+  body?: unknown
+  /** Maximum time until the head of the answer arrives. */
+  limitMs?: number
+  signal: AbortSignal
+}
+
+/** The answer to a request, and the session that signed the request. */
+export interface HubAnswer {
+  answer: IncomingMessage
+  session: string
+}
+
+/** The hub as its agents see it. */
+export interface HubClient {
+  /** The address in use. */
+  address(): string
+  /** Returns a successful answer, its body unread. Refuses with the sentence of the hub, or `hub_unreachable`. */
+  open(request: HubRequest): Promise<HubAnswer>
+  /** Sends a request and reads its answer. */
+  json<T>(request: HubRequest): Promise<T>
+  /** Chooses the next address. */
+  moveOn(): void
+  /** Replaces the addresses. One that is in use stays in use. */
+  setHubs(addresses: readonly string[]): void
+  close(): void
+}
+
+/** Dependencies of the client. */
+export interface HubClientNeeds {
+  nodeId: string
+  key: AgentKey
+  hubs: readonly string[]
+  createCaller(address: string): Caller
+}
+
+const answerLimitMs = 60_000
+const maxAnswerBytes = 4 * 1024 * 1024
+const maxRefusalBytes = 64 * 1024
+
+/** Creates the client of an agent. */
+export function createHubClient({ nodeId, key, createCaller, ...given }: HubClientNeeds): HubClient {
+  let hubs = [...given.hubs]
+  let at = 0
+  let caller: Caller | undefined
+  let session: Promise<{ id: string; last: number }> | null = null
+
+  const address = (): string => hubs[at] as string
+
+  function leave(): void {
+    caller?.close()
+    caller = undefined
+    session = null
+  }
+
+  async function send(request: HubRequest, signer: { session: string; counter: number | string }) {
+    const { method, path, headers, body, limitMs = answerLimitMs, signal } = request
+    const bytes = body === undefined ? undefined : body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body))
+    const bodySha256 = sha256(bytes ?? Buffer.alloc(0)).toString('hex')
+    const type = body instanceof Uint8Array ? 'application/octet-stream' : 'application/json'
+    caller ??= createCaller(address())
+    try {
+      return await caller.send({
+        method,
+        path,
+        headers: {
+          ...headers,
+          ...signedHeaders(key.key, { nodeId, ...signer, method, path, bodySha256 }),
+          ...(bytes === undefined ? {} : { 'content-type': type })
+        },
+        body: bytes,
+        limitMs,
+        signal
+      })
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error instanceof Refusal ? error : unreachable(address(), error)
+    }
+  }
+
+  async function begin(signal: AbortSignal): Promise<{ id: string; last: number }> {
+    const counter = randomBytes(18).toString('base64url')
+    const answer = await send({ method: 'POST', path: '/api/agent/session', signal }, { session: '-', counter })
+    if (answer.statusCode !== 200) throw await refusalOf(answer)
+    const { session: id } = (await readJson(answer, maxRefusalBytes)) as { session?: unknown }
+    if (typeof id !== 'string') throw notHub(address())
+    return { id, last: 0 }
+  }
+
+  async function open(request: HubRequest): Promise<HubAnswer> {
+    for (let attempt = 1; ; attempt++) {
+      // A begin that fails must fail for each of its callers, and be tried again by the next one.
+      const beginning = (session ??= begin(request.signal).catch((error: unknown) => {
+        session = null
+        throw error
+      }))
+      const current = await beginning
+      const answer = await send(request, { session: current.id, counter: ++current.last })
+      const status = answer.statusCode as number
+      if (status >= 200 && status < 300) return { answer, session: current.id }
+      const refusal = await refusalOf(answer)
+      if (refusal.code !== 'session_unknown' || attempt > 1) throw refusal
+      if (session === beginning) session = null
+    }
+  }
+
+  return {
+    address,
+    open,
+    async json<T>(request: HubRequest): Promise<T> {
+      return (await readJson((await open(request)).answer, maxAnswerBytes)) as T
+    },
+    moveOn() {
+      at = (at + 1) % hubs.length
+      if (hubs.length > 1) leave()
+    },
+    setHubs(addresses) {
+      const used = address()
+      hubs = [...new Set(addresses)]
+      at = Math.max(0, hubs.indexOf(used))
+      if (address() !== used) leave()
+    },
+    close: leave
+  }
+}
+
+/** Returns the refusal that an answer contains. */
+export async function refusalOf(answer: IncomingMessage): Promise<Refusal> {
+  const status = answer.statusCode as number
+  const value = (await readJson(answer, maxRefusalBytes).catch(() => null)) as Record<string, unknown> | null
+  const kind = status === 404 ? 'not_found' : status >= 500 || status === 429 ? 'unavailable' : 'forbidden'
+  const retryAfterSeconds = Number(answer.headers['retry-after']) || undefined
+  const details = retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
+  if (typeof value?.['error'] !== 'string') {
+    const sentence = `The hub, or a proxy in front of it, answered ${status} ${answer.statusMessage ?? ''}`.trim()
+    return new Refusal('unavailable', `http_${status}`, sentence, details)
+  }
+  const code = typeof value['code'] === 'string' ? value['code'] : `http_${status}`
+  return new Refusal(kind, code, value['error'], details)
+}
+
+async function readJson(answer: IncomingMessage, maxBytes: number): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new Refusal('unavailable', 'bad_answer', 'The answer of the hub is too long')
+  }
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+}
+
+function unreachable(address: string, cause: unknown): Refusal {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${why}`, { cause })
+}
+
+function notHub(address: string): Refusal {
+  return new Refusal('unavailable', 'bad_answer', `${address} did not answer like a hub. Check the address`)
+}

@@ -1,0 +1,129 @@
+/*
+ * Puts a release in place, and takes it back, with the deployments of the node. Their ids are chosen before, so that a
+ * deployment is found again after a crash.
+ */
+import { instantOf, type Clock } from '../../base/clock.js'
+import { Refusal } from '../../base/refusal.js'
+import type { DeploymentRow } from '../../model/deployment.js'
+import type { Duty } from '../../model/duty.js'
+import { fleetLimits } from '../../model/node.js'
+import type { NodeAnswer } from '../../model/rollout.js'
+import type { Reader } from '../../store/database.js'
+import { findDeployment, liveDeployment, placements } from '../../store/tables/deployments.js'
+import { hubActor, type LocalDeployer } from './local.js'
+import type { Release } from './releases.js'
+
+/** The result of a swap or of a revert. */
+export interface Swapped {
+  answer: Extract<NodeAnswer, 'good' | 'failed' | 'stuck' | 'reverted'>
+  error: string | null
+  failedStep: string | null
+  /** The end of the output. */
+  output: string | null
+}
+
+/** Dependencies of swaps. */
+export interface SwapNeeds {
+  store: Reader
+  deployer: LocalDeployer
+  clock: Clock
+}
+
+/** Puts a release in place as the deployment `swapId`. A refusal means that nothing has begun. */
+export async function swap(
+  needs: SwapNeeds,
+  { duty, swapId, release }: { duty: Duty; swapId: string; release: Release }
+): Promise<Swapped> {
+  const { document, archivePath } = release
+  const at = instantOf(needs.clock)
+  const { archiveBytes, archiveSha256 } = duty.release
+  // The archive stays for another attempt; the deployment keeps a link to it.
+  const received = { path: archivePath, bytes: archiveBytes, sha256: archiveSha256, startedAt: at, endedAt: at }
+  const run = await needs.deployer.deploy(
+    { ...received, discard: async () => {} },
+    {
+      projectId: duty.projectId,
+      deployId: swapId,
+      ...document.offered,
+      env: document.clientEnv,
+      message: document.message,
+      actor: hubActor
+    }
+  )
+  return swapResult(needs, await run.finished)
+}
+
+/** Undoes the deployment `swapId` as the deployment `undoId`. */
+export async function revert(
+  needs: SwapNeeds,
+  { projectId, swapId, undoId }: { projectId: string; swapId: string; undoId: string }
+): Promise<Swapped> {
+  const live = liveDeployment(needs.store, projectId)
+  if (live === undefined || live.id !== swapId) {
+    const who = live === undefined ? 'its record is gone' : `deployment ${live.id} was made on the node after it`
+    return { ...nothing, answer: 'stuck', error: `Cannot undo deployment ${swapId}: ${who}` }
+  }
+  const run = await needs.deployer.undo(projectId, { deployId: undoId, message: null, actor: hubActor })
+  return revertResult(needs, await run.finished, swapId)
+}
+
+/** Returns the result of a swap whose deployment has finished. */
+export async function swapResult(needs: SwapNeeds, row: DeploymentRow): Promise<Swapped> {
+  refuseUnfinished(row)
+  const output = await outputOf(needs, row)
+  if (row.status === 'success') return { answer: 'good', error: null, failedStep: null, output }
+  const isInPlace = liveDeployment(needs.store, row.projectId)?.id === row.id
+  return { ...failureOf(row), answer: isInPlace ? 'stuck' : 'failed', output }
+}
+
+/** Returns the result of a revert whose deployment has finished. */
+export async function revertResult(needs: SwapNeeds, row: DeploymentRow, swapId: string): Promise<Swapped> {
+  refuseUnfinished(row)
+  const output = await outputOf(needs, row)
+  const isInPlace = liveDeployment(needs.store, row.projectId)?.id === swapId
+  if (!isInPlace) return { answer: 'reverted', error: null, failedStep: null, output }
+  return { ...failureOf(row), answer: 'stuck', output }
+}
+
+/**
+ * Waits for the end of a deployment that an earlier process began. Returns null if there is no record: then nothing has
+ * begun.
+ */
+export async function untilFinished(
+  { store, deployer }: SwapNeeds,
+  deployId: string,
+  signal: AbortSignal
+): Promise<DeploymentRow | null> {
+  if (findDeployment(store, deployId) === undefined) return null
+  for await (const _ of deployer.follow(deployId, { signal })) signal.throwIfAborted()
+  const row = findDeployment(store, deployId)
+  if (row === undefined) return null
+  const current = deployer.current(row)
+  refuseUnfinished(current)
+  return current
+}
+
+/** Returns the deployment whose files were in place before another one; null: there was none. */
+export function deploymentBefore(store: Reader, projectId: string, deployId: string): string | null {
+  const all = placements(store, projectId)
+  const at = all.findIndex(({ id }) => id === deployId)
+  return at < 0 ? null : (all[at + 1]?.id ?? null)
+}
+
+/** A deployment that waits for its checks continues with the next start. */
+function refuseUnfinished({ id, status }: DeploymentRow): void {
+  if (status === 'success' || status === 'failed') return
+  throw new Refusal('unavailable', 'shutting_down', `Deployment ${id} continues with the next start`)
+}
+
+const nothing = { error: null, failedStep: null, output: null }
+
+function failureOf({ errorMessage, steps }: DeploymentRow): Pick<Swapped, 'error' | 'failedStep'> {
+  const step = steps.findLast(({ status }) => status === 'failed')
+  return { error: errorMessage ?? 'The deployment failed', failedStep: step?.name ?? null }
+}
+
+async function outputOf({ deployer }: SwapNeeds, { id }: DeploymentRow): Promise<string | null> {
+  const read = await deployer.readOutput(id, { maxBytes: fleetLimits.outputBytes }).catch(() => null)
+  return read?.text ?? null
+}

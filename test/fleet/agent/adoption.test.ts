@@ -1,0 +1,73 @@
+import t from 'tap'
+import { adoptedFields, adoptProject } from '../../../lib/fleet/agent/adoption.js'
+import { hubActor } from '../../../lib/fleet/agent/local.js'
+import type { ReleaseDocument } from '../../../lib/model/fleet-wire.js'
+import { defaultRolloutPolicy } from '../../../lib/model/rollout.js'
+import { startServer } from '../../support/server.js'
+
+const release = (more: Partial<ReleaseDocument>): ReleaseDocument => ({
+  deployId: 'dep_1',
+  projectId: 'proj_hub',
+  projectName: 'Shop',
+  env: 'staging',
+  deployPath: '/srv/shop',
+  treeSha256: '',
+  archiveSha256: '',
+  archiveBytes: 0,
+  fileCount: 0,
+  policy: {},
+  project: {},
+  variables: [],
+  offered: { origin: 'upload' },
+  clientEnv: {},
+  message: null,
+  ...more
+})
+
+t.test('a project of the hub becomes one of the node, and follows it', async t => {
+  const { server, sites, client } = await startServer(t)
+  const needs = server.services.agent
+  const base = {
+    deployPath: `${sites}/shop`,
+    project: { postDeployScript: 'true', categoryId: 'cat_hub', token: 'no' }
+  }
+  const variables = [
+    { name: 'B', value: 'secret', secret: true },
+    { name: 'A', value: '1', secret: false }
+  ]
+  await adoptProject(needs, release({ ...base, variables, policy: { drift: 'refuse' } }))
+  const first = needs.projects.get('proj_hub')
+  t.match(first, {
+    name: 'Shop',
+    env: 'staging',
+    postDeployScript: 'true',
+    categoryId: null,
+    policy: { drift: 'refuse' }
+  })
+  t.not(first.token, 'no')
+  t.strictSame(await needs.variables.open('proj_hub'), [
+    { name: 'A', value: '1', secret: false },
+    { name: 'B', value: 'secret', secret: true }
+  ])
+  const entries = async (): Promise<number> => ((await client.get('/api/audit?limit=100')).body as []).length
+  const before = await entries()
+  await adoptProject(needs, release({ ...base, variables, policy: { drift: 'refuse' } }))
+  t.equal(await entries(), before, 'nothing has changed')
+  t.equal(needs.projects.get('proj_hub').updatedAt, first.updatedAt)
+
+  await adoptProject(needs, release({ ...base, projectName: 'Shop 2', policy: { prune: 'managed' } }))
+  t.match(needs.projects.get('proj_hub'), { name: 'Shop 2', policy: { prune: 'managed', drift: undefined } })
+  t.strictSame(await needs.variables.open('proj_hub'), [])
+  await t.rejects(needs.projects.adopt('proj_other', { ...adoptedFields(release(base)) }, hubActor), {
+    code: 'path_taken'
+  })
+})
+
+t.test('a field of another type is refused, and what is not for nodes left out', async t => {
+  t.throws(() => adoptedFields(release({ project: { scriptTimeoutSeconds: '3' } })), { code: 'wrong_release' })
+  const { policy, ...fields } = adoptedFields(
+    release({ policy: { rollout: defaultRolloutPolicy, prune: 'managed' }, project: { umask: null, new: 1 } })
+  )
+  t.strictSame(policy, { prune: 'managed' })
+  t.strictSame(Object.keys(fields).sort(), ['deployPath', 'env', 'name', 'umask'])
+})

@@ -1,0 +1,115 @@
+import t from 'tap'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startAgentStage } from '../../support/agent-stage.js'
+import { until } from '../../support/until.js'
+
+t.test('an order is answered again, and an older one ignored', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const release = await hub.release('proj_a', { a: '1' }, { deployPath: join(sites, 'a') })
+  const prepare = hub.order(release, 'prepare')
+  await hub.answer(prepare, 'prepared')
+  await hub.answer(hub.order(release, 'swap'), 'good')
+  const before = hub.reports.length
+  hub.send(prepare)
+  await until(() => hub.reports.length > before)
+  t.match(hub.reports.at(-1)?.answers, [{ answer: 'good' }])
+})
+
+t.test('a node that was told to hold begins nothing', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const release = await hub.release('proj_a', { a: '1' }, { deployPath: join(sites, 'a') })
+  await hub.answer(hub.order(release, 'hold'), 'held')
+  t.notOk(existsSync(join(sites, 'a')))
+  t.notOk(hub.seen.some(line => /blobs/.test(line)))
+})
+
+t.test('a release whose checks fail goes back, and one without a way back is stuck', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const deployPath = join(sites, 'a')
+  const first = await hub.release('proj_a', { a: '1' }, { deployPath })
+  await hub.answer(hub.order(first, 'swap'), 'good')
+  const gate = {
+    after: [{ command: 'echo no way; exit 3' }],
+    interval: 1,
+    timeout: 1,
+    deadline: 1,
+    successes: 1,
+    stableFor: 0,
+    onFailure: 'revert' as const
+  }
+  const bad = await hub.release('proj_a', { a: '2' }, { deployPath, policy: { gate } })
+  await hub.answer(hub.order(bad, 'prepare', { number: 2 }), 'prepared')
+  const failed = await hub.answer(hub.order(bad, 'swap', { number: 2 }), 'failed')
+  t.match(failed, { failedStep: 'check', error: /exit/, output: /no way/ })
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1')
+  await hub.reported(({ placements }) => placements[0]?.liveDeployId === first.deployId)
+
+  const kept = await hub.release('proj_a', { a: '3' }, { deployPath, project: { postDeployScript: 'exit 7' } })
+  const stuck = await hub.answer(hub.order(kept, 'swap', { number: 3 }), 'stuck')
+  t.match(stuck, { failedStep: 'postDeploy' })
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '3')
+  await hub.answer(hub.order(kept, 'revert', { number: 3 }), 'reverted')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1')
+  await hub.reported(({ placements }) => placements[0]?.liveDeployId === first.deployId)
+})
+
+t.test('a target that cannot be used is refused before anything changes', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  writeFileSync(join(sites, 'file'), 'x')
+  const file = await hub.release('proj_a', { a: '1' }, { deployPath: join(sites, 'file') })
+  t.match(await hub.answer(hub.order(file, 'prepare'), 'refused'), { error: /is not a directory/ })
+  const system = await hub.release('proj_b', { a: '1' }, { deployPath: '/etc/site' })
+  t.match(await hub.answer(hub.order(system, 'prepare'), 'refused'), { error: /\/etc/ })
+  const script = { deployPath: join(sites, 'c'), offered: { origin: 'upload' as const, postDeploy: 'true' } }
+  const off = await hub.release('proj_c', { a: '1' }, { ...script, project: { allowClientScripts: false } })
+  t.match(await hub.answer(hub.order(off, 'prepare'), 'refused'), { error: /scripts/ })
+})
+
+t.test('a new rollout replaces one whose release cannot be fetched', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const deployPath = join(sites, 'a')
+  const [old, next] = [
+    await hub.release('proj_a', { a: '1' }, { deployPath }),
+    await hub.release('proj_a', { a: '2' }, { deployPath })
+  ]
+  hub.intercept = (request, response) =>
+    Boolean(request.url?.endsWith(`/blobs/${old.archiveSha256}`) && response.writeHead(503).end())
+  hub.order(old, 'prepare')
+  await until(() => hub.seen.some(line => line.endsWith(old.archiveSha256)))
+  await hub.answer(hub.order(next, 'prepare', { number: 2 }), 'prepared')
+  await hub.answer(hub.order(next, 'swap', { number: 2 }), 'good')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '2')
+})
+
+t.test('a project that is no longer placed is forgotten; its files stay', async t => {
+  const { hub, sites, agent } = await startAgentStage(t)
+  const release = await hub.release('proj_a', { a: '1' }, { deployPath: join(sites, 'a') })
+  await hub.answer(hub.order(release, 'swap'), 'good')
+  hub.send({ type: 'unplaced', projectId: 'proj_a' })
+  await until(() => agent.services.agent.projects.list().length === 0)
+  t.ok(existsSync(join(sites, 'a', 'a')))
+})
+
+t.test('a local push and an edited file are drift, and are not undone', async t => {
+  const stage = await startAgentStage(t, { times: { driftEveryMs: 100 } })
+  const { hub, sites, agent } = stage
+  const deployPath = join(sites, 'a')
+  const release = await hub.release('proj_a', { a: '1' }, { deployPath })
+  await hub.answer(hub.order(release, 'swap'), 'good')
+  await hub.reported(({ placements }) => placements[0]?.isDrifted === false && placements[0].liveTree !== null)
+  appendFileSync(join(deployPath, 'a'), 'edited')
+  await hub.reported(({ placements }) => placements[0]?.isDrifted === true)
+
+  mkdirSync(join(sites, 'x'))
+  const project = agent.services.agent.projects.get('proj_a')
+  const form = new FormData()
+  form.set('projectId', 'proj_a')
+  form.set('file', new Blob([(await hub.release('x', { a: 'local' })).archive]), 'a.zip')
+  const headers = { authorization: `Bearer ${project.token}` }
+  await (await fetch(`${agent.url}/api/deploy/upload`, { method: 'POST', headers, body: form })).text()
+  await hub.reported(({ placements }) => placements[0]?.isDrifted === true && placements[0].liveDeployId === null)
+  const stuck = await hub.answer(hub.order(release, 'revert'), 'stuck')
+  t.match(stuck.error, /was made on the node/)
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), 'local')
+})

@@ -1,0 +1,86 @@
+import t from 'tap'
+import { createReports, type ReportsNeeds } from '../../../lib/fleet/agent/reports.js'
+import type { AgentReport } from '../../../lib/model/fleet-wire.js'
+import { until } from '../../support/until.js'
+
+function stage(t: { teardown(work: () => void): void }, more: Partial<ReportsNeeds> = {}) {
+  const sent: AgentReport[] = []
+  const stopping = new AbortController()
+  t.teardown(() => stopping.abort())
+  const reports = createReports({
+    send: async report => void sent.push(report),
+    facts: async () => ({ version: '1', freeBytes: 5 }),
+    answerOf: projectId => ({
+      projectId,
+      rolloutId: 'ro',
+      attempt: 1,
+      answer: 'good',
+      error: null,
+      failedStep: null,
+      output: null,
+      tookMs: 1
+    }),
+    liveOf: projectId => ({ projectId, liveDeployId: 'dep', liveTree: null, isDrifted: false }),
+    everyMs: 60_000,
+    retriesMs: [5],
+    failed: () => {},
+    ...more
+  })
+  return { sent, reports, signal: stopping.signal, stopping }
+}
+
+t.test('a new stream gets everything, and then what changes', async t => {
+  const { sent, reports, signal } = stage(t)
+  void reports.run(['a', 'b'], signal)
+  await until(() => sent.length === 1)
+  t.match(sent[0], { version: '1', freeBytes: 5, answers: [{ projectId: 'a' }, { projectId: 'b' }] })
+  reports.changed('b')
+  await until(() => sent.length === 2)
+  t.match(sent[1]?.placements, [{ projectId: 'b' }])
+  reports.changed('a', { soon: true })
+  reports.changed('b', { soon: true })
+  await until(() => sent.length === 3)
+  t.equal(sent[2]?.answers.length, 2, 'what can wait is sent together')
+})
+
+t.test('a report that fails is repeated with what is so then', async t => {
+  let failures = 2
+  const failed: unknown[] = []
+  const taken: AgentReport[] = []
+  const { reports, signal } = stage(t, {
+    async send(report) {
+      if (failures-- > 0) throw new Error('no network')
+      taken.push(report)
+    },
+    failed: error => void failed.push(error)
+  })
+  void reports.run(['a'], signal)
+  await until(() => taken.length === 1)
+  t.equal(failed.length, 1)
+  t.match(taken[0]?.answers, [{ projectId: 'a' }])
+})
+
+t.test('reports stay within their size, and say now and then that the node is there', async t => {
+  const output = '\u0001'.repeat(4096)
+  const { sent, reports, signal, stopping } = stage(t, {
+    everyMs: 20,
+    answerOf: projectId => ({
+      projectId,
+      rolloutId: 'ro',
+      attempt: 1,
+      answer: 'failed',
+      error: 'x'.repeat(4000),
+      failedStep: null,
+      output,
+      tookMs: 1
+    })
+  })
+  const running = reports.run(['a', 'b', 'c', 'd'], signal)
+  await until(() => sent.flatMap(({ answers }) => answers).length === 4)
+  for (const report of sent) t.ok(JSON.stringify(report).length <= 16 * 1024)
+  const before = sent.length
+  await until(() => sent.length > before + 1)
+  t.strictSame(sent.at(-1), { version: '1', freeBytes: 5, answers: [], placements: [] })
+  stopping.abort()
+  await running
+})

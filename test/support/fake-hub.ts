@@ -1,0 +1,326 @@
+import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { AddressInfo } from 'node:net'
+import {
+  hubKeyText,
+  inputText,
+  orderText,
+  relayText,
+  releaseText,
+  requestText,
+  type AgentReport,
+  type DesiredLine,
+  type OrderLine,
+  type RelayedRequest,
+  type ReleaseDocument
+} from '../../lib/model/fleet-wire.js'
+import type { NodeAnswer, OrderAction } from '../../lib/model/rollout.js'
+import { zipOf } from './zip.js'
+
+/*
+ * A hub without rules: it sends the orders that a test wants, and remembers what agents say. It verifies every signature,
+ * and every request is sent by an agent once.
+ */
+
+type Answer = AgentReport['answers'][number]
+
+/** A part of the answer to a relayed request. */
+export interface RelayPart {
+  id: string
+  part: number
+  last: boolean
+  body: Buffer
+}
+
+/** A release that the hub can send. */
+export interface FakeRelease extends ReleaseDocument {
+  archive: Buffer
+}
+
+/** A hub for tests. */
+export interface FakeHub {
+  url: string
+  /** An enrollment token, valid once. */
+  token(): string
+  /** The node that enrolled last. */
+  nodeId(): string
+  /** The requests, as `METHOD path`. */
+  readonly seen: string[]
+  readonly reports: AgentReport[]
+  readonly parts: RelayPart[]
+  /** The number of open streams. */
+  streams(): number
+  /** Makes a release of these files. */
+  release(projectId: string, files: Record<string, string>, more?: Partial<FakeRelease>): Promise<FakeRelease>
+  /** Sends an order, and again to each new stream. The number of the rollout is 1 unless `number` says otherwise. */
+  order(release: FakeRelease, action: OrderAction, more?: { number?: number }): OrderLine
+  send(line: DesiredLine): void
+  relay(request: RelayedRequest): string
+  input(id: string, number: number, bytes: string): void
+  /** Waits for an answer to an order. */
+  answer(order: OrderLine, answer: NodeAnswer): Promise<Answer>
+  /** Waits until a report says this. */
+  reported(is: (report: AgentReport) => boolean): Promise<AgentReport>
+  /** Waits until parts of a relay say this. */
+  relayed(is: (parts: RelayPart[]) => boolean): Promise<RelayPart[]>
+  /** Waits until a stream is open. */
+  connected(): Promise<void>
+  /** Breaks all connections. */
+  cut(): void
+  /** Forgets all sessions. */
+  forgetSessions(): void
+  /** Replaces the key. Returns the line that says so. */
+  rotate(): DesiredLine
+  /** Called for each request; true means that it has been answered. */
+  intercept: ((request: http.IncomingMessage, response: http.ServerResponse) => boolean) | null
+  heartbeatMs: number | null
+  close(): Promise<void>
+}
+
+/** Options of a fake hub. */
+export interface FakeHubOptions {
+  base?: string
+  port?: number
+  tls?: { cert: string; key: string }
+}
+
+/** Starts a fake hub, closed after the test. */
+export async function startFakeHub(
+  t: { teardown(work: () => unknown): void },
+  { base = '', port = 0, tls }: FakeHubOptions = {}
+): Promise<FakeHub> {
+  const events = new EventEmitter().setMaxListeners(0)
+  let keys = generateKeyPairSync('ed25519')
+  const publicKey = (): Buffer => keys.publicKey.export({ type: 'spki', format: 'der' }).subarray(12)
+  const signed = (text: string): string => sign(null, Buffer.from(text), keys.privateKey).toString('base64')
+  const nodes = new Map<string, { key: Buffer; sessions: Map<string, Set<number>> }>()
+  const tokens = new Set<string>()
+  const releases = new Map<string, FakeRelease>()
+  const orders = new Map<string, OrderLine>()
+  const streams = new Map<http.ServerResponse, { nodeId: string; session: string }>()
+  const seen: string[] = []
+  const reports: AgentReport[] = []
+  const parts: RelayPart[] = []
+  let [lastNode, attempts] = ['', 0]
+
+  const send = (response: http.ServerResponse, line: DesiredLine): void =>
+    void response.write(`${JSON.stringify(line)}\n`)
+  const refuse = (response: http.ServerResponse, status: number, code: string): void =>
+    void response
+      .writeHead(status, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ success: false, error: `Refused: ${code}`, code }))
+  const answer = (response: http.ServerResponse, value: unknown): void =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+
+  /** Returns the node and the session of a signed request, or a code that refuses it. */
+  function callerOf(request: http.IncomingMessage, body: Buffer): { nodeId: string; session: string } | string {
+    const [scheme, nodeId = '', session = '', counter = '', signature = ''] =
+      request.headers.authorization?.split(' ') ?? []
+    const node = nodes.get(nodeId)
+    if (scheme !== 'SvcNode' || node === undefined) return 'node_unknown'
+    const bodySha256 = createHash('sha256').update(body).digest('hex')
+    if (request.headers['svc-content-sha256'] !== bodySha256) return 'wrong_digest'
+    const path = (request.url as string).slice(base.length)
+    const known = node.sessions.get(session)
+    if (session !== '-' && known === undefined) return 'session_unknown'
+    const given = session === '-' ? counter : Number(counter)
+    const text = requestText({ nodeId, session, counter: given, method: request.method as string, path, bodySha256 })
+    const x = node.key.toString('base64url')
+    const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+    if (!verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'))) return 'wrong_signature'
+    if (known?.has(Number(counter))) return 'request_repeated'
+    known?.add(Number(counter))
+    return { nodeId, session }
+  }
+
+  async function handle(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const url = request.url as string
+    seen.push(`${request.method} ${url}`)
+    if (hub.intercept?.(request, response)) return
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks)
+    const { pathname: path, searchParams } = new URL(url.slice(base.length), 'http://hub')
+    if (!url.startsWith(`${base}/`)) return refuse(response, 404, 'not_found')
+    if (path === '/api/agent/enroll') return enroll(response, JSON.parse(body.toString()))
+    const caller = callerOf(request, body)
+    if (typeof caller === 'string') return refuse(response, 401, caller)
+    const { nodeId, session } = caller
+    if (path === '/api/agent/session') {
+      const name = randomBytes(12).toString('base64url')
+      nodes.get(nodeId)?.sessions.set(name, new Set())
+      return answer(response, { success: true, session: name })
+    }
+    if (path === '/api/agent/desired') return open(response, caller)
+    if (path === '/api/agent/reports') {
+      const report = JSON.parse(body.toString()) as AgentReport
+      reports.push(report)
+      answer(response, { success: true })
+      return void events.emit('report')
+    }
+    const [, kind, id = ''] = /^\/api\/agent\/(releases|blobs|relays)\/(.+)$/.exec(path) ?? []
+    if (kind === 'relays') {
+      parts.push({ id, part: Number(searchParams.get('part')), last: searchParams.get('last') === '1', body })
+      answer(response, { success: true })
+      return void events.emit('part')
+    }
+    const release = [...releases.values()].find(each => each.deployId === id || each.archiveSha256 === id)
+    if (release === undefined) return refuse(response, 404, 'not_found')
+    const { archive, ...document } = release
+    if (kind === 'blobs') return blob(request, response, archive)
+    const json = JSON.stringify(document)
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'svc-signature': signed(releaseText(nodeId, session, json))
+    })
+    response.end(json)
+  }
+
+  function enroll(response: http.ServerResponse, { token, publicKey: key, name }: Record<string, string>): void {
+    if (!tokens.delete((token as string).split('_')[1] as string)) return refuse(response, 403, 'enrollment_invalid')
+    lastNode = `node_${nodes.size + 1}`
+    nodes.set(lastNode, { key: Buffer.from(key as string, 'base64'), sessions: new Map() })
+    answer(response, { success: true, nodeId: lastNode, name, hubKey: publicKey().toString('base64') })
+  }
+
+  function open(response: http.ServerResponse, node: { nodeId: string; session: string }): void {
+    response.writeHead(200, { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' })
+    streams.set(response, node)
+    send(response, { type: 'welcome', version: 'test', heartbeatMs: 15_000, hubs: [] })
+    for (const line of orders.values()) send(response, line)
+    const beat = setInterval(() => {
+      if (hub.heartbeatMs !== null) send(response, { type: 'heartbeat' })
+    }, hub.heartbeatMs ?? 1000)
+    response.on('close', () => {
+      clearInterval(beat)
+      streams.delete(response)
+    })
+    events.emit('stream')
+  }
+
+  function blob(request: http.IncomingMessage, response: http.ServerResponse, archive: Buffer): void {
+    const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? -1)
+    if (from < 0) return void response.writeHead(200, { 'content-length': archive.length }).end(archive)
+    const range = `bytes ${from}-${archive.length - 1}/${archive.length}`
+    response.writeHead(206, { 'content-length': archive.length - from, 'content-range': range })
+    response.end(archive.subarray(from))
+  }
+
+  const toAll = (line: DesiredLine): void => {
+    for (const response of streams.keys()) send(response, line)
+  }
+
+  async function until<T>(event: string, find: () => T | undefined): Promise<T> {
+    for (;;) {
+      const found = find()
+      if (found !== undefined) return found
+      await once(events, event)
+    }
+  }
+
+  const onRequest: http.RequestListener = (request, response) => {
+    handle(request, response).catch(error => {
+      if (!request.destroyed) response.destroy(error as Error)
+    })
+  }
+  const server = tls === undefined ? http.createServer(onRequest) : https.createServer(tls, onRequest)
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  const address = `${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${(server.address() as AddressInfo).port}`
+
+  const hub: FakeHub = {
+    url: `${address}${base}`,
+    token() {
+      const secret = randomBytes(9).toString('hex')
+      tokens.add(secret)
+      return `svcnode_${secret}_${publicKey().toString('base64url')}`
+    },
+    nodeId: () => lastNode,
+    seen,
+    reports,
+    parts,
+    streams: () => streams.size,
+    async release(projectId, files, more = {}) {
+      const archive = await zipOf(files)
+      const deployId = `dep_hub${releases.size + 1}`
+      const release: FakeRelease = {
+        deployId,
+        projectId,
+        projectName: projectId,
+        env: 'production',
+        deployPath: '',
+        treeSha256: 'unknown',
+        archiveSha256: createHash('sha256').update(archive).digest('hex'),
+        archiveBytes: archive.length,
+        fileCount: Object.keys(files).length,
+        policy: {},
+        project: {},
+        variables: [],
+        offered: { origin: 'upload' },
+        clientEnv: {},
+        message: null,
+        archive,
+        ...more
+      }
+      releases.set(deployId, release)
+      return release
+    },
+    order({ projectId, deployId, treeSha256, archiveSha256, archiveBytes }, action, { number = 1 } = {}) {
+      const about = { projectId, rolloutId: `ro_${number}`, number, attempt: ++attempts, action, deployId }
+      const order = { ...about, treeSha256, archiveSha256, archiveBytes }
+      const line: OrderLine = { type: 'order', ...order, signature: signed(orderText(lastNode, order)) }
+      orders.set(projectId, line)
+      toAll(line)
+      return line
+    },
+    send: toAll,
+    relay(request) {
+      const id = `rel_${parts.length + 1}${randomBytes(3).toString('hex')}`
+      const text = JSON.stringify(request)
+      for (const [response, { nodeId, session }] of streams) {
+        const signature = signed(relayText(nodeId, session, { id, request: text }))
+        send(response, { type: 'relay', id, request: text, signature })
+      }
+      return id
+    },
+    input(id, number, bytes) {
+      for (const [response, { nodeId, session }] of streams) {
+        const signature = signed(inputText(nodeId, session, { id, number, bytes }))
+        send(response, { type: 'input', id, number, bytes, signature })
+      }
+    },
+    answer: ({ projectId, rolloutId, attempt }, wanted) =>
+      until('report', () => {
+        const all = reports.flatMap(({ answers }) => answers)
+        const found = all.filter(each => each.projectId === projectId && each.rolloutId === rolloutId)
+        const other = found.find(each => each.attempt === attempt && each.answer !== 'begun' && each.answer !== wanted)
+        if (other !== undefined) throw new Error(`The answer is "${other.answer}": ${other.error}`)
+        return found.find(each => each.attempt === attempt && each.answer === wanted)
+      }),
+    reported: is => until('report', () => reports.find(is)),
+    relayed: is => until('part', () => (is(parts) ? parts : undefined)),
+    connected: async () => void (await until('stream', () => (streams.size > 0 ? true : undefined))),
+    cut() {
+      server.closeAllConnections()
+    },
+    forgetSessions() {
+      for (const { sessions } of nodes.values()) sessions.clear()
+    },
+    rotate() {
+      const next = generateKeyPairSync('ed25519')
+      const hubKey = next.publicKey.export({ type: 'spki', format: 'der' }).subarray(12).toString('base64')
+      const line: DesiredLine = { type: 'key', hubKey, signature: signed(hubKeyText(hubKey)) }
+      keys = next
+      return line
+    },
+    intercept: null,
+    heartbeatMs: 1000,
+    async close() {
+      server.closeAllConnections()
+      if (server.listening) await new Promise(resolve => server.close(resolve))
+    }
+  }
+  t.teardown(() => hub.close())
+  return hub
+}
