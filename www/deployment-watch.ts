@@ -17,13 +17,15 @@ export function watchEnded({ app, context }: { app: HTMLElement; context: PageCo
     if (context.session.id === null) return
     try {
       const { items } = await context.calls.deployments({ limit: looked })
-      for (const deployment of ended(items).filter(isElsewhere)) app.dispatchEvent(noticeOf(deployment))
+      for (const deployment of ended(items).filter(isElsewhere))
+        app.dispatchEvent(noticeOf(deployment, addressOf(deployment)))
     } catch (error) {
       // The frame shows that the server cannot be reached.
       if (!(error instanceof Unreachable)) console.warn(errorWords(error))
     }
   }
 
+  const addressOf = ({ id }: DeploymentRow): string => context.client.address(`deployments/${id}`)
   context.changes.follow(['deployments'], () => void look(), new AbortController().signal)
   void look()
 }
@@ -33,9 +35,9 @@ function isElsewhere({ id, projectId }: DeploymentRow): boolean {
   return !location.pathname.includes(id) && !location.pathname.includes(projectId)
 }
 
-function noticeOf(deployment: DeploymentRow): NoticeEvent {
+function noticeOf(deployment: DeploymentRow, address: string): NoticeEvent {
   const values = { project: deployment.projectName, deployment: deploymentWords(deployment) }
   return deployment.status === 'failed'
-    ? new NoticeEvent(t('{project}: “{deployment}” failed', values), 'failed', `deployments/${deployment.id}`)
-    : new NoticeEvent(t('{project}: “{deployment}” is deployed', values), 'success', `deployments/${deployment.id}`)
+    ? new NoticeEvent(t('{project}: “{deployment}” failed', values), 'failed', address)
+    : new NoticeEvent(t('{project}: “{deployment}” is deployed', values), 'success', address)
 }

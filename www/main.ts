@@ -9,9 +9,10 @@ import { pageTable } from './page-table.js'
 import { pathBelow, startRouter } from './router.js'
 import type { PageRow, Place } from './router.js'
 import { createChanges } from './state/changes.js'
-import { isRole, mayOpen, setHolder } from './state/rights.js'
+import { isRole, learnFleet, lookAtNode, mayOpen, setHolder } from './state/rights.js'
 import type { Holder } from './state/rights.js'
 import { createPreferences, createSession, type SessionEvent } from './state/session.js'
+import type { NodeSite } from './node-site.js'
 import { addWords, language, setLanguage } from './words/t.js'
 import type { Words } from './words/t.js'
 
@@ -33,9 +34,10 @@ async function loadWords(name: string): Promise<void> {
   addWords(words)
 }
 
-const rows: PageRow[] = pageTable.map(({ path, room, module, load }) => ({
+const rows: PageRow[] = pageTable.map(({ path, room, module, load, isOfNode = false }) => ({
   path,
   room,
+  isOfNode,
   tag: `svc-page-${module}`,
   load: async () => {
     const [{ elements }] = await Promise.all([load(), loadWords(module)])
@@ -112,6 +114,7 @@ function watchServer(): void {
   setTimeout(() => {
     import('./deployment-watch.js').then(module => module.watchEnded({ app, context }), console.warn)
     import('./audit-watch.js').then(module => module.watchAudit({ app, context }), console.warn)
+    if (session.id !== null) void askFleet().catch(console.warn)
   }, 15_000)
 }
 
@@ -126,13 +129,22 @@ async function findAgain(): Promise<void> {
   }
 }
 
+/** The answer of `GET /api/auth/session`. */
+type Self = Omit<Holder, 'hasFleet'> & { csrf: string | null; fleet?: boolean }
+
+/** Asks whether the server has a fleet by now. The answer of the sign-in may be old. */
+async function askFleet(): Promise<void> {
+  const { fleet = false } = await client.ask<Self>('GET', 'api/auth/session')
+  if (learnFleet(fleet, session)) app.update()
+}
+
 /** Learns what the signed-in token may do. The server is asked once for each session. */
 async function learnRights(): Promise<void> {
   if (session.id !== null && session.holder === null) {
-    const answer = await client.ask<Holder & { csrf: string | null }>('GET', 'api/auth/session')
-    const { role, name, token = null, projects = null } = answer
+    const answer = await client.ask<Self>('GET', 'api/auth/session')
+    const { role, name, token = null, projects = null, fleet = false } = answer
     session.csrf ??= answer.csrf
-    session.holder = { role: isRole(role) ? role : 'viewer', name, token, projects }
+    session.holder = { role: isRole(role) ? role : 'viewer', name, token, projects, hasFleet: fleet }
   }
   setHolder(session.holder)
 }
@@ -147,28 +159,58 @@ async function loadDenied(): Promise<string> {
 let newest = 0
 let shownKey = ''
 
+const sites = new Map<string, NodeSite>()
+
+/** Returns the node whose pages a place shows, after asking for it; null: the place is one of this server. */
+async function loadSite(place: Place | null): Promise<NodeSite | null> {
+  const id = place?.params['node']
+  if (id === undefined || place?.row.isOfNode !== true || session.id === null) return null
+  const [{ createNodeSite }] = await Promise.all([import('./node-site.js'), loadWords('node')])
+  const known = sites.get(id)
+  const site =
+    known ?? createNodeSite({ context, id, onTurn: () => void (app.node === site.frame && show(router.place)) })
+  sites.set(id, site)
+  await site.look()
+  return site
+}
+
+/** Makes the pages that follow those of a node, or of this server again: their links, and what they offer. */
+function turnTo(site: NodeSite | null): void {
+  for (const other of sites.values()) if (other !== site) other.leave()
+  const address = site === null ? base : site.context.client.address(site.base)
+  const element = document.querySelector('base')
+  if (element !== null && element.href !== address) element.href = address
+  lookAtNode(site !== null)
+  app.node = site?.frame ?? null
+}
+
 /** Shows the page of a place. The page stays if only its query or tab changes. */
 async function show(place: Place | null): Promise<void> {
   const mine = ++newest
   if (place !== null && (session.id === null) !== (place.row.tag === loginTag)) return redirect(place)
   let tag = place?.row.tag ?? 'svc-page-lost'
+  let site: NodeSite | null = null
   try {
-    await Promise.all([learnRights(), place?.row.load()])
+    ;[site] = await Promise.all([loadSite(place), learnRights(), place?.row.load()])
     if (place !== null && !mayOpen(place.row.path)) tag = await loadDenied()
+    else if (site?.isAway === true) tag = 'svc-page-node-away'
   } catch (cause) {
     // The module cannot be loaded: the server is unreachable or was updated.
     if (mine !== newest || (session.id === null && tag !== loginTag)) return
     console.warn(cause)
+    turnTo(null)
     return showPage(Object.assign(document.createElement('svc-page-lost') as LostPage, { isUnloadable: true }), '')
   }
   if (mine !== newest) return
+  turnTo(site)
+  if (place !== null) site?.arrive(place)
   const key = JSON.stringify([tag, place?.params])
   if (key === shownKey && place !== null && app.page instanceof Page) {
     app.page.place = place
     return
   }
   const page = document.createElement(tag)
-  if (place !== null) Object.assign(page, { context, place })
+  if (place !== null) Object.assign(page, { context: site?.context ?? context, place })
   shownKey = key
   showPage(page, place === null ? '' : place.row.room)
 }

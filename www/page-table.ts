@@ -12,6 +12,8 @@ export interface PageEntry {
   path: string
   /** Address of the room, or null for a page without a frame. */
   room: string | null
+  /** Whether the page is one of the node that the parameter `node` names, shown through this server. */
+  isOfNode?: boolean
   /** Name of the module in `pages/` and of its words in `words/<language>/`. */
   module: string
   load: () => Promise<PageModule>
@@ -25,6 +27,7 @@ export const pageTable: readonly PageEntry[] = [
   { path: 'projects/:id', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
   { path: 'projects/:id/files', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
   { path: 'projects/:id/settings', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
+  { path: 'projects/:id/nodes', room: 'projects', module: 'project', load: () => import('./pages/project.js') },
   {
     path: 'projects/:id/logs',
     room: 'projects',
@@ -47,5 +50,24 @@ export const pageTable: readonly PageEntry[] = [
   { path: 'settings', room: 'settings', module: 'settings', load: () => import('./pages/settings.js') },
   { path: 'access', room: 'settings', module: 'access', load: () => import('./pages/access.js') },
   { path: 'labels', room: 'settings', module: 'labels', load: () => import('./pages/labels.js') },
-  { path: 'migration', room: 'settings', module: 'migration', load: () => import('./pages/migration.js') }
+  { path: 'migration', room: 'settings', module: 'migration', load: () => import('./pages/migration.js') },
+  { path: 'nodes', room: 'nodes', module: 'nodes', load: () => import('./pages/nodes.js') },
+  { path: 'nodes/:node', room: 'nodes', module: 'node', load: () => import('./pages/node.js') },
+  { path: 'rollouts', room: 'nodes', module: 'rollouts', load: () => import('./pages/rollouts.js') },
+  { path: 'rollouts/:id', room: 'nodes', module: 'rollout', load: () => import('./pages/rollout.js') },
+  ofNode('projects', 'projects', () => import('./pages/projects.js')),
+  ofNode('projects/:id', 'project', () => import('./pages/project.js')),
+  ofNode('projects/:id/files', 'project', () => import('./pages/project.js')),
+  ofNode('projects/:id/logs', 'project-logs', () => import('./pages/project-logs.js')),
+  ofNode('projects/:id/logs/:sourceId', 'project-logs', () => import('./pages/project-logs.js')),
+  ofNode('logs', 'logs', () => import('./pages/logs.js')),
+  ofNode('deployments', 'deployments', () => import('./pages/deployments.js')),
+  ofNode('deployments/:id', 'deployment', () => import('./pages/deployment.js')),
+  ofNode('terminal', 'terminal', () => import('./pages/terminal.js')),
+  ofNode('system', 'system', () => import('./pages/system.js'))
 ]
+
+/** Returns the row of a page that is shown for a node as well, with the contents of the node. */
+function ofNode(path: string, module: string, load: PageEntry['load']): PageEntry {
+  return { path: `nodes/:node/${path}`, room: 'nodes', isOfNode: true, module, load }
+}

@@ -1,5 +1,5 @@
 import type { IconName } from './dom/html.js'
-import { mayOpen } from './state/rights.js'
+import { hasFleet, lackOf, mayOpen } from './state/rights.js'
 
 /** A page: its path below the base, and how its element is loaded. */
 export interface PageRow {
@@ -8,6 +8,8 @@ export interface PageRow {
   tag: string
   /** Address of its room, or null for a page without a frame. */
   room: string | null
+  /** Whether the page is one of the node that the parameter `node` names, shown through this server. */
+  isOfNode?: boolean
   /** Loads and registers the elements of the page. */
   load: () => Promise<void>
 }
@@ -160,6 +162,7 @@ export const rooms: readonly Room[] = [
   { address: '.', words: 'Overview', picture: 'overview', key: 'o' },
   { address: 'projects', words: 'Projects', picture: 'projects', key: 'p' },
   { address: 'deployments', words: 'Deployments', picture: 'deployments', key: 'd' },
+  { address: 'nodes', words: 'Fleet', picture: 'fleet', key: 'f', isFurther: true },
   { address: 'logs', words: 'Logs', picture: 'logs', key: 'l' },
   { address: 'terminal', words: 'Terminal', picture: 'terminal', key: 't', isFurther: true },
   { address: 'system', words: 'System', picture: 'system', key: 's', isFurther: true },
@@ -170,6 +173,8 @@ export const rooms: readonly Room[] = [
 export interface Tab {
   address: string
   words: string
+  /** Whether it is only shown on a server without a fleet, to users with the right to begin one. */
+  isBeginning?: boolean
 }
 
 /** Tabs of the rooms with several screens. */
@@ -177,7 +182,12 @@ export const tabs: Readonly<Record<string, readonly Tab[]>> = {
   system: [
     { address: 'system', words: 'Health and resources' },
     { address: 'storage', words: 'Storage' },
-    { address: 'audit', words: 'Audit log' }
+    { address: 'audit', words: 'Audit log' },
+    { address: 'nodes', words: 'Fleet', isBeginning: true }
+  ],
+  nodes: [
+    { address: 'nodes', words: 'Nodes' },
+    { address: 'rollouts', words: 'Rollouts' }
   ],
   settings: [
     { address: 'settings', words: 'Settings' },
@@ -189,12 +199,19 @@ export const tabs: Readonly<Record<string, readonly Tab[]>> = {
 
 /** Returns the tabs of a room that the signed-in token may open. */
 export function shownTabs(room: string): Tab[] {
-  return (tabs[room] ?? []).filter(({ address }) => mayOpen(address))
+  const mayBegin = !hasFleet() && lackOf('enroll') === null
+  return (tabs[room] ?? []).filter(({ address, isBeginning = false }) => mayOpen(address) && (!isBeginning || mayBegin))
+}
+
+/** Returns the address of the room of the fleet. Without a fleet, its page is a tab of another room. */
+export function fleetRoom(): string {
+  return hasFleet() ? 'nodes' : 'system'
 }
 
 /** Returns the rooms that the signed-in token may open, with the address of the first screen of each. */
 export function shownRooms(): Array<Room & { first: string }> {
   return rooms.flatMap(room => {
+    if (room.address === 'nodes' && !hasFleet()) return []
     const first = tabs[room.address] === undefined ? room.address : shownTabs(room.address)[0]?.address
     return first === undefined || !mayOpen(first) ? [] : [{ ...room, first }]
   })

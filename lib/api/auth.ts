@@ -38,11 +38,14 @@ export interface AuthNeeds {
   sessions: Sessions
   factors: Pick<SecondFactors, 'check'>
   proof: Proof
+  /** Whether the server has nodes, or machines may become nodes. */
+  hasFleet(): boolean
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
 /** Handlers of login, sessions, the admin token and tickets (§4.2, §4.7, §4.13, §5). */
-export function authHandlers({ admin, named, limiter, tickets, sessions, factors, proof, audit }: AuthNeeds) {
+export function authHandlers(needs: AuthNeeds) {
+  const { admin, named, limiter, tickets, sessions, factors, proof, audit, hasFleet } = needs
   const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
     (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
 
@@ -148,7 +151,8 @@ export function authHandlers({ admin, named, limiter, tickets, sessions, factors
     const csrf = actor.session?.csrf() ?? null
     const provenUntil = actor.session === undefined ? null : proof.until(actor.session.provenAt)
     const needsProof = !proof.isRecent(actor.session?.provenAt)
-    return json({ role, name, token, projects, id, csrf, expiresAt, provenUntil, needsProof } satisfies SignedIn)
+    const self = { role, name, token, projects, id, csrf, expiresAt, provenUntil, needsProof, fleet: hasFleet() }
+    return json(self satisfies SignedIn)
   }
 
   /** `DELETE /api/auth/session`: ends the session of the request. A bearer token has no session and stays valid. */

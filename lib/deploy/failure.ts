@@ -47,6 +47,7 @@ export class StepFailure extends Error {
 
 const stepTitles: Record<StepName, string> = {
   store: 'Storing the archive',
+  rollout: 'The rollout to the nodes',
   target: 'Preparing the target directory',
   preDeploy: 'The pre-deploy script',
   extract: 'Extracting the archive',

@@ -17,9 +17,13 @@ export type NotificationTrigger = 'cli' | 'rollback' | 'repair' | 'async_post_de
 /** The event of a notification. */
 export type EventKey = 'deploy_success' | 'deploy_failure'
 
-/** The steps of a deployment, in the order of §3. `check`, `confirm` and `revert` occur only where they are needed. */
+/**
+ * The steps of a deployment, in the order of §3. `check`, `confirm` and `revert` occur only where they are needed;
+ * `rollout` takes the place of all others between `store` and `cleanup` if the project is on nodes.
+ */
 export const stepNames = [
   'store',
+  'rollout',
   'target',
   'preDeploy',
   'extract',

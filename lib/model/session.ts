@@ -41,4 +41,6 @@ export interface SignedIn {
   provenUntil: string | null
   /** Whether those routes refuse the session now. False without a session: a bearer token proves itself. */
   needsProof: boolean
+  /** Whether the server has nodes, or machines may become nodes: the panel shows the fleet then. */
+  fleet: boolean
 }

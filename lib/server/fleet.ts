@@ -15,6 +15,8 @@ export interface FleetService {
   hub(): Promise<Hub>
   /** Returns the hub if it runs. */
   running(): Hub | null
+  /** Whether there is something of a fleet: a node, an enrollment or a placement. */
+  isUsed(): boolean
   /** Starts the hub if there is something of a fleet. */
   start(): Promise<void>
   stop(): Promise<void>
@@ -49,11 +51,14 @@ export function createFleet(
     return loading
   }
 
+  const isUsed = (): boolean => countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0
+
   return {
     hub,
+    isUsed,
     running: () => running,
     async start() {
-      if (countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0) await hub()
+      if (isUsed()) await hub()
     },
     async stop() {
       await (await loading)?.stop()

@@ -136,7 +136,7 @@ export function createServices(world: World, front: Front): Services {
         ofRollout: id => findRollout(world.store, id)?.projectId
       },
       program: world.version,
-      ...apiOfWork(world, front, { work, logs }),
+      ...apiOfWork(world, front, { work, logs, fleet }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },
       terminal: { terminals, projects: work.projects, allowList: front.allowList },
@@ -285,7 +285,7 @@ function createMachine(world: World, front: Front, work: Work) {
 type Machine = ReturnType<typeof createMachine>
 
 /** Returns what the handlers of projects and deployments need. */
-function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; logs: Logs }) {
+function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Work; logs: Logs; fleet: FleetService }) {
   const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
   const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
   const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
@@ -306,7 +306,7 @@ function apiOfWork(world: World, front: Front, { work, logs }: { work: Work; log
     logSources: logSourceTable
   })
   return {
-    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit },
+    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit, hasFleet: fleet.isUsed },
     secondFactor: { factors, named },
     proof,
     projects: {

@@ -61,7 +61,7 @@ const unknown: Screen[] = [
   { what: 'an unknown deployment', address: 'deployments/dep_unknown' }
 ]
 
-function screensOf({ addresses, projectId, live, going }: Furnished & { going: string }): Screen[] {
+function screensOf({ addresses, projectId, live, spread, going }: Furnished & { going: string }): Screen[] {
   const project = `projects/${projectId}`
   return [
     ...paths.map((path, index) => pageOf(path, addresses[index] as string)),
@@ -102,6 +102,28 @@ function screensOf({ addresses, projectId, live, going }: Furnished & { going: s
     },
     { what: 'a rotation', address: 'access', act: press('svc-tokens .tools button:nth-of-type(2)') },
     { what: 'a revocation', address: 'access', act: press('svc-tokens .tools button:nth-of-type(3)') },
+    { what: 'the nodes of a project', address: `projects/${spread}/nodes` },
+    { what: 'where files are', address: `projects/${spread}/files` },
+    { what: 'a placed project', address: `projects/${spread}` },
+    {
+      what: 'more nodes of a project',
+      address: `projects/${spread}/nodes`,
+      act: press('svc-project-nodes .section-head button')
+    },
+    { what: 'a new node', address: 'nodes?enroll', act: dialog },
+    { what: 'nodes as a list', address: 'nodes?view=list' },
+    {
+      what: 'the change of a node',
+      address: addresses[paths.indexOf('nodes/:node')] as string,
+      act: press('svc-node-actions button:nth-of-type(2)')
+    },
+    {
+      what: 'the question of a resume',
+      address: addresses[paths.indexOf('rollouts/:id')] as string,
+      act: press('svc-rollout-actions button.primary')
+    },
+    { what: 'an unknown rollout', address: 'rollouts/ro_unknown' },
+    { what: 'an unknown node', address: 'nodes/node_unknown' },
     { what: 'a new label', address: 'labels', act: press('svc-labels .section-head button') },
     {
       what: 'a search in logs',

@@ -33,6 +33,7 @@ const sameEverywhere = [
   'node',
   'linux',
   'X-Forwarded-For',
+  'admin',
   'deployPath',
   'SVC_PUBLIC_URL',
   '{commit}',

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
+import { beginRollout } from '../support/fleet-rollout.js'
+import { enrolledAgent } from '../support/fake-agent.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { pageTable } from '../../www/page-table.js'
@@ -33,7 +35,10 @@ export const names = {
   target: unbroken('Team', 60),
   variable: unbroken('NAME_', 60),
   token: unbroken('令牌', 180),
-  secret: 'SECRET_OF_THE_SHOP'
+  secret: 'SECRET_OF_THE_SHOP',
+  spread: unbroken('机群', 70),
+  node: unbroken('node-', 90),
+  zone: unbroken('zone', 60)
 } as const
 
 export interface Furnished {
@@ -43,6 +48,8 @@ export interface Furnished {
   live: string
   /** The deployment that failed last. */
   failed: string
+  /** A project that is placed on nodes. */
+  spread: string
   /** The address of a screen with contents, for each of `paths`. */
   addresses: string[]
   /** Starts a deployment of the second project whose script runs until the server stops. Returns its id. */
@@ -125,8 +132,11 @@ export async function furnish(stage: Stage): Promise<Furnished> {
   await deploy(other, 1, [['message', '第一次']])
   await client.put(`/api/projects/${project.id}`, { postDeployScript: 'echo "one line"; exit 3' })
   const failed = await deploy(project, 2, [['provenance', JSON.stringify({ ...provenance, commit: commit('b') })]])
+  const { spread, nodeId, rolloutId } = await furnishFleet(stage)
   const addresses = paths.map(path =>
     path
+      .replace(':node', nodeId)
+      .replace('rollouts/:id', `rollouts/${rolloutId}`)
       .replace('projects/:id', `projects/${project.id}`)
       .replace('deployments/:id', `deployments/${failed}`)
       .replace(':sourceId', sources.body.items?.[0]?.id ?? '')
@@ -136,6 +146,7 @@ export async function furnish(stage: Stage): Promise<Furnished> {
     projectId: project.id,
     live,
     failed,
+    spread,
     addresses,
     async startWaiting() {
       await client.put(`/api/projects/${other.id}`, { preDeployScript: 'echo waiting; exec sleep 600' })
@@ -149,6 +160,24 @@ export async function furnish(stage: Stage): Promise<Furnished> {
       return answer.headers.get('x-svc-deploy-id') as string
     }
   }
+}
+
+/** Adds nodes that are not connected, and a project that is placed there with a rollout. */
+async function furnishFleet(stage: Stage): Promise<{ spread: string; nodeId: string; rolloutId: string }> {
+  const { client } = stage
+  const hub = await stage.server.services.fleet.hub()
+  const nodes = [
+    await enrolledAgent({ url: stage.url, hub }, names.node),
+    await enrolledAgent({ url: stage.url, hub }, 'b')
+  ]
+  const nodeId = nodes[0]?.nodeId as string
+  await client.patch(`/api/nodes/${nodeId}`, { labels: { zone: names.zone, rack: '7' } })
+  await client.post('/api/enrollments', { name: '第三' })
+  const { id } = await stage.createProject('spread', { name: names.spread })
+  await client.patch(`/api/projects/${id}/placements`, { add: nodes.map(node => ({ node: node.nodeId })) })
+  const rolloutId = await beginRollout({ hub }, {}, id)
+  await client.post(`/api/rollouts/${rolloutId}/halt`, { reason: '不对' })
+  return { spread: id, nodeId, rolloutId }
 }
 
 export type Open = (page: Page, url: string, address: string) => Promise<void>

@@ -2,6 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Page } from 'playwright-core'
+import { enrolledAgent } from '../support/fake-agent.js'
+import { beginRollout } from '../support/fleet-rollout.js'
 import { startServer } from '../support/server.js'
 import { isThorough } from '../support/thorough.js'
 import { zipOf } from '../support/zip.js'
@@ -33,6 +35,11 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
     ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': '<p>hello</p>' }) }]
   ])
   const deployId = reply.headers['x-svc-deploy-id'] as string
+  const hub = await stage.server.services.fleet.hub()
+  const { nodeId } = await enrolledAgent({ url: stage.url, hub }, 'plant-a1')
+  const spread = await stage.createProject('spread')
+  await stage.client.patch(`/api/projects/${spread.id}/placements`, { add: [{ node: nodeId }] })
+  const rolloutId = await beginRollout({ hub }, {}, spread.id)
   const log = join(stage.sites, 'shop.log')
   writeFileSync(log, 'a line\n')
   const { body } = await stage.client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log }] })
@@ -60,6 +67,12 @@ t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
     { path: 'access', contents: page => heading(page, 'Built-in tokens') },
     { path: 'labels', contents: page => heading(page, 'Categories') },
     { path: 'migration', contents: page => page.getByRole('heading', { level: 2 }).first() },
+    { path: 'nodes', contents: page => page.getByText('plant-a1').first() },
+    { path: `nodes/${nodeId}`, contents: page => heading(page, 'plant-a1') },
+    { path: `nodes/${nodeId}/deployments`, contents: page => heading(page, 'This node is not connected') },
+    { path: `projects/${spread.id}/nodes`, contents: page => page.getByText('plant-a1').first() },
+    { path: 'rollouts', contents: page => page.locator('svc-rollouts a').first() },
+    { path: `rollouts/${rolloutId}`, contents: page => page.locator('svc-rollout-waves li').first(), isOpenLog: true },
     { path: 'login', contents: page => page.getByLabel('Token') }
   ]
 

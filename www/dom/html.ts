@@ -272,6 +272,7 @@ export type IconName =
   | 'overview'
   | 'projects'
   | 'deployments'
+  | 'fleet'
   | 'sign-out'
   | 'success'
   | 'failed'

@@ -300,16 +300,20 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
 function whatOf({ action, projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
   const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
   const ofProject = name === undefined ? null : html`<a href="${`projects/${projectId}`}">${name}</a>`
-  const rest =
-    target === null || target === projectId
-      ? null
-      : target.startsWith('dep_')
-        ? html`<a href="${`deployments/${target}`}"><code>${target}</code></a>`
-        : html`<code>${target}</code>`
+  const rest = target === null || target === projectId ? null : linked(target)
   const parts = [ofProject, rest, detail === null || detail === name ? null : detailOf(action, detail)].filter(
     part => part !== null
   )
   return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
+}
+
+/** The pages of what an entry can be about, by the beginning of its id. */
+const pagesOf: Readonly<Record<string, string>> = { dep: 'deployments', node: 'nodes', ro: 'rollouts' }
+
+function linked(target: string): Template {
+  const page = pagesOf[target.slice(0, Math.max(0, target.indexOf('_')))]
+  if (page === undefined) return html`<code>${target}</code>`
+  return html`<a href="${`${page}/${target}`}"><code>${target}</code></a>`
 }
 
 /** Shows the detail of an entry. The original text of the server is the tooltip if it differs. */

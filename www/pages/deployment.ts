@@ -1,7 +1,9 @@
 import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
+import type { ListedRollout } from '../../lib/model/rollout.js'
 import { Refused } from '../server/client.js'
+import { createRolloutCalls } from '../server/rollout-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../shared/event-stream.js'
 import { css } from '../dom/element.js'
@@ -28,6 +30,7 @@ import { formatBytes } from '../shared/size.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput } from '../state/deployment-output.js'
 import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
+import { hasFleet, isLookingAtNode } from '../state/rights.js'
 import { Page } from './page.js'
 import { numberWords, t } from '../words/t.js'
 import { actorName } from '../elements/base/actor-words.js'
@@ -101,6 +104,7 @@ export class DeploymentPage extends Page {
   #lastStepsMs = 0
   #output: DeploymentOutput | undefined
   #isPrinting = false
+  #rollouts: Resource<ListedRollout[]> | undefined
   #compareModule: 'none' | 'loading' | 'there' = 'none'
 
   get #id(): string {
@@ -123,6 +127,7 @@ export class DeploymentPage extends Page {
     // Scripts without output also change the steps.
     this.repeat(3000, () => {
       if (this.#isGoing || this.#isInBackground) void this.#loadSteps()
+      if (this.#isGoing) void this.#rollouts?.refresh()
     })
   }
 
@@ -134,6 +139,26 @@ export class DeploymentPage extends Page {
   get #isGoing(): boolean {
     const status = this.#deployment.value?.status
     return status === 'queued' || status === 'running'
+  }
+
+  /** Whether it is rolled out to nodes, and not deployed on this server. */
+  get #isRollout(): boolean {
+    const steps = this.#deployment.value?.steps ?? []
+    return hasFleet() && !isLookingAtNode() && steps.some(({ name }) => name === 'rollout')
+  }
+
+  /** Loads the rollout of the deployment once. Its own page follows it. */
+  #findRollout(): void {
+    const calls = createRolloutCalls(this.context.client)
+    this.#rollouts ??= this.resource(async signal => {
+      const query = { deployId: this.#id, projectId: this.#deployment.value?.projectId, limit: 1 }
+      const [rollouts, { elements }] = await Promise.all([
+        calls.list(query, signal),
+        import('../elements/fleet/svc-rollouts.js')
+      ])
+      this.context.define(elements)
+      return rollouts
+    })
   }
 
   /** Whether its script continues in the background. */
@@ -229,6 +254,7 @@ export class DeploymentPage extends Page {
       : { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
     const against = this.#against
     this.moved()
+    if (this.#isRollout) this.#findRollout()
     this.entitle(`${sign} ${projectName} ${timeWords(startTime)}`, [
       { words: t('Deployments'), address: 'deployments' },
       { words: projectName, address: `projects/${projectId}` },
@@ -260,6 +286,15 @@ export class DeploymentPage extends Page {
         </div>
       </div>
       ${staleLine(this.#deployment)}
+      ${
+        this.#rollouts?.value === undefined || this.#rollouts.value.length === 0
+          ? null
+          : html`
+          <section class="section">
+            <h2>${t('Rollout')}</h2>
+            <div class="card"><svc-rollouts single="" .items="${this.#rollouts.value}"></svc-rollouts></div>
+          </section>`
+      }
       ${
         status === 'failed'
           ? html`

@@ -1,8 +1,14 @@
+import type { ListedPlacement } from '../../lib/model/node.js'
+import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { TreeSummary } from '../../lib/model/verify.js'
 import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
 import type { BegunEvent } from '../elements/projects/svc-owned.js'
 import type { Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/overview.js'
+import type { PlacedEvent } from '../elements/fleet/svc-project-nodes.js'
+import { createFleetCalls } from '../server/fleet-calls.js'
+import type { FleetCalls } from '../server/fleet-calls.js'
+import { createRolloutCalls } from '../server/rollout-calls.js'
 import { createLockCalls } from '../server/lock-calls.js'
 import type { LockCalls, Restriction } from '../server/lock-calls.js'
 import { createPlaceCalls } from '../server/place-calls.js'
@@ -30,26 +36,32 @@ import { SvcPm2 } from '../elements/machine/svc-pm2.js'
 import type { ProjectDeletedEvent } from '../elements/projects/svc-project-delete.js'
 import type { ProjectChangeEvent } from '../elements/projects/svc-project-form.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { numberWords, t } from '../words/t.js'
+import { countWords, numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
-import { holderNow, may } from '../state/rights.js'
+import { hasFleet, holderNow, isLookingAtNode, may } from '../state/rights.js'
 
 /** Interval at which expired locks disappear from the page. */
 const expiryCheckMs = 10_000
 
-type Tab = 'deployments' | 'files' | 'settings'
+/** Interval at which the nodes of a placed project are looked at. */
+const placedMs = 5000
+/** Rollouts that the page shows. */
+const shownRollouts = 5
+
+type Tab = 'deployments' | 'files' | 'nodes' | 'settings'
 
 /** The modules of the tabs. A visitor of one does not load the others. */
 const late: Record<Tab, () => Promise<{ elements: ElementTable }>> = {
   deployments: () => import('../elements/projects/project-deployments.js'),
   files: () => import('../elements/projects/svc-files.js'),
+  nodes: () => import('../elements/fleet/svc-project-nodes.js'),
   settings: () => import('../elements/projects/svc-project-settings.js')
 }
 
 /**
  * The page of a project: the live deployment, running and broken ones, the history, and ways to deploy. Below `/files`
- * the files of its target (query `path`), below `/settings` its settings and its token.
+ * the files of its target (query `path`), below `/nodes` its nodes, below `/settings` its settings and its token.
  */
 export class ProjectPage extends Page {
   static override sheet = css`
@@ -77,7 +89,12 @@ export class ProjectPage extends Page {
   #lockCalls!: LockCalls
   #locks!: Resource<readonly Restriction[]>
   #exactCalls!: ExactCalls
-  #tree!: Resource<TreeSummary>
+  /** Undefined until it is known that the project has files on this server, and for a project on nodes. */
+  #tree: Resource<TreeSummary> | undefined
+  #fleetCalls!: FleetCalls
+  /** Null on a server without nodes. */
+  #placements: Resource<ListedPlacement[]> | null = null
+  #rollouts: Resource<ListedRollout[]> | undefined
   #project!: Resource<Project>
   #labels!: Resource<Labels>
   #overview!: Resource<ProjectOverview>
@@ -96,8 +113,9 @@ export class ProjectPage extends Page {
     this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#overview = this.resource(signal => calls.projectOverview(id, signal))
     this.#exactCalls = createExactCalls(client)
-    this.#tree = this.resource(signal => this.#exactCalls.summary(id, { drift: false, signal }))
-    void this.#searchEdits(id)
+    this.#fleetCalls = createFleetCalls(client)
+    if (hasFleet() && !isLookingAtNode()) this.#findNodes(id)
+    else this.#findTree(id)
     this.#lockCalls = createLockCalls(client)
     this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
     this.follow(['locks'], () => void this.#locks.refresh())
@@ -119,23 +137,54 @@ export class ProjectPage extends Page {
     })
   }
 
+  /** Finds out where the project is. A placed one has no files on this server. */
+  #findNodes(id: string): void {
+    const rollouts = createRolloutCalls(this.context.client)
+    this.#placements = this.resource(async signal => {
+      const placements = await this.#fleetCalls.placements(id, signal)
+      if (placements.length === 0 && this.#tree === undefined) this.#findTree(id)
+      if (placements.length > 0) {
+        this.#tree = undefined
+        this.#rollouts ??= this.resource(signal => rollouts.list({ projectId: id, limit: shownRollouts }, signal))
+        // The list of a project's rollouts needs its marks, whichever tab is shown.
+        if (!this.#loadedTabs.has('nodes')) this.context.define((await late.nodes()).elements)
+      }
+      return placements
+    })
+    this.repeat(placedMs, () => {
+      if (!this.#isPlaced) return
+      void this.#placements?.refresh()
+      void this.#rollouts?.refresh()
+    })
+  }
+
+  #findTree(id: string): void {
+    this.#tree = this.resource(signal => this.#exactCalls.summary(id, { drift: false, signal }))
+    void this.#searchEdits(id)
+  }
+
+  /** Whether the project is rolled out to nodes. */
+  get #isPlaced(): boolean {
+    return (this.#placements?.value?.length ?? 0) > 0
+  }
+
   /** Searches for edited files, which may take a while. Without the result, the page is complete all the same. */
   async #searchEdits(id: string): Promise<void> {
     const { signal } = this
     const summary = await this.#exactCalls.summary(id, { drift: true, signal }).catch(() => null)
-    if (summary !== null && !signal.aborted) this.#tree.set(summary)
+    if (summary !== null && !signal.aborted) this.#tree?.set(summary)
   }
 
   #reload(): void {
     void this.#overview.refresh()
-    void this.#tree.refresh()
+    void this.#tree?.refresh()
     // Do not refresh while the user edits the settings.
     if (this.#tab !== 'settings') void this.#project.refresh()
   }
 
   get #tab(): Tab {
     const last = this.place.row.path.split('/').at(-1)
-    return last === 'files' || last === 'settings' ? last : 'deployments'
+    return last === 'files' || last === 'nodes' || last === 'settings' ? last : 'deployments'
   }
 
   protected override view(): Template {
@@ -159,7 +208,7 @@ export class ProjectPage extends Page {
             <svc-status state="${status}"></svc-status>
             <span translate="no">${project.env}</span>
             <span class="labels">${labelList(project, labels)}</span>
-            <code class="anywhere">${project.deployPath}</code>
+            ${this.#isPlaced ? html`<a href="${address}/nodes">${t('on {nodes}', { nodes: countWords(this.#placements?.value?.length ?? 0, 'node') })}</a>` : html`<code class="anywhere">${project.deployPath}</code>`}
           </div>
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
@@ -169,7 +218,10 @@ export class ProjectPage extends Page {
             : html`
           <div class="actions" @lockschange="${() => void this.#locks.refresh()}">
             ${
-              !may('maintain') || this.#locks.value === undefined || locks.some(({ kind }) => kind === 'maintenance')
+              !may('maintain') ||
+              this.#isPlaced ||
+              this.#locks.value === undefined ||
+              locks.some(({ kind }) => kind === 'maintenance')
                 ? null
                 : html`<svc-maintenance .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-maintenance>`
             }
@@ -201,7 +253,7 @@ export class ProjectPage extends Page {
           ? null
           : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`
       }
-      ${projectTabs(project.id, this.#tab === 'deployments' ? '' : this.#tab)}
+      ${projectTabs(project.id, this.#tab === 'deployments' ? '' : this.#tab, { isPlaced: this.#isPlaced })}
       ${this.context.connection.state === 'lost' ? null : (staleLine(this.#overview) ?? staleLine(this.#project))}
       ${this.#loadedTabs.has(this.#tab) ? this.#inside(project) : null}`
   }
@@ -239,13 +291,46 @@ export class ProjectPage extends Page {
   #name(project: Project, address: string): void {
     const way = [{ words: t('Projects'), address: 'projects' }]
     if (this.#tab === 'deployments') return this.entitle(project.name, [...way, { words: project.name }])
-    const words = this.#tab === 'files' ? t('Files') : t('Settings')
+    const words = { files: t('Files'), nodes: t('Nodes'), settings: t('Settings') }[this.#tab]
     this.entitle(`${project.name} · ${words}`, [...way, { words: project.name, address }, { words }])
   }
 
   #inside(project: Project): Template {
+    if (this.#placements !== null && this.#tab !== 'settings')
+      return html`${loaded(this.#placements, 'the nodes', placements => this.#withNodes(project, placements))}`
     if (this.#tab === 'files') return this.#files(project)
     return this.#tab === 'settings' ? this.#settings(project) : this.#deploy(project)
+  }
+
+  /** Shows a tab of a project on a server that has nodes. */
+  #withNodes(project: Project, placements: readonly ListedPlacement[]): Template {
+    if (this.#tab === 'nodes') {
+      return html`
+        <svc-project-nodes .project="${project}" .placements="${placements}" .rollouts="${this.#rollouts?.value ?? []}"
+          .calls="${this.#fleetCalls}" .define="${this.context.define}"
+          @placed="${(event: Event) => this.#placements?.set((event as PlacedEvent).placements)}"></svc-project-nodes>`
+    }
+    if (this.#tab === 'files') return placements.length > 0 ? this.#filesElsewhere(project) : this.#files(project)
+    return html`
+      ${
+        this.#rollouts?.value === undefined || this.#rollouts.value.length === 0
+          ? null
+          : html`
+          <section class="section">
+            <div class="section-head"><h2>${t('Last rollout')}</h2><a href="rollouts?project=${project.id}">${t('All rollouts')}</a></div>
+            <div class="card"><svc-rollouts single="" .items="${this.#rollouts.value.slice(0, 1)}"></svc-rollouts></div>
+          </section>`
+      }
+      ${this.#deploy(project)}`
+  }
+
+  #filesElsewhere(project: Project): Template {
+    return html`
+      <div class="card"><div class="state">
+        <h2>${t('The files of this project are on its nodes')}</h2>
+        <p class="muted">${t('Choose a node, then “On the node”: its pages show the files, the history, and what was edited there.')}</p>
+        <a class="button" href="projects/${project.id}/nodes">${t('Nodes of this project')}</a>
+      </div></div>`
   }
 
   #deploy(project: Project): Template {
@@ -257,7 +342,7 @@ export class ProjectPage extends Page {
           : html`
           <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
             <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
-            <svc-project-deploy .project="${project}" .client="${this.context.client}" .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
+            <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}" .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
               @deploystarted="${() => this.#started()}"
               @deployed="${() => this.#reload()}"></svc-project-deploy>
           </details>`
@@ -286,11 +371,11 @@ export class ProjectPage extends Page {
         <h2>${t('Live')}</h2>
         <svc-live class="card" .overview="${overview}"></svc-live>
         ${
-          this.#tree.value === undefined || overview.deploymentCount === 0
+          this.#tree?.value === undefined || overview.deploymentCount === 0
             ? null
             : html`
             <svc-owned class="card" .projectId="${project.id}" .calls="${this.#exactCalls}" .summary="${this.#tree.value}"
-              @verified="${() => void this.#tree.refresh()}"
+              @verified="${() => void this.#tree?.refresh()}"
               @begun="${(event: Event) => this.context.go(`deployments/${(event as BegunEvent).deployId}`)}"></svc-owned>`
         }
       </section>
@@ -340,7 +425,7 @@ export class ProjectPage extends Page {
   #settings(project: Project): Template {
     return html`
       <svc-project-settings .project="${project}" .context="${this.context}" .calls="${this.#calls}"
-        .places="${this.#places}" .labels="${this.#labels.value ?? none}"
+        .places="${this.#places}" .labels="${this.#labels.value ?? none}" .isPlaced="${this.#isPlaced}"
         @projectchange="${(event: Event) => this.#project.set((event as ProjectChangeEvent).project)}"
         @projectdeleted="${(event: Event) => this.#deleted(event as ProjectDeletedEvent)}"></svc-project-settings>`
   }

@@ -39,11 +39,21 @@ export const rightNeeds = {
   settings: { role: 'admin', isOfServer: true },
   tokens: { role: 'admin', isOfServer: true },
   export: { role: 'admin', isOfServer: true },
-  terminal: { role: 'admin', isOfServer: true }
+  terminal: { role: 'admin', isOfServer: true },
+  /** Halts, resumes and reverts rollouts. */
+  manage_rollouts: { role: 'operator' },
+  approve_rollouts: { role: 'operator' },
+  drain: { role: 'operator', isOfServer: true },
+  change_nodes: { role: 'admin', isOfServer: true },
+  enroll: { role: 'admin', isOfServer: true },
+  place: { role: 'admin' }
 } as const satisfies Record<string, Need>
 
 /** The name of a right. */
 export type Right = keyof typeof rightNeeds
+
+/** The rights that hold on a node that is looked at through this server, which only passes on what reads. */
+const rightsOnNode: ReadonlySet<Right> = new Set(['files', 'pm2', 'pm2_apps', 'health', 'terminal'])
 
 /** The rights that pages need, by their path. The others are open to everybody who is signed in. */
 export const pageRights: Readonly<Partial<Record<string, Right>>> = {
@@ -55,7 +65,10 @@ export const pageRights: Readonly<Partial<Record<string, Right>>> = {
   settings: 'settings',
   access: 'tokens',
   labels: 'labels',
-  migration: 'export'
+  migration: 'export',
+  'nodes/:node/projects/:id/files': 'files',
+  'nodes/:node/terminal': 'terminal',
+  'nodes/:node/system': 'health'
 }
 
 /** The token that the session began with. */
@@ -67,10 +80,13 @@ export interface Holder {
   token: { id: string; name: string } | null
   /** The projects that the token is limited to; null: none. */
   projects: readonly string[] | null
+  /** Whether the server has nodes that the token may see, or machines may become nodes. Absent: not known. */
+  hasFleet?: boolean
 }
 
 const ranks: Readonly<Record<AccessRole, number>> = { viewer: 0, deployer: 1, operator: 2, admin: 3 }
 let mine: Holder | null = null
+let isOnNode = false
 
 /** Sets whose rights apply; null: nobody is signed in. */
 export function setHolder(holder: Holder | null): void {
@@ -80,6 +96,28 @@ export function setHolder(holder: Holder | null): void {
 /** Returns whose rights apply. */
 export function holderNow(): Holder | null {
   return mine
+}
+
+/** Says whether the page shows a node through this server, and not the server itself. */
+export function lookAtNode(isNode: boolean): void {
+  isOnNode = isNode
+}
+
+/** Returns whether the page shows a node through this server. */
+export function isLookingAtNode(): boolean {
+  return isOnNode
+}
+
+/** Returns whether the server has a fleet. */
+export function hasFleet(): boolean {
+  return mine?.hasFleet === true
+}
+
+/** Takes note whether the server has a fleet, also for the next page load. Returns whether that was not known. */
+export function learnFleet(has: boolean, session: { holder: Holder | null }): boolean {
+  if (mine === null || hasFleet() === has) return false
+  session.holder = mine = { ...mine, hasFleet: has }
+  return true
 }
 
 /** Returns whether a text is a role. */
@@ -94,9 +132,9 @@ export function lackOf(right: Right): 'role' | 'scope' | null {
   return isOfServer === true && mine.projects !== null ? 'scope' : null
 }
 
-/** Returns whether the signed-in token has a right. */
+/** Returns whether the signed-in token has a right on what is shown. */
 export function may(right: Right): boolean {
-  return lackOf(right) === null
+  return lackOf(right) === null && (!isOnNode || rightsOnNode.has(right))
 }
 
 /** Returns whether the signed-in token may cancel, confirm or revert a deployment. */
@@ -107,5 +145,5 @@ export function mayDecide({ tokenId }: { tokenId?: string | null }): boolean {
 /** Returns whether the signed-in token may open the page at a path of the page table. */
 export function mayOpen(path: string): boolean {
   const right = pageRights[path === '.' ? '' : path]
-  return right === undefined || may(right)
+  return right === undefined || lackOf(right) === null
 }

@@ -60,7 +60,7 @@ export function createBegin({ clock, ids, audit, rollings, presence }: BeginNeed
       for (const { nodeId } of placed) if (presence.isLost(nodeId)) machine.lost(nodeId)
       removeOldOutputs(tx, projectId, number)
       removeOldRollouts(tx, projectId, keptRollouts)
-      audit.within(tx, { action: 'rollout.start', actor, projectId, target: id, detail: `of ${deployId}` })
+      audit.within(tx, { action: 'rollout.start', actor, projectId, target: id, detail: `deployment ${deployId}` })
       return id
     })
 }

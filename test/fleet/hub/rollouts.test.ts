@@ -40,7 +40,7 @@ t.test('halts and resumes, and records who did', async t => {
     [
       ['rollout.resume', 'token:ana', id, null],
       ['rollout.halt', 'token:ana', id, 'the wrong tree'],
-      ['rollout.start', 'system', id, 'of dep_a']
+      ['rollout.start', 'system', id, 'deployment dep_a']
     ]
   )
   t.equal(hub.rollouts.projectOf(id), 'proj_a')

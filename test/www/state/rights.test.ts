@@ -4,11 +4,14 @@ import { leastRole } from '../../../lib/auth/bearer.js'
 import { accessRoles, includesRole } from '../../../lib/model/access.js'
 import type { AccessRole } from '../../../lib/model/access.js'
 import { pageTable } from '../../../www/page-table.js'
-import { shownRooms, shownTabs } from '../../../www/router.js'
+import { fleetRoom, shownRooms, shownTabs } from '../../../www/router.js'
 import {
   holderNow,
+  hasFleet,
   isRole,
   lackOf,
+  learnFleet,
+  lookAtNode,
   may,
   mayDecide,
   mayOpen,
@@ -47,7 +50,13 @@ const routes: Readonly<Record<Right, string>> = {
   settings: 'GET /api/settings',
   tokens: 'GET /api/tokens',
   export: 'GET /api/migration/export',
-  terminal: 'GET /api/terminal/ws'
+  terminal: 'GET /api/terminal/ws',
+  manage_rollouts: 'POST /api/rollouts/:rolloutId/halt',
+  approve_rollouts: 'POST /api/rollouts/:rolloutId/approve',
+  drain: 'PUT /api/nodes/:node/drain',
+  change_nodes: 'PATCH /api/nodes/:node',
+  enroll: 'POST /api/enrollments',
+  place: 'PATCH /api/projects/:id/placements'
 }
 
 function hold(role: AccessRole, projects: readonly string[] | null = null): void {
@@ -124,6 +133,36 @@ t.test('rooms, tabs and pages follow the rights', async t => {
   t.same(addresses(), ['.', 'projects', 'deployments', 'logs', 'audit'], 'the first page of the room that is open')
   t.ok(mayOpen('') && mayOpen('.') && mayOpen('projects/:id') && mayOpen('login'))
   t.notOk(mayOpen('projects/:id/settings') || mayOpen('access'))
+})
+
+t.test('the fleet is a room of its own on a server that has one', async t => {
+  const session = { holder: null }
+  const addresses = (): string[] => shownRooms().map(({ address }) => address)
+  const system = (): string[] => shownTabs('system').map(({ address }) => address)
+  hold('admin')
+  t.same([hasFleet(), addresses().includes('nodes'), fleetRoom()], [false, false, 'system'])
+  t.ok(system().includes('nodes'), 'an admin may begin one')
+  hold('operator')
+  t.notOk(system().includes('nodes'), 'an operator may not')
+  hold('viewer', ['proj_a'])
+  t.equal(learnFleet(false, session), false, 'nothing new')
+  t.equal(learnFleet(true, session), true)
+  t.match(session.holder, { role: 'viewer', hasFleet: true }, 'kept for the next page load')
+  t.same([hasFleet(), addresses().includes('nodes'), fleetRoom()], [true, true, 'nodes'])
+  hold('admin')
+  learnFleet(true, session)
+  t.notOk(system().includes('nodes'), 'said once')
+})
+
+t.test('on the pages of a node, only what reads is offered', async t => {
+  t.teardown(() => lookAtNode(false))
+  hold('admin')
+  lookAtNode(true)
+  t.same((Object.keys(rightNeeds) as Right[]).filter(may), ['files', 'pm2', 'pm2_apps', 'health', 'terminal'])
+  t.ok(mayOpen('settings') && mayOpen('nodes/:node/terminal'), 'the navigation stays')
+  hold('operator')
+  t.notOk(may('terminal'))
+  t.notOk(mayOpen('nodes/:node/terminal'))
 })
 
 t.test('each page with a right exists', async t => {

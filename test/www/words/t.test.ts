@@ -61,7 +61,8 @@ t.test('every text of the frame and of each page has a Chinese translation', asy
     .map(name => name.slice(0, -3))
   const rooms = [
     ['frame', ['main.js', 'overlays.js', 'elements/base/svc-palette.js', 'elements/settings/svc-preferences.js']],
-    ...pages.map(name => [name, [`pages/${name}.js`]])
+    // The banner above the pages of a node uses the words of the page of the node.
+    ...pages.map(name => [name, name === 'node' ? ['pages/node.js', 'node-site.js'] : [`pages/${name}.js`]])
   ] as Array<[name: string, entries: string[]]>
   for (const [name, entries] of rooms) {
     const isFrame = name === 'frame' || name === 'lost'

@@ -2,7 +2,7 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, sprite } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import type { ConnectionState } from '../../server/client.js'
-import { shownRooms } from '../../router.js'
+import { fleetRoom, shownRooms } from '../../router.js'
 import { holderNow } from '../../state/rights.js'
 import { t } from '../../words/t.js'
 import { roleWords } from './role-words.js'
@@ -15,6 +15,14 @@ export interface Crumb {
   address?: string
 }
 
+/** What the frame shows around the pages of a node. */
+export interface NodeFrame {
+  /** An element above the page. */
+  banner: HTMLElement
+  /** The path to the node, with absolute addresses. */
+  crumbs: readonly Crumb[]
+}
+
 /** An overlay that the frame can show above a page. */
 export type Overlay = 'palette' | 'preferences'
 
@@ -25,17 +33,29 @@ export class OverlayEvent extends Event {
   }
 }
 
+/** The rooms that the navigation offers have changed. */
+export class FrameChangeEvent extends Event {
+  constructor() {
+    super('framechange', { bubbles: true })
+  }
+}
+
 declare global {
   interface HTMLElementEventMap {
     overlay: OverlayEvent
+    framechange: FrameChangeEvent
   }
 }
+
+/** The base of the server. The base of the document is another one while pages of a node are shown. */
+const base = document.baseURI
+const absolute = (address: string): string => new URL(address, base).href
 
 /**
  * The frame around every page: navigation at the side (at the bottom on a phone), breadcrumb, connection state,
  * notices. Properties: `page`, an element; `room`, the address of its room, or null for a page without a frame;
- * `connection`; `answeredAtMs`, the time of the last answer of the server. Listens to `pagetitle` and `notice`. Event:
- * `overlay`.
+ * `connection`; `answeredAtMs`, the time of the last answer of the server; `node`, what is above the pages of a node,
+ * or null. Listens to `pagetitle`, `notice` and `framechange`. Event: `overlay`.
  */
 export class SvcApp extends SvcElement {
   static override sheet = css`
@@ -182,6 +202,7 @@ export class SvcApp extends SvcElement {
 
   #page: HTMLElement | null = null
   room: string | null = null
+  node: NodeFrame | null = null
   #crumbs: readonly Crumb[] = []
   connection: ConnectionState = 'open'
   answeredAtMs: number | null = null
@@ -220,6 +241,7 @@ export class SvcApp extends SvcElement {
       },
       { signal: this.signal }
     )
+    this.addEventListener('framechange', () => this.update(), { signal: this.signal })
   }
 
   protected override view(): Template {
@@ -236,18 +258,19 @@ export class SvcApp extends SvcElement {
     this.#isTurning = false
   }
 
-  #frame(room: string): Template {
+  #frame(given: string): Template {
+    const room = given === 'nodes' ? fleetRoom() : given
     return html`
       <div class="frame">
         <a class="button skip" href="#main" @click="${(event: Event) => this.#skip(event)}">
           ${t('Skip to content')}
         </a>
         <nav class="${this.#isOpen ? 'side open' : 'side'}" aria-label="${t('Main navigation')}">
-          <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="${`${sprite}#svc`}"/></svg><span>svc</span></a>
+          <a class="brand" href="${base}"><svg class="sign" aria-hidden="true"><use href="${`${sprite}#svc`}"/></svg><span>svc</span></a>
           <div class="rooms">
             ${shownRooms().map(
               ({ address, first, words, picture, isFurther }) => html`
-              <a href="${first}" class="${isFurther === true ? 'further' : null}"
+              <a href="${absolute(first)}" class="${isFurther === true ? 'further' : null}"
                 aria-current="${address === room ? 'page' : null}">
                 ${icon(picture)}<span>${t(words)}</span>
               </a>`
@@ -266,7 +289,7 @@ export class SvcApp extends SvcElement {
         <div class="content">
           <header class="top">
             <nav aria-label="${t('Breadcrumb')}">
-              <ol>${this.#crumbs.map((crumb, index) => this.#crumb(crumb, index))}</ol>
+              <ol>${[...(this.node?.crumbs ?? []), ...this.#crumbs].map((crumb, index) => this.#crumb(crumb, index))}</ol>
             </nav>
             <div role="status">
               ${
@@ -280,7 +303,7 @@ export class SvcApp extends SvcElement {
             </button>
           </header>
           ${this.connection === 'open' ? null : this.#staleLine()}
-          <main id="main" tabindex="-1" data-connection="${this.connection}">${this.#page}</main>
+          <main id="main" tabindex="-1" data-connection="${this.connection}">${this.node?.banner}${this.#page}</main>
         </div>
       </div>`
   }

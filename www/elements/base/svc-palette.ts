@@ -113,7 +113,7 @@ export class SvcPalette extends SvcElement {
                 keyed(
                   entry.key,
                   html`
-                <a role="option" id="palette-${entry.key}" href="${entry.address}" tabindex="-1"
+                <a role="option" id="palette-${entry.key}" href="${this.context.client.address(entry.address)}" tabindex="-1"
                   aria-selected="${entry === chosen ? 'true' : 'false'}">
                   <b class="cut">${entry.title}</b><span class="cut">${entry.subtitle}</span>
                 </a>`

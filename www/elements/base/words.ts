@@ -138,6 +138,7 @@ export function maskWords(secret: string): string {
 /** The steps of a deployment in order, with their labels. Optional ones occur only where they are needed. */
 export const stepWords: ReadonlyArray<{ name: StepName; words: string; isOptional?: true }> = [
   { name: 'store', words: 'Store archive' },
+  { name: 'rollout', words: 'Rollout', isOptional: true },
   { name: 'target', words: 'Prepare target' },
   { name: 'preDeploy', words: 'Pre-deploy script' },
   { name: 'extract', words: 'Extract' },

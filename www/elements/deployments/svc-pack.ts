@@ -104,7 +104,8 @@ type Planned =
 
 /**
  * The confirmation before a deployment from the panel: its contents, its target, what the rules exclude, the plan of the
- * server, and a message. Properties: `chosen`, `project`, `client`, `limits` (null if not known). Events: `packwanted`, `packcancel`.
+ * server, and a message. Properties: `chosen`, `project`, `client`, `limits` (null if not known); `nodeCount`, the number of
+ * nodes that it is rolled out to, which check it themselves, without a plan. Events: `packwanted`, `packcancel`.
  */
 export class SvcPack extends SvcElement {
   static override sheet = css`
@@ -145,6 +146,7 @@ export class SvcPack extends SvcElement {
   project!: Project
   client!: Client
   limits: UploadLimits | null = null
+  nodeCount = 0
   chosen!: Chosen
   #seen: Seen | null = null
   #leftOut: readonly string[] = []
@@ -176,8 +178,11 @@ export class SvcPack extends SvcElement {
         <dl class="about">
           <dt>${t('Project')}</dt>
           <dd><b translate="no">${this.project.name}</b> <span class="muted" translate="no">${this.project.env}</span></dd>
-          <dt>${t('Directory')}</dt>
-          <dd><code>${this.project.deployPath}</code></dd>
+          ${
+            this.nodeCount > 0
+              ? html`<dt>${t('Nodes')}</dt><dd class="number">${countWords(this.nodeCount, 'node')}, ${t('in waves')}</dd>`
+              : html`<dt>${t('Directory')}</dt><dd><code>${this.project.deployPath}</code></dd>`
+          }
           <dt>${t('Contents')}</dt>
           <dd><span translate="no">${this.#name}</span><br><span class="number" role="status">${this.#problem === null ? this.#facts(seen) : null}</span></dd>
           ${
@@ -320,7 +325,8 @@ export class SvcPack extends SvcElement {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#seen = seen
       this.#hasToFocus = true
-      if (this.#problem === null && this.#limitRefusal() === null && this.#refusal(seen) === null) {
+      const canPlan = this.nodeCount === 0 && this.#problem === null
+      if (canPlan && this.#limitRefusal() === null && this.#refusal(seen) === null) {
         void this.#plan(seen, AbortSignal.any([looking.signal, this.signal]))
       }
     } catch (error) {

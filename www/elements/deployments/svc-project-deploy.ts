@@ -66,7 +66,7 @@ declare global {
 /**
  * Two ways to deploy to a project: commands to copy, and a zip, files or a folder to drop, which are packed here. Shows
  * the output of the deployment live. Nothing is sent before the reader has confirmed the contents and the target.
- * Properties: `project`, `client`; `define`, registers elements that are loaded late; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
+ * Properties: `project`, `client`; `nodeCount`, the number of nodes that it is rolled out to; `define`, registers elements that are loaded late; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
  */
 export class SvcProjectDeploy extends SvcElement {
   static override sheet = css`
@@ -91,6 +91,7 @@ export class SvcProjectDeploy extends SvcElement {
   client!: Client
   define!: (elements: ElementTable) => void
   by = ''
+  nodeCount = 0
   project!: Project
   #chosen: Chosen | null = null
   #limits: UploadLimits | null = null
@@ -146,7 +147,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   #question(chosen: Chosen): Template {
     return html`
-      <svc-pack .chosen="${chosen}" .project="${this.project}" .client="${this.client}" .limits="${this.#limits}"
+      <svc-pack .chosen="${chosen}" .project="${this.project}" .client="${this.client}" .limits="${this.#limits}" .nodeCount="${this.nodeCount}"
         @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
         @packcancel="${() => this.#show(null)}"></svc-pack>`
   }

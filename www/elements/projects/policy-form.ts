@@ -1,4 +1,6 @@
 import type { Check, Gate, GivenPolicy, PolicyChanges } from '../../../lib/model/policy.js'
+import { rolloutDraft, rolloutOfDraft } from './rollout-form.js'
+import type { RolloutDraft } from './rollout-form.js'
 
 /* The form of a policy: its texts, and the policy that they stand for. Pure. */
 
@@ -45,8 +47,7 @@ export interface PolicyDraft extends Record<(typeof gateNumbers)[number], string
   exact: string
   maintenanceFile: string
   maintenancePage: string
-  /** The saved policy of rollouts, which the form does not show. */
-  rollout: PolicyChanges['rollout'] | null
+  rollout: RolloutDraft
 }
 
 /** Returns the texts of a policy. */
@@ -69,7 +70,7 @@ export function draftOf(policy: PolicyChanges): PolicyDraft {
     exact: policy.exact ?? '',
     maintenanceFile: policy.maintenanceFile ?? '',
     maintenancePage: policy.maintenancePage ?? '',
-    rollout: policy.rollout ?? null
+    rollout: rolloutDraft(policy.rollout)
   }
 }
 
@@ -113,7 +114,7 @@ export function policyOfDraft(draft: PolicyDraft): GivenPolicy {
     protect: protect.length === 0 ? null : protect,
     pruneByDeployToken: draft.pruneByDeployToken === '' ? null : true,
     forceByDeployToken: draft.forceByDeployToken === '' ? null : true,
-    rollout: draft.rollout
+    rollout: rolloutOfDraft(draft.rollout)
     // The server refuses other texts than those of the form.
   } as GivenPolicy
 }

@@ -1,16 +1,24 @@
 import type { Template } from '../../dom/html.js'
 import { tabLinks } from '../base/room-tabs.js'
 import { t } from '../../words/t.js'
-import { may } from '../../state/rights.js'
+import { hasFleet, isLookingAtNode, may } from '../../state/rights.js'
 
-/** Returns the links to the pages of a project. */
-export function projectTabs(projectId: string, here: '' | 'files' | 'logs' | 'settings'): Template {
+/**
+ * Returns the links to the pages of a project. `isPlaced`: it is on nodes, so that its files are on their pages and not
+ * here.
+ */
+export function projectTabs(
+  projectId: string,
+  here: '' | 'files' | 'nodes' | 'logs' | 'settings',
+  { isPlaced = false } = {}
+): Template {
   const address = `projects/${projectId}`
   return tabLinks(
     t('Project'),
     [
       { address, words: 'Deployments' },
-      ...(may('files') ? [{ address: `${address}/files`, words: 'Files' }] : []),
+      ...(hasFleet() && !isLookingAtNode() ? [{ address: `${address}/nodes`, words: 'Nodes' }] : []),
+      ...(may('files') && !isPlaced ? [{ address: `${address}/files`, words: 'Files' }] : []),
       { address: `${address}/logs`, words: 'Logs' },
       ...(may('change_project') ? [{ address: `${address}/settings`, words: 'Settings' }] : [])
     ],

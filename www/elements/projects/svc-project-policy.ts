@@ -18,6 +18,8 @@ import {
   type CheckKind,
   type PolicyDraft
 } from './policy-form.js'
+import { hasRolloutProblem, rolloutFields } from './rollout-fields.js'
+import { noRollout, rolloutOfDraft } from './rollout-form.js'
 import { ProjectChangeEvent, UnsavedEvent } from './svc-project-form.js'
 
 /** The keys that are texts. */
@@ -26,7 +28,8 @@ const textKeys = ['protect', 'maintenanceFile', 'maintenancePage'] as const
 const maxChecks = 10
 
 /**
- * The form of a project's policy: edited files, checks, confirmation. Properties: `project`, `calls`. Events:
+ * The form of a project's policy: edited files, checks, confirmation, rollouts. Properties: `project`, `calls`; `isPlaced`:
+ * whether it is rolled out to nodes. Events:
  * `projectchange`, `unsaved`, `notice`.
  */
 export class SvcProjectPolicy extends SvcElement {
@@ -53,6 +56,7 @@ export class SvcProjectPolicy extends SvcElement {
   `
 
   calls!: ProjectCalls
+  isPlaced = false
   #project!: Project
   #draft!: PolicyDraft
   #isUnsaved = false
@@ -120,12 +124,21 @@ export class SvcProjectPolicy extends SvcElement {
           })}
           ${this.#choice('revertScript', t('After the earlier files are back, run'), choices.revertScript)}
         </div>
+        ${this.#rollout()}
         ${errorLine(this.#unplacedProblem())}
         <div class="save">
           <button class="primary" disabled="${isBusy || !this.#isUnsaved}">${t('Save policy')}</button>
           ${this.#isUnsaved ? html`<span class="muted small">${t('Unsaved changes.')}</span>` : null}
         </div>
       </form>`
+  }
+
+  /** Shows the policy of rollouts for a project on nodes, and wherever one is set. */
+  #rollout(): Template | null {
+    const { rollout: draft } = this.#draft
+    if (!this.isPlaced && rolloutOfDraft(draft) === null && draft === noRollout) return null
+    const submission = this.#submission
+    return rolloutFields({ draft, submission, onChange: patch => this.#change({ rollout: { ...draft, ...patch } }) })
   }
 
   #gate(): Template {
@@ -243,6 +256,7 @@ export class SvcProjectPolicy extends SvcElement {
         checkFields[kind].map(({ name }) => `policy.gate.after[${index}].${name}`)
       )
     ]
+    if (hasRolloutProblem(this.#submission)) return null
     if (textKeys.some(name => this.#textProblem(name, '') !== undefined)) return null
     return places.some(place => this.#submission.problemAt(place, '') !== undefined) ? null : this.#submission.problem
   }

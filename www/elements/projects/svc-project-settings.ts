@@ -18,7 +18,7 @@ import { SvcVariables } from './svc-variables.js'
 
 /**
  * The settings of a project: its form, its policy, its variables, its token, its deletion. Leaving with unsaved changes
- * asks first. Properties: `project`, `context`, `calls`, `places`, `labels`. Events: `projectchange`, `projectdeleted`,
+ * asks first. Properties: `project`, `context`, `calls`, `places`, `labels`; `isPlaced`: whether it is rolled out to nodes. Events: `projectchange`, `projectdeleted`,
  * `notice`.
  */
 export class SvcProjectSettings extends SvcElement {
@@ -36,6 +36,7 @@ export class SvcProjectSettings extends SvcElement {
   places!: PlaceCalls
   project!: Project
   labels: Labels = { categories: [], tags: [] }
+  isPlaced = false
   #leave: (() => void) | null = null
   /** The forms with unsaved changes. */
   readonly #unsaved = new Set<EventTarget | null>()
@@ -49,7 +50,7 @@ export class SvcProjectSettings extends SvcElement {
     return html`
       <svc-project-form .project="${project}" .define="${this.context.define}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
         @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-form>
-      <svc-project-policy .project="${project}" .calls="${this.calls}"
+      <svc-project-policy .project="${project}" .calls="${this.calls}" .isPlaced="${this.isPlaced}"
         @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-policy>
       <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>

@@ -1,7 +1,9 @@
 import type { Words } from '../t.js'
+import { words as ofFleet } from './fleet.js'
 
 /** Texts of `pages/deployment.ts`. */
 export const words: Words = {
+  ...ofFleet,
   Token: '令牌',
   'Your token may not read scripts.': '您的令牌无权读取脚本。',
   'the deployment': '部署',

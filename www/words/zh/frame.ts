@@ -255,6 +255,10 @@ export const words: Words = {
   'No line has this time or a later one.': '没有此时间或之后写入的行。',
   '{project}: “{deployment}” failed': '{project}：“{deployment}”失败',
   '{project}: “{deployment}” is deployed': '{project}：“{deployment}”已部署',
+  Fleet: '机群',
+  Nodes: '节点',
+  Rollout: '发布',
+  Rollouts: '发布记录',
   Repair: '修复',
   Undo: '撤销'
 }

@@ -1,7 +1,9 @@
 import type { Words } from '../t.js'
+import { words as ofFleet } from './fleet.js'
 
 /** Texts of `pages/project.ts`. */
 export const words: Words = {
+  ...ofFleet,
   Project: '项目',
   'the project': '项目',
   'the history': '历史',
@@ -389,5 +391,49 @@ export const words: Words = {
   'Maintenance page': '维护页面',
   'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。',
   ', {removed} removed': '，移除 {removed} 个',
-  Comparison: '比较'
+  Comparison: '比较',
+
+  'in waves': '分批进行',
+  'on {nodes}': '在 {nodes}上',
+  'Last rollout': '最近一次发布',
+  'All rollouts': '所有发布',
+  'The files of this project are on its nodes': '该项目的文件在它的节点上',
+  'Choose a node, then “On the node”: its pages show the files, the history, and what was edited there.':
+    '选择一个节点，然后点“在节点上查看”：其页面显示文件、历史以及在那里改动过的内容。',
+  'Nodes of this project': '该项目的节点',
+  'Place on nodes…': '放到节点上…',
+  '{count} drifted': '{count} 个有改动',
+  'A push is rolled out to these nodes. Files, undo and the check of files are on the pages of each node (“On the node”); to go back on all, revert the rollout.':
+    '推送会发布到这些节点。文件、撤销和文件检查位于各节点的页面（“在节点上查看”）；要在所有节点上恢复，请恢复该次发布。',
+  'Remove from {name}': '从 {name} 移除',
+  'This project is deployed on this server only': '该项目只部署在本服务器上',
+  'Place it on nodes, and the next push is rolled out there in waves, and no longer deployed here. What is in its directory here stays.':
+    '将它放到节点上之后，下一次推送会分批发布到那里，不再部署在这里。这里目录中的内容保留。',
+  'Place {project} on nodes': '将 {project} 放到节点上',
+  'Remove {project} from {name}?': '从 {name} 移除 {project}？',
+  'The node gets no more releases of this project. Its files stay, and what runs there goes on.':
+    '该节点不再接收此项目的版本。其上的文件保留，正在运行的内容不受影响。',
+  'It is the last node: the next push is deployed on this server again.':
+    '这是最后一个节点：下一次推送会重新部署在本服务器上。',
+  'Directory on these nodes (optional)': '这些节点上的目录（可选）',
+  'If empty, the directory of the project.': '留空时使用项目的目录。',
+  Place: '放置',
+  'Place on {count} nodes': '放到 {count} 个节点上',
+  'The project is on all nodes.': '该项目已在所有节点上。',
+  'Name or label': '名称或标签',
+  '{count} more. Type a name to find them.': '还有 {count} 个。输入名称即可查找。',
+  'Choose all {count}': '全选 {count} 个',
+  'Choose none': '取消选择',
+  'Rollout to nodes': '向节点发布',
+  'If more nodes fail or are unreachable': '如果失败或无法联系的节点更多',
+  'None (default)': '无（默认）',
+  'A time': '一段时间',
+  'An approval by hand': '人工批准',
+  'Halt: no other node begins (default)': '中止：不再有节点开始（默认）',
+  'Halt: no other node begins': '中止：不再有节点开始',
+  'Revert the nodes of the wave': '恢复该批次的节点',
+  'Nodes of each further wave': '后续每批的节点数',
+  'Seconds between two waves': '两批之间的秒数',
+  'A number or a percentage of all nodes.': '数量，或占所有节点的百分比。',
+  'Label that sorts the nodes into waves': '用于分批排序的标签'
 }

@@ -219,6 +219,13 @@ export const words: Words = {
   'New token': '新令牌',
   Colour: '颜色',
 
+  'server:{count} failed (allowed: {countAllowed})': '{count} 个失败（允许 {countAllowed} 个）',
+  'server:{count} {noun} unreachable (allowed: {countAllowed})': '{count} 个节点无法联系（允许 {countAllowed} 个）',
+  'server:Too many nodes do not say whether they have the release': '太多节点没有说明是否已有该版本',
+  'server:Rollout {id} replaces it': '已被发布 {id} 取代',
+  'server:{name} stopped it: {reason}': '{name} 中止了它：{reason}',
+  'server:{name} stopped it': '{name} 中止了它',
+  'server:{name} reverts it': '{name} 将其恢复',
   'server:{what}; the earlier files are back, {id} is live': '{what}；先前的文件已恢复，当前部署为 {id}',
   'server:{what}; the earlier files are back': '{what}；先前的文件已恢复',
   'server:Reverted by {name}': '由 {name} 恢复',
@@ -343,6 +350,9 @@ export const words: Words = {
   'server:Deploy again ("svc push", or "svc rollback {id}"), or correct the deployPath':
     '请重新部署（svc push，或 svc rollback {id}），或更正服务器上的目录',
 
+  'detail:from wave {wave}': '从第 {wave} 批起',
+  'detail:deployment {id}': '部署 {id}',
+  'detail:{name}, with {id}': '{name}，使用 {id}',
   'detail:{count} failed attempt': '{count} 次失败',
   'detail:{count} failed attempts': '{count} 次失败',
   'detail:{count} failed attempt, the address is locked': '{count} 次失败，该地址已锁定',

@@ -223,7 +223,8 @@ export const signedIn = record<SignedIn>({
     'Until when requests are accepted that ask for the token again. Null: without an end, or no session',
     nullableInstant
   ),
-  needsProof: described('Whether requests that ask for the token again are refused to the session now', boolean(false))
+  needsProof: described('Whether requests that ask for the token again are refused to the session now', boolean(false)),
+  fleet: described('Whether the server has nodes, or machines may become nodes', boolean(false))
 })
 
 /** A browser session. */

@@ -1,0 +1,180 @@
+import t from 'tap'
+import type { ListedRolloutNode, NodePhase, RolloutDetail } from '../../lib/model/rollout.js'
+import { nodeOf, rolloutOf, startFleetStandIn } from '../support/fleet-stand-in.js'
+import { startServer } from '../support/server.js'
+import { startChromium } from './chromium.js'
+import { isWithin, onPhone, openDuring, photographer, stillDesktop, until } from './stage.js'
+import { latinWords, survey, surveyFocus } from './survey.js'
+
+/* Rollouts in a real browser: followed live, halted, resumed, reverted, with ten thousand nodes. */
+
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('rollout')
+
+const listed = ({ nodes: _, ...rollout }: RolloutDetail) => rollout
+
+/** Whether an element is in the window, whatever the page shows. */
+const isInWindow = `(() => {
+  const box = document.querySelector('button.halt')?.getBoundingClientRect()
+  return box !== undefined && box.top >= 0 && box.bottom <= innerHeight && box.width > 40
+})()`
+
+t.test('a rollout is followed, approved, halted and resumed', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
+  fleet.records.nodes = [nodeOf(1)]
+  const rollout = rolloutOf(shop, [['swapping'], ['prepared', 'prepared', 'prepared'], ['prepared', 'prepared']], {
+    policy: {
+      canary: 1,
+      then: '50%',
+      pause: 'approve',
+      maxFailures: 0,
+      maxUnreachable: '10%',
+      onFailure: 'halt',
+      order: 'zone'
+    }
+  })
+  fleet.records.rollouts = [rollout]
+  const turn = (index: number, phase: NodePhase, more: Partial<ListedRolloutNode> = {}): void =>
+    fleet.tell('ro_1', { type: 'node', node: { ...(rollout.nodes[index] as ListedRolloutNode), phase, ...more } })
+  const state = (change: Partial<RolloutDetail>): void =>
+    fleet.tell('ro_1', { type: 'state', rollout: { ...listed(rollout), ...change } })
+
+  const { page, watch } = await openDuring(t, browser, fleet.url, 'rollouts', stillDesktop)
+  await page.getByText('0 of 6 good · wave 1 of 3').waitFor()
+  t.same(await survey(page), [])
+  await photograph(page, 'list')
+  await page.getByRole('link', { name: /shop · 1/ }).click()
+  await page.getByRole('heading', { name: 'Rollout 1 of shop' }).waitFor()
+  await page.getByText('Wave 1 of 3').waitFor()
+  t.same(await survey(page), [])
+  await photograph(page, 'going')
+
+  turn(0, 'good', { tookMs: 2100 })
+  state({ state: 'approval' })
+  await page.getByText('Wave 2 of 3 is next').waitFor()
+  await page.getByText('2.1 s').waitFor()
+  await photograph(page, 'approval')
+  await page.getByRole('button', { name: 'Approve wave 2' }).click()
+  await page.getByText('Wave 2 of 3', { exact: true }).waitFor()
+
+  // The connection breaks: what changes meanwhile is there after it.
+  fleet.cut()
+  turn(1, 'failed', { error: 'check http://127.0.0.1:3000/up answered 502', failedStep: 'check' })
+  await page.getByText('Nodes that need attention').waitFor()
+  await page.getByText('502 Bad Gateway').waitFor()
+  await page.getByText('Failed step: Checks').waitFor()
+  t.same(await survey(page), [])
+  await page.getByRole('button', { name: 'Halt' }).click()
+  await page.getByRole('button', { name: 'Resume…' }).waitFor()
+  await page.locator('.reason').getByText('Halted by admin').waitFor()
+  t.same(await survey(page), [])
+  await photograph(page, 'halted', { isWhole: true })
+  await page.getByRole('button', { name: 'Resume…' }).click()
+  const dialog = page.getByRole('dialog')
+  t.same(await survey(page), [])
+  await photograph(page, 'resume')
+  await dialog.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('button', { name: 'Halt' }).waitFor()
+  await page.getByRole('button', { name: 'Revert wave 2…' }).click()
+  await photograph(page, 'revert-wave')
+  await dialog.getByRole('button', { name: 'Revert wave 2' }).click()
+  await page.locator('svc-rollout-actions').getByText('Going back').waitFor()
+  await page.getByRole('button', { name: 'Revert all…' }).waitFor({ state: 'detached' })
+  t.same(
+    fleet.records.asked.map(each => each.replace('POST /api/rollouts/ro_1/', '')),
+    ['approve {}', 'halt {}', 'resume {}', 'revert {"wave":2}']
+  )
+  t.same(
+    watch.complaints.filter(each => !/ERR_|Failed to load/.test(each)),
+    []
+  )
+})
+
+t.test('Halt is in reach with ten thousand nodes, on a desk, on a phone, and with the keyboard', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
+  fleet.records.nodes = [nodeOf(1)]
+  const wave = (size: number, phase: NodePhase): NodePhase[] => Array.from({ length: size }, () => phase)
+  const rollout = rolloutOf(
+    shop,
+    [
+      wave(1, 'good'),
+      wave(2500, 'good'),
+      [...wave(2480, 'swapping'), ...wave(20, 'failed')],
+      wave(2500, 'prepared'),
+      wave(2499, 'prepared')
+    ],
+    {
+      wave: 3,
+      policy: {
+        canary: 1,
+        then: '25%',
+        pause: 0,
+        maxFailures: 100,
+        maxUnreachable: '0',
+        onFailure: 'halt',
+        order: null
+      }
+    }
+  )
+  fleet.records.rollouts = [rollout]
+  const { page, watch } = await openDuring(t, browser, fleet.url, 'rollouts/ro_1', stillDesktop)
+  await page.getByText('Wave 3 of 5').waitFor()
+  t.ok((await page.locator('svc-rollout-waves li').count()) < 60, 'only the visible rows are on the page')
+  await photograph(page, 'many')
+  // Two thousand nodes change within a moment; the page stays usable.
+  const fromMs = performance.now()
+  for (let index = 2501; index < 4501; index++)
+    fleet.tell('ro_1', {
+      type: 'node',
+      node: { ...(rollout.nodes[index] as ListedRolloutNode), phase: 'good', tookMs: 900 }
+    })
+  await page.getByText('4,501').first().waitFor()
+  t.comment(`2,000 events until drawn: ${Math.round(performance.now() - fromMs)} ms`)
+  await page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
+  await until(() => page.evaluate(isInWindow))
+  await photograph(page, 'many-scrolled')
+  t.same(await surveyFocus(page, 60), [], 'every stop of the keyboard can be seen')
+  await page.evaluate('document.activeElement.blur(), scrollTo(0, 0)')
+  await page.locator('main').focus()
+  for (let press = 0; press < 12; press++) {
+    await page.keyboard.press('Tab')
+    if (await page.evaluate(`document.activeElement.matches('button.halt')`)) break
+  }
+  t.ok(await page.evaluate(`document.activeElement.matches('button.halt')`), 'a few presses from the start')
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Resume…' }).waitFor()
+  t.match(fleet.records.asked.at(-1), '/halt')
+  t.same(watch.complaints, [])
+
+  Object.assign(rollout, { state: 'swapping', haltedReason: null })
+  const phone = await openDuring(t, browser, fleet.url, 'rollouts/ro_1', {
+    ...onPhone,
+    locale: 'zh-CN',
+    reducedMotion: 'reduce'
+  })
+  await phone.page.locator('button.halt').waitFor()
+  await photograph(phone.page, 'many-phone-zh')
+  await phone.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
+  await until(() => phone.page.evaluate(isInWindow))
+  await photograph(phone.page, 'many-phone-zh-scrolled')
+  t.ok(await isWithin(phone.page))
+  t.same(await survey(phone.page), [])
+  t.same(await latinWords(phone.page, ['svc', 'plant-a', 'shop']), [])
+  t.same(phone.watch.complaints, [])
+})
+
+t.test('a rollout that does not exist, and a server without rollouts', { skip }, async t => {
+  const stage = await startServer(t)
+  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
+  const { page } = await openDuring(t, browser, fleet.url, 'rollouts', stillDesktop)
+  await page.getByText('No rollouts yet').waitFor()
+  t.same(await survey(page), [])
+  await photograph(page, 'none')
+  await page.goto(`${fleet.url}/rollouts/ro_unknown`)
+  await page.getByText('Rollout not found').waitFor()
+  t.same(await survey(page), [])
+})

@@ -1,0 +1,242 @@
+import type { Enrollment, ListedNode } from '../../lib/model/node.js'
+import { css } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { SvcTime } from '../elements/base/facts.js'
+import { roomTabs } from '../elements/base/room-tabs.js'
+import { FrameChangeEvent } from '../elements/base/svc-app.js'
+import { SvcCopy } from '../elements/base/svc-copy.js'
+import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcRows } from '../elements/base/svc-rows.js'
+import { SvcMark, SvcTreeMark } from '../elements/fleet/marks.js'
+import {
+  addressOf,
+  createNodeIndex,
+  filterOf,
+  groupByTree,
+  isOpen,
+  nodeStates,
+  treesOf
+} from '../elements/fleet/node-filter.js'
+import type { NodeFilter, NodeIndex, NodeView } from '../elements/fleet/node-filter.js'
+import { SvcEnrollments } from '../elements/fleet/svc-enrollments.js'
+import { SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
+import type { NodeFilterEvent } from '../elements/fleet/svc-node-filter.js'
+import { SvcNodeGrid } from '../elements/fleet/svc-node-grid.js'
+import { SvcNodeList } from '../elements/fleet/svc-node-list.js'
+import { createTreeColors } from '../elements/fleet/tree-colors.js'
+import { fleetRoom } from '../router.js'
+import { createFleetCalls } from '../server/fleet-calls.js'
+import type { FleetCalls } from '../server/fleet-calls.js'
+import { loaded, staleLine } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
+import { learnFleet, may } from '../state/rights.js'
+import { countWords, numberWords, t } from '../words/t.js'
+import { Page } from './page.js'
+
+const refreshMs = 5000
+/** Longer lists are refreshed less often. */
+const manyNodes = 1000
+const manyRefreshMs = 30_000
+/** Above this number of nodes, a list is shown instead of a grid, unless the reader asks for it. */
+const manyTiles = 300
+
+const stateLinks = {
+  connected: { words: '{count} connected' },
+  lost: { words: '{count} not connected' },
+  drained: { words: '{count} drained' }
+} as const
+
+/**
+ * The nodes of the fleet: by tree as a grid, or as a list. Query: the filter (`q`, `project`, `label`, `state`, `tree`,
+ * `view`); `enroll` opens the dialog that adds a machine.
+ */
+export class NodesPage extends Page {
+  static override sheet = css`
+    svc-page-nodes {
+      > .page-head { align-items: center; }
+      .counts { display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: var(--size-13); }
+      .counts .alarm { color: var(--failure); font-weight: 500; }
+      ol.begin { display: grid; gap: 4px; padding-left: 20px; list-style: decimal; color: var(--muted); max-width: 60ch; }
+    }
+  `
+
+  #calls!: FleetCalls
+  #nodes!: Resource<ListedNode[]>
+  #enrollments: Resource<Enrollment[]> | undefined
+  #index: NodeIndex = createNodeIndex([])
+  readonly #colors = createTreeColors()
+  #isFormLoaded = false
+  #loadedMs = 0
+
+  protected override connected(): void {
+    this.entitle(t('Nodes'), [{ words: t('Fleet') }])
+    this.#calls = createFleetCalls(this.context.client)
+    this.#nodes = this.resource(async signal => {
+      const nodes = await this.#calls.nodes(signal)
+      this.#loadedMs = performance.now()
+      this.#index = createNodeIndex(nodes)
+      return nodes
+    })
+    if (may('enroll')) this.#enrollments = this.resource(signal => this.#calls.enrollments(signal))
+    this.repeat(refreshMs, () => {
+      const isLong = this.#index.nodes.length > manyNodes
+      if (!isLong || performance.now() - this.#loadedMs > manyRefreshMs) void this.#nodes.refresh()
+      void this.#enrollments?.refresh()
+    })
+    this.moved()
+  }
+
+  protected override moved(): void {
+    if (this.#isDialogOpen && !this.#isFormLoaded) void this.attempt(() => this.#loadForm())
+  }
+
+  async #loadForm(): Promise<void> {
+    this.context.define((await import('../elements/fleet/svc-enroll.js')).elements)
+    this.#isFormLoaded = true
+  }
+
+  get #isDialogOpen(): boolean {
+    return this.place.query.has('enroll') && may('enroll')
+  }
+
+  get #filter(): NodeFilter {
+    return filterOf(this.place.query)
+  }
+
+  protected override view(): Template {
+    const filter = this.#filter
+    this.#learn()
+    return html`
+      <div class="page-head">
+        <div><h1>${t('Fleet')}</h1>${this.#index.nodes.length === 0 ? null : this.#counts()}</div>
+        ${may('enroll') ? html`<a class="button primary" href="nodes?enroll">${icon('plus')}${t('Add node')}</a>` : null}
+      </div>
+      ${roomTabs(fleetRoom(), 'nodes')}
+      ${staleLine(this.#nodes)}
+      ${loaded(this.#nodes, 'the nodes', () => this.#list(filter))}
+      ${this.#pending()}
+      <svc-dialog heading="${t('Add a node')}" .content="${this.#isDialogOpen && this.#isFormLoaded ? this.#form() : null}"
+        @dialogclose="${() => this.#show(filter)}"></svc-dialog>`
+  }
+
+  /** Shows the fleet in the navigation as soon as there is one. */
+  #learn(): void {
+    const [nodes, enrollments] = [this.#nodes.value, this.#enrollments?.value]
+    if (nodes === undefined) return
+    const has = nodes.length > 0 || (enrollments?.length ?? 0) > 0
+    if (learnFleet(has, this.context.session)) this.dispatchEvent(new FrameChangeEvent())
+  }
+
+  #counts(): Template {
+    const { nodes, counts } = this.#index
+    return html`
+      <p class="counts number" role="status">
+        <span>${countWords(nodes.length, 'node')}</span>
+        ${nodeStates
+          .filter(state => counts[state] > 0)
+          .map(
+            state => html`
+            <a class="${state === 'lost' ? 'alarm' : null}" href="nodes?state=${state}">${t(stateLinks[state].words, { count: numberWords(counts[state]) })}</a>`
+          )}
+      </p>`
+  }
+
+  #list(filter: NodeFilter): Template {
+    const { nodes } = this.#index
+    if (nodes.length === 0) return this.#empty()
+    const found = this.#index.find(filter)
+    const view: NodeView = filter.view ?? (found.length > manyTiles ? 'list' : 'grid')
+    return html`
+      <div class="section">
+        <svc-node-filter .filter="${filter}" .index="${this.#index}" .shownView="${view}"
+          @nodefilter="${(event: Event) => this.#show((event as NodeFilterEvent).filter)}"></svc-node-filter>
+        ${
+          isOpen(filter)
+            ? null
+            : html`
+            <p class="muted small number" role="status">
+              ${t('{count} of {all}', { count: numberWords(found.length), all: countWords(nodes.length, 'node') })}
+              <a href="nodes">${t('Show all')}</a>
+            </p>`
+        }
+        ${found.length === 0 ? this.#nothing() : this.#found(found, { filter, view })}
+      </div>`
+  }
+
+  #found(found: readonly ListedNode[], { filter, view }: { filter: NodeFilter; view: NodeView }): Template {
+    const groups = groupByTree(found, filter)
+    this.#colors.assign(treesOf(groups))
+    if (view === 'grid')
+      return html`<svc-node-grid .groups="${groups}" .colors="${this.#colors}" .filter="${filter}"></svc-node-grid>`
+    return html`
+      <div class="card">
+        <svc-node-list .nodes="${found}" .colors="${this.#colors}" .project="${filter.project}"></svc-node-list>
+      </div>`
+  }
+
+  #nothing(): Template {
+    return html`
+      <div class="card"><div class="state">
+        <h2>${t('Nothing found')}</h2>
+        <p class="muted">${t('No node matches the filter.')}</p>
+      </div></div>`
+  }
+
+  #empty(): Template {
+    return html`
+      <div class="card"><div class="state">
+        <h2>${t('No nodes yet')}</h2>
+        <p class="muted">${t('A node is another machine that receives the releases of this server, in waves that stop if something is wrong.')}</p>
+        ${
+          may('enroll')
+            ? html`
+            <ol class="begin">
+              <li>${t('Add a node: you get a command with a one-time token.')}</li>
+              <li>${t('Run the command on the machine. It connects to this server and appears here.')}</li>
+              <li>${t('Place a project on it, in the tab “Nodes” of the project. The next push is rolled out there.')}</li>
+            </ol>
+            <a class="button" href="nodes?enroll">${icon('plus')}${t('Add node')}</a>`
+            : html`<p class="muted">${t('Only an admin can add nodes.')}</p>`
+        }
+      </div></div>`
+  }
+
+  #pending(): Template | null {
+    const items = this.#enrollments?.value ?? []
+    if (items.length === 0) return null
+    return html`
+      <section class="section">
+        <h2>${t('Waiting for their machine')}</h2>
+        <div class="card">
+          <svc-enrollments .items="${items}" .calls="${this.#calls}"
+            @enrolled="${() => void this.#enrollments?.load()}"></svc-enrollments>
+        </div>
+      </section>`
+  }
+
+  #form(): Template {
+    return html`
+      <svc-enroll .calls="${this.#calls}" @enrolled="${() => void this.#enrollments?.load()}"
+        @enrolldone="${() => this.#show(this.#filter)}"></svc-enroll>`
+  }
+
+  #show(filter: NodeFilter): void {
+    this.context.go(addressOf(filter), { isReplacing: true })
+  }
+}
+
+/** The elements of this page. */
+export const elements = {
+  'svc-page-nodes': NodesPage,
+  'svc-copy': SvcCopy,
+  'svc-dialog': SvcDialog,
+  'svc-enrollments': SvcEnrollments,
+  'svc-mark': SvcMark,
+  'svc-node-filter': SvcNodeFilter,
+  'svc-node-grid': SvcNodeGrid,
+  'svc-node-list': SvcNodeList,
+  'svc-rows': SvcRows,
+  'svc-time': SvcTime,
+  'svc-tree-mark': SvcTreeMark
+}
