@@ -155,6 +155,10 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
     /^api\/description\//,
     'api/description/document.test.ts; support/described.ts checks every answer that a test sees'
   ],
+  [
+    /^(server\/cluster\/(join|leave)|cli\/commands\/cluster-.*)\.ts$/,
+    'server/cluster/begin.test.ts: the life of a cluster, with real etcd'
+  ],
   [/^http\/core\/(body|connections|exchange|send)\.ts$/, 'server.test.ts: parts of the server, over sockets']
 ]
 

@@ -26,7 +26,9 @@ const steadyMs = 60_000
 const graceMs = 20_000
 const maxErrorLength = 2000
 
-/** Starts a program and keeps it running. */
+/**
+ * Starts a program and keeps it running. It has a channel to this process, so that it can end with it, however it ends.
+ */
 export function keepProgram({ file, args, env, onEnd, waitsMs = defaultWaitsMs }: KeptProgramOptions): KeptProgram {
   let child: ChildProcess | undefined
   let ended: Promise<void> = Promise.resolve()
@@ -37,7 +39,8 @@ export function keepProgram({ file, args, env, onEnd, waitsMs = defaultWaitsMs }
   function start(): void {
     const startedMs = performance.now()
     let errors = ''
-    const started = spawn(file, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const started = spawn(file, args, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+    started.channel?.unref()
     child = started
     started.stderr?.setEncoding('utf8').on('data', (text: string) => {
       errors = (errors + text).slice(-maxErrorLength)

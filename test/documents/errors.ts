@@ -217,6 +217,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   ambiguous_source: row('command', 'Several log sources have this name', 'Use one of the ids that the message lists.'),
   answer_too_large: row('command', 'The answer of the server is too large', 'Check the address of the server.'),
+  archive_differs: row(
+    'command',
+    'The archive that another hub sent has another SHA-256',
+    'Check the disks of the hubs, then push again.'
+  ),
   backup_damaged: row('command', 'The backup is damaged', 'Use another backup.'),
   backup_failed: row('command', 'The server could not write the backup', 'Do what the message says.'),
   backup_newer: row('command', 'A newer svc wrote the backup', 'Update svc first.'),
@@ -228,6 +233,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   broken_config: row('command', 'A configuration file is malformed', 'Correct the line that the message names.'),
   broken_token: row('command', 'The text is only a part of a named token', 'Copy the whole token.'),
+  cluster_key: row('command', 'The key of the cluster cannot be used', 'Copy `cluster.key` from another hub.'),
   config_unreadable: row('command', 'A configuration file cannot be read', rightPath),
   database_damaged: row('server start', 'The database is damaged', restoreBackup),
   database_in_use: row('server start', 'Another program has the database open', 'Close that program.'),
@@ -266,6 +272,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
   ),
+  hub_name_taken: row('command', 'Another hub of the cluster has this name', 'Choose another `--hub-name`.'),
   hub_unreachable: row(
     'command',
     'Another hub of the cluster cannot be reached',
@@ -300,6 +307,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an address like `https://deploy.example.org`.'
   ),
   invalid_switch: row('command', 'A variable is neither true nor false', 'Use `true`, `false`, `1` or `0`.'),
+  is_hub: row(
+    'command',
+    'The data directory is that of a hub of a cluster',
+    'Start the hub with `svc serve --store`, or use `svc cluster leave`.'
+  ),
   link_leaves_root: row(
     'command',
     'A symbolic link leads outside the directory to pack',
@@ -321,6 +333,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'There is no svc.config.json',
     'Run `svc init`, or name the project with `--project`.'
   ),
+  no_cluster: row(
+    'command',
+    'The data directory is not that of a hub, or its hub does not run',
+    'Choose the data directory with `SVC_HOME`.'
+  ),
   no_database: row('command', 'The data directory contains no database', 'Check `SVC_HOME`.'),
   no_node: row('server start', 'node was not found in PATH', 'Install Node.js, or choose another `--runtime`.'),
   no_output_dir: row('command', 'The output directory does not exist', 'Build first, or correct `--out`.'),
@@ -339,6 +356,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'command',
     'The project has no rollout yet',
     'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
+  only_copy: row(
+    'command',
+    'Some archives may be on this hub only',
+    'Start the hub and another one and let them copy, or use `--force`.'
+  ),
+  placed_elsewhere: row(
+    'command',
+    'A project of the hub is on other nodes, too',
+    'Remove it from one or the other with `svc fleet unplace`.'
   ),
   project_not_placed: row(
     'command',

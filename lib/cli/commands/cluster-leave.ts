@@ -29,7 +29,8 @@ export const command = defineCommand({
     const { leaveCluster } = await import('../../server/cluster/leave.js')
     const left = await leaveCluster({ home, options, force, clock: systemClock, warn: output.warn, info: output.note })
     if (json) output.json({ cluster: file.cluster, hub: file.hub, ...left })
-    else if (left.outcome === 'alone') output.print('This server is not part of a cluster any more. Start it: svc serve')
+    else if (left.outcome === 'alone')
+      output.print('This server is not part of a cluster any more. Start it: svc serve')
     else output.print(`"${file.hub.name}" has left the cluster "${file.cluster}"`)
     output.note(`The files as they were are in ${left.aside}`)
     return exitCodes.success

@@ -89,7 +89,8 @@ export async function clusterOptionsOf(
 
 /** Returns the addresses in `etcd:https://e1:2379,https://e2:2379,…`. Refuses two members, and an even number. */
 export function endpointsOf(text: string): string[] {
-  if (!text.startsWith('etcd:')) throw usage('--store', `--store cannot be "${text}": it must be like "etcd:https://e1:2379"`)
+  if (!text.startsWith('etcd:'))
+    throw usage('--store', `--store cannot be "${text}": it must be like "etcd:https://e1:2379"`)
   const endpoints = text
     .slice('etcd:'.length)
     .split(',')
@@ -118,7 +119,9 @@ function refuseOpen(endpoints: readonly string[]): void {
     return protocol === 'http:' && hostname !== 'localhost' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
   })
   if (open === undefined) return
-  throw new Refusal('usage', 'usage', `"${open}" is not encrypted: the password of etcd needs https`, { field: '--store' })
+  throw new Refusal('usage', 'usage', `"${open}" is not encrypted: the password of etcd needs https`, {
+    field: '--store'
+  })
 }
 
 function badName(option: string, name: string): Refusal {

@@ -130,7 +130,13 @@ export function createArchives(needs: ArchivesNeeds): Archives {
       if (found?.size !== bytes || (await digestOf(pathOf(id))) !== sha256) continue
       if (id !== deployId) {
         await rm(pathOf(deployId), { force: true })
-        if (!(await link(pathOf(id), pathOf(deployId)).then(() => true, () => false))) return false
+        if (
+          !(await link(pathOf(id), pathOf(deployId)).then(
+            () => true,
+            () => false
+          ))
+        )
+          return false
         await syncDirectory(home.deployments)
       }
       return true
@@ -176,7 +182,8 @@ export function createArchives(needs: ArchivesNeeds): Archives {
   }
 
   function wanted(): ArchiveFacts[] {
-    const sql = 'SELECT id, archiveSha256, archiveBytes FROM deployments WHERE hasArtifact = 1 AND archiveSha256 IS NOT NULL'
+    const sql =
+      'SELECT id, archiveSha256, archiveBytes FROM deployments WHERE hasArtifact = 1 AND archiveSha256 IS NOT NULL'
     return store.all(sql).map(row => {
       return { deployId: String(row['id']), sha256: String(row['archiveSha256']), bytes: Number(row['archiveBytes']) }
     })

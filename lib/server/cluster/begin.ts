@@ -22,7 +22,14 @@ import { instantOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import { Refusal } from '../../base/refusal.js'
 import { syncDirectory } from '../../base/sync.js'
-import { clusterKeyName, newClusterKey, nodeName, readClusterKey, writeClusterFile, writeClusterKey } from '../../config/cluster-file.js'
+import {
+  clusterKeyName,
+  newClusterKey,
+  nodeName,
+  readClusterKey,
+  writeClusterFile,
+  writeClusterKey
+} from '../../config/cluster-file.js'
 import type { ClusterFile } from '../../config/cluster-file.js'
 import { isHub, locateHome, readConfig, type Home } from '../../config/home.js'
 import { openAgentKey, writeIdentity } from '../../fleet/agent/identity.js'
@@ -65,7 +72,8 @@ export interface BegunCluster {
 const buildingName = '.cluster-init'
 const completeName = 'complete'
 /** Entries of the data directory that the hub does not take over as they are. */
-const notTaken = /^(svc\.db.*|svc\.sock.*|deployments|tmp|node|\.cluster-init|\.restore.*|before-restore-.*|cluster\.json)$/
+const notTaken =
+  /^(svc\.db.*|svc\.sock.*|deployments|tmp|node|\.cluster-init|\.restore.*|before-restore-.*|cluster\.json)$/
 
 /**
  * Makes the server of a data directory the first hub of a cluster. Refuses `in_use`, `is_hub`, `deployment_running`,
@@ -146,14 +154,23 @@ function refuseUnfinished(store: Store, names: readonly string[]): void {
 async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void> {
   const { home, file } = needs
   const node = locateHome({ SVC_HOME: join(data, nodeName) })
-  for (const path of [data, join(data, 'deployments'), join(data, 'tmp'), node.directory, node.deployments, node.tmp, node.keys])
+  for (const path of [
+    data,
+    join(data, 'deployments'),
+    join(data, 'tmp'),
+    node.directory,
+    node.deployments,
+    node.tmp,
+    node.keys
+  ])
     await mkdir(path, { recursive: true, mode: 0o700 })
   for (const name of await readdir(home.directory)) {
     if (notTaken.test(name)) continue
     await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
   }
   for (const name of await readdir(home.deployments)) {
-    for (const to of [join(data, 'deployments'), node.deployments]) await linkOrCopy(join(home.deployments, name), join(to, name))
+    for (const to of [join(data, 'deployments'), node.deployments])
+      await linkOrCopy(join(home.deployments, name), join(to, name))
   }
   if (existsSync(home.variablesKey)) await cp(home.variablesKey, node.variablesKey, { mode: 0 })
   await createNodeDatabase(node.directory, store)
@@ -182,7 +199,8 @@ async function transform({ home, file, clock, ids }: BeginNeeds, data: string, n
         (await readFile(join(data, sessionKeyName), 'utf8').catch(() => null))?.trim() ??
         randomBytes(sessionKeyBytes).toString('base64url'),
       'variables.key':
-        (await readFile(join(data, 'variables.key'), 'utf8').catch(() => null))?.trim() ?? randomBytes(32).toString('hex')
+        (await readFile(join(data, 'variables.key'), 'utf8').catch(() => null))?.trim() ??
+        randomBytes(32).toString('hex')
     }
     await store.write(tx => {
       for (const [name, value] of Object.entries(secrets)) {

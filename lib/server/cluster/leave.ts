@@ -10,7 +10,14 @@ import { existsSync } from 'node:fs'
 import { cp, link, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sessionKeyName } from '../../auth/session-key.js'
-import { buildingPrefix, commitRestore, finishRestore, makeAside, placesWithin, removeUnfinished } from '../../backup/place.js'
+import {
+  buildingPrefix,
+  commitRestore,
+  finishRestore,
+  makeAside,
+  placesWithin,
+  removeUnfinished
+} from '../../backup/place.js'
 import { instantOf, type Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
 import { clusterKeyName, nodeName } from '../../config/cluster-file.js'
@@ -98,7 +105,8 @@ async function becomeAlone(needs: LeaveNeeds, store: ReplicatedStore, data: stri
     if (skipped.has(name) || /^(svc\.|\.restore|\.cluster|before-restore)/.test(name)) continue
     await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
   }
-  for (const name of await readdir(home.deployments)) await linkOrCopy(join(home.deployments, name), join(target.deployments, name))
+  for (const name of await readdir(home.deployments))
+    await linkOrCopy(join(home.deployments, name), join(target.deployments, name))
   const image = await store.image()
   await writeFile(target.database, image.pieces, { mode: 0o600 })
   image.release()
@@ -192,7 +200,16 @@ function namesOf(node: Reader): ReadonlyMap<string, string> {
 }
 
 /** Columns that say where the files of a deployment are and what they replaced. */
-const placeColumns = ['placed', 'target', 'fileCount', 'treeSha256', 'exact', 'undoOf', 'revertedAt', 'revertReason'] as const
+const placeColumns = [
+  'placed',
+  'target',
+  'fileCount',
+  'treeSha256',
+  'exact',
+  'undoOf',
+  'revertedAt',
+  'revertReason'
+] as const
 
 function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): void {
   const id = names.get(String(row['id'])) as string

@@ -3,7 +3,7 @@ import { rmdir } from 'node:fs/promises'
 import { finishRestore } from '../../backup/place.js'
 import { createSteadyClock } from '../../base/clock.js'
 import { randomIds } from '../../base/ids.js'
-import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../../config/home.js'
+import { ensureHome, noSpaceFor, readConfig, warningOfRoot, writeConfig } from '../../config/home.js'
 import { refuseNetworkHome } from '../../config/network-home.js'
 import { readPublicUrl } from '../../config/public-url.js'
 import { readVersion } from '../../config/version.js'
@@ -82,6 +82,8 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const { terminal = true, allowSystemPaths = false } = options
     const admin = createReplicatedToken(store)
     const archives = createArchives({ store, hub: cluster.hub, client, home, ids, log })
+    // Commands on this machine read it there. The replicated one applies.
+    await writeConfig(home, config => void (config.adminToken = admin.current()))
     const forwarder = createForwarder({ key, hub: cluster.hub.name, ca: cluster.hubCa, reached: store.reached })
     let http: HttpServer<Auth, Caller> | undefined
     const late: { terms?: Terms } = {}
@@ -116,7 +118,13 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
             ...entrance.secure
           }
         )
-        http.complete({ ...table, routes: [...table.routes, ...createHubRoutes({ store, home, archives, enroll: hub => enroll(late.terms, hub) })] })
+        http.complete({
+          ...table,
+          routes: [
+            ...table.routes,
+            ...createHubRoutes({ store, home, archives, enroll: hub => enroll(late.terms, hub) })
+          ]
+        })
       },
       report: report.info
     })
@@ -148,12 +156,11 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
       opened.push(() => node.stop())
       ending.push(() => node.stop())
     }
-    const tokenFrom = `the cluster "${cluster.name}"`
     announce(report, {
       place,
       publicUrl,
       token: admin.current(),
-      tokenFrom,
+      tokenFrom: home.configFile,
       isShown: false,
       directory: home.directory
     })

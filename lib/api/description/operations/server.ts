@@ -294,7 +294,13 @@ export const serverOperations: Operations = {
   'GET /api/cluster': {
     summary: 'Get the state of the cluster, as this hub sees it',
     description: 'A server that is not a hub of a cluster answers null.',
-    answers: answer('The cluster', record<{ success: true; cluster: ClusterStatus | null }>({ success: constant(true), cluster: nullable(clusterStatus) }))
+    answers: answer(
+      'The cluster',
+      record<{ success: true; cluster: ClusterStatus | null }>({
+        success: constant(true),
+        cluster: nullable(clusterStatus)
+      })
+    )
   },
   'GET /api/pm2/available': {
     summary: 'Check whether PM2 is available',

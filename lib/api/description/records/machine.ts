@@ -210,11 +210,17 @@ export const clusterStatus = named(
   record<ClusterStatus>({
     name: text('svc'),
     hub: described('The hub that answers.', text('h2')),
-    role: described('`alone`: it hears of no leader, so its reads may be old and nothing can be changed.', oneOf(['leader', 'follower', 'alone'], 'follower')),
+    role: described(
+      '`alone`: it hears of no leader, so its reads may be old and nothing can be changed.',
+      oneOf(['leader', 'follower', 'alone'], 'follower')
+    ),
     leader: nullable(clusterHub),
     staleSeconds: described('How old a read of this hub may be.', integer(0)),
     sequence: described('The number of the last write that this hub has.', integer(4711)),
-    problem: described('Why this hub cannot follow or lead; null if it can.', nullable(text('etcd does not answer'), null)),
+    problem: described(
+      'Why this hub cannot follow or lead; null if it can.',
+      nullable(text('etcd does not answer'), null)
+    ),
     hubs: list(
       record<ClusterStatus['hubs'][number]>({
         ...hubFields,
