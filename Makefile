@@ -1,8 +1,8 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo test runtimes lint mutate soak bench dist audit clean
+.PHONY: help install build serve demo demo-fleet test runtimes lint mutate soak bench dist audit clean
 
 help: ## Print the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 # npm writes this file last, so it is there only after a complete installation.
 node_modules/.package-lock.json: package-lock.json
@@ -22,6 +22,9 @@ serve: build ## Start a server on your own data directory
 
 demo: build ## Serve from a throw-away directory; push, undo, repair and verify a sample site
 	node dist/test/demo/demo.js
+
+demo-fleet: build ## A hub and five agents on this machine; a rollout halts on a bad node, is reverted and resumed
+	node dist/test/demo/demo-fleet.js
 
 # The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=logs runs test/logs,
 # TEST=test/logs/tail/tail.test.ts runs one file, SLOWEST=30 prints the 30 files that take the most processor time.

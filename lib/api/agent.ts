@@ -12,6 +12,8 @@ import {
   multiline
 } from '../base/fields.js'
 import { invalid } from '../base/refusal.js'
+import { fileReply } from '../http/static/file.js'
+import { releaseSignatureHeader } from '../model/fleet-wire.js'
 import { json, type BodyLimits } from '../http/core/route.js'
 import { streamHeaders } from '../http/core/reply.js'
 import type { HubAgents } from '../fleet/hub/hub.js'
@@ -20,19 +22,22 @@ import { fleetLimits } from '../model/node.js'
 import { nodeLabels } from '../model/node-labels.js'
 import { nodeAnswers } from '../model/rollout.js'
 import { signedJson } from './signed-body.js'
+import { param } from './route.js'
 import type { ApiRequest, Handler } from './route.js'
 
 /** Dependencies of the handlers of agents. */
 export interface AgentNeeds {
   agents(): Promise<HubAgents>
   nodes: Pick<NodeRequests, 'begin'>
+  /** Returns the path of the archive of a deployment. */
+  archivePath(deployId: string): string
 }
 
 /** Limits of a report. */
 export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
 
 /** Handlers of what agents do. */
-export function agentHandlers({ agents, nodes }: AgentNeeds) {
+export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
   return {
     async enroll(request) {
       const { token, publicKey, name, labels, version } = readFields(await request.json(), enrollFields)
@@ -58,6 +63,25 @@ export function agentHandlers({ agents, nodes }: AgentNeeds) {
         lasting: true,
         run: sink => desired({ nodeId, session }, sink)
       }
+    },
+
+    async release(request) {
+      const { id: nodeId, session } = nodeOf(request)
+      const { document } = await agents()
+      const { json, signature } = await document({ nodeId, session }, param(request, 'deployId'))
+      const type = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
+      return {
+        kind: 'bytes',
+        status: 200,
+        body: Buffer.from(json),
+        headers: { ...type, [releaseSignatureHeader]: signature }
+      }
+    },
+
+    async blob(request) {
+      const { archiveOf, limited } = await agents()
+      const deployId = archiveOf(nodeOf(request).id, param(request, 'sha256'))
+      return limited(fileReply({ file: archivePath(deployId), headers: { 'content-type': 'application/zip' } }))
     },
 
     async report(request) {

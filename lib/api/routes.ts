@@ -326,6 +326,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
       row('POST', '/api/agent/session', 'agent', 'none', agent.session),
       row('GET', '/api/agent/desired', 'agent', 'none', agent.desired),
+      row('GET', '/api/agent/releases/:deployId', 'agent', 'none', agent.release),
+      row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', agent.blob),
       taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.

@@ -24,11 +24,11 @@ export interface Contents {
 /** The directory of deployments. Its files are selected separately (snapshot.ts). */
 export const deploymentsName = 'deployments'
 /**
- * Files of this moment. `trees` is made again from the manifests (deploy/trees.ts); `witness` is what commands saw of
- * the audit logs of servers, which must not become older.
+ * Files of this moment. `trees` is made again from the manifests (deploy/trees.ts), and `prepared` is fetched again
+ * (fleet/agent/releases.ts). `witness` is what commands saw of the audit logs of servers, which must not become older.
  */
 const ofTheMoment =
-  /^(tmp|trees|witness|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
+  /^(tmp|trees|prepared|witness|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
 const unfinished = /\.(tmp|lock|pid)$/
 /**
  * Files of deployments/ that are left out: undo journals belong to this machine and this moment, and an unfinished

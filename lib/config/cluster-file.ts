@@ -1,5 +1,5 @@
 /*
- * What makes a data directory a hub of a cluster: `cluster.json` says which, and `cluster.key` is the key that only its hubs
+ * The files of a hub: `cluster.json` names its cluster, and `cluster.key` is the key that only the hubs of the cluster
  * have (64 hexadecimal digits). Both have mode 0600.
  */
 import { randomBytes } from 'node:crypto'

@@ -7,17 +7,20 @@ import type { Deployer } from '../deploy/deployer.js'
 import { countEnrollments } from '../store/tables/enrollments.js'
 import { countNodes } from '../store/tables/nodes.js'
 import { countPlacements } from '../store/tables/placements.js'
+import { createVariablesKey } from '../projects/variables-key.js'
+import type { Variables } from '../projects/variables.js'
 import type { Front, World } from './front.js'
+import { createSealing } from './sealing.js'
 
 /** The fleet of a server. */
 export interface FleetService {
-  /** Returns the hub, and starts it if it does not run. */
+  /** Returns the hub. It is loaded at the first use. */
   hub(): Promise<Hub>
   /** Returns the hub if it runs. */
   running(): Hub | null
   /** Whether there is something of a fleet: a node, an enrollment or a placement. */
   isUsed(): boolean
-  /** Starts the hub if there is something of a fleet. */
+  /** Lets the hub work: it goes on with rollouts, and takes note of lost nodes. A follower of a cluster does not. */
   start(): Promise<void>
   stop(): Promise<void>
 }
@@ -25,12 +28,13 @@ export interface FleetService {
 /** Creates the fleet of a server. */
 export function createFleet(
   world: World,
-  { audit, serverKey, nodes }: Pick<Front, 'audit' | 'serverKey' | 'nodes'>,
-  deployer: () => Pick<Deployer, 'hasRunning'>
+  { audit, serverKey, nodes, settings }: Pick<Front, 'audit' | 'serverKey' | 'nodes' | 'settings'>,
+  work: () => { deployer: Pick<Deployer, 'hasRunning'>; variables: Pick<Variables, 'open'> }
 ): FleetService {
-  const { store, publicUrl } = world
+  const { store, home, keys, publicUrl } = world
   let loading: Promise<Hub> | null = null
   let running: Hub | null = null
+  let isStarted = false
 
   async function load(): Promise<Hub> {
     const { createHub } = await import('../fleet/hub/hub.js')
@@ -39,10 +43,13 @@ export function createFleet(
       audit,
       serverKey,
       hubs: () => (publicUrl === null ? [] : [publicUrl]),
-      hasRunning: projectId => deployer().hasRunning(projectId),
-      endSessions: nodes.end
+      hasRunning: projectId => work().deployer.hasRunning(projectId),
+      endSessions: nodes.end,
+      megabytesPerSecond: () => settings.number('fleet_upload_rate'),
+      sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'rollout'),
+      variables: { open: projectId => work().variables.open(projectId) }
     })
-    running.start()
+    if (isStarted) running.start()
     return running
   }
 
@@ -58,6 +65,8 @@ export function createFleet(
     isUsed,
     running: () => running,
     async start() {
+      isStarted = true
+      running?.start()
       if (isUsed()) await hub()
     },
     async stop() {

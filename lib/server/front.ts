@@ -18,7 +18,7 @@ import { createProof } from '../auth/proof.js'
 import type { Proof } from '../auth/proof.js'
 import { createSecondFactors } from '../auth/second-factor.js'
 import type { SecondFactors } from '../auth/second-factor.js'
-import { createFactorSealing } from './factor-sealing.js'
+import { createSealing } from './sealing.js'
 import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { createNodeRequests } from '../auth/node-requests.js'
@@ -164,7 +164,7 @@ export function createFront(
     clock,
     limiter,
     audit,
-    sealing: createFactorSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey))
+    sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'second factor')
   })
   const proof = createProof({ clock, minutes: () => settings.number('proof_minutes') })
   const probe = createProbe({

@@ -85,9 +85,9 @@ export interface Services {
   history: History
   logViewer: LogViewer
   terminals: Terminals
-  fleet: FleetService
   /** What an agent of a fleet needs besides the deployer. */
   agent: Pick<World, 'store' | 'clock' | 'ids' | 'version'> & Pick<Work, 'projects' | 'variables'>
+  fleet: FleetService
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
@@ -100,7 +100,7 @@ export function createServices(world: World, front: Front): Services {
   // The log services need projects, and deployments need the logs only when they run.
   const late: { logs?: Logs } = {}
   const pm2 = createPm2({ clock: world.clock, environment: world.environment })
-  const fleet = createFleet(world, front, () => work.deployer)
+  const fleet = createFleet(world, front, () => work)
   const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
   const logs = createLogs(world, front, work)
   late.logs = logs
@@ -126,8 +126,8 @@ export function createServices(world: World, front: Front): Services {
     history: machine.history,
     logViewer: logs.viewer,
     terminals,
-    fleet,
     agent: { ...world, projects: work.projects, variables: work.variables },
+    fleet,
     api: {
       version: world.store.version,
       lookup: {
@@ -143,7 +143,11 @@ export function createServices(world: World, front: Front): Services {
       fleet: fleet.hub,
       enrollments: { publicUrl: world.publicUrl, base: world.base },
       placements: { findProject: id => findProject(world.store, id) },
-      agent: { agents: async () => (await fleet.hub()).agents, nodes: front.nodes }
+      agent: {
+        agents: async () => (await fleet.hub()).agents,
+        nodes: front.nodes,
+        archivePath: id => join(world.home.deployments, `${id}.zip`)
+      }
     }
   }
 }

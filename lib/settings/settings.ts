@@ -113,6 +113,14 @@ export const settingRows = [
     help: 'Maximum stored output of a deployment.'
   },
   {
+    key: 'fleet_upload_rate',
+    type: 'number',
+    unit: 'MB/s',
+    default: '0',
+    check: wholeOrNone(100_000),
+    help: 'Maximum rate at which archives are sent to nodes, all together. 0 or empty sets no limit.'
+  },
+  {
     key: 'global_deploy_token',
     type: 'secret',
     unit: null,

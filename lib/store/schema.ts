@@ -217,6 +217,19 @@ const locks = `
   CREATE UNIQUE INDEX locksByPlace ON locks (ifnull(projectId, ''), kind);
   CREATE INDEX locksByProject ON locks (projectId);`
 
+/** What an agent of a fleet was told and has done (tables/duties.ts). */
+const duties = `
+  CREATE TABLE duties (
+    projectId TEXT PRIMARY KEY NOT NULL,
+    duty TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE hubDeployments (
+    id TEXT PRIMARY KEY NOT NULL,
+    projectId TEXT NOT NULL,
+    deployId TEXT
+  ) WITHOUT ROWID;
+  CREATE INDEX hubDeploymentsByProject ON hubDeployments (projectId);`
+
 /**
  * The fleet. `sealed` of a rollout: what the client of the push sent for scripts, encrypted. `position` of its nodes:
  * their order in the waves. `hubKeys`: the keys of this server, each signed by the one before.
@@ -298,19 +311,6 @@ const fleet = `
     publicKey TEXT NOT NULL UNIQUE,
     signature TEXT NOT NULL
   );`
-
-/** What an agent of a fleet was told and has done (tables/duties.ts). */
-const duties = `
-  CREATE TABLE duties (
-    projectId TEXT PRIMARY KEY NOT NULL,
-    duty TEXT NOT NULL
-  ) WITHOUT ROWID;
-  CREATE TABLE hubDeployments (
-    id TEXT PRIMARY KEY NOT NULL,
-    projectId TEXT NOT NULL,
-    deployId TEXT
-  ) WITHOUT ROWID;
-  CREATE INDEX hubDeploymentsByProject ON hubDeployments (projectId);`
 
 const migrations: Migration[] = [
   {

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { enrolledAgent, FakeAgent } from '../support/fake-agent.js'
 import { beginRollout } from '../support/fleet-rollout.js'
@@ -85,4 +88,23 @@ t.test('continues after a restart of the hub', async t => {
   t.match((await agent.report()).json, { success: true })
   t.match(await (await agent.follow()).next(), { type: 'welcome' })
   t.match(stage.server.services.fleet.running()?.rollouts.get(id), { state: 'preparing' })
+})
+
+t.test('gives a node the release and its archive, whole and in parts', async t => {
+  const { stage, hub } = await openHub(t)
+  const project = await stage.createProject('shop')
+  const agent = await enrolledAgent({ url: stage.url, hub })
+  const bytes = Buffer.from('the bytes of an archive')
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  writeFileSync(join(stage.home.deployments, 'dep_a.zip'), bytes)
+  const blob = (headers: Record<string, string> = {}) =>
+    agent.request('GET', `/api/agent/blobs/${sha256}`, undefined, { headers })
+  await hub.placements.change(project.id, { add: [{ node: 'plant-a' }], remove: [] }, ana)
+  t.match(await blob(), { status: 404 })
+  await beginRollout({ hub }, {}, project.id, { archiveSha256: sha256, archiveBytes: bytes.length })
+  t.match(await blob(), { status: 200, body: bytes })
+  t.match(await blob({ range: 'bytes=4-8' }), { status: 206, body: bytes.subarray(4, 9) })
+  const release = await agent.request('GET', '/api/agent/releases/dep_a')
+  t.match(release, { status: 200, json: { projectId: project.id, deployPath: project.deployPath } })
+  t.match(release.headers, { 'svc-signature': /^[A-Za-z0-9+/]{86}==$/ })
 })

@@ -155,6 +155,8 @@ GET /api/terminal/ws terminal server
 POST /api/agent/enroll public none
 POST /api/agent/session agent none
 GET /api/agent/desired agent none
+GET /api/agent/releases/:deployId agent none
+GET /api/agent/blobs/:sha256 agent none
 POST /api/agent/reports agent none
 GET /api/openapi.json public none
 `

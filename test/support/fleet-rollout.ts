@@ -1,5 +1,6 @@
 import type { AgentReport } from '../../lib/model/fleet-wire.js'
 import type { NodeAnswer, RolloutPolicy } from '../../lib/model/rollout.js'
+import type { StoredRollout } from '../../lib/store/tables/rollouts.js'
 import { storedRolloutNode } from '../../lib/store/tables/rollout-nodes.js'
 import { aRollout, type openFleet } from './fleet-stage.js'
 
@@ -9,10 +10,11 @@ type Stage = Pick<Awaited<ReturnType<typeof openFleet>>, 'hub' | 'store'>
 export async function beginRollout(
   { hub }: Pick<Stage, 'hub'>,
   policy: Partial<RolloutPolicy> = {},
-  projectId = 'proj_a'
+  projectId = 'proj_a',
+  given: Partial<Pick<StoredRollout, 'deployId' | 'archiveSha256' | 'archiveBytes' | 'sealed'>> = {}
 ): Promise<string> {
   const { deployId, treeSha256, archiveSha256, archiveBytes, policy: all } = aRollout({}, policy)
-  const release = { deployId, treeSha256, archiveSha256, archiveBytes, sealed: null }
+  const release = { deployId, treeSha256, archiveSha256, archiveBytes, sealed: null, ...given }
   return hub.begin({ projectId, policy: all, ...release })
 }
 

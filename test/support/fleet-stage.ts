@@ -7,6 +7,8 @@ import { insertNode } from '../../lib/store/tables/nodes.js'
 import { insertPlacement } from '../../lib/store/tables/placements.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import type { StoredRollout } from '../../lib/store/tables/rollouts.js'
+import { createVariablesKey } from '../../lib/projects/variables-key.js'
+import { createSealing } from '../../lib/server/sealing.js'
 import { aProject } from '../store/stage.js'
 import { openStage } from './store.js'
 
@@ -75,6 +77,9 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       version: '2.0.0',
       hubs: () => ['https://hub.example'],
       hasRunning: projectId => running.has(projectId),
+      megabytesPerSecond: () => 0,
+      sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
+      variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
       endSessions: nodeId => void ended.push(nodeId),
       log: (message, error) => void told.push(`${message}: ${(error as Error).message}`)
     })

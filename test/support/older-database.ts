@@ -10,6 +10,8 @@ export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP TABLE hubDeployments;
+    DROP TABLE duties;
     DROP TABLE clusterSecrets;
     DROP TABLE blobCopies;
     DROP TABLE rolloutNodes;
@@ -18,8 +20,6 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP TABLE enrollments;
     DROP TABLE nodes;
     DROP TABLE hubKeys;
-    DROP TABLE hubDeployments;
-    DROP TABLE duties;
     DROP TABLE auditTree;
     DROP TABLE auditLeaves;
     DROP TABLE auditBlocks;

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { reasonOf } from '../../base/system-error.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { locateHome } from '../../config/home.js'
+import { parseLabel } from '../../model/node-labels.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
@@ -104,8 +105,8 @@ function hubAddress(text: string): string {
 function labelsOf(words: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     words.map(word => {
-      const at = word.indexOf('=')
-      if (at > 0) return [word.slice(0, at), word.slice(at + 1)]
+      const label = parseLabel(word)
+      if (label !== null) return [label.key, label.value]
       throw usage('--label', `--label cannot be "${word}": it must be key=value, like zone=eu`)
     })
   )

@@ -1,5 +1,7 @@
 import { oneLine } from '../../base/one-line.js'
+import type { Deployment } from '../../model/deployment.js'
 import type { ShownProject } from '../../model/project.js'
+import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { Api } from '../client/api.js'
 import { withMaskedToken } from '../project-options.js'
@@ -7,6 +9,7 @@ import { defineCommand, exitCodes } from '../command.js'
 import { deploymentColumns, paintStatus } from '../terminal/deployment-table.js'
 import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
+import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
 
 /** The command `svc status`. */
 export const command = defineCommand({
@@ -28,7 +31,7 @@ export const command = defineCommand({
     env: sharedOptions.env,
     server: sharedOptions.server,
     token: sharedOptions.token,
-    json: { type: 'switch', help: 'print {project, deployments} as JSON, with the deploy token masked' }
+    json: { type: 'switch', help: 'print {project, deployments, rollout} as JSON, with the deploy token masked' }
   },
   details: projectDetails,
   examples: [
@@ -50,10 +53,12 @@ export const command = defineCommand({
       projectOf(api, projectId),
       api.deployments({ projectId, limit, branch, commit })
     ])
+    const rollout = await newestRollout(api, deployments)
     if (options.json) {
       output.json({
         project: 'token' in project ? withMaskedToken(project) : project,
-        deployments
+        deployments,
+        ...(rollout !== null && { rollout })
       })
       return exitCodes.success
     }
@@ -64,12 +69,22 @@ export const command = defineCommand({
       !isFiltered && latest?.backgroundFailed ? `, ${paint.red('the post-deploy script failed in the background')}` : ''
     output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`)
     output.print(oneLine('deployPath' in project ? `${project.env} → ${project.deployPath}` : project.env))
+    if (rollout !== null) {
+      const words = `${stateWords(rollout, Date.now())} (${countWords(rollout.counts)})`
+      output.print(`rollout ${rollout.id}: ${paintState(paint, rollout, words)}`)
+    }
     output.print('')
     if (deployments.length === 0) output.print(isFiltered ? 'No deployment matches.' : 'Nothing has been deployed yet.')
     else output.table(deployments, deploymentColumns(paint, Date.now()))
     return exitCodes.success
   }
 })
+
+/** Returns the rollout of the newest deployment; null: the server deployed it itself. */
+async function newestRollout(api: Api, [latest]: readonly Deployment[]): Promise<ListedRollout | null> {
+  if (latest?.steps?.some(({ name }) => (name as string) === 'rollout') !== true) return null
+  return api.rolloutOf(latest.id)
+}
 
 /** Returns the whole record for the admin token, or for a deploy token the facts that it may know of its project. */
 async function projectOf(api: Api, projectId: string): Promise<ShownProject | NonNullable<TokenHolder['project']>> {

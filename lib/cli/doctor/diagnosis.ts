@@ -12,7 +12,9 @@ import type { HealthDetail, HealthReport } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../machine/disk.js'
 import type { Client } from '../client/client.js'
+import { createFleetApi } from '../client/fleet-api.js'
 import type { Finding } from './finding.js'
+import { fleetFindings } from './fleet.js'
 import { tokenFindings } from './tokens.js'
 
 const minNodeMajor = 18 // §4.13
@@ -162,6 +164,7 @@ export async function diagnoseServer(
   if (!(detail instanceof Refusal)) {
     const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
     const access = await attempt(() => client.json<AccessReport>({ path: '/api/access/report' }))
+    const nodes = await attempt(() => createFleetApi(client).nodes({}))
     return [
       version,
       ...detailFindings(detail),
@@ -171,7 +174,9 @@ export async function diagnoseServer(
       ...auditFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
       // An older server has no report, and it needs an admin.
-      ...(access instanceof Refusal ? [] : tokenFindings(access))
+      ...(access instanceof Refusal ? [] : tokenFindings(access)),
+      // An older server has no fleet.
+      ...(nodes instanceof Refusal ? [] : fleetFindings(nodes))
     ]
   }
   if (detail.code === 'role_too_low' || detail.code === 'scope_too_narrow') {

@@ -1,6 +1,6 @@
 /*
- * The agent: keeps the stream from the hub open, does what it orders, and reports. It is a part of a whole svc, which goes
- * on without the hub: it serves, reverts by itself, and takes local pushes.
+ * The agent: keeps the stream from the hub open, does what it orders, and reports. It is a part of a whole svc, which
+ * also works without the hub: it serves, reverts by itself, and takes local pushes.
  */
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -65,7 +65,7 @@ export interface AgentNeeds {
 /** A running agent. */
 export interface Agent {
   readonly identity: Identity
-  /** Notes that a deployment of the node has ended, whoever made it. */
+  /** Notes that a deployment of the node has ended: one of the hub, or a local push. */
   deploymentEnded(projectId: string): void
   /** Leaves the hub. Resolves when nothing is in progress. */
   stop(): Promise<void>

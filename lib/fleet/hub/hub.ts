@@ -18,13 +18,15 @@ import { createNodes } from './nodes.js'
 import { createOrders, ordersOf } from './orders.js'
 import { createPlacements } from './placements.js'
 import { createPresence } from './presence.js'
+import { createReleases, type Releases, type ReleasesNeeds } from './releases.js'
 import { createReports } from './reports.js'
 import { createRollings } from './rolling.js'
 import { createRolloutEvents } from './rollout-events.js'
+import { createUploadRate, type UploadRate } from './upload-rate.js'
 import { createRolloutReader, createRollouts } from './rollouts.js'
 
 /** Dependencies of the hub on the rest of the server. */
-export interface HubNeeds {
+export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables'> {
   store: Store
   clock: Clock
   ids: Ids
@@ -35,6 +37,8 @@ export interface HubNeeds {
   hubs(): string[]
   /** Whether a deployment of a project is queued or running. */
   hasRunning(projectId: string): boolean
+  /** The limit of the rate of archives to all nodes together; 0: none. */
+  megabytesPerSecond(): number
   /** Ends the sessions of a node. */
   endSessions(nodeId: string): void
   log(message: string, error?: unknown): void
@@ -47,6 +51,10 @@ export interface HubAgents {
   desired(node: { nodeId: string; session: string }, sink: Sink): Promise<void>
   /** Takes a report. Resolves when it is on the disk. */
   report(nodeId: string, report: AgentReport): Promise<void>
+  document: Releases['document']
+  archiveOf: Releases['archiveOf']
+  /** Limits the rate of a reply with an archive. */
+  limited: UploadRate['limited']
 }
 
 /** The hub of a fleet. */
@@ -54,6 +62,7 @@ export interface Hub extends Fleet {
   agents: HubAgents
   /** Begins a rollout. Resolves with its id. */
   begin(release: Release): Promise<string>
+  sealOffer: Releases['sealOffer']
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
   key: HubKey
@@ -87,6 +96,7 @@ export function createHub(needs: HubNeeds): Hub {
     for (const projectId of projectIds) links.find(nodeId)?.send({ type: 'unplaced', projectId })
   }
   const report = createReports({ store, clock, rollings, unplaced })
+  const releases = createReleases({ ...needs, key })
   const enrollments = createEnrollments({ ...needs, key })
   let timer: NodeJS.Timeout | undefined
 
@@ -150,6 +160,9 @@ export function createHub(needs: HubNeeds): Hub {
     rollouts: createRollouts({ ...needs, links, rollings, reader, events }),
     agents: {
       enroll: enrollments.enroll,
+      document: releases.document,
+      archiveOf: releases.archiveOf,
+      limited: createUploadRate(needs).limited,
       desired,
       async report(nodeId, given) {
         presence.heard(nodeId)
@@ -157,10 +170,12 @@ export function createHub(needs: HubNeeds): Hub {
       }
     },
     begin: createBegin({ ...needs, rollings, presence }),
+    sealOffer: releases.sealOffer,
     links,
     key,
     tick,
     start() {
+      if (timer !== undefined) return
       let isBusy = false
       timer = setInterval(() => {
         if (isBusy) return

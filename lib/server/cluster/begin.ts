@@ -180,7 +180,7 @@ async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void
   await transform(needs, data, node)
 }
 
-/** Adds to the copy of the database what makes it that of a cluster. */
+/** Adds the secrets, the node of this hub and the placements to the copy of the database. */
 async function transform({ home, file, clock, ids }: BeginNeeds, data: string, node: Home): Promise<void> {
   const keys = locateHome({ SVC_HOME: data }).keys
   const store = await openStore({ directory: data, clock })

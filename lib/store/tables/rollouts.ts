@@ -62,6 +62,13 @@ export function rolloutOfDeployment(db: Reader, deployId: string): StoredRollout
     .map(rollouts.read)[0]
 }
 
+/** Returns the deployment whose archive has this SHA-256, if a project of the node has rolled it out. */
+export function archiveForNode(db: Reader, nodeId: string, archiveSha256: string): string | undefined {
+  const sql = `SELECT rollouts.deployId FROM placements JOIN rollouts ON rollouts.projectId = placements.projectId
+    WHERE placements.nodeId = ? AND rollouts.archiveSha256 = ? ORDER BY rollouts.position DESC LIMIT 1`
+  return db.all(sql, nodeId, archiveSha256).map(readText)[0]
+}
+
 /** Returns the number of the next rollout of a project. */
 export function nextRolloutNumber(db: Reader, projectId: string): number {
   const [last = null] = db.all('SELECT max(number) FROM rollouts WHERE projectId = ?', projectId).map(readNumber)

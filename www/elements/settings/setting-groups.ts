@@ -35,6 +35,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'max_before_size', words: 'Maximum size of kept copies per deployment' },
       { key: 'max_output_size', words: 'Maximum output per deployment' },
       { key: 'max_home_size', words: 'Maximum size of the data directory' },
+      { key: 'fleet_upload_rate', words: 'Maximum rate to nodes' },
       { key: 'commit_url', words: 'Commit page' }
     ]
   },

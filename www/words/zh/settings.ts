@@ -27,6 +27,7 @@ export const words: Words = {
   'Script timeout': '脚本时限',
   'Maximum archive size': '压缩包大小上限',
   'Maximum uncompressed size': '解压后大小上限',
+  'Maximum rate to nodes': '发往节点的最大速率',
   'Archives to keep': '保留的压缩包',
   'Deployments that can be undone': '可撤销的部署数',
   'Maximum output per deployment': '每次部署保留的输出',
@@ -44,6 +45,8 @@ export const words: Words = {
   'Directory that the panel suggests for new projects.': '作为新项目目录的建议值。',
   'Maximum size of an uploaded archive.': '可接收的最大压缩包。',
   'Maximum uncompressed size of an archive.': '压缩包解压后的最大总大小。',
+  'Maximum rate at which archives are sent to nodes, all together. 0 or empty sets no limit.':
+    '向所有节点发送压缩包的总速率上限。0 或留空表示不限制。',
   'Token that may upload to every project. Empty disables it.': '可用于上传到任意项目；留空则不接受。',
   'Number of archives of successful deployments to keep.': '保留的成功部署压缩包数量。',
   'Number of deployments that can be undone exactly. It is always less than keep_archives.':
@@ -75,6 +78,7 @@ export const words: Words = {
     '命名令牌的密钥使用超过此天数后提示更换。为 0 或空则从不提示。',
   'Age of old tokens': '令牌过旧的天数',
   MB: 'MB',
+  'MB/s': 'MB/s',
   'per project': '每个项目',
   seconds: '秒',
   minutes: '分钟',

@@ -50,6 +50,28 @@ export const agentOperations: Operations = {
       example: '{"type":"welcome","version":"2.0.0","heartbeatMs":15000,"hubs":[]}\n{"type":"heartbeat"}\n'
     })
   },
+  'GET /api/agent/releases/:deployId': {
+    summary: 'Read what a node needs to know about a release',
+    description:
+      'For agents. The directory, the settings and the variables of the project, and what the client of the push sent. The header `svc-signature` contains the signature of the hub.',
+    answers: media('The release', 'application/json', {
+      example: '{"deployId":"dep_1a2b3c4d5e6f7a8b","projectId":"proj_1a2b3c4d5e6f7a8b"}',
+      headers: {
+        'svc-signature': 'The Ed25519 signature of the hub over the node, the session and the body, in base64'
+      }
+    }),
+    errors: ['not_found', 'variables_key', 'server_key']
+  },
+  'GET /api/agent/blobs/:sha256': {
+    summary: 'Download the archive of a release',
+    description: 'For agents. Part of it with `Range`. All nodes together get at most the setting `fleet_upload_rate`.',
+    answers: {
+      ...media('The archive', 'application/zip'),
+      206: { what: 'The part that `Range` names', media: 'application/zip' },
+      416: { what: 'The part does not exist' }
+    },
+    errors: ['not_found']
+  },
   'POST /api/agent/reports': {
     summary: 'Report what a node has',
     description: 'For agents. A repeated report changes nothing. An agent reports at least every 20 seconds.',

@@ -5,23 +5,26 @@ import type { VariablesKey } from '../projects/variables-key.js'
 import type { Reader } from '../store/database.js'
 import { listSecrets } from '../store/tables/variables.js'
 
-/** Encrypts the secrets of second factors with the key of the variables, which backups contain. */
-export function createFactorSealing(store: Reader, key: VariablesKey): Sealing {
-  const placeOf = (tokenId: string) => ({ projectId: tokenId, name: 'second factor' })
+/**
+ * Encrypts secrets with the key of the variables, which backups contain. `name` says what they are: the second factor of
+ * a token, or what a client sent for a rollout.
+ */
+export function createSealing(store: Reader, key: VariablesKey, name: 'second factor' | 'rollout'): Sealing {
+  const placeOf = (id: string) => ({ projectId: id, name })
   return {
-    async seal(tokenId, secret) {
+    async seal(id, secret) {
       const found = await key.find()
-      if (found.key !== null) return seal(found.key, placeOf(tokenId), secret)
+      if (found.key !== null) return seal(found.key, placeOf(id), secret)
       // A new key would hide that the secrets which the lost one encrypted are lost.
       const others = listSecrets(store).some(({ value }) => value !== '')
       if (!found.isMissing || others) throw unusableKey(key.path, found.why)
-      return seal(await key.create(), placeOf(tokenId), secret)
+      return seal(await key.create(), placeOf(id), secret)
     },
-    async unseal(tokenId, sealed) {
+    async unseal(id, sealed) {
       const found = await key.find()
       if (found.key === null) throw unusableKey(key.path, found.why)
-      const secret = unseal(found.key, placeOf(tokenId), sealed)
-      if (secret === null) throw unusableKey(key.path, 'it is not the key that encrypted this second factor')
+      const secret = unseal(found.key, placeOf(id), sealed)
+      if (secret === null) throw unusableKey(key.path, `it is not the key that encrypted this ${name}`)
       return secret
     }
   }

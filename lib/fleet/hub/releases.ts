@@ -1,0 +1,101 @@
+/*
+ * What a node needs before it prepares: the document of a release, signed, and its archive. A node gets only the releases
+ * of projects that are placed on it.
+ */
+import { notFound } from '../../base/refusal.js'
+import { releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
+import type { Project } from '../../model/project.js'
+import type { OpenedVariable } from '../../model/variable.js'
+import type { Store } from '../../store/database.js'
+import { findDeployment } from '../../store/tables/deployments.js'
+import { findPlacement } from '../../store/tables/placements.js'
+import { findProject } from '../../store/tables/projects.js'
+import { archiveForNode, rolloutOfDeployment, type StoredRollout } from '../../store/tables/rollouts.js'
+import type { HubKey } from './hub-key.js'
+
+/** What the client of a push sent for scripts. It is encrypted with the rollout. */
+export type SealedOffer = Pick<ReleaseDocument, 'offered' | 'clientEnv'>
+
+/** Encrypts texts of a deployment. */
+export interface OfferSealing {
+  seal(deployId: string, text: string): Promise<string>
+  /** Refuses 503 `variables_key`. */
+  unseal(deployId: string, sealed: string): Promise<string>
+}
+
+/** Releases, as nodes get them. */
+export interface Releases {
+  /** Returns the document of a release for a node, and the signature. Refuses 404, 503 `variables_key`. */
+  document(node: { nodeId: string; session: string }, deployId: string): Promise<{ json: string; signature: string }>
+  /** Returns the deployment whose archive has this SHA-256. Refuses 404. */
+  archiveOf(nodeId: string, sha256: string): string
+  /** Encrypts what a client has sent; null if it sent nothing. */
+  sealOffer(deployId: string, offer: SealedOffer): Promise<string | null>
+}
+
+/** Dependencies of the releases. */
+export interface ReleasesNeeds {
+  store: Store
+  key: HubKey
+  sealing: OfferSealing
+  variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
+}
+
+const nothing: SealedOffer = { offered: { origin: 'upload' }, clientEnv: {} }
+
+/** Creates the releases. */
+export function createReleases({ store, key, sealing, variables }: ReleasesNeeds): Releases {
+  async function offerOf({ deployId, sealed }: StoredRollout): Promise<SealedOffer> {
+    return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as SealedOffer)
+  }
+
+  return {
+    async document({ nodeId, session }, deployId) {
+      const rollout = rolloutOfDeployment(store, deployId)
+      const row = findDeployment(store, deployId)
+      const project = rollout === undefined ? undefined : findProject(store, rollout.projectId)
+      const placement = rollout === undefined ? undefined : findPlacement(store, rollout.projectId, nodeId)
+      if (rollout === undefined || project === undefined || placement === undefined) throw notFound('Release', deployId)
+      const { treeSha256, archiveSha256, archiveBytes } = rollout
+      const document: ReleaseDocument = {
+        deployId,
+        projectId: project.id,
+        projectName: project.name,
+        env: project.env,
+        deployPath: placement.deployPath,
+        treeSha256,
+        archiveSha256,
+        archiveBytes,
+        fileCount: row?.fileCount ?? null,
+        policy: project.policy,
+        project: settingsOf(project),
+        variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
+        ...(await offerOf(rollout)),
+        message: row?.message ?? null
+      }
+      const json = JSON.stringify(document)
+      return { json, signature: (await key.current()).sign(releaseText(nodeId, session, json)) }
+    },
+
+    archiveOf(nodeId, sha256) {
+      const deployId = archiveForNode(store, nodeId, sha256)
+      if (deployId === undefined) throw notFound('Archive', sha256)
+      return deployId
+    },
+
+    async sealOffer(deployId, offer) {
+      const { preDeploy, postDeploy } = offer.offered
+      const isEmpty = !preDeploy && !postDeploy && Object.keys(offer.clientEnv).length === 0
+      const isPlain = offer.offered.origin === 'upload' && offer.offered.postDeployAsync === undefined
+      return isEmpty && isPlain ? null : sealing.seal(deployId, JSON.stringify(offer))
+    }
+  }
+}
+
+/** Returns the settings of a project that its deployments on a node use. */
+function settingsOf(project: Project): ReleaseDocument['project'] {
+  const { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv } = project
+  const { runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description } = project
+  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
+  return { ...scripts, runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description }
+}

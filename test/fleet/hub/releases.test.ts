@@ -1,0 +1,51 @@
+import { createPublicKey, verify } from 'node:crypto'
+import t from 'tap'
+import { releaseText } from '../../../lib/model/fleet-wire.js'
+import { insertDeployment } from '../../../lib/store/tables/deployments.js'
+import { aDeployment } from '../../store/stage.js'
+import { beginRollout } from '../../support/fleet-rollout.js'
+import { openFleet } from '../../support/fleet-stage.js'
+
+const node = { nodeId: 'node_a', session: 'the-session' }
+
+t.test('describes a release for a node, with what the client has sent, signed', async t => {
+  const stage = await openFleet(t, ['a'])
+  const { hub, store } = stage
+  await store.write(tx => insertDeployment(tx, aDeployment({ message: 'a message' })))
+  const offer = { offered: { origin: 'upload' as const, postDeploy: 'echo on' }, clientEnv: { STAGE: 'secret-text' } }
+  const sealed = await hub.sealOffer('dep_a', offer)
+  t.notMatch(sealed, 'secret-text')
+  await beginRollout(stage, {}, 'proj_a', { sealed })
+  const { json, signature } = await hub.agents.document(node, 'dep_a')
+  t.match(JSON.parse(json), {
+    deployId: 'dep_a',
+    projectName: 'Site',
+    deployPath: '/srv/a',
+    archiveSha256: 'archive',
+    variables: [{ name: 'MODE', value: 'fast' }],
+    message: 'a message',
+    ...offer
+  })
+  t.notOk('token' in JSON.parse(json).project, 'no deploy token')
+  const x = Buffer.from((await hub.key.current()).publicKey, 'base64').toString('base64url')
+  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+  const isSigned = (nodeId: string, session: string) =>
+    verify(null, Buffer.from(releaseText(nodeId, session, json)), key, Buffer.from(signature, 'base64'))
+  t.ok(isSigned('node_a', 'the-session'))
+  t.notOk(isSigned('node_a', 'another'), 'it cannot be replayed in another session')
+})
+
+t.test('gives a node only releases of projects that are placed on it', async t => {
+  const stage = await openFleet(t, ['a'])
+  const { hub } = stage
+  t.equal(await hub.sealOffer('dep_a', { offered: { origin: 'upload' }, clientEnv: {} }), null, 'nothing to encrypt')
+  await beginRollout(stage)
+  t.equal(hub.agents.archiveOf('node_a', 'archive'), 'dep_a')
+  for (const unknown of [
+    () => hub.agents.archiveOf('node_a', 'another'),
+    () => hub.agents.archiveOf('node_b', 'archive')
+  ])
+    t.throws(unknown, { code: 'not_found' })
+  await t.rejects(hub.agents.document({ ...node, nodeId: 'node_b' }, 'dep_a'), { code: 'not_found' })
+  await t.rejects(hub.agents.document(node, 'dep_b'), { code: 'not_found' })
+})
