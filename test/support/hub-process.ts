@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { createServer, request } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type * as Replicated from '../../lib/store/log/replicated-store.js'
 import type { Reader } from '../../lib/store/database.js'
+import { digestOf } from './database-digest.js'
 import type { HubProcessOptions } from './hub-processes.js'
 
 /*
@@ -61,7 +61,7 @@ function valueOf(db: Reader, name: string): string | null {
   return (db.get('SELECT value FROM settings WHERE key = ?', name)?.['value'] ?? null) as string | null
 }
 
-/** Sets a value, if the present one is `from` (when given), and counts the write of a writer. Returns what was there. */
+/** Sets a value, if the present one is `from` (when given), and counts the write of a writer. Returns the earlier value. */
 function write(query: URLSearchParams): Promise<string | null> {
   const set = 'INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value'
   return store.write(tx => {
@@ -72,17 +72,6 @@ function write(query: URLSearchParams): Promise<string | null> {
     if (counter !== null) tx.run(set, `count-${counter}`, String(Number(valueOf(tx, `count-${counter}`) ?? 0) + 1))
     return seen
   })
-}
-
-/** A digest of everything but the time of the last checkpoint. */
-function digestOf(db: Reader): string {
-  const hash = createHash('sha256')
-  for (const { name, sql } of db.all("SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name")) {
-    hash.update(`${String(name)} ${String(sql)}\n`)
-    if (name === 'store') continue
-    for (const row of db.all(`SELECT * FROM "${String(name)}"`)) hash.update(`${JSON.stringify(row)}\n`)
-  }
-  return hash.digest('hex')
 }
 
 async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -38,6 +38,8 @@ export interface HubState {
   readonly commits: GroupCommit | null
   /** Whether this hub has read the log to its end since it began to follow. */
   readonly isCaughtUp: boolean
+  /** Why this program is too old for the database of the cluster; null if it is not. */
+  readonly outdated: Refusal | null
   /** Whether etcd refused the last write of this hub because it has no space left. */
   readonly isFull: boolean
 }
@@ -107,6 +109,7 @@ export function createHub(needs: HubNeeds): Hub {
   let following: AbortController | null = null
   let isCaughtUp = false
   let isFull = false
+  let outdated: Refusal | null = null
   let leaderAsOf = 0
   let termSinceMs = 0
   let notBeforeMs = -Infinity
@@ -264,7 +267,7 @@ export function createHub(needs: HubNeeds): Hub {
   function refuseNewer(transactions: LineTransactions): void {
     for (const calls of transactions) {
       const version = migrationOf(calls) ?? 0
-      if (version > schemaVersion) throw newer(version)
+      if (version > schemaVersion) throw (outdated = newer(version))
     }
   }
 
@@ -307,6 +310,9 @@ export function createHub(needs: HubNeeds): Hub {
       },
       get isCaughtUp() {
         return isCaughtUp
+      },
+      get outdated() {
+        return outdated
       },
       get isFull() {
         return isFull
@@ -375,7 +381,17 @@ function createSignal(): Fired {
   const fired = new AbortController()
   return {
     fire: () => fired.abort(),
-    wait: signal => Promise.race([aborted(fired.signal), aborted(signal)])
+    wait: signal =>
+      new Promise(resolve => {
+        const end = () => {
+          fired.signal.removeEventListener('abort', end)
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        fired.signal.addEventListener('abort', end)
+        signal.addEventListener('abort', end)
+        if (fired.signal.aborted || signal.aborted) end()
+      })
   }
 }
 

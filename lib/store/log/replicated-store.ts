@@ -232,8 +232,14 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
         signal.removeEventListener('abort', check)
       }
       const check = () => {
-        if (signal.aborted) end(), reject(signal.reason as Error)
-        else if (look()) end(), resolve()
+        try {
+          signal.throwIfAborted()
+          if (!look()) return
+          resolve()
+        } catch (error) {
+          reject(error as Error)
+        }
+        end()
       }
       waiting.add(check)
       signal.addEventListener('abort', check)
@@ -257,7 +263,11 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
 
   async function opened(): Promise<void> {
     const aloneFrom = elapsedOf(clock) + openAloneMs
-    const isReady = () => copy.schema === schemaVersion && (hub.state.isCaughtUp || elapsedOf(clock) >= aloneFrom)
+    const isReady = () => {
+      const { outdated, isCaughtUp } = hub.state
+      if (outdated !== null) throw outdated
+      return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
+    }
     const timer = setTimeout(() => waiting.forEach(look => look()), openAloneMs + 1)
     const asking = setInterval(() => options.onWaiting?.(whyWaiting()), waitingMs)
     try {

@@ -1,6 +1,6 @@
 /*
- * Seals what a cluster keeps in etcd with AES-256-GCM, so that etcd, its snapshots and whoever reads them see no token and
- * no setting, and nobody without the key can write a value that a hub accepts.
+ * Seals what a cluster keeps in etcd with AES-256-GCM, so that a reader of etcd or of its snapshots sees no token
+ * and no setting, and nobody without the key can write a value that a hub accepts.
  *
  *   sealed  = nonce (12 bytes)  ciphertext  tag (16 bytes)
  *
