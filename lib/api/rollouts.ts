@@ -77,7 +77,7 @@ export function rolloutHandlers({ fleet }: RolloutsNeeds) {
         async (write, signal) => {
           for await (const event of rollouts.follow(id, signal)) await write(event)
         },
-        { isBegun: true }
+        { isBegun: true, lasting: true }
       )
     },
 

@@ -5,11 +5,13 @@ import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
+import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
+import { failsToSwap, obedientAgent } from '../support/obedient-agent.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { openDuring } from './stage.js'
+import { openDuring, until } from './stage.js'
 
 /*
  * The pictures of README.md and docs/panel.md: a server with a few projects, and each page that a picture shows. With
@@ -88,6 +90,31 @@ async function fill(stage: Stage, sites: string) {
   return { storefront, failed }
 }
 
+/** Places a project on nodes, and rolls two releases out, of which the second one is halted. Returns its id. */
+async function fillFleet(t: { teardown(work: () => unknown): void }, stage: Stage, project: Project): Promise<string> {
+  const hub = await stage.server.services.fleet.hub()
+  const names = ['a', 'b', 'c'].flatMap(letter =>
+    Array.from({ length: 6 }, (_, index) => `plant-${letter}${index + 1}`)
+  )
+  const agents = []
+  for (const name of names) agents.push(await obedientAgent(t, { url: stage.url, hub }, { name }))
+  await stage.client.put('/api/nodes/plant-c5/drain', { drained: true })
+  await stage.client.patch(`/api/projects/${project.id}/placements`, { add: names.map(node => ({ node })) })
+  const deployments = (await stage.client.get(`/api/logs?projectId=${project.id}`)).body
+  const begin = (index: number): Promise<string> => {
+    const { id: deployId, treeSha256, archiveSha256, archiveBytes } = deployments[index]
+    const release = { deployId, treeSha256, archiveSha256, archiveBytes, sealed: null }
+    return hub.begin({ projectId: project.id, policy: { ...defaultRolloutPolicy, then: '30%' }, ...release })
+  }
+  const ended = (id: string, state: string): Promise<void> =>
+    until(async () => (await stage.client.get(`/api/rollouts/${id}`)).body.rollout.state === state)
+  await ended(await begin(1), 'done')
+  agents[3]?.behave(failsToSwap)
+  const id = await begin(0)
+  await ended(id, 'halted')
+  return id
+}
+
 t.test('the pages that the documents show are there', { skip }, async t => {
   const sites = mkdtempSync(join(tmpdir(), 'sites-'))
   t.teardown(() => rmSync(sites, { recursive: true, force: true }))
@@ -116,6 +143,18 @@ t.test('the pages that the documents show are there', { skip }, async t => {
     await page.goto(`${stage.url}/projects/${storefront.id}`)
     await page.getByText('New header').first().waitFor()
     await photograph(page, 'project')
+  })
+  await t.test('the fleet and a rollout', async t => {
+    const rolloutId = await fillFleet(t, stage, storefront)
+    await page.goto(`${stage.url}/nodes`)
+    await page.getByText('plant-c6').first().waitFor()
+    await photograph(page, 'fleet')
+    await page.goto(`${stage.url}/rollouts/${rolloutId}`)
+    await page.getByText('1 failed (allowed: 0)').waitFor()
+    await page.locator('svc-rollout-failures pre').waitFor()
+    await photograph(page, 'rollout')
+    await page.goto(`${stage.url}/projects/${storefront.id}/nodes`)
+    await page.getByText('Nodes of this project').waitFor()
   })
   await t.test('a log file', async () => {
     mkdirSync(join(sites, 'logs'))

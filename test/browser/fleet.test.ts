@@ -1,8 +1,10 @@
 import t from 'tap'
-import { nodeOf, placementOf, rolloutOf, startFleetStandIn } from '../support/fleet-stand-in.js'
+import { enrolledAgent, FakeAgent } from '../support/fake-agent.js'
+import { beginRollout } from '../support/fleet-rollout.js'
+import { nodeOf, placementOf, startFleetStandIn } from '../support/fleet-stand-in.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { isWithin, onPhone, openDuring, photographer, stillDesktop } from './stage.js'
+import { comeBack, isWithin, onPhone, openDuring, photographer, stillDesktop } from './stage.js'
 import { latinWords, survey } from './survey.js'
 
 /* The fleet in a real browser: nodes, one node, and its own pages through this server. */
@@ -10,12 +12,12 @@ import { latinWords, survey } from './survey.js'
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('fleet')
 
-t.test('a server without nodes explains how to begin', { skip }, async t => {
+t.test('a server without nodes explains how to begin, and gives a token that works once', { skip }, async t => {
   const stage = await startServer(t)
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'nodes', stillDesktop)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'nodes', stillDesktop)
   await page.getByText('No nodes yet').waitFor()
-  t.equal(await page.locator('nav.side').getByText('Fleet').count(), 0, 'the navigation stays as it was')
+  const navigation = page.getByRole('navigation', { name: 'Main navigation' })
+  t.equal(await navigation.getByText('Fleet').count(), 0, 'the navigation stays as it was')
   t.same(await survey(page), [])
   await photograph(page, 'empty')
   await page.getByRole('link', { name: 'Add node' }).first().click()
@@ -28,21 +30,27 @@ t.test('a server without nodes explains how to begin', { skip }, async t => {
   t.same(await survey(page), [])
   await photograph(page, 'enroll')
   await dialog.getByRole('button', { name: 'Create token' }).click()
-  await dialog.getByText('svc agent --hub').waitFor()
+  const command = (await dialog.locator('.command pre').textContent()) as string
+  const [, token] = /^svc agent --hub http:\S+ --enroll (svcnode_\S+)$/.exec(command) as unknown as [string, string]
   t.same(await survey(page), [])
   await photograph(page, 'token')
   await dialog.getByRole('button', { name: 'Done' }).click()
   await page.getByText('Waiting for their machine').waitFor()
   t.notMatch(await page.content(), /svcnode_/, 'the token is gone')
-  await page.locator('nav.side').getByText('Fleet').waitFor()
-  t.same(JSON.parse((fleet.records.asked[0] as string).split('/enrollments ')[1] as string), {
-    name: 'plant-a1',
-    labels: { zone: 'eu', rack: '7' },
-    seconds: 3600
-  })
+  await navigation.getByText('Fleet').waitFor()
   await photograph(page, 'pending')
+
+  t.equal((await new FakeAgent(stage.url).enroll(token)).status, 200)
+  await comeBack(page, page.getByRole('link', { name: 'plant-a1' }))
+  await page.getByText('Waiting for their machine').waitFor({ state: 'detached' })
+  t.match((await stage.client.get('/api/nodes/plant-a1')).body.node.labels, { zone: 'eu', rack: '7' })
+
+  await page.goto(`${stage.url}/nodes?enroll`)
+  await dialog.getByRole('button', { name: 'Create token' }).click()
+  await dialog.getByRole('button', { name: 'Done' }).click()
   await page.getByRole('button', { name: 'Revoke' }).click()
   await page.getByText('Waiting for their machine').waitFor({ state: 'detached' })
+  t.same((await stage.client.get('/api/enrollments')).body.enrollments, [])
   t.same(watch.complaints, [])
 })
 
@@ -119,9 +127,10 @@ t.test('a node and its own pages', { skip }, async t => {
 
 t.test('a node is drained, changed and forgotten', { skip }, async t => {
   const stage = await startServer(t)
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  fleet.records.nodes = [nodeOf(1), nodeOf(2)]
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'nodes/node_1', stillDesktop)
+  const hub = await stage.server.services.fleet.hub()
+  const { nodeId } = await enrolledAgent({ url: stage.url, hub }, 'plant-a1')
+  await enrolledAgent({ url: stage.url, hub }, 'plant-a2')
+  const { page, watch } = await openDuring(t, browser, stage.url, `nodes/${nodeId}`, stillDesktop)
   await page.getByText('No project is placed here').waitFor()
   await page.getByRole('button', { name: 'Drain…' }).click()
   const dialog = page.getByRole('dialog')
@@ -147,7 +156,7 @@ t.test('a node is drained, changed and forgotten', { skip }, async t => {
   await dialog.getByRole('button', { name: 'Forget' }).click()
   await page.getByText('west-1 was removed from the fleet').waitFor()
   await page.getByText('plant-a2').waitFor()
-  t.equal(fleet.records.nodes.length, 1)
+  t.equal((await stage.client.get('/api/nodes')).body.nodes.length, 1)
   t.same(watch.complaints, [])
 })
 
@@ -185,9 +194,12 @@ t.test('a node that is not connected says so in place of its pages, until it is 
 t.test('a project is placed on nodes, and offers only what its server can do', { skip }, async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('shop')
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  fleet.records.nodes = Array.from({ length: 20 }, (_, index) => nodeOf(index + 1))
-  const { page, watch } = await openDuring(t, browser, fleet.url, `projects/${shop.id}/nodes`, stillDesktop)
+  const hub = await stage.server.services.fleet.hub()
+  for (let number = 1; number <= 20; number++) {
+    const { nodeId } = await enrolledAgent({ url: stage.url, hub }, `plant-a${number}`)
+    await stage.client.patch(`/api/nodes/${nodeId}`, { labels: { zone: number % 2 === 0 ? 'eu' : 'us' } })
+  }
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${shop.id}/nodes`, stillDesktop)
   await page.getByText('This project is deployed on this server only').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'unplaced')
@@ -207,22 +219,24 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
   await photograph(page, 'place')
   await dialog.getByRole('button', { name: 'Place on 11 nodes' }).click()
   await page.getByText('A push is rolled out to these nodes.').waitFor()
-  t.equal(fleet.records.nodes.filter(({ placements }) => placements.length > 0).length, 11)
+  const placed = (await stage.client.get(`/api/projects/${shop.id}/placements`)).body.placements
+  t.equal(placed.length, 11)
+  t.match(placed[0], { deployPath: '/srv/shop' })
   t.same(await survey(page), [])
   await photograph(page, 'placed')
   t.equal(await page.getByRole('navigation', { name: 'Project' }).getByText('Files').count(), 0)
 
-  fleet.records.rollouts = [rolloutOf(shop, [['good'], ['swapping', 'prepared']], { state: 'swapping' })]
-  await page.goto(`${fleet.url}/projects/${shop.id}/files`)
+  await beginRollout({ hub }, {}, shop.id)
+  await page.goto(`${stage.url}/projects/${shop.id}/files`)
   await page.getByText('The files of this project are on its nodes').waitFor()
   await photograph(page, 'files-elsewhere')
   await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Deployments' }).click()
-  await page.getByText('wave 1 of 2').waitFor()
+  await page.getByText('0 of 11 good').waitFor()
   t.equal(await page.getByRole('button', { name: 'Maintenance…' }).count(), 0)
   t.same(await survey(page), [])
   await photograph(page, 'placed-deployments')
 
-  await page.goto(`${fleet.url}/projects/${shop.id}/settings`)
+  await page.goto(`${stage.url}/projects/${shop.id}/settings`)
   const form = page.locator('svc-project-policy')
   await form.getByLabel('Nodes of the first wave').fill('2')
   await form.getByLabel('Between two waves').selectOption('A time')
@@ -244,7 +258,7 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
     onFailure: 'revert_wave'
   })
 
-  await page.goto(`${fleet.url}/projects/${shop.id}/nodes`)
+  await page.goto(`${stage.url}/projects/${shop.id}/nodes`)
   await page.getByRole('button', { name: 'Remove from plant-a17' }).click()
   await photograph(page, 'remove')
   await dialog.getByRole('button', { name: 'Remove' }).click()

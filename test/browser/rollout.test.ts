@@ -1,6 +1,9 @@
 import t from 'tap'
-import type { ListedRolloutNode, NodePhase, RolloutDetail } from '../../lib/model/rollout.js'
+import type { ListedRolloutNode, NodePhase } from '../../lib/model/rollout.js'
+import { startCutProxy } from '../support/cut-proxy.js'
+import { beginRollout } from '../support/fleet-rollout.js'
 import { nodeOf, rolloutOf, startFleetStandIn } from '../support/fleet-stand-in.js'
+import { failsToSwap, obedientAgent, obeys } from '../support/obedient-agent.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
 import { isWithin, onPhone, openDuring, photographer, stillDesktop, until } from './stage.js'
@@ -11,83 +14,77 @@ import { latinWords, survey, surveyFocus } from './survey.js'
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('rollout')
 
-const listed = ({ nodes: _, ...rollout }: RolloutDetail) => rollout
-
 /** Whether an element is in the window, whatever the page shows. */
 const isInWindow = `(() => {
   const box = document.querySelector('button.halt')?.getBoundingClientRect()
   return box !== undefined && box.top >= 0 && box.bottom <= innerHeight && box.width > 40
 })()`
 
-t.test('a rollout is followed, approved, halted and resumed', { skip }, async t => {
+t.test('a rollout is followed, approved, halted, resumed and reverted', { skip }, async t => {
   const stage = await startServer(t)
+  const hub = await stage.server.services.fleet.hub()
   const shop = await stage.createProject('shop')
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  fleet.records.nodes = [nodeOf(1)]
-  const rollout = rolloutOf(shop, [['swapping'], ['prepared', 'prepared', 'prepared'], ['prepared', 'prepared']], {
-    policy: {
-      canary: 1,
-      then: '50%',
-      pause: 'approve',
-      maxFailures: 0,
-      maxUnreachable: '10%',
-      onFailure: 'halt',
-      order: 'zone'
-    }
-  })
-  fleet.records.rollouts = [rollout]
-  const turn = (index: number, phase: NodePhase, more: Partial<ListedRolloutNode> = {}): void =>
-    fleet.tell('ro_1', { type: 'node', node: { ...(rollout.nodes[index] as ListedRolloutNode), phase, ...more } })
-  const state = (change: Partial<RolloutDetail>): void =>
-    fleet.tell('ro_1', { type: 'state', rollout: { ...listed(rollout), ...change } })
+  const names = Array.from({ length: 6 }, (_, index) => `plant-a${index + 1}`)
+  const agents = []
+  for (const name of names) agents.push(await obedientAgent(t, { url: stage.url, hub }, { name }))
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add: names.map(node => ({ node })) })
+  const id = await beginRollout({ hub }, { canary: 1, then: '50%', pause: 'approve' }, shop.id)
+  const cable = await startCutProxy(t, stage.url)
 
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'rollouts', stillDesktop)
-  await page.getByText('0 of 6 good · wave 1 of 3').waitFor()
+  const { page, watch } = await openDuring(t, browser, cable.url, 'rollouts', stillDesktop)
+  await page.getByText('1 of 6 good · wave 1 of 3').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'list')
   await page.getByRole('link', { name: /shop · 1/ }).click()
   await page.getByRole('heading', { name: 'Rollout 1 of shop' }).waitFor()
-  await page.getByText('Wave 1 of 3').waitFor()
-  t.same(await survey(page), [])
-  await photograph(page, 'going')
-
-  turn(0, 'good', { tookMs: 2100 })
-  state({ state: 'approval' })
   await page.getByText('Wave 2 of 3 is next').waitFor()
-  await page.getByText('2.1 s').waitFor()
+  t.same(await survey(page), [])
   await photograph(page, 'approval')
-  await page.getByRole('button', { name: 'Approve wave 2' }).click()
-  await page.getByText('Wave 2 of 3', { exact: true }).waitFor()
 
-  // The connection breaks: what changes meanwhile is there after it.
-  fleet.cut()
-  turn(1, 'failed', { error: 'check http://127.0.0.1:3000/up answered 502', failedStep: 'check' })
+  // The connection breaks. Meanwhile somebody else approves, and a node fails: both are there after it.
+  agents[2]?.behave(failsToSwap)
+  cable.cut()
+  await stage.client.post(`/api/rollouts/${id}/approve`)
+  await page.getByText('Connection lost').first().waitFor()
+  cable.mend()
   await page.getByText('Nodes that need attention').waitFor()
-  await page.getByText('502 Bad Gateway').waitFor()
+  await page.locator('.reason').getByText('1 failed (allowed: 0)').waitFor()
+  await page.locator('svc-rollout-failures .why').getByText('answered 502').waitFor()
+  await page.locator('svc-rollout-failures pre').getByText('answered 502').waitFor()
   await page.getByText('Failed step: Checks').waitFor()
   t.same(await survey(page), [])
-  await page.getByRole('button', { name: 'Halt' }).click()
-  await page.getByRole('button', { name: 'Resume…' }).waitFor()
-  await page.locator('.reason').getByText('Halted by admin').waitFor()
-  t.same(await survey(page), [])
   await photograph(page, 'halted', { isWhole: true })
+
+  agents[2]?.behave(obeys)
   await page.getByRole('button', { name: 'Resume…' }).click()
   const dialog = page.getByRole('dialog')
   t.same(await survey(page), [])
   await photograph(page, 'resume')
   await dialog.getByRole('button', { name: 'Resume' }).click()
-  await page.getByRole('button', { name: 'Halt' }).waitFor()
+  await page.getByRole('button', { name: 'Approve wave 3' }).waitFor()
+  await page.getByRole('button', { name: 'Halt' }).click()
+  await page.locator('.reason').getByText('admin stopped it').waitFor()
   await page.getByRole('button', { name: 'Revert wave 2…' }).click()
   await photograph(page, 'revert-wave')
   await dialog.getByRole('button', { name: 'Revert wave 2' }).click()
-  await page.locator('svc-rollout-actions').getByText('Going back').waitFor()
-  await page.getByRole('button', { name: 'Revert all…' }).waitFor({ state: 'detached' })
+  await page.locator('svc-rollout-actions').getByText('Reverted').waitFor()
+  t.match((await stage.client.get(`/api/rollouts/${id}`)).body.rollout, {
+    state: 'reverted',
+    counts: { good: 1, reverted: 3 }
+  })
+  await photograph(page, 'reverted')
+
+  // Only the last rollout of a project gives orders.
+  const next = await beginRollout({ hub }, {}, shop.id)
+  await page.getByText('A later rollout took its place:').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Resume…' }).count(), 0)
+  await page.getByRole('link', { name: 'Rollout 2' }).click()
+  await page.locator('svc-rollout-actions').getByText('Done').waitFor()
+  t.match(page.url(), next)
+  t.same(await survey(page), [])
+  await photograph(page, 'done')
   t.same(
-    fleet.records.asked.map(each => each.replace('POST /api/rollouts/ro_1/', '')),
-    ['approve {}', 'halt {}', 'resume {}', 'revert {"wave":2}']
-  )
-  t.same(
-    watch.complaints.filter(each => !/ERR_|Failed to load/.test(each)),
+    watch.complaints.filter(each => !/ERR_/.test(each)),
     []
   )
 })
@@ -169,12 +166,11 @@ t.test('Halt is in reach with ten thousand nodes, on a desk, on a phone, and wit
 
 t.test('a rollout that does not exist, and a server without rollouts', { skip }, async t => {
   const stage = await startServer(t)
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  const { page } = await openDuring(t, browser, fleet.url, 'rollouts', stillDesktop)
+  const { page } = await openDuring(t, browser, stage.url, 'rollouts', stillDesktop)
   await page.getByText('No rollouts yet').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'none')
-  await page.goto(`${fleet.url}/rollouts/ro_unknown`)
+  await page.goto(`${stage.url}/rollouts/ro_unknown`)
   await page.getByText('Rollout not found').waitFor()
   t.same(await survey(page), [])
 })

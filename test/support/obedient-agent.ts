@@ -53,7 +53,7 @@ export async function obedientAgent(
           answer,
           error,
           failedStep: error === null ? null : 'check',
-          output: null,
+          output: error === null ? null : `Starting\n${error}\n`,
           tookMs: 5
         }
       ],

@@ -31,6 +31,28 @@ t.test('writes one value per line', async t => {
   t.equal(await (await fetch(`${url}/none`)).text(), '')
 })
 
+t.test('a lasting stream sends empty lines while there is nothing to write', async t => {
+  const { url } = await startServer(t, [
+    get('/', () =>
+      ndjson(
+        async (write, signal) => {
+          await write(1)
+          await new Promise(resolve => signal.addEventListener('abort', resolve))
+          await write(2)
+        },
+        { isBegun: true, lasting: true, keepAliveMs: 5 }
+      )
+    )
+  ])
+  const reader = ((await fetch(url)).body as ReadableStream<Uint8Array>)
+    .pipeThrough(new TextDecoderStream())
+    .getReader()
+  let text = ''
+  while (!text.endsWith('\n\n\n')) text += (await reader.read()).value
+  t.match(text, /^1\n\n+$/)
+  await reader.cancel()
+})
+
 t.test('answers a refusal before the first line with an error, and breaks the connection after it', async t => {
   const { url, port, events } = await startServer(t, [
     get('/early', () =>

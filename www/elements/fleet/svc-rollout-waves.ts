@@ -13,6 +13,8 @@ export class SvcRolloutWaves extends SvcElement {
   static override sheet = css`
     svc-rollout-waves {
       display: block;
+      border-radius: 7px;
+      overflow: clip;
 
       svc-rows { --row-px: 45px; }
       li + li > * { border-top: 1px solid var(--line); }
