@@ -233,14 +233,12 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   broken_config: row('command', 'A configuration file is malformed', 'Correct the line that the message names.'),
   broken_token: row('command', 'The text is only a part of a named token', 'Copy the whole token.'),
-<<<<<<< HEAD
-  cluster_key: row('command', 'The key of the cluster cannot be used', 'Copy `cluster.key` from another hub.'),
-=======
   cluster_exists: row(
     'server start',
     'etcd already has the log of a cluster of this name',
     'Join it, or choose another name.'
   ),
+  cluster_key: row('command', 'The key of the cluster cannot be used', 'Copy `cluster.key` from another hub.'),
   cluster_missing: row(
     'server start',
     'etcd does not have the log of the cluster',
@@ -251,7 +249,6 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A value in etcd was sealed with another cluster key',
     'Use the `cluster.key` of the cluster.'
   ),
->>>>>>> etcd
   config_unreadable: row('command', 'A configuration file cannot be read', rightPath),
   database_damaged: row('server start', 'The database is damaged', restoreBackup),
   database_in_use: row('server start', 'Another program has the database open', 'Close that program.'),
