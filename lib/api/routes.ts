@@ -9,6 +9,7 @@ import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
 import { changesHandlers, changeTables } from './changes.js'
+import { clusterHandlers } from './cluster.js'
 import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
@@ -102,6 +103,7 @@ export interface ApiNeeds {
   system: Parameters<typeof systemHandlers>[0]
   metrics: Parameters<typeof metricsHandlers>[0]
   pm2: Parameters<typeof pm2Handlers>[0]
+  cluster: Parameters<typeof clusterHandlers>[0]
   stats: Parameters<typeof statsHandlers>[0]
   search: Parameters<typeof searchHandlers>[0]
   fs: Parameters<typeof fsHandlers>[0]
@@ -328,6 +330,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       relayed(depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read))),
       relayed(row('GET', '/api/system/resources', 'viewer', 'server', system.resources)),
       relayed(row('GET', '/api/system/history', 'viewer', 'server', system.history)),
+      row('GET', '/api/cluster', 'viewer', 'server', clusterHandlers(needs.cluster).read),
       row('GET', '/metrics', 'metrics', 'server', metrics.read),
       relayed(row('GET', '/api/pm2/available', 'operator', 'none', pm2.available)),
       relayed(row('GET', '/api/pm2/apps', 'operator', 'server', pm2.apps)),

@@ -32,6 +32,8 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
+import type { ArchiveCopies } from '../deploy/needs.js'
+import type { ClusterStatus } from '../model/cluster.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
@@ -61,10 +63,14 @@ export interface World {
   publicUrl: string | null
   /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
   relaySecret?: string | undefined
-  /** Called after each recorded end of a deployment. */
-  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
+  /** Returns the state of the cluster; undefined: the server is not a hub of one. */
+  cluster?: (() => Promise<ClusterStatus>) | undefined
+  /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
+  copies?: ArchiveCopies | undefined
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
+  /** Called after each recorded end of a deployment. */
+  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** Reports an internal error to the operator. */
   log(message: string, error?: unknown): void
 }

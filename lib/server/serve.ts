@@ -10,7 +10,7 @@ import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { reasonOf } from '../base/system-error.js'
 import { readDotenv } from '../config/dotenv.js'
-import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../config/home.js'
+import { ensureHome, noSpaceFor, readConfig, refuseHub, warningOfRoot } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
 import { refuseNetworkHome } from '../config/network-home.js'
 import { readPublicUrl } from '../config/public-url.js'
@@ -115,6 +115,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const made = await ensureHome(home)
   const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
   try {
+    refuseHub(home.directory)
     await refuseNetworkHome(home, environment)
     // An invalid configuration is refused before anything is changed.
     await readConfig(home)

@@ -164,7 +164,7 @@ function createWork(
   { audit, keeper, settings }: Front,
   { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
 ) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, copies, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -201,6 +201,7 @@ function createWork(
     environment,
     quota,
     variables,
+    copies,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       pm2: pm2.binding,
@@ -434,6 +435,7 @@ function apiOfMachine(
       })
     },
     pm2: { pm2, projects },
+    cluster: { status: world.cluster },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>

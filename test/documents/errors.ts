@@ -230,6 +230,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   ambiguous_source: row('command', 'Several log sources have this name', 'Use one of the ids that the message lists.'),
   answer_too_large: row('command', 'The answer of the server is too large', 'Check the address of the server.'),
+  archive_differs: row(
+    'command',
+    'The archive that another hub sent has another SHA-256',
+    'Check the disks of the hubs, then push again.'
+  ),
   backup_damaged: row('command', 'The backup is damaged', 'Use another backup.'),
   backup_failed: row('command', 'The server could not write the backup', 'Do what the message says.'),
   backup_newer: row('command', 'A newer svc wrote the backup', 'Update svc first.'),
@@ -256,6 +261,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'etcd already has the log of a cluster of this name',
     'Join it, or choose another name.'
   ),
+  cluster_key: row('command', 'The key of the cluster cannot be used', 'Copy `cluster.key` from another hub.'),
   cluster_missing: row(
     'server start',
     'etcd does not have the log of the cluster',
@@ -304,6 +310,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
   ),
+  hub_name_taken: row('command', 'Another hub of the cluster has this name', 'Choose another `--hub-name`.'),
   hub_unreachable: row(
     'command',
     'Another hub of the cluster cannot be reached',
@@ -343,6 +350,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an address like `https://deploy.example.org`.'
   ),
   invalid_switch: row('command', 'A variable is neither true nor false', 'Use `true`, `false`, `1` or `0`.'),
+  is_hub: row(
+    'command',
+    'The data directory is that of a hub of a cluster',
+    'Start the hub with `svc serve --store`, or use `svc cluster leave`.'
+  ),
   link_leaves_root: row(
     'command',
     'A symbolic link leads outside the directory to pack',
@@ -364,6 +376,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'There is no svc.config.json',
     'Run `svc init`, or name the project with `--project`.'
   ),
+  no_cluster: row(
+    'command',
+    'The data directory is not that of a hub, or its hub does not run',
+    'Choose the data directory with `SVC_HOME`.'
+  ),
   no_database: row('command', 'The data directory contains no database', 'Check `SVC_HOME`.'),
   no_node: row('server start', 'node was not found in PATH', 'Install Node.js, or choose another `--runtime`.'),
   no_output_dir: row('command', 'The output directory does not exist', 'Build first, or correct `--out`.'),
@@ -382,6 +399,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'command',
     'The project has no rollout yet',
     'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
+  only_copy: row(
+    'command',
+    'Some archives may be on this hub only',
+    'Start the hub and another one and let them copy, or use `--force`.'
+  ),
+  placed_elsewhere: row(
+    'command',
+    'A project of the hub is on other nodes, too',
+    'Remove it from one or the other with `svc fleet unplace`.'
   ),
   project_not_placed: row(
     'command',

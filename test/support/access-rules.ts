@@ -164,7 +164,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     `GET /api/health/detail server
      GET /api/settings/status server
      GET /api/system/resources server
-     GET /api/system/history server`
+     GET /api/system/history server
+     GET /api/cluster server`
   ],
   ['read the audit log', 'GET /api/audit lists'],
   ['export the audit log', 'GET /api/audit/export server'],

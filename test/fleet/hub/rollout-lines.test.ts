@@ -12,6 +12,7 @@ const rollout: ListedRollout = {
   policy: { ...defaultRolloutPolicy, pause: 'approve' },
   state: 'preparing',
   wave: 0,
+  lastAttempt: 1,
   waves: 2,
   pausedUntil: null,
   revertFrom: null,

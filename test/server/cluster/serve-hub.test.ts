@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { createClient, eventsOf } from '../../support/client.js'
 import { zipOf } from '../../support/zip.js'
@@ -79,4 +79,40 @@ t.test('uploads and their output pass through a follower', async t => {
   const events = eventsOf(reply)
   t.match(events.pop(), { event: 'status', status: 'success' })
   t.equal(readFileSync(`${sites}/shop/index.html`, 'utf8'), 'hello')
+})
+
+t.test('an archive is on two hubs before a deployment is accepted, and then on all', async t => {
+  const { hubs, sites } = await startHubs(t, 3)
+  const [first, second, third] = hubs as [Hub, Hub, Hub]
+  const { body } = await first.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
+  const project = body.project ?? body
+  const pusher = createClient(() => first.url, project.token)
+  const push = async () =>
+    pusher.upload([
+      ['projectId', project.id],
+      ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'hello' }) }]
+    ])
+  const { deployId } = eventsOf(await push()).pop() as { deployId: string }
+  const has = (hub: Hub): boolean => existsSync(`${hub.directory}/deployments/${deployId}.zip`)
+  t.ok(has(first) && (has(second) || has(third)))
+  await until(() => has(second) && has(third))
+  await until(() => existsSync(`${third.directory}/deployments/${deployId}.log`))
+  await second.server.stop({ wait: false })
+  await third.server.stop({ wait: false })
+  t.equal((await push()).status, 200, 'the others have left the list of this cluster')
+})
+
+t.test('a deployment without a second copy is refused, with the time to wait', async t => {
+  const { hubs, sites, cluster } = await startHubs(t, 2)
+  const [first] = hubs as [Hub]
+  const { body } = await first.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
+  const project = body.project ?? body
+  await cluster.stopListening('h2')
+  const pusher = createClient(() => first.url, project.token)
+  const reply = await pusher.upload([
+    ['projectId', project.id],
+    ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'hello' }) }]
+  ])
+  t.match(reply, { status: 503, headers: { 'retry-after': '10' }, body: { code: 'no_second_copy' } })
+  t.notOk(existsSync(`${sites}/shop/index.html`))
 })

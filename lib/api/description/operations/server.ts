@@ -8,6 +8,7 @@ import {
   type NotificationKind,
   type NotificationTargetView
 } from '../../../model/notification-target.js'
+import type { ClusterStatus } from '../../../model/cluster.js'
 import type { Pm2App } from '../../../model/pm2.js'
 import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
@@ -35,7 +36,8 @@ import {
   pm2App,
   pm2Binding,
   resources,
-  serverStatus
+  serverStatus,
+  clusterStatus
 } from '../records/machine.js'
 import { notificationTarget } from '../records/notify.js'
 import { changeVersions, durations, heatmap, overview, successRates } from '../records/overview.js'
@@ -43,7 +45,7 @@ import { searchResult } from '../records/search.js'
 import { settingDescription, settingValues } from '../records/settings.js'
 import { cleaned, placeHome, placeListing, storageUsage } from '../records/storage.js'
 import { telemetryOverview } from '../records/telemetry.js'
-import { boolean, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
+import { boolean, constant, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
 
 interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {
   success: true
@@ -302,6 +304,17 @@ export const serverOperations: Operations = {
   'GET /api/system/resources': {
     summary: 'Get the current resource usage of the machine and the server',
     answers: answer('The resources', resources)
+  },
+  'GET /api/cluster': {
+    summary: 'Get the state of the cluster, as this hub sees it',
+    description: 'A server that is not a hub of a cluster answers null.',
+    answers: answer(
+      'The cluster',
+      record<{ success: true; cluster: ClusterStatus | null }>({
+        success: constant(true),
+        cluster: nullable(clusterStatus)
+      })
+    )
   },
   'GET /api/pm2/available': {
     summary: 'Check whether PM2 is available',
