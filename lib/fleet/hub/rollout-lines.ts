@@ -168,7 +168,8 @@ function namesOf(nodes: readonly ListedRolloutNode[]): string {
   if (last === undefined) return first
   if (names.length === 2) return `${first}, ${last}`
   const stem = first.replace(/\d+$/, '')
-  const isSeries = names.every(name => name.replace(/\d+$/, '') === stem)
+  const numbers = names.map(name => (name.replace(/\d+$/, '') === stem ? Number(name.slice(stem.length)) : Number.NaN))
+  const isSeries = numbers.every((number, at) => number === (numbers[0] as number) + at)
   return isSeries ? `${first}…${last.slice(stem.length)}` : countOf(names.length, 'node')
 }
 
