@@ -52,6 +52,8 @@ import { nodesOfProject } from '../store/tables/nodes.js'
 import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
+import type { FleetHealth } from '../model/health.js'
+import { fleetState } from '../machine/fleet-state.js'
 import { createBroken } from '../machine/broken.js'
 import { createDeploymentCounts } from '../machine/deployment-counts.js'
 import { createLoopDelayMeter } from '../machine/loop-delay.js'
@@ -232,7 +234,19 @@ function createWork(
   })
   const deployments = createListed(store, deployer)
   const targets = createTargets()
-  return { notificationTargets, webhook, counts, quota, variables, deployer, projects, deployments, targets, pm2 }
+  return {
+    notificationTargets,
+    webhook,
+    counts,
+    quota,
+    variables,
+    deployer,
+    projects,
+    deployments,
+    targets,
+    pm2,
+    fleet
+  }
 }
 
 type Work = ReturnType<typeof createWork>
@@ -278,6 +292,7 @@ function createMachine(world: World, front: Front, work: Work) {
     home,
     secretsFault: variables.check,
     auditState: front.keeper.state,
+    fleetState: fleetOf(store, work.fleet),
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const history = createHistory({
@@ -431,7 +446,8 @@ function apiOfMachine(
         searches: logs.searches,
         uploads: () => deployer.figures().uploads,
         outputFollowers: () => deployer.figures().followers,
-        deliveries: webhook.deliveries
+        deliveries: webhook.deliveries,
+        fleet: fleetOf(store, work.fleet)
       })
     },
     pm2: { pm2, projects },
@@ -439,6 +455,11 @@ function apiOfMachine(
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>
+}
+
+/** Returns the function that reads the state of the fleet. */
+function fleetOf(store: World['store'], { running }: FleetService): () => FleetHealth | null {
+  return () => fleetState(store, running()?.figures().connected ?? 0)
 }
 
 /** Returns searches that count themselves in `activity`. */

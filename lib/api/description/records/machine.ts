@@ -1,6 +1,6 @@
 /* Schemas of the health of the server, the machine and its applications. */
 import type { ClusterHub, ClusterStatus } from '../../../model/cluster.js'
-import type { HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
+import type { FleetHealth, HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
 import type {
   ContainerFigures,
   DiskFigures,
@@ -96,6 +96,14 @@ export const healthDetail = record<HealthDetail>({
       ok: boolean(true),
       why: nullableText,
       unreadable: list(text('Shop: API_KEY'))
+    })
+  ),
+  fleet: optional(
+    record<FleetHealth>({
+      nodes: integer(12),
+      connected: described('Nodes whose agent is connected', integer(11)),
+      going: described('Rollouts that are going on, or wait for their next wave', integer(1)),
+      halted: described('Projects whose last rollout was halted', integer(0))
     })
   ),
   audit: optional(
