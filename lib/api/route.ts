@@ -17,6 +17,8 @@ export interface ApiRoute extends Route<Auth, Caller> {
   isProven?: boolean
   /** Whether users of a hub may ask a node for it, through the hub. */
   isRelayed?: boolean
+  /** Whether it concerns the target of the project on this server, which a project on nodes does not have. */
+  isOnTarget?: boolean
 }
 
 /**
@@ -30,6 +32,11 @@ export function row(method: Method, path: string, auth: Auth, scope: Scope, hand
 /** Asks the user of a browser session for the token again if that was long ago (auth/proof.ts). */
 export function proven(route: ApiRoute): ApiRoute {
   return { ...route, isProven: true }
+}
+
+/** Refuses (409 `project_is_placed`) projects that are placed on nodes: they have no target on this server. */
+export function onTarget(route: ApiRoute): ApiRoute {
+  return { ...route, isOnTarget: true }
 }
 
 /** Sets the limits of the body of a route. */
@@ -88,6 +95,8 @@ export function depending(
 interface Completion {
   lookup: ProjectLookup
   proof: Pick<Proof, 'check'>
+  /** Refuses 409 `project_is_placed`. */
+  refusePlaced(projectId: string): void
   version(tables: readonly string[]): string
 }
 
@@ -97,13 +106,14 @@ interface Completion {
  */
 export function completed(
   routes: ReadonlyArray<ApiRoute | DependingRoute>,
-  { lookup, version, proof }: Completion
+  { lookup, version, proof, refusePlaced }: Completion
 ): ApiRoute[] {
   return routes.map(route => {
     const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
     const handle: Handler = request => {
       if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
       checkScope(route.scope, request, lookup)
+      if (route.isOnTarget) refusePlaced(param(request, 'id'))
       if (route.isProven) proof.check(request.actor.provenAt)
       return route.handle(request)
     }

@@ -33,7 +33,18 @@ import { placementHandlers } from './placements.js'
 import { relayHandlers, relayPartLimits } from './relays.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { relayed, byLeader, byLeaderIfAny, completed, crossOrigin, depending, proven, row, taking } from './route.js'
+import {
+  byLeader,
+  byLeaderIfAny,
+  completed,
+  crossOrigin,
+  depending,
+  onTarget,
+  proven,
+  relayed,
+  row,
+  taking
+} from './route.js'
 import type { ApiRoute } from './route.js'
 import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
@@ -106,6 +117,8 @@ export interface ApiNeeds {
   enrollments: Omit<Parameters<typeof enrollmentHandlers>[0], 'fleet'>
   placements: Omit<Parameters<typeof placementHandlers>[0], 'fleet'>
   agent: Parameters<typeof agentHandlers>[0]
+  /** Refuses 409 `project_is_placed`. */
+  refusePlaced(projectId: string): void
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -212,14 +225,14 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
           row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)
         )
       ),
-      row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set),
+      onTarget(row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set)),
       relayed(byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary))),
-      relayed(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify))),
-      relayed(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift))),
-      relayed(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile))),
-      relayed(row('GET', '/api/projects/:id/files', 'operator', 'project', files.list)),
-      relayed(row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview)),
-      relayed(row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download)),
+      relayed(onTarget(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify)))),
+      relayed(onTarget(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift)))),
+      relayed(onTarget(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile)))),
+      relayed(onTarget(row('GET', '/api/projects/:id/files', 'operator', 'project', files.list))),
+      relayed(onTarget(row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview))),
+      relayed(onTarget(row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download))),
 
       relayed(row('GET', '/api/locks', 'read', 'filtered', locks.list)),
       row('PUT', '/api/lock', 'operator', 'server', locks.lockServer),
@@ -240,8 +253,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', deployments.rollback),
-      row('POST', '/api/projects/:id/undo', 'operate', 'project', deployments.undo),
-      row('POST', '/api/projects/:id/repair', 'operate', 'project', deployments.repair),
+      onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', deployments.undo)),
+      onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', deployments.repair)),
       row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', deployments.cancel),
       row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),
