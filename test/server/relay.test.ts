@@ -106,7 +106,7 @@ t.test('a stream that its reader leaves ends on the node, too', async t => {
   await until(() => followers() === 0)
 })
 
-t.test('an agent with --no-relay tells nothing, and a node that is away is said to be', async t => {
+t.test('an agent with --no-relay and a node that is away are refusals', async t => {
   const stage = await startServer(t)
   const { agent } = await startNode(t, stage, { relay: false })
   const path = '/api/nodes/plant/at/projects'
