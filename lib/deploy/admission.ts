@@ -12,6 +12,7 @@ import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { putCopy } from '../store/tables/blob-copies.js'
 import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
+import { isPlaced } from '../store/tables/placements.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
@@ -25,6 +26,7 @@ import { openOutput } from './output/output.js'
 import type { KeptPlan } from './kept-plans.js'
 import type { Note, Pending } from './pending.js'
 import type { Plans } from './plan.js'
+import { refusePlaced } from './placed-run.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import { findRepair, type RepairGoal } from './repair.js'
@@ -128,6 +130,7 @@ interface Draft {
   exact: ExactGoal | null
   /** What a repair puts back; null: it is no repair. */
   repair: RepairGoal | null
+  rollout?: Partial<RolloutPolicy> | undefined
   discardUpload(): Promise<void>
 }
 
@@ -146,6 +149,7 @@ export class Admission {
       if (origin === 'upload') {
         refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
       }
+      if (request.planId !== undefined) refusePlaced(this.#needs.store, project, 'hold to its plan a deployment of')
       return await this.#admit(received.path, deployId, {
         project,
         actor: request.actor,
@@ -159,6 +163,7 @@ export class Admission {
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         exact: null,
         repair: null,
+        rollout: request.rollout,
         discardUpload: received.discard
       })
     } catch (error) {
@@ -172,7 +177,9 @@ export class Admission {
     if (recorded === undefined) throw notFound('Deployment', sourceId)
     const source = this.#needs.ends.current(recorded)
     const project = this.#admissibleProject(source.projectId)
-    if ((request.mode ?? policyOf(project).rollback) === 'exact') {
+    if (request.mode === 'exact') refusePlaced(this.#needs.store, project, 'roll back exactly')
+    const isPlain = isPlaced(this.#needs.store, project.id)
+    if (!isPlain && (request.mode ?? policyOf(project).rollback) === 'exact') {
       refuseUnlessFinal(source, 'roll back to')
       return this.#restore(project, goalOf(source, request.force ?? false), request)
     }
@@ -210,6 +217,7 @@ export class Admission {
   /** Undoes the last change of a project's target exactly. */
   async undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
     const project = this.#admissibleProject(projectId)
+    refusePlaced(this.#needs.store, project, 'undo')
     return this.#restore(project, undoGoal(this.#needs.store, project, request.force ?? false), request)
   }
 
@@ -320,9 +328,9 @@ export class Admission {
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
-        const { offered, env, plan, exact, repair, discardUpload } = draft
+        const { offered, env, plan, exact, repair, rollout, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, repair, discardUpload }
+        return { row, live: run, offered, env, plan, exact, repair, rollout, discardUpload }
       })
       return { planned, note }
     } catch (error) {
