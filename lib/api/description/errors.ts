@@ -138,6 +138,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_leader: { kind: 'unavailable', means: 'This hub of the cluster does not lead any more' },
+  not_placed: { kind: 'conflict', means: 'The project is on no node of the cluster' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
