@@ -47,7 +47,7 @@ export function createFleet(
       ...world,
       audit,
       serverKey,
-      hubs: () => (publicUrl === null ? [] : [publicUrl]),
+      hubs: () => world.hubUrls?.() ?? (publicUrl === null ? [] : [publicUrl]),
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
       done(deployId) {

@@ -65,6 +65,8 @@ export interface World {
   relaySecret?: string | undefined
   /** Returns the state of the cluster; undefined: the server is not a hub of one. */
   cluster?: (() => Promise<ClusterStatus>) | undefined
+  /** Returns the addresses of all hubs; undefined: the server is not a hub of a cluster. */
+  hubUrls?: (() => string[]) | undefined
   /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
   copies?: ArchiveCopies | undefined
   /** The keys, if they are not files of the data directory. */

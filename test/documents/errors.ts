@@ -119,6 +119,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_readable: rightPath,
   not_leader: 'Repeat the request after the time in `Retry-After`.',
   not_relayed: 'Ask the server of the node itself.',
+  not_placed: 'Place the project on a node: `svc fleet place`.',
   nothing_to_undo: 'Deploy first.',
   nothing_to_repair: 'Nothing: the target is as deployed.',
   other_owner: 'Ask the owner, or use the admin token with `takeOver`.',

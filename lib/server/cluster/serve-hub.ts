@@ -81,10 +81,16 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
     const { terminal = true, allowSystemPaths = false } = options
     const admin = createReplicatedToken(store)
+    let hubUrls = [cluster.hub.url]
     const archives = createArchives({ store, hub: cluster.hub, client, home, ids, log })
     // Commands on this machine read it there. The replicated one applies.
     await writeConfig(home, config => void (config.adminToken = admin.current()))
     const forwarder = createForwarder({ key, hub: cluster.hub.name, ca: cluster.hubCa, reached: store.reached })
+    /** Agents learn the addresses of all hubs when they connect. */
+    async function followHubs(signal: AbortSignal): Promise<void> {
+      hubUrls = (await store.hubs()).map(({ url }) => url)
+      await archives.mirror(signal)
+    }
     let http: HttpServer<Auth, Caller> | undefined
     const late: { terms?: Terms } = {}
     const terms = openTerms({
@@ -101,6 +107,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
         publicUrl,
         keys: createReplicatedKeys(store),
         copies: archives,
+        hubUrls: () => hubUrls,
         cluster: () => readClusterStatus({ store, cluster }),
         log
       },
@@ -134,7 +141,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     opened.push(() => server.close({ graceMs: 0 }))
     const stopCutting = store.onRole(({ leader }) => forwarder.cut(leader?.name ?? null))
     opened.push(async () => stopCutting())
-    const mirror = startMirror({ archives, store, log })
+    const mirror = startMirror({ archives: { mirror: followHubs }, store, log })
     opened.push(() => mirror.stop())
     const ending: Array<() => Promise<void>> = []
     const place = await entrance.open(server)
