@@ -17,7 +17,6 @@ import type { Disk } from './disk.js'
 import type { GroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
 import type { Image } from './page-file.js'
-import type { RedoFile } from './redo-file.js'
 
 /** Writes checkpoints, on request and in the background. */
 export interface Checkpoints {
@@ -39,8 +38,9 @@ export interface CheckpointOptions {
   disk: Disk
   path: string
   clock: Clock
-  redo: RedoFile
-  commits: GroupCommit
+  /** The redo log beside svc.db. */
+  redo: { readonly end: number; mark(): void; trim(upTo: number): Promise<void> }
+  commits: Pick<GroupCommit, 'executed' | 'settled' | 'between'>
   /** Returns the database in memory; throws if there is none. */
   memory: () => Memory
   /** Resolves once svc.db is known to be undamaged. Until then, or if it rejects, svc.db is not overwritten. */
@@ -73,7 +73,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     const upTo = commits.executed
     if (upTo === held && !force) return
     const image = stampedImage(options.memory(), upTo, clock)
-    const from = redo.end
+    redo.mark()
     try {
       await commits.settled()
       await replaceFile(disk, path, image)
@@ -81,7 +81,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
       image.release()
     }
     held = upTo
-    await commits.between(() => redo.restart(upTo, from))
+    await commits.between(() => redo.trim(upTo))
     foldAt = Math.max(foldBytes, image.bytes * largestShare)
   }
 

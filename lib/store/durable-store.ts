@@ -26,10 +26,10 @@ import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
 import { createGroupCommit } from './group-commit.js'
 import { LiveMemory } from './live-memory.js'
+import { openFileLog } from './log/file-log.js'
 import type { Image } from './page-file.js'
-import { damaged, loadDatabase, recover } from './recovery.js'
-import { encodeLine } from './redo.js'
-import { openRedoFile } from './redo-file.js'
+import { createVerification } from './page-verification.js'
+import { loadDatabase, recover } from './recovery.js'
 import { loadSqlite } from './sqlite.js'
 import { upgrade } from './upgrade.js'
 
@@ -54,8 +54,6 @@ export interface StoreOptions {
 
 const defaultIdleMs = 30 * 1000
 const defaultFoldBytes = 4 * 1024 * 1024
-/** A large svc.db is checked this long after the start, or earlier if a checkpoint is about to overwrite it. */
-const verifyAfterMs = 2000
 const syncBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Opens svc.db in `directory`, or creates it. Refuses like `recover`. */
@@ -70,8 +68,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
   const recovered = recover({ ...files, file })
   const migrated = await upgrade(recovered, { disk, clock, databasePath })
-  const { end = 0, torn = false } = recovered.redo ?? {}
-  const redo = openRedoFile({ disk, path: redoPath, end, torn })
+  const { end = 0, torn = false, after = 0 } = recovered.redo ?? {}
+  const redo = openFileLog({ disk, path: redoPath, end, torn, after, last: recovered.sequence })
   const memory = new LiveMemory({
     memory: recovered.memory,
     recover: () => recover({ ...files, redoEnd: redo.end }).memory,
@@ -82,7 +80,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     durable: recovered.sequence,
     async append(first, transactions) {
       const fromMs = performance.now()
-      await redo.append(encodeLine(first, transactions))
+      await redo.append(first, transactions)
       syncs.observe((performance.now() - fromMs) / 1000)
     },
     onDurable() {
@@ -167,44 +165,5 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     checkpoint: () => checkpoints.fold(),
     image,
     close: () => (closing ??= close())
-  }
-}
-
-interface Verification {
-  /** Resolves once every page of svc.db was checked; rejects if one is damaged. The check runs once. */
-  verified: () => Promise<void>
-  /** The refusal of a damaged svc.db; null if no fault was found so far. */
-  readonly damage: Refusal | null
-  stop(): void
-}
-
-/** Checks the pages of a svc.db that was too large to be checked at the start (`isChecked` is false). */
-function createVerification(options: {
-  path: string
-  isChecked: boolean
-  warn: (sentence: string) => void
-}): Verification {
-  const { path, isChecked, warn } = options
-  let damage: Refusal | null = null
-  let running: Promise<void> | null = isChecked ? Promise.resolve() : null
-
-  async function verify(): Promise<void> {
-    // Loaded on demand: only a few databases are so large that they need the thread.
-    const { faultOfPagesInThread } = await import('./page-check-thread.js')
-    const fault = await faultOfPagesInThread(path)
-    if (fault === null) return
-    damage = damaged(path, fault)
-    warn(damage.message)
-    throw damage
-  }
-
-  const verified = () => (running ??= verify())
-  const begin = setTimeout(() => void verified().catch(() => {}), verifyAfterMs).unref()
-  return {
-    verified,
-    get damage() {
-      return damage
-    },
-    stop: () => clearTimeout(begin)
   }
 }

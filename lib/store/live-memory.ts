@@ -7,6 +7,7 @@ import { createFollowers } from './followers.js'
 import type { Followed } from './followers.js'
 import type { Memory } from './memory.js'
 import { encodeTransaction } from './redo.js'
+import { runCalls } from './schema.js'
 import { createVersions } from './versions.js'
 
 /** Dependencies of `LiveMemory`. */
@@ -15,12 +16,14 @@ export interface LiveMemoryNeeds {
   /** Reads the disk into a new memory. */
   recover: () => Memory
   clock: Clock
+  /** Maximum length of one transaction as text, in characters. */
+  maxLength?: number
 }
 
 /** Time after which a read retries if memory could not be rebuilt: the next write may be hours away. */
 const rebuildMs = 1000
-/** Maximum length of one transaction as text, in characters. V8's longest string has 512 Mi characters. */
-const maxTransactionLength = 256 * 1024 * 1024
+/** V8's longest string has 512 Mi characters. */
+const defaultMaxLength = 256 * 1024 * 1024
 
 /**
  * The memory of an open store. A write that cannot be made durable must not stay in memory, so memory is then rebuilt
@@ -31,6 +34,7 @@ export class LiveMemory {
   readonly #followers = createFollowers(() => this.#unfinished.length > 0)
   readonly #recover: () => Memory
   readonly #clock: Clock
+  readonly #maxLength: number
   #memory: Memory | null
   #failure: string | null = null
   #rebuiltAtMs = -Infinity
@@ -40,7 +44,8 @@ export class LiveMemory {
   /** The changes that the current write has made so far. */
   #unfinished: Call[] = []
 
-  constructor({ memory, recover, clock }: LiveMemoryNeeds) {
+  constructor({ memory, recover, clock, maxLength = defaultMaxLength }: LiveMemoryNeeds) {
+    this.#maxLength = maxLength
     this.#recover = recover
     this.#clock = clock
     this.#memory = memory
@@ -93,8 +98,26 @@ export class LiveMemory {
   fail(error: unknown): Refusal {
     this.#failure = reasonOf(error)
     this.#rebuild()
+    if (error instanceof Refusal) return error
     const code = isDiskFull(error) ? 'disk_full' : 'write_failed'
     return new Refusal('unavailable', code, `The change was not saved: ${reasonOf(error)}`, { cause: error })
+  }
+
+  /** Runs transactions that another hub has made durable, all or none. */
+  apply(transactions: readonly Call[][]): void {
+    const memory = this.get()
+    try {
+      memory.transaction(() => transactions.forEach(calls => runCalls(memory, calls)))
+    } finally {
+      this.#revision++
+      transactions.forEach(calls => this.versions.count(calls))
+    }
+  }
+
+  /** Reads the disk into a new memory, after its files were replaced. Refuses `database_unavailable`. */
+  replace(): void {
+    this.#rebuild()
+    this.get()
   }
 
   /**
@@ -112,7 +135,7 @@ export class LiveMemory {
       return memory.transaction(() => {
         const result = work(recorder.tx)
         if (result instanceof Promise) throw new Error('Cannot wait inside a write: its work must be synchronous')
-        return { result, text: calls.length === 0 ? null : withinLimit(encodeTransaction(calls)) }
+        return { result, text: calls.length === 0 ? null : this.#withinLimit(encodeTransaction(calls)) }
       })
     } finally {
       recorder.end()
@@ -133,6 +156,15 @@ export class LiveMemory {
     this.#memory?.close()
     this.#memory = null
     this.#failure = null
+  }
+
+  #withinLimit(text: string): string {
+    if (text.length <= this.#maxLength) return text
+    throw new Refusal(
+      'too_large',
+      'transaction_too_large',
+      'The change was not saved: it is too large for one transaction'
+    )
   }
 
   #rebuild(): void {
@@ -170,13 +202,4 @@ function transactionOf(memory: Memory, calls: Call[]): { tx: Transaction; end: (
     },
     end: () => void (isOver = true)
   }
-}
-
-function withinLimit(text: string): string {
-  if (text.length <= maxTransactionLength) return text
-  throw new Refusal(
-    'too_large',
-    'transaction_too_large',
-    'The change was not saved: it is too large for one transaction'
-  )
 }

@@ -13,7 +13,7 @@ import { faultOfPages } from './page-check.js'
 import { pieceBytes } from './page-file.js'
 import { readRedo } from './redo.js'
 import type { RedoContent } from './redo.js'
-import { applicationId, schemaVersion, versionOf } from './schema.js'
+import { applicationId, runCalls, schemaVersion, versionOf } from './schema.js'
 
 /** The result of a recovery. */
 export interface Recovered {
@@ -155,7 +155,7 @@ function replay({ memory, held, redo }: Replay, { databasePath, redoPath }: Reco
       for (const calls of transactions.slice(sequence + 1 - first)) {
         sequence++
         try {
-          for (const { sql, values } of calls) memory.run(sql, values)
+          runCalls(memory, calls)
         } catch (error) {
           throw redoDamaged(redoPath, `write ${sequence} cannot be replayed: ${(error as Error).message}`, error)
         }

@@ -78,10 +78,16 @@ export function readRedo(bytes: Uint8Array, path: string): RedoContent {
       content.torn = true
       break
     }
-    content.lines.push(decodeLine(line.value as EncodedLine))
+    content.lines.push(lineOf(line.value as EncodedLine))
     content.end = line.end
   }
   return content
+}
+
+/** Decodes a line as `encodeLine` returned it; null if its checksum is wrong. */
+export function decodeLine(bytes: Uint8Array): RedoLine | null {
+  const line = openLine(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0)
+  return line === null || line.end !== bytes.length ? null : lineOf(line.value as EncodedLine)
 }
 
 type EncodedValue = string | number | null | { base64: string }
@@ -91,7 +97,7 @@ interface EncodedLine {
   transactions: Array<Array<[sql: string, ...values: EncodedValue[]]>>
 }
 
-function decodeLine({ first, transactions }: EncodedLine): RedoLine {
+function lineOf({ first, transactions }: EncodedLine): RedoLine {
   return {
     first,
     transactions: transactions.map(calls => calls.map(([sql, ...values]) => ({ sql, values: values.map(decodeValue) })))

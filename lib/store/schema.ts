@@ -1,3 +1,4 @@
+import type { Call } from './database.js'
 import type { Memory } from './memory.js'
 import { outcomes } from './outcomes.js'
 
@@ -551,11 +552,35 @@ export const schemaVersion = migrations.length
 export function migrate(memory: Memory): number {
   const from = versionOf(memory)
   if (from === schemaVersion) return 0
-  memory.transaction(() => {
-    for (const { sql } of migrations.slice(from)) memory.script(sql)
-    memory.script(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
-  })
+  memory.transaction(() => migrateTo(memory, schemaVersion))
   return schemaVersion - from
+}
+
+/** How a migration appears among the statements of the redo log: hubs of a cluster migrate when they read it. */
+const migrateSql = 'MIGRATE'
+
+/** Returns the call that migrates every hub to the schema of this program. */
+export function migrationCall(): Call {
+  return { sql: migrateSql, values: [schemaVersion] }
+}
+
+/** Returns the schema version that the calls migrate to; null if they are ordinary statements. */
+export function migrationOf(calls: readonly Call[]): number | null {
+  const [call] = calls
+  return call?.sql === migrateSql ? Number(call.values[0]) : null
+}
+
+/** Runs the statements of a transaction of the redo log, within a transaction. */
+export function runCalls(memory: Memory, calls: readonly Call[]): void {
+  const version = migrationOf(calls)
+  if (version !== null) migrateTo(memory, version)
+  else for (const { sql, values } of calls) memory.run(sql, values)
+}
+
+function migrateTo(memory: Memory, version: number): void {
+  if (version > schemaVersion) throw new Error(`This svc has no migration to schema version ${version}`)
+  for (const { sql } of migrations.slice(versionOf(memory), version)) memory.script(sql)
+  memory.script(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`)
 }
 
 /** Returns the number of migrations that were applied to a database. */

@@ -131,6 +131,7 @@ export const cures: Readonly<Record<string, string>> = {
   deploy_token_may_not: 'Set the policy that the message names, or use the token of an operator.',
   plan_busy: 'Wait a moment and plan again.',
   plan_unknown: 'Plan again, and deploy with the new plan.',
+  project_is_placed: 'Use `svc rollout revert`, or the page of a node.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
   proof_required: 'Send the token to `POST /api/auth/prove`, then repeat the request.',
   queue_full: 'Wait, or cancel queued deployments.',
@@ -228,6 +229,21 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   broken_config: row('command', 'A configuration file is malformed', 'Correct the line that the message names.'),
   broken_token: row('command', 'The text is only a part of a named token', 'Copy the whole token.'),
+  cluster_exists: row(
+    'server start',
+    'etcd already has the log of a cluster of this name',
+    'Join it, or choose another name.'
+  ),
+  cluster_missing: row(
+    'server start',
+    'etcd does not have the log of the cluster',
+    'Begin it with `svc cluster init` on the first hub.'
+  ),
+  cluster_sealed: row(
+    'server start',
+    'A value in etcd was sealed with another cluster key',
+    'Use the `cluster.key` of the cluster.'
+  ),
   config_unreadable: row('command', 'A configuration file cannot be read', rightPath),
   database_damaged: row('server start', 'The database is damaged', restoreBackup),
   database_in_use: row('server start', 'Another program has the database open', 'Close that program.'),
@@ -270,6 +286,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'command',
     'Another hub of the cluster cannot be reached',
     'Check the network between the hubs.'
+  ),
+  image_needed: row(
+    'server start',
+    'The hub needs the database of another hub and cannot get it',
+    'Start another hub of the cluster.'
   ),
   in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
   invalid_address: row(

@@ -1,9 +1,6 @@
-import type {
-  EtcdOptions,
-  HubAddress,
-  ReplicatedStore,
-  ReplicatedStoreOptions
-} from '../../store/log/replicated-store.js'
+import type { EtcdOptions } from '../../store/log/etcd/connection.js'
+import type { HubAddress } from '../../store/log/hub-list.js'
+import type { ReplicatedStore, ReplicatedStoreOptions } from '../../store/log/replicated-store.js'
 
 /** The cluster of a hub: where its log is, and what only its hubs know. */
 export interface ClusterOptions {

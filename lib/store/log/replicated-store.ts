@@ -1,16 +1,33 @@
-import type { Clock } from '../../base/clock.js'
-import type { Store } from '../database.js'
-
 /*
  * The store of a hub in a cluster: the redo log is on etcd, and every hub has the database in memory. The leader writes;
- * the others follow the log and answer reads.
+ * the others follow the log and answer reads. A server without a cluster loads nothing of this.
+ *
+ * This file puts the parts together: the local database (local-copy.ts), the log (etcd-log.ts), the election
+ * (election.ts), the hub that works with them (hub.ts), and what it tells and asks regularly (rounds.ts).
  */
-
-/** A hub of the cluster, as the others know it. */
-export interface HubAddress {
-  name: string
-  url: string
-}
+import { elapsedOf } from '../../base/clock.js'
+import type { Clock } from '../../base/clock.js'
+import { createHistogram } from '../../base/histogram.js'
+import { Refusal } from '../../base/refusal.js'
+import type { Store } from '../database.js'
+import { realDisk } from '../disk.js'
+import { schemaVersion } from '../schema.js'
+import { createElection } from './election.js'
+import { createEtcdClient } from './etcd/client.js'
+import { connectEtcd } from './etcd/connection.js'
+import type { EtcdOptions } from './etcd/connection.js'
+import { Unreachable } from './etcd/errors.js'
+import { createEtcdLog } from './etcd-log.js'
+import { createHub } from './hub.js'
+import type { Hub } from './hub.js'
+import { createHubList } from './hub-list.js'
+import type { HubAddress, ListedHub } from './hub-list.js'
+import { joinHistory, takeImage } from './joining.js'
+import { keysOf } from './keys.js'
+import { openLocalCopy } from './local-copy.js'
+import { startRounds } from './rounds.js'
+import { createSealing } from './sealing.js'
+import { noLeader, notLeader } from './write-refusals.js'
 
 /** What this hub is at the moment. */
 export interface HubRole {
@@ -26,14 +43,6 @@ export interface HubRole {
   sequence: number
   /** Why this hub cannot follow the log or lead, in a sentence; null if it can. */
   problem: string | null
-}
-
-/** A hub in the list of the cluster. */
-export interface ListedHub extends HubAddress {
-  /** The number of the last write that it had when it was last seen. */
-  applied: number
-  /** When it was last seen, by its own clock. */
-  seenAt: string | null
 }
 
 /**
@@ -53,19 +62,6 @@ export interface ReplicatedStore extends Store {
   forgetHub(name: string): Promise<void>
   /** Gives the leadership up if this hub has it: another hub leads then. Called by `close`, too. */
   resign(): Promise<void>
-}
-
-/** Where etcd is, and how to sign in. */
-export interface EtcdOptions {
-  /** Addresses of its members: `https://e1:2379`. */
-  endpoints: string[]
-  /** PEM of the authority that signed the certificates of the members. No other is trusted. */
-  ca?: string
-  /** PEM of a certificate and key of this hub, if etcd requires one. */
-  cert?: string
-  key?: string
-  user?: string
-  password?: string
 }
 
 /** Options of `openReplicatedStore`. */
@@ -93,4 +89,258 @@ export interface ReplicatedStoreOptions {
   /** Called with a sentence while the opening waits, for another hub or for etcd. */
   onWaiting?: (sentence: string) => void
   signal?: AbortSignal
+  limits?: Partial<ClusterLimits>
+}
+
+/** Times and counts of a hub. */
+export interface ClusterLimits {
+  /** How long a leader that is gone still counts as the leader. */
+  leaseSeconds: number
+  /** How often a hub asks etcd who leads, and how far the log is. */
+  probeMs: number
+  /** Writes that the log keeps beyond what every hub has. */
+  keptWrites: number
+  /** Writes that the log keeps for a hub that is away. Then it needs an image of the database. */
+  keptForAbsent: number
+  trimMs: number
+}
+
+/** A lease of 4 s: after the death of a leader, another one writes within 6 s. */
+const defaultLimits: ClusterLimits = {
+  leaseSeconds: 4,
+  probeMs: 2000,
+  keptWrites: 10_000,
+  keptForAbsent: 100_000,
+  trimMs: 60_000
+}
+/** A hub that etcd does not answer opens with what it has after this time. */
+const openAloneMs = 5000
+/** How often a hub that waits at its opening says why. */
+const waitingMs = 5000
+/** How long a hub leaves the leadership to one of a newer version. */
+const holdBackMs = 500
+const syncBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+const monotonic: Clock = { now: Date.now, elapsed: () => performance.now() }
+
+/**
+ * Opens the database of a hub. Resolves when it has followed the log to its end and has the schema of this program; or, if
+ * etcd does not answer, after a while with what the hub has. Refuses like `openStore`, and `cluster_missing`,
+ * `cluster_exists`, `cluster_sealed`, `image_needed`, `no_leader`.
+ */
+export async function openReplicatedStore(options: ReplicatedStoreOptions): Promise<ReplicatedStore> {
+  const { directory, clock = monotonic, warn = () => {}, signal = new AbortController().signal } = options
+  const limits = { ...defaultLimits, ...options.limits }
+  const connection = connectEtcd(options.etcd)
+  const client = createEtcdClient(connection)
+  const ends: Array<() => unknown> = [() => connection.close()]
+  try {
+    const copy = await openLocalCopy({ directory, disk: realDisk, clock, warn })
+    ends.push(() => copy.close())
+    const outside = { client, keys: keysOf(options.cluster), sealing: createSealing(options.clusterKey) }
+    const history = await joinHistory({ ...outside, copy, options, signal })
+    return await open({ ...options, clock, warn, signal, limits }, { ...outside, history, copy, connection })
+  } catch (error) {
+    for (const end of ends.reverse()) await end()
+    throw error
+  }
+}
+
+type Given = ReplicatedStoreOptions & {
+  clock: Clock
+  warn: (sentence: string) => void
+  signal: AbortSignal
+  limits: ClusterLimits
+}
+
+type Parts = Parameters<typeof createHubList>[0] & {
+  copy: Awaited<ReturnType<typeof openLocalCopy>>
+  connection: ReturnType<typeof connectEtcd>
+}
+
+async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
+  const { clock, limits, warn } = options
+  const { copy, connection } = parts
+  const { memory } = copy
+  const list = createHubList(parts)
+  const appends = createHistogram(syncBounds)
+  const stop = new AbortController()
+  const listeners = new Set<(role: HubRole) => void>()
+  const waiting = new Set<() => void>()
+  let told = ''
+  /** The term for which the member that leads etcd was looked for. */
+  let preferred = 0
+  let closing: Promise<void> | null = null
+
+  const election = createElection({ ...parts, hub: options.hub, leaseSeconds: limits.leaseSeconds, clock })
+  const log = createEtcdLog({
+    ...parts,
+    leading: () => hub.state.term?.revision ?? null,
+    onLeader: (found, asOf) => hub.onLeaderKey(found, asOf)
+  })
+  const hub: Hub = createHub({
+    hub: options.hub,
+    copy,
+    log,
+    election,
+    clock,
+    warn,
+    staleMs: copy.ageMs,
+    observe: seconds => appends.observe(seconds),
+    fetchImage: signal => takeImage({ ...parts, options, signal }),
+    async holdBackMs() {
+      const hubs = await list.list({ limitMs: holdBackMs }).catch(() => [])
+      return hubs.some(({ schema }) => schema > schemaVersion) ? holdBackMs : 0
+    },
+    onChange() {
+      for (const look of waiting) look()
+      tell()
+      const { term } = hub.state
+      if (term === null || term.revision === preferred) return
+      preferred = term.revision
+      void connection.preferLeader(stop.signal)
+    }
+  })
+
+  function role(): HubRole {
+    const { term, leader, commits, heardAtMs, freshAtMs, problem } = hub.state
+    const nowMs = elapsedOf(clock)
+    const sequence = copy.applied
+    if (term?.isValid === true && commits !== null) {
+      return { kind: 'leader', leader: options.hub, staleMs: 0, sequence, problem }
+    }
+    const staleMs = Math.max(0, Math.round(nowMs - freshAtMs))
+    const isHeard = nowMs - heardAtMs <= limits.leaseSeconds * 1000 + 2 * limits.probeMs
+    if (leader === null || leader.name === options.hub.name || !isHeard) {
+      return { kind: 'alone', leader: null, staleMs, sequence, problem }
+    }
+    return { kind: 'follower', leader: { name: leader.name, url: leader.url }, staleMs, sequence, problem }
+  }
+
+  function tell(): void {
+    const now = role()
+    const text = JSON.stringify([now.kind, now.leader, now.problem])
+    if (text === told) return
+    told = text
+    for (const listener of listeners) listener(now)
+  }
+
+  /** Resolves when `look` returns true: it is called after each change. */
+  function when(look: () => boolean, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        waiting.delete(check)
+        signal.removeEventListener('abort', check)
+      }
+      const check = () => {
+        try {
+          signal.throwIfAborted()
+          if (!look()) return
+          resolve()
+        } catch (error) {
+          reject(error as Error)
+        }
+        end()
+      }
+      waiting.add(check)
+      signal.addEventListener('abort', check)
+      check()
+    })
+  }
+
+  const rounds = startRounds({ ...parts, hub, election, log, list, options, onRound: tell })
+  const running = hub.run(stop.signal)
+  running.catch((error: Error) => warn(`This hub has stopped: ${error.message}`))
+
+  async function end(): Promise<void> {
+    rounds.stop()
+    await hub.state.commits?.settled().catch(() => {})
+    stop.abort()
+    await running.catch(() => {})
+    await copy.close()
+    connection.close()
+    tell()
+  }
+
+  async function opened(): Promise<void> {
+    const aloneFrom = elapsedOf(clock) + openAloneMs
+    const isReady = () => {
+      const { outdated, isCaughtUp } = hub.state
+      if (outdated !== null) throw outdated
+      return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
+    }
+    const timer = setTimeout(() => waiting.forEach(look => look()), openAloneMs + 1)
+    const asking = setInterval(() => options.onWaiting?.(whyWaiting()), waitingMs)
+    try {
+      await when(isReady, options.signal)
+    } finally {
+      clearTimeout(timer)
+      clearInterval(asking)
+    }
+  }
+
+  function whyWaiting(): string {
+    const { leader, problem } = hub.state
+    if (problem !== null) return problem
+    if (!hub.state.isCaughtUp) return 'This hub waits for etcd'
+    return `This hub waits: the cluster has schema version ${copy.schema}, and this svc needs ${schemaVersion}. It is migrated when a hub of this version leads${leader === null ? '' : `. Stop "${leader.name}" to upgrade it`}`
+  }
+
+  try {
+    await opened()
+    await rounds.announce()
+  } catch (error) {
+    rounds.stop()
+    stop.abort()
+    await running.catch(() => {})
+    throw error
+  }
+
+  return {
+    get: (sql, ...values) => memory.get().get(sql, ...values),
+    all: (sql, ...values) => memory.get().all(sql, ...values),
+    async write(work) {
+      if (closing !== null)
+        throw new Refusal('unavailable', 'shutting_down', 'The change was not saved: the service is stopping')
+      if (copy.pages.damage !== null) throw copy.pages.damage
+      const { term, commits } = hub.state
+      if (term?.isValid !== true || commits === null) {
+        const { kind, leader } = role()
+        throw kind === 'follower' && leader !== null ? notLeader(leader) : noLeader()
+      }
+      memory.ensure()
+      const { result, text } = memory.execute(work)
+      await (text === null ? commits.settled() : commits.push(text))
+      return result
+    },
+    state() {
+      const { kind, problem } = role()
+      const alone = kind === 'alone' ? 'No hub of the cluster leads' : null
+      // A follower does not write, so an earlier failure is past.
+      const failure = hub.state.commits !== null || memory.isGone ? memory.failure : null
+      const error = copy.pages.damage?.message ?? failure ?? problem ?? alone
+      return { ok: error === null, path: copy.path, error }
+    },
+    revision: () => memory.revision,
+    sequence: () => copy.applied,
+    syncs: appends.figures,
+    follow: table => memory.follow(table),
+    version: tables => memory.versions.of(tables),
+    checkpoint: () => copy.checkpoint(),
+    image: at => copy.image(at),
+    close: () => (closing ??= end()),
+    role,
+    onRole(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    reached: (sequence, signal) => when(() => copy.applied >= sequence, signal),
+    async hubs(): Promise<ListedHub[]> {
+      const found = await list.list().catch((error: unknown) => {
+        throw error instanceof Unreachable ? noLeader(error) : error
+      })
+      return found.map(({ name, url, applied, seenAt }) => ({ name, url, applied, seenAt }))
+    },
+    forgetHub: name => list.forget(name),
+    resign: () => hub.resign()
+  }
 }

@@ -1,0 +1,290 @@
+/*
+ * The redo log on etcd. A line is one key, by the number of its first transaction; its value is the line as it would be in
+ * the file (redo.ts), sealed.
+ *
+ * An append is one transaction of etcd: the leader must still be the one that this hub became (its key has the same create
+ * revision), and the line must not exist. So two hubs never both write a number, however long one of them slept and
+ * whatever their clocks say. The transaction may be carried out twice: if the line exists and is this one, it was accepted
+ * the first time. If no member answers in time, the outcome is unknown, and the hub stops leading.
+ *
+ * A line of more than `partBytes` is stored in parts; the line itself then names their number, and appears last. etcd
+ * refuses requests of more than 1.5 MiB.
+ */
+import { decodeLine, encodeLine } from '../redo.js'
+import { EtcdError, Unreachable } from './etcd/errors.js'
+import { endOfPrefix } from './etcd/client.js'
+import type { EtcdClient, KeyValue } from './etcd/client.js'
+import { openHistory, sealHistory } from './history.js'
+import type { ClusterKeys } from './keys.js'
+import { LostLeadership, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
+import type { FollowOptions, LogLine, RedoLog } from './redo-log.js'
+import type { Sealing } from './sealing.js'
+
+/** The redo log on etcd. */
+export interface EtcdLog extends RedoLog {
+  /** Hands over the transactions after number `after` that are in the log now. Returns the number of the last one. */
+  catchUp(after: number, options: FollowOptions): Promise<number>
+}
+
+/** Dependencies of `createEtcdLog`. */
+export interface EtcdLogNeeds {
+  client: EtcdClient
+  keys: ClusterKeys
+  sealing: Sealing
+  /** The id of the log. */
+  history: string
+  /** The create revision of the leader's key while this hub leads; null while it does not. */
+  leading: () => number | null
+  /**
+   * Called with the leader's key (null: there is none) as of a revision of etcd: when the log was read to its end, and
+   * with each change while it is followed.
+   */
+  onLeader?: (found: KeyValue | null, asOf: number) => void
+}
+
+/** Maximum size of a line in one value, and of a part. */
+const partBytes = 768 * 1024
+/** After this time, writers are told that the outcome is unknown. */
+const appendMs = 7000
+/** Lines that are read at once: a page has at most 24 MiB. */
+const pageLines = 32
+/** Pause after an error of etcd while the log is followed. */
+const pauseMs = 250
+const marker = '{"parts":'
+
+interface Page {
+  /** The revision of etcd at that moment. */
+  revision: number
+  lines: KeyValue[]
+  isLast: boolean
+  begun: KeyValue | undefined
+  leader: KeyValue | undefined
+}
+
+/** Creates the log. It sends nothing before it is used. */
+export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
+  const { client, keys, sealing, history, leading } = needs
+  const endOfLog = endOfPrefix(keys.log)
+
+  function openAt(key: string, value: Buffer, number: number): Buffer {
+    return sealing.open(value, { key, history, number })
+  }
+
+  /** Writes what the line's value contains: the line, or how many parts it has. */
+  async function placeParts(line: Buffer, first: number, revision: number): Promise<Buffer> {
+    if (line.length <= partBytes) return line
+    const count = Math.ceil(line.length / partBytes)
+    for (let part = 0; part < count; part++) {
+      const key = keys.partOf(first, part)
+      const plain = line.subarray(part * partBytes, (part + 1) * partBytes)
+      const { succeeded } = await client.transact(
+        {
+          when: [{ key: keys.leader, createRevision: revision }],
+          then: [{ put: key, value: sealing.seal(plain, { key, history, number: first }) }]
+        },
+        { limitMs: appendMs }
+      )
+      if (!succeeded) throw new LostLeadership()
+    }
+    return Buffer.from(`${marker}${count}}`)
+  }
+
+  /** Returns whether the line is in the log with this value. */
+  async function isThere(key: string, value: Buffer): Promise<boolean> {
+    const { keys: found } = await client.range({ key }, { limitMs: appendMs })
+    return found[0]?.value.equals(value) === true
+  }
+
+  async function decode({ key, value }: KeyValue): Promise<LogLine> {
+    const first = keys.numberOf(key)
+    const plain = openAt(key, value, first)
+    const isInParts = plain.subarray(0, marker.length).equals(Buffer.from(marker))
+    const line = decodeLine(isInParts ? await joinParts(first, plain) : plain)
+    if (line === null || line.first !== first) throw new Error(`The line "${key}" in etcd is damaged`)
+    return line
+  }
+
+  async function joinParts(first: number, plain: Buffer): Promise<Buffer> {
+    const { parts } = JSON.parse(plain.toString()) as { parts: number }
+    const pieces: Buffer[] = []
+    for (let part = 0; part < parts; part++) {
+      const key = keys.partOf(first, part)
+      const { keys: found } = await client.range({ key })
+      if (found[0] === undefined) throw new Error(`The part "${key}" in etcd is missing`)
+      pieces.push(openAt(key, found[0].value, first))
+    }
+    return Buffer.concat(pieces)
+  }
+
+  /** Reads the line that contains `at + 1` or ends before it, the ones after it, and what the log says of itself. */
+  async function readPage(at: number, signal: AbortSignal): Promise<Page> {
+    const { revision, ranges } = await client.transact(
+      {
+        when: [],
+        then: [
+          { range: { key: keys.log, end: keys.line(at + 2), limit: 1, isDescending: true } },
+          { range: { key: keys.line(at + 2), end: endOfLog, limit: pageLines } },
+          { range: { key: keys.history } },
+          { range: { key: keys.leader } }
+        ]
+      },
+      { signal }
+    )
+    const [before = [], after = [], begun = [], leader = []] = ranges
+    return {
+      revision,
+      lines: [...before, ...after],
+      isLast: after.length < pageLines,
+      begun: begun[0],
+      leader: leader[0]
+    }
+  }
+
+  /** Throws if the log does not fit to a database with the transactions up to `at`. It has no more than these. */
+  function checkEnd(at: number, end: number | null, { begun }: Page): void {
+    const { id, after } = begun === undefined ? { id: null, after: 0 } : openHistory(begun.value, { keys, sealing })
+    if (id !== history) throw new OlderLog(at, 0)
+    if (end === null && after > at) throw new Trimmed(at, after)
+    if ((end ?? after) < at) throw new OlderLog(at, end ?? after)
+  }
+
+  async function readOn(after: number, { take, signal }: FollowOptions): Promise<{ at: number; revision: number }> {
+    for (let at = after; ; ) {
+      const page = await readPage(at, signal)
+      let end: number | null = null
+      for (const value of page.lines) {
+        const { first, transactions } = await decode(value)
+        if (signal.aborted) return { at, revision: page.revision }
+        end = first + transactions.length - 1
+        if (end <= at) continue
+        if (first > at + 1) throw new Trimmed(at, first - 1)
+        await take({ first, transactions })
+        at = end
+      }
+      if (!page.isLast) continue
+      checkEnd(at, end, page)
+      needs.onLeader?.(page.leader ?? null, page.revision)
+      return { at, revision: page.revision }
+    }
+  }
+
+  return {
+    async append(first, transactions) {
+      const revision = leading()
+      if (revision === null) throw new LostLeadership()
+      const key = keys.line(first)
+      const plain = await placeParts(encodeLine(first, transactions), first, revision)
+      const value = sealing.seal(plain, { key, history, number: first })
+      try {
+        const { succeeded, ranges } = await client.transact(
+          {
+            when: [
+              { key: keys.leader, createRevision: revision },
+              { key, createRevision: 0 }
+            ],
+            then: [{ put: key, value }],
+            otherwise: [{ range: { key } }]
+          },
+          { limitMs: appendMs }
+        )
+        if (!succeeded && ranges[0]?.[0]?.value.equals(value) !== true) throw new LostLeadership()
+      } catch (error) {
+        if (error instanceof Unreachable) throw new UnknownOutcome(error)
+        if (!(error instanceof EtcdError)) throw error
+        const wasWritten = await isThere(key, value).catch((cause: unknown) => {
+          throw new UnknownOutcome(cause)
+        })
+        if (!wasWritten) throw error
+      }
+    },
+    catchUp: async (after, options) => (await readOn(after, options)).at,
+    async follow(after, { take, signal }) {
+      let at = after
+      while (!signal.aborted) {
+        try {
+          const read = await readOn(at, {
+            signal,
+            async take(line) {
+              await take(line)
+              at = line.first + line.transactions.length - 1
+            }
+          })
+          await client.watch(
+            { key: keys.leader, end: endOfLog, from: read.revision + 1 },
+            {
+              signal,
+              async take(events) {
+                for (const event of events) {
+                  if (event.key === keys.leader) needs.onLeader?.(event.isDeleted ? null : event, event.modRevision)
+                  else if (!event.isDeleted && keys.numberOf(event.key) > at) {
+                    const line = await decode(event)
+                    if (line.first !== at + 1) throw new Gap()
+                    if (signal.aborted) return
+                    await take(line)
+                    at = line.first + line.transactions.length - 1
+                  }
+                }
+              }
+            }
+          )
+        } catch (error) {
+          if (signal.aborted) return
+          if (error instanceof Gap || (error instanceof EtcdError && error.isCompacted)) continue
+          if (!isOfConnection(error)) throw error
+          await pause(signal)
+        }
+      }
+    },
+    async trim(upTo) {
+      const revision = leading()
+      if (revision === null) throw new LostLeadership()
+      const { keys: found } = await client.range({
+        key: keys.log,
+        end: keys.line(upTo + 2),
+        limit: 1,
+        isDescending: true,
+        isKeysOnly: true
+      })
+      if (found[0] === undefined) return
+      const kept = keys.numberOf(found[0].key)
+      const value = sealHistory({ id: history, after: kept - 1 }, { keys, sealing })
+      const deletions = [
+        { delete: keys.line(0), end: keys.line(kept) },
+        { delete: keys.partOf(0, 0), end: keys.partOf(kept, 0) }
+      ]
+      const when = [{ key: keys.leader, createRevision: revision }]
+      const { succeeded, revision: at } = await client
+        .transact({ when, then: [{ put: keys.history, value }, ...deletions] })
+        .catch((error: unknown) => {
+          // A full etcd refuses every put, but not a deletion. The gap says as well where the log begins.
+          if (error instanceof EtcdError && error.isFull) return client.transact({ when, then: deletions })
+          throw error
+        })
+      if (!succeeded) throw new LostLeadership()
+      await client.compact(at).catch((error: unknown) => {
+        if (!(error instanceof EtcdError && error.isCompacted)) throw error
+      })
+    }
+  }
+}
+
+/** A watch did not report a line. The log is read again from there. */
+class Gap extends Error {}
+
+/** Whether an error may pass: etcd did not answer, or the connection of a watch was cut. */
+function isOfConnection(error: unknown): boolean {
+  if (error instanceof Unreachable || error instanceof EtcdError) return true
+  return error instanceof Error && 'code' in error && /^E[A-Z]+$|^ERR_|ABORT_ERR/.test(String(error.code))
+}
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, pauseMs)
+    signal.addEventListener('abort', end)
+  })
+}

@@ -1,0 +1,301 @@
+/*
+ * Requests to etcd's JSON gateway (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/) over node:http and node:https:
+ * POST with a JSON body, a JSON answer. Connections are kept. A member that does not answer in time or cannot be reached
+ * is left for the next one; any request may therefore be carried out twice, so callers send only what may be repeated.
+ *
+ * With a user, a token is fetched with the password and sent with each request. etcd forgets tokens (after five minutes,
+ * and when a member restarts), so a refused token is replaced once per request. Only certificates of the given authority
+ * are trusted. The gateway does not take the user from a client certificate, so a password is needed even then.
+ */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { EtcdError, errorOf, Unreachable } from './errors.js'
+
+/** Where etcd is, and how to sign in. */
+export interface EtcdOptions {
+  /** Addresses of its members: `https://e1:2379`. */
+  endpoints: string[]
+  /** PEM of the authority that signed the certificates of the members. No other is trusted. */
+  ca?: string
+  /** PEM of a certificate and key of this hub, if etcd requires one. */
+  cert?: string
+  key?: string
+  user?: string
+  password?: string
+}
+
+/** Options of one request. */
+export interface AskOptions {
+  /** Time limit of the whole request, over all members. */
+  limitMs?: number
+  signal?: AbortSignal | undefined
+}
+
+/** The open connections to the members of etcd. */
+export interface EtcdConnection {
+  /** Sends a request to the current member, and to the next ones if that fails. Throws `EtcdError`, `Unreachable`. */
+  ask(path: string, body: object, options?: AskOptions): Promise<Record<string, unknown>>
+  /**
+   * Sends a request whose answer is a sequence of JSON lines, and hands each one over. Resolves when etcd ends it. `take`
+   * may return a promise: the next line is read after it.
+   */
+  stream(path: string, body: object, options: StreamOptions): Promise<void>
+  /** Moves to the member that leads etcd, which saves the way from a member to the leader with each append. */
+  preferLeader(signal?: AbortSignal): Promise<void>
+  close(): void
+}
+
+/** Options of `stream`. */
+export interface StreamOptions {
+  take: (line: Record<string, unknown>) => void | Promise<void>
+  signal: AbortSignal
+}
+
+/** Time limit of one attempt. etcd itself answers within 7 s if it has no majority; a stopped process never does. */
+const attemptMs = 2000
+const defaultLimitMs = 7000
+/** Pause after all members failed, before the first one is asked again. */
+const pauseMs = 100
+/** Maximum size of an answer. A page of the log is far smaller (etcd-log.ts). */
+const maxAnswerBytes = 64 * 1024 * 1024
+const connectMs = 1000
+
+/** Creates connections. None is opened before the first request. */
+export function connectEtcd(options: EtcdOptions): EtcdConnection {
+  const { endpoints, ca, cert, key, user, password } = options
+  const tls = {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key })
+  }
+  const kept = { keepAlive: true, keepAliveMsecs: 5000, scheduling: 'lifo' as const, timeout: 0 }
+  const agents = {
+    'http:': new http.Agent(kept),
+    'https:': new https.Agent({ ...kept, ...tls, minVersion: 'TLSv1.2' })
+  }
+  const members = endpoints.map(endpoint => new URL(endpoint))
+  let current = 0
+  let token: string | null = null
+  let authenticating: Promise<void> | null = null
+
+  /** Sends one request to one member; resolves with the head of its answer. */
+  function send(member: URL, { path, text, signal }: Sent): Promise<http.IncomingMessage> {
+    const headers = {
+      'Content-Type': 'application/json',
+      'Content-Length': Buffer.byteLength(text),
+      ...(token !== null && { Authorization: token })
+    }
+    const isTls = member.protocol === 'https:'
+    return new Promise((resolve, reject) => {
+      const given = {
+        method: 'POST',
+        host: member.hostname.replace(/^\[|\]$/g, ''),
+        port: member.port === '' ? (isTls ? 443 : 80) : Number(member.port),
+        path,
+        headers,
+        signal,
+        agent: isTls ? agents['https:'] : agents['http:']
+      }
+      const request = isTls ? https.request(given, resolve) : http.request(given, resolve)
+      request.on('error', error => reject(error))
+      request.on('socket', socket => {
+        if (!socket.connecting) return
+        const late = setTimeout(() => request.destroy(new Error(`no connection within ${connectMs} ms`)), connectMs)
+        socket.once('connect', () => clearTimeout(late))
+        socket.once('close', () => clearTimeout(late))
+      })
+      // The request has an end: with an open body the gateway of etcd 3.4 sends nothing, not even of a watch.
+      request.end(text)
+    })
+  }
+
+  async function attempt(member: URL, sent: Sent): Promise<Record<string, unknown>> {
+    const response = await send(member, sent)
+    const text = await readWhole(response)
+    if (response.statusCode !== 200) throw errorOf(response.statusCode ?? 0, text)
+    return JSON.parse(text) as Record<string, unknown>
+  }
+
+  /** Sends a request whose answer is read later, until `whole` aborts. The signal in `sent` is for the head alone. */
+  async function begin(
+    member: URL,
+    sent: Sent,
+    whole: AbortSignal
+  ): Promise<{ head: http.IncomingMessage; ending: Limit }> {
+    const ending = createLimit(null, whole)
+    sent.signal.addEventListener('abort', ending.abort)
+    try {
+      const head = await send(member, { ...sent, signal: ending.signal })
+      if (head.statusCode !== 200) throw errorOf(head.statusCode ?? 0, await readWhole(head))
+      return { head, ending }
+    } catch (error) {
+      ending.end()
+      throw error
+    } finally {
+      sent.signal.removeEventListener('abort', ending.abort)
+    }
+  }
+
+  async function authenticate(member: URL, signal: AbortSignal): Promise<void> {
+    token = null
+    const text = JSON.stringify({ name: user, password })
+    const answer = await attempt(member, { path: '/v3/auth/authenticate', text, signal })
+    token = String(answer['token'])
+  }
+
+  /** Runs `work` with a valid token: fetches one if there is none, and again if etcd refuses it. */
+  async function withToken<T>(member: URL, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (user === undefined) return work()
+    const renew = () => (authenticating ??= authenticate(member, signal).finally(() => (authenticating = null)))
+    if (token === null) await renew()
+    const used = token
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof EtcdError && error.isTokenRefused)) throw error
+      if (token === used) await renew()
+      return work()
+    }
+  }
+
+  /** Calls `work` with one member after the other until one answers, or the time is up. */
+  async function overMembers<T>(
+    { limitMs = defaultLimitMs, signal }: AskOptions,
+    work: (member: URL, signal: AbortSignal) => Promise<T>
+  ): Promise<T> {
+    const deadlineMs = performance.now() + limitMs
+    let last: unknown = null
+    for (let failed = 0; ; ) {
+      signal?.throwIfAborted()
+      const leftMs = deadlineMs - performance.now()
+      if (leftMs <= 0) throw new Unreachable(members.length, last)
+      const at = current
+      const member = members[at] as URL
+      const limit = createLimit(Math.min(leftMs, attemptMs), signal)
+      try {
+        return await work(member, limit.signal)
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (error instanceof EtcdError && !error.isPassing) throw error
+        last = limit.signal.aborted ? new Error(`${member.host} did not answer in time`) : error
+        if (current === at) current = (at + 1) % members.length
+        if (++failed % members.length === 0) await pause(pauseMs, signal)
+      } finally {
+        limit.end()
+      }
+    }
+  }
+
+  return {
+    ask(path, body, given = {}) {
+      const text = JSON.stringify(body)
+      return overMembers(given, (member, signal) =>
+        withToken(member, signal, () => attempt(member, { path, text, signal }))
+      )
+    },
+    async stream(path, body, { take, signal }) {
+      const text = JSON.stringify(body)
+      // The time limit of an attempt covers the head of the answer only.
+      const { head, ending } = await overMembers({ signal }, (member, limited) =>
+        withToken(member, limited, () => begin(member, { path, text, signal: limited }, signal))
+      )
+      try {
+        for await (const line of linesOf(head)) await take(JSON.parse(line) as Record<string, unknown>)
+      } catch (error) {
+        signal.throwIfAborted()
+        throw error
+      } finally {
+        ending.end()
+      }
+    },
+    async preferLeader(signal) {
+      const isLeader = async (member: URL): Promise<boolean> => {
+        const limit = createLimit(attemptMs, signal)
+        const sent = { path: '/v3/maintenance/status', text: '{}', signal: limit.signal }
+        const status = await withToken(member, limit.signal, () => attempt(member, sent)).finally(limit.end)
+        const { member_id: own } = status['header'] as { member_id?: string }
+        return own !== undefined && own === status['leader']
+      }
+      const found = await Promise.all(members.map(member => isLeader(member).catch(() => false)))
+      const at = found.indexOf(true)
+      if (at !== -1) current = at
+    },
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy()
+    }
+  }
+}
+
+interface Sent {
+  path: string
+  text: string
+  signal: AbortSignal
+}
+
+interface Limit {
+  signal: AbortSignal
+  abort: () => void
+  /** Ends the timer, and stops listening to the outer signal. */
+  end: () => void
+}
+
+/**
+ * Returns a signal that aborts after `ms` (null: never) and with the outer signal. `AbortSignal.any` on a signal that
+ * lives as long as the process would keep every result of it (Node 20).
+ */
+function createLimit(ms: number | null, outer: AbortSignal | undefined): Limit {
+  const own = new AbortController()
+  const abort = () => own.abort(outer?.reason)
+  const timer = ms === null ? undefined : setTimeout(abort, Math.ceil(ms))
+  outer?.addEventListener('abort', abort)
+  if (outer?.aborted === true) abort()
+  return {
+    signal: own.signal,
+    abort,
+    end() {
+      clearTimeout(timer)
+      outer?.removeEventListener('abort', abort)
+    }
+  }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+  })
+}
+
+async function readWhole(response: http.IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    bytes += piece.length
+    if (bytes > maxAnswerBytes) throw new Error(`The answer of etcd is larger than ${maxAnswerBytes} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}
+
+/** Yields the lines of an answer. A line is one JSON text. */
+async function* linesOf(response: http.IncomingMessage): AsyncGenerator<string> {
+  let held: Buffer[] = []
+  let bytes = 0
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    let from = 0
+    for (let end = piece.indexOf(10); end !== -1; end = piece.indexOf(10, from)) {
+      yield Buffer.concat([...held, piece.subarray(from, end)]).toString()
+      held = []
+      bytes = 0
+      from = end + 1
+    }
+    bytes += piece.length - from
+    if (bytes > maxAnswerBytes) throw new Error(`A line of etcd is larger than ${maxAnswerBytes} bytes`)
+    if (from < piece.length) held.push(piece.subarray(from))
+  }
+}

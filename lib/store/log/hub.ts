@@ -1,0 +1,416 @@
+/*
+ * What a hub does all the time: it follows the log, tries to lead when nobody does, and leads.
+ *
+ *   following   applies the lines of the log as they appear; knows the leader from the same watch
+ *   leading     its term is valid; it appends, renews its lease, trims the log
+ *
+ * A hub that wins an election first reads the log to its end: after its key exists, no earlier leader can append. When it
+ * stops leading, waiting writes are refused and memory is rebuilt from the disk before it follows again.
+ */
+import { elapsedOf } from '../../base/clock.js'
+import type { Clock } from '../../base/clock.js'
+import { Refusal } from '../../base/refusal.js'
+import { reasonOf } from '../../base/system-error.js'
+import { createGroupCommit } from '../group-commit.js'
+import type { GroupCommit } from '../group-commit.js'
+import { encodeTransaction } from '../redo.js'
+import { migrationCall, migrationOf, schemaVersion } from '../schema.js'
+import type { Election, Leader, Term } from './election.js'
+import type { KeyValue } from './etcd/client.js'
+import { EtcdError } from './etcd/errors.js'
+import type { EtcdLog } from './etcd-log.js'
+import type { HubAddress } from './hub-list.js'
+import type { LocalCopy } from './local-copy.js'
+import { OlderLog, Trimmed } from './redo-log.js'
+import { refusalOf } from './write-refusals.js'
+
+/** What is known of the cluster at the moment. */
+export interface HubState {
+  /** The term of this hub; null while it does not lead. */
+  readonly term: Term | null
+  readonly leader: Leader | null
+  /** When this hub last knew that it had every durable write, and that there was a leader; by `elapsedOf(clock)`. */
+  readonly freshAtMs: number
+  readonly heardAtMs: number
+  /** Why this hub cannot follow; null if it can. */
+  readonly problem: string | null
+  /** The queue of writes while this hub leads. */
+  readonly commits: GroupCommit | null
+  /** Whether this hub has read the log to its end since it began to follow. */
+  readonly isCaughtUp: boolean
+  /** Why this program is too old for the database of the cluster; null if it is not. */
+  readonly outdated: Refusal | null
+  /** Whether etcd refused the last write of this hub because it has no space left. */
+  readonly isFull: boolean
+}
+
+/** The work of a hub. */
+export interface Hub {
+  readonly state: HubState
+  /** Begins; ends when the signal aborts. Rejects only because of a bug. */
+  run(signal: AbortSignal): Promise<void>
+  /** Takes over what a probe found: the leader's key, and the number of the last line. */
+  learn(found: Probed): void
+  /** Takes over the leader's key (null: there is none) as of a revision of etcd. */
+  onLeaderKey(found: Pick<KeyValue, 'value' | 'createRevision'> | null, asOf: number): void
+  /** Follows again from where it is, in case the watch is dead. */
+  restart(): void
+  /** Stops leading, if it leads, and waits until the lease is given up. */
+  resign(): Promise<void>
+}
+
+/** What a probe found. */
+export interface Probed {
+  leader: Leader | null
+  /** The number of the last line; 0 if there is none. */
+  lastLine: number
+  /** The revision of etcd at that moment. */
+  asOf: number
+  askedAtMs: number
+}
+
+/** Dependencies of `createHub`. */
+export interface HubNeeds {
+  hub: HubAddress
+  copy: LocalCopy
+  log: EtcdLog
+  election: Election
+  clock: Clock
+  /** How old the database was when it was opened. */
+  staleMs: number
+  /** Observes the duration of an append, in seconds. */
+  observe: (seconds: number) => void
+  /** Replaces the database by that of another hub. */
+  fetchImage: (signal: AbortSignal) => Promise<void>
+  /** Returns how long to wait before a campaign, because a newer hub should lead. */
+  holdBackMs: () => Promise<number>
+  /** Called after each change of the state. */
+  onChange: () => void
+  warn: (sentence: string) => void
+}
+
+/** Pause after a failure before the hub follows or campaigns again. */
+const againMs = 500
+/** A hub that has resigned gives the others this time to be elected. */
+const resignedMs = 3000
+/** Pause after a failure that only a person ends. */
+const stuckMs = 5000
+
+/** Creates a hub that does nothing before `run`. */
+export function createHub(needs: HubNeeds): Hub {
+  const { copy, log, election, clock, onChange, warn } = needs
+  let term: Term | null = null
+  let leader: Leader | null = null
+  let commits: GroupCommit | null = null
+  let problem: string | null = null
+  let freshAtMs = elapsedOf(clock) - needs.staleMs
+  let heardAtMs = -Infinity
+  let vacant = createSignal()
+  let following: AbortController | null = null
+  let isCaughtUp = false
+  let isFull = false
+  let outdated: Refusal | null = null
+  let leaderAsOf = 0
+  let termSinceMs = 0
+  let notBeforeMs = -Infinity
+
+  function setProblem(sentence: string | null): void {
+    if (sentence === problem) return
+    problem = sentence
+    if (sentence !== null) warn(sentence)
+    onChange()
+  }
+
+  function setLeader(next: Leader | null, asOf: number): void {
+    // A probe may be answered after the watch has reported something newer.
+    if (asOf < leaderAsOf) return
+    leaderAsOf = asOf
+    if (next?.revision === leader?.revision) return
+    leader = next
+    if (next === null) vacant.fire()
+    onChange()
+  }
+
+  /** Follows the log until this hub may lead, the log fails, or the signal aborts. Returns the term that was won. */
+  async function followUntilElected(signal: AbortSignal): Promise<Term | null> {
+    const stop = new AbortController()
+    const end = () => stop.abort()
+    signal.addEventListener('abort', end)
+    following = stop
+    isCaughtUp = false
+    const reading = log.follow(copy.applied, {
+      signal: stop.signal,
+      async take(line) {
+        refuseNewer(line.transactions)
+        await copy.apply(line)
+        copy.consider()
+        onChange()
+      }
+    })
+    const ended = reading.then(
+      () => null,
+      (error: unknown) => error ?? new Error('the log ended')
+    )
+    try {
+      for (;;) {
+        const failed = await Promise.race([ended, vacant.wait(stop.signal).then(() => 'vacant' as const)])
+        if (failed !== 'vacant') {
+          if (failed !== null && !signal.aborted) throw failed
+          return null
+        }
+        if (stop.signal.aborted) return null
+        const won = await campaign(stop.signal)
+        if (won !== null) return won
+      }
+    } finally {
+      following = null
+      stop.abort()
+      signal.removeEventListener('abort', end)
+      await ended
+    }
+  }
+
+  async function campaign(signal: AbortSignal): Promise<Term | null> {
+    vacant = createSignal()
+    try {
+      if (!isCaughtUp) return null
+      if (copy.fault !== null) await copy.heal()
+      await pause(Math.max(await needs.holdBackMs(), notBeforeMs - elapsedOf(clock)), signal)
+      if (leader !== null || signal.aborted) return null
+      const won = await election.campaign(signal)
+      if (won === null) {
+        // The watch or the next probe says who leads, or that the key is gone again.
+        await pause(againMs, signal)
+        if (leader === null) vacant.fire()
+      }
+      return won
+    } catch (error) {
+      if (signal.aborted) return null
+      await pause(againMs, signal)
+      if (leader === null) vacant.fire()
+      if (error instanceof Refusal) throw error
+      return null
+    }
+  }
+
+  /** Leads until the term has ended. */
+  async function lead(won: Term, signal: AbortSignal): Promise<void> {
+    term = won
+    termSinceMs = elapsedOf(clock)
+    const end = () => won.abandon()
+    try {
+      setLeader({ ...needs.hub, revision: won.revision }, won.revision)
+      await log.catchUp(copy.applied, {
+        signal: won.lost,
+        async take(line) {
+          refuseNewer(line.transactions)
+          await copy.apply(line)
+        }
+      })
+      if (copy.schema < schemaVersion && !won.lost.aborted) await migrate()
+      if (won.lost.aborted || signal.aborted) return
+      setProblem(null)
+      commits = queueOf(won)
+      copy.commits = commits
+      onChange()
+      signal.addEventListener('abort', end)
+      await aborted(won.lost)
+    } catch (error) {
+      if (!won.lost.aborted) throw error
+    } finally {
+      signal.removeEventListener('abort', end)
+      term = null
+      if (leader?.revision === won.revision) setLeader(null, leaderAsOf)
+      onChange()
+      // What still waits is refused at once, because this hub has no term.
+      await commits?.settled().catch(() => {})
+      commits = null
+      copy.commits = null
+      await won.resign()
+    }
+  }
+
+  /** Lets every hub migrate to the schema of this program: they do it when they read this line. */
+  async function migrate(): Promise<void> {
+    const calls = [migrationCall()]
+    await log.append(copy.applied + 1, [encodeTransaction(calls)])
+    await copy.apply({ first: copy.applied + 1, transactions: [calls] })
+  }
+
+  function queueOf(won: Term): GroupCommit {
+    return createGroupCommit({
+      durable: copy.applied,
+      async append(first, transactions) {
+        const fromMs = performance.now()
+        await log.append(first, transactions)
+        needs.observe((performance.now() - fromMs) / 1000)
+        await copy.record(first, transactions)
+        if (copy.fault !== null) won.abandon()
+      },
+      onDurable() {
+        isFull = false
+        copy.memory.succeed()
+        copy.consider()
+        onChange()
+      },
+      onFailure(error) {
+        const { refusal, endsTerm } = refusalOf(error)
+        isFull = error instanceof EtcdError && error.isFull
+        const expected = copy.applied
+        const failure = copy.memory.fail(refusal)
+        if (endsTerm || copy.applied !== expected) won.abandon()
+        return failure
+      }
+    })
+  }
+
+  function refuseNewer(transactions: LineTransactions): void {
+    for (const calls of transactions) {
+      const version = migrationOf(calls) ?? 0
+      if (version > schemaVersion) throw (outdated = newer(version))
+    }
+  }
+
+  /** Decides what to do about an error of the log. Returns after the cure, or after a pause. */
+  async function cure(error: unknown, signal: AbortSignal): Promise<void> {
+    if (error instanceof Trimmed) {
+      warn(`${error.message}. This hub takes a copy of the database of another hub`)
+      await needs.fetchImage(signal)
+      setProblem(null)
+    } else if (error instanceof OlderLog) {
+      setProblem(
+        `${error.message}: etcd was restored from a backup, or is another one. Nothing was changed on this hub`
+      )
+      await pause(againMs, signal)
+    } else {
+      setProblem(error instanceof Refusal ? error.message : `Cannot follow the log: ${reasonOf(error)}`)
+      await pause(error instanceof Refusal ? stuckMs : againMs, signal)
+    }
+  }
+
+  return {
+    state: {
+      get term() {
+        return term
+      },
+      get leader() {
+        return leader
+      },
+      get freshAtMs() {
+        return freshAtMs
+      },
+      get heardAtMs() {
+        return heardAtMs
+      },
+      get problem() {
+        return problem
+      },
+      get commits() {
+        return commits
+      },
+      get isCaughtUp() {
+        return isCaughtUp
+      },
+      get outdated() {
+        return outdated
+      },
+      get isFull() {
+        return isFull
+      }
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          const won = await followUntilElected(signal)
+          if (won !== null) await lead(won, signal)
+        } catch (error) {
+          if (signal.aborted) break
+          await cure(error, signal).catch((failed: unknown) => {
+            setProblem(failed instanceof Refusal ? failed.message : `Cannot follow the log: ${reasonOf(failed)}`)
+            return pause(againMs, signal)
+          })
+        }
+      }
+    },
+    learn({ leader: found, lastLine, asOf, askedAtMs }) {
+      setLeader(found, asOf)
+      if (term !== null && askedAtMs > termSinceMs && found?.revision !== term.revision) term.abandon()
+      if (found === null) {
+        if (term === null) vacant.fire()
+        return
+      }
+      heardAtMs = Math.max(heardAtMs, askedAtMs)
+      if (lastLine <= copy.applied && problem === null) freshAtMs = Math.max(freshAtMs, askedAtMs)
+    },
+    onLeaderKey(found, asOf) {
+      if (!isCaughtUp) {
+        isCaughtUp = true
+        setProblem(null)
+        freshAtMs = elapsedOf(clock)
+      }
+      setLeader(found === null ? null : election.readLeader(found), asOf)
+      if (found !== null) heardAtMs = elapsedOf(clock)
+      else if (term === null) vacant.fire()
+      onChange()
+    },
+    restart: () => following?.abort(),
+    async resign() {
+      notBeforeMs = elapsedOf(clock) + resignedMs
+      await term?.resign()
+    }
+  }
+}
+
+type LineTransactions = Parameters<typeof migrationOf>[0][]
+
+function newer(version: number): Refusal {
+  return new Refusal(
+    'unsupported',
+    'database_newer',
+    `This hub stops following: the cluster was migrated to schema version ${version}, but this svc supports at most ${schemaVersion}. Install the newer svc on this hub`
+  )
+}
+
+interface Fired {
+  fire(): void
+  /** Resolves once it was fired, or when the signal aborts. */
+  wait(signal: AbortSignal): Promise<void>
+}
+
+function createSignal(): Fired {
+  const fired = new AbortController()
+  return {
+    fire: () => fired.abort(),
+    wait: signal =>
+      new Promise(resolve => {
+        const end = () => {
+          fired.signal.removeEventListener('abort', end)
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        fired.signal.addEventListener('abort', end)
+        signal.addEventListener('abort', end)
+        if (fired.signal.aborted || signal.aborted) end()
+      })
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+    if (ms <= 0 || signal.aborted) end()
+  })
+}

@@ -1,0 +1,141 @@
+/*
+ * How a database becomes part of a cluster: `svc cluster init` begins the log with it, and every other hub takes an image
+ * of the database from a hub that belongs already.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Refusal } from '../../base/refusal.js'
+import { reasonOf } from '../../base/system-error.js'
+import type { EtcdClient } from './etcd/client.js'
+import { Unreachable } from './etcd/errors.js'
+import { createElection } from './election.js'
+import { beginHistory, newHistoryId, readHistory } from './history.js'
+import { createHubList } from './hub-list.js'
+import type { HubAddress } from './hub-list.js'
+import type { ClusterKeys } from './keys.js'
+import type { LocalCopy } from './local-copy.js'
+import type { Sealing } from './sealing.js'
+
+interface Outside {
+  client: EtcdClient
+  keys: ClusterKeys
+  sealing: Sealing
+}
+
+interface JoinOptions {
+  cluster: string
+  hub: HubAddress
+  begin?: boolean
+  fetchImage?: (from: HubAddress, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+  onWaiting?: (sentence: string) => void
+}
+
+type Joining = Outside & { copy: LocalCopy; options: JoinOptions; signal: AbortSignal }
+
+/** A hub that has a database of the cluster waits this long for etcd. */
+const knownMs = 3000
+/** Pause before other hubs are asked for an image again. */
+const againMs = 1000
+
+/**
+ * Returns the id of the log, after the database belongs to it. Refuses `cluster_exists`, `cluster_missing`,
+ * `cluster_sealed`, `image_needed`, `no_leader`.
+ */
+export async function joinHistory(joining: Joining): Promise<string> {
+  const { copy, options, signal } = joining
+  const { cluster } = options
+  if (options.begin === true) return begin(joining)
+  const isKnown = copy.belonging?.cluster === cluster
+  try {
+    const found = await readHistory(joining, { signal, ...(isKnown && { limitMs: knownMs }) })
+    if (found === null) throw missing(cluster, isKnown)
+    if (isKnown && copy.belonging?.history === found.id) return found.id
+    await takeImageAtLast({ ...joining, history: found.id })
+    return found.id
+  } catch (error) {
+    if (!(error instanceof Unreachable)) throw error
+    // A hub that belongs to the cluster can answer reads without etcd.
+    if (isKnown) return (copy.belonging as { history: string }).history
+    throw new Refusal('unavailable', 'no_leader', `Cannot join the cluster "${cluster}": ${error.message}`, {
+      cause: error
+    })
+  }
+}
+
+async function begin({ copy, options, signal, ...outside }: Joining): Promise<string> {
+  const { cluster } = options
+  // A crash after this line is continued by the next `begin`, with the same id.
+  const isBegun = copy.belonging?.cluster === cluster
+  const id = isBegun ? (copy.belonging as { history: string }).history : newHistoryId()
+  const found = await readHistory(outside, { signal })
+  if (found !== null) throw exists(cluster)
+  await copy.upgrade()
+  await copy.belong({ cluster, history: id })
+  if (!(await beginHistory(outside, { id, after: copy.applied }, { signal }))) throw exists(cluster)
+  return id
+}
+
+function exists(cluster: string): Refusal {
+  return new Refusal(
+    'conflict',
+    'cluster_exists',
+    `Cannot begin the cluster "${cluster}": etcd already has its log. Join it, or choose another name`
+  )
+}
+
+function missing(cluster: string, isKnown: boolean): Refusal {
+  return new Refusal(
+    'unavailable',
+    'cluster_missing',
+    isKnown
+      ? `Cannot follow the cluster "${cluster}": etcd does not have its log any more. Restore etcd, or begin a new cluster with the database of one hub`
+      : `Cannot join the cluster "${cluster}": etcd does not have its log. Begin it on the first hub with "svc cluster init"`
+  )
+}
+
+async function takeImageAtLast(taking: Joining & { history: string }): Promise<void> {
+  for (;;) {
+    try {
+      return await takeImage(taking)
+    } catch (error) {
+      taking.signal.throwIfAborted()
+      const mayPass = error instanceof Unreachable || (error instanceof Refusal && error.code === 'image_needed')
+      if (!mayPass || taking.options.fetchImage === undefined) throw error
+      taking.options.onWaiting?.((error as Error).message)
+      await sleep(againMs, undefined, { signal: taking.signal })
+    }
+  }
+}
+
+/** Replaces the database by that of another hub: the leader, or the one that is furthest. Refuses `image_needed`. */
+export async function takeImage({ copy, options, signal, ...outside }: Joining & { history: string }): Promise<void> {
+  const { cluster, hub, fetchImage } = options
+  const candidates = await otherHubs(outside, hub)
+  let last: unknown = null
+  for (const other of fetchImage === undefined ? [] : candidates) {
+    try {
+      const image = await (fetchImage as NonNullable<typeof fetchImage>)(other, signal)
+      return await copy.replace(image, { cluster, history: outside.history })
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof Refusal && error.code === 'database_newer') throw error
+      last = error
+    }
+  }
+  const reason = last === null ? 'no other hub is known' : reasonOf(last)
+  throw new Refusal(
+    'unavailable',
+    'image_needed',
+    `This hub needs the database of another hub of the cluster "${cluster}" and cannot get it: ${reason}`,
+    { cause: last }
+  )
+}
+
+async function otherHubs(outside: Outside & { history: string }, own: HubAddress): Promise<HubAddress[]> {
+  const clock = { now: Date.now }
+  const { readLeader } = createElection({ ...outside, hub: own, leaseSeconds: 1, clock })
+  const { keys: found } = await outside.client.range({ key: outside.keys.leader })
+  const leaders = found[0] === undefined ? [] : [readLeader(found[0])]
+  const listed = (await createHubList(outside).list()).sort((a, b) => b.applied - a.applied)
+  const all = [...leaders, ...listed].map(({ name, url }) => ({ name, url })).filter(({ name }) => name !== own.name)
+  return [...new Map(all.map(hub => [hub.name, hub])).values()]
+}

@@ -1,0 +1,79 @@
+/*
+ * Seals what a cluster keeps in etcd with AES-256-GCM, so that a reader of etcd or of its snapshots sees no token
+ * and no setting, and nobody without the key can write a value that a hub accepts.
+ *
+ *   sealed  = nonce (12 bytes)  ciphertext  tag (16 bytes)
+ *
+ * The associated data is the key in etcd and the id of the log, so a value that was moved to another key, or that comes
+ * from another log, is refused. Nonces are random. NIST SP 800-38D §8.3 allows 2^32 of them for one key; each block of a
+ * million numbers has a key of its own (HKDF, RFC 5869), so no key comes near that.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { Refusal } from '../../base/refusal.js'
+
+/** Seals and opens the values of one cluster. */
+export interface Sealing {
+  /** Seals a value for a key of etcd. `number` is the one in the key; 0: there is none. */
+  seal(plain: Uint8Array, place: SealedPlace): Buffer
+  /** Opens a value. Refuses `cluster_sealed` if it was sealed with another key, or for another place. */
+  open(sealed: Uint8Array, place: SealedPlace): Buffer
+}
+
+/** Where a value is. */
+export interface SealedPlace {
+  /** The key in etcd. */
+  key: string
+  /** The id of the log; empty for the value that names it. */
+  history: string
+  number?: number
+}
+
+const algorithm = 'aes-256-gcm'
+const keyBytes = 32
+const nonceBytes = 12
+const tagBytes = 16
+const block = 2 ** 20
+/** Keys of blocks that are cached: the present one and the last one, and the one for other values. */
+const maxKeys = 8
+
+/** Creates the sealing of a cluster with this key. Throws if it does not have 32 bytes. */
+export function createSealing(clusterKey: Uint8Array): Sealing {
+  if (clusterKey.length !== keyBytes) throw new Error(`A cluster key has ${keyBytes} bytes, not ${clusterKey.length}`)
+  const keys = new Map<number, Buffer>()
+
+  function keyOf(number: number): Buffer {
+    const at = Math.floor(number / block)
+    let key = keys.get(at)
+    if (key === undefined) {
+      if (keys.size >= maxKeys) keys.clear()
+      key = Buffer.from(hkdfSync('sha256', clusterKey, new Uint8Array(), `svc log ${at}`, keyBytes))
+      keys.set(at, key)
+    }
+    return key
+  }
+
+  return {
+    seal(plain, { key, history, number = 0 }) {
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv(algorithm, keyOf(number), nonce)
+      cipher.setAAD(Buffer.from(`${history} ${key}`))
+      return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+    },
+    open(sealed, { key, history, number = 0 }) {
+      try {
+        const nonce = sealed.subarray(0, nonceBytes)
+        const decipher = createDecipheriv(algorithm, keyOf(number), nonce, { authTagLength: tagBytes })
+        decipher.setAAD(Buffer.from(`${history} ${key}`))
+        decipher.setAuthTag(sealed.subarray(-tagBytes))
+        return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, -tagBytes)), decipher.final()])
+      } catch (error) {
+        throw new Refusal(
+          'unavailable',
+          'cluster_sealed',
+          `Cannot open the value of "${key}" in etcd: it was sealed with another cluster key, or changed. Use the "cluster.key" of this cluster`,
+          { cause: error }
+        )
+      }
+    }
+  }
+}

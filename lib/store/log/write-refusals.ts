@@ -1,0 +1,56 @@
+import { Refusal } from '../../base/refusal.js'
+import { EtcdError, Unreachable } from './etcd/errors.js'
+import { LostLeadership, UnknownOutcome } from './redo-log.js'
+
+/*
+ * The refusals of writes in a cluster.
+ */
+
+/** Time after which a new leader is usually there. */
+const retrySeconds = 3
+
+/** A write on a hub that follows. */
+export function notLeader(leader: { name: string; url: string }): Refusal {
+  return new Refusal(
+    'unavailable',
+    'not_leader',
+    `The change was not saved: this hub does not lead, "${leader.name}" at ${leader.url} does`,
+    { retryAfterSeconds: 1 }
+  )
+}
+
+/** A write while nobody can lead. */
+export function noLeader(cause?: unknown): Refusal {
+  return new Refusal(
+    'unavailable',
+    'no_leader',
+    'The change was not saved: no hub of the cluster leads at the moment. Try again in a few seconds',
+    { retryAfterSeconds: retrySeconds, cause }
+  )
+}
+
+/** Returns the refusal of a write whose append failed, and whether this hub must stop leading. */
+export function refusalOf(error: unknown): { refusal: Refusal; endsTerm: boolean } {
+  if (error instanceof LostLeadership) return { refusal: noLeader(error), endsTerm: true }
+  if (error instanceof UnknownOutcome) {
+    return { refusal: unknown(error), endsTerm: true }
+  }
+  if (error instanceof Unreachable) return { refusal: noLeader(error), endsTerm: true }
+  if (error instanceof EtcdError && error.isFull) {
+    const sentence =
+      'The change was not saved: the database of etcd is full (alarm NOSPACE). Give it more space, and run "etcdctl alarm disarm"'
+    return { refusal: new Refusal('unavailable', 'disk_full', sentence, { cause: error }), endsTerm: false }
+  }
+  if (error instanceof Refusal) return { refusal: error, endsTerm: false }
+  const sentence = `The change was not saved: ${(error as Error).message}`
+  return { refusal: new Refusal('unavailable', 'write_failed', sentence, { cause: error }), endsTerm: true }
+}
+
+function unknown(cause: unknown): Refusal {
+  return new Refusal(
+    'unavailable',
+    'write_unknown',
+    'It is not known whether the change was saved: etcd did not answer in time. Look before you try again',
+    { retryAfterSeconds: retrySeconds, cause }
+  )
+}

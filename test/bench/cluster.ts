@@ -1,0 +1,114 @@
+/*
+ * The log of a cluster: a write on a leader with etcd of three members (TLS, authentication, all on this machine) against
+ * a write of a server without a cluster, in turns within one run; and reads of a hub against reads of a server.
+ *
+ *   node cluster.js
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Store } from '../../lib/store/database.js'
+import { openStore } from '../../lib/store/durable-store.js'
+import { openReplicatedStore } from '../../lib/store/log/replicated-store.js'
+import { insertDeployment, listDeployments } from '../../lib/store/tables/deployments.js'
+import { insertProject } from '../../lib/store/tables/projects.js'
+import { aDeployment, aProject } from '../store/stage.js'
+import { compare, machine, median } from '../support/bench.js'
+import { startEtcd, withoutEtcd, etcdVersion } from '../support/etcd.js'
+import { until } from '../support/until.js'
+
+const rowsPresent = 2000
+const singleWrites = 200
+const writers = 32
+const writesEach = 10
+const reads = 200
+let rows = 0
+
+function insert(store: Store): Promise<void> {
+  const id = `dep_${(rows++).toString(36).padStart(16, '0')}`
+  return store.write(tx => insertDeployment(tx, aDeployment({ id })))
+}
+
+async function fill(store: Store): Promise<void> {
+  await store.write(tx => {
+    insertProject(tx, aProject())
+    for (let n = 0; n < rowsPresent; n++) insertDeployment(tx, aDeployment({ id: `dep_present${n}` }))
+  })
+}
+
+/** Returns the median duration of one write, one after the other. */
+async function single(store: Store): Promise<number> {
+  const each: number[] = []
+  for (let n = 0; n < singleWrites; n++) {
+    const fromMs = performance.now()
+    await insert(store)
+    each.push(performance.now() - fromMs)
+  }
+  return median(each)
+}
+
+async function many(store: Store): Promise<number> {
+  const fromMs = performance.now()
+  const writer = async () => {
+    for (let n = 0; n < writesEach; n++) await insert(store)
+  }
+  await Promise.all(Array.from({ length: writers }, writer))
+  return (writers * writesEach * 1000) / (performance.now() - fromMs)
+}
+
+function read(store: Store): number {
+  const fromMs = performance.now()
+  for (let n = 0; n < reads; n++) listDeployments(store, { limit: 20 })
+  return ((performance.now() - fromMs) * 1000) / reads
+}
+
+async function bench(): Promise<void> {
+  const top = mkdtempSync(fileURLToPath(new URL('../../bench-cluster-', import.meta.url)))
+  const etcd = await startEtcd({ size: 3, directory: join(top, 'etcd') })
+  const directoryOf = (name: string) => {
+    mkdirSync(join(top, name))
+    return join(top, name)
+  }
+  try {
+    console.log(`${machine()}, ${etcdVersion()}, three members on this machine`)
+    const server = await openStore({ directory: directoryOf('server') })
+    const hub = await openReplicatedStore({
+      directory: directoryOf('hub'),
+      etcd: etcd.options,
+      cluster: 'bench',
+      clusterKey: randomBytes(32),
+      hub: { name: 'h1', url: 'http://h1.test' },
+      begin: true
+    })
+    await until(() => hub.role().kind === 'leader')
+    for (const store of [server, hub]) await fill(store)
+    await compare({
+      name: 'one writer: a write of a deployment',
+      unit: 'ms, median of a write',
+      rounds: 7,
+      contestants: { 'hub on etcd': () => single(hub), server: () => single(server) },
+      target: 'at most 6 times a server'
+    })
+    await compare({
+      name: `${writers} writers at once`,
+      unit: 'writes a second',
+      contestants: { 'hub on etcd': () => many(hub), server: () => many(server) }
+    })
+    await compare({
+      name: 'reading the newest 20 deployments',
+      unit: 'us',
+      contestants: { 'hub on etcd': () => read(hub), server: () => read(server) },
+      target: 'as a server'
+    })
+    await hub.close()
+    await server.close()
+  } finally {
+    await etcd.close()
+    rmSync(top, { recursive: true, force: true })
+  }
+}
+
+const reason = withoutEtcd()
+if (reason === false) await bench()
+else console.log(`left out: ${reason}`)

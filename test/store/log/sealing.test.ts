@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { createSealing } from '../../../lib/store/log/sealing.js'
+
+const key = randomBytes(32)
+const place = { key: '/svc/main/log/0000000000000007', history: 'h', number: 7 }
+
+t.test('opens what it sealed, and nobody sees it', async t => {
+  const { seal, open } = createSealing(key)
+  const plain = Buffer.from('INSERT INTO tokens VALUES (secret)')
+  const sealed = seal(plain, place)
+  t.same(createSealing(key).open(sealed, place), plain)
+  t.equal(sealed.indexOf('secret'), -1)
+  t.equal(sealed.length, plain.length + 28)
+  t.notSame(seal(plain, place), sealed, 'the same value looks different each time')
+  t.same(open(seal(Buffer.of(), place), place), Buffer.of())
+})
+
+t.test('refuses a value that was changed, moved, or sealed with another key', async t => {
+  const { seal, open } = createSealing(key)
+  const sealed = seal(Buffer.from('value'), place)
+  for (let at = 0; at < sealed.length; at++) {
+    const changed = Buffer.from(sealed)
+    changed[at] = (changed[at] as number) ^ 1
+    t.throws(() => open(changed, place), { code: 'cluster_sealed' })
+  }
+  const places = [
+    { ...place, key: '/svc/main/log/0000000000000008' },
+    { ...place, history: 'other' },
+    { ...place, number: 2 ** 20 + 7 }
+  ]
+  for (const other of places) t.throws(() => open(sealed, other), { code: 'cluster_sealed' })
+  t.throws(() => createSealing(randomBytes(32)).open(sealed, place), { code: 'cluster_sealed' })
+  for (const length of [0, 11, 12, 27])
+    t.throws(() => open(sealed.subarray(0, length), place), { code: 'cluster_sealed' })
+  t.throws(() => createSealing(randomBytes(31)), /32 bytes/)
+})

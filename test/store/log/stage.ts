@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { connectEtcd } from '../../../lib/store/log/etcd/connection.js'
+import { createEtcdClient } from '../../../lib/store/log/etcd/client.js'
+import type { EtcdClient } from '../../../lib/store/log/etcd/client.js'
+import { createEtcdLog } from '../../../lib/store/log/etcd-log.js'
+import type { EtcdLog } from '../../../lib/store/log/etcd-log.js'
+import { beginHistory, newHistoryId } from '../../../lib/store/log/history.js'
+import type { History } from '../../../lib/store/log/history.js'
+import { keysOf } from '../../../lib/store/log/keys.js'
+import type { ClusterKeys } from '../../../lib/store/log/keys.js'
+import type { EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
+import { createSealing } from '../../../lib/store/log/sealing.js'
+import type { Sealing } from '../../../lib/store/log/sealing.js'
+
+/** Shared parts of the tests of the log: a log on etcd with a leader's key that tests set. */
+
+export interface LogStage {
+  client: EtcdClient
+  keys: ClusterKeys
+  sealing: Sealing
+  history: History
+  log: EtcdLog
+  /** Writes the leader's key, as a hub that was elected does. The log then writes as that leader. */
+  lead(): Promise<number>
+  /** Another log on the same keys, that leads with this revision. */
+  another(revision: number | null): EtcdLog
+  close(): void
+}
+
+let clusters = 0
+
+/** A new log of a cluster of its own on this etcd, with its leader. */
+export async function aLog(options: EtcdOptions): Promise<LogStage> {
+  const connection = connectEtcd(options)
+  const client = createEtcdClient(connection)
+  const keys = keysOf(`c${process.pid}-${++clusters}`)
+  const sealing = createSealing(randomBytes(32))
+  const history: History = { id: newHistoryId(), after: 0 }
+  await beginHistory({ client, keys, sealing }, history)
+  let revision: number | null = null
+  const needs = { client, keys, sealing, history: history.id }
+  const stage = {
+    client,
+    keys,
+    sealing,
+    history,
+    log: createEtcdLog({ ...needs, leading: () => revision }),
+    another: (other: number | null) => createEtcdLog({ ...needs, leading: () => other }),
+    async lead() {
+      await client.delete(keys.leader)
+      const done = await client.transact({ when: [], then: [{ put: keys.leader, value: Buffer.from('a hub') }] })
+      return (revision = done.revision)
+    },
+    close: () => connection.close()
+  }
+  await stage.lead()
+  return stage
+}

@@ -1,0 +1,23 @@
+import t from 'tap'
+import { EtcdError, Unreachable } from '../../../lib/store/log/etcd/errors.js'
+import { LostLeadership, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
+import { noLeader, notLeader, refusalOf } from '../../../lib/store/log/write-refusals.js'
+
+const cases: Array<[error: Error, code: string, endsTerm: boolean]> = [
+  [new LostLeadership(), 'no_leader', true],
+  [new UnknownOutcome(new Error('late')), 'write_unknown', true],
+  [new Unreachable(3, null), 'no_leader', true],
+  [new EtcdError(8, 'etcdserver: mvcc: database space exceeded'), 'disk_full', false],
+  [new Error('anything else'), 'write_failed', true]
+]
+for (const [error, code, endsTerm] of cases) {
+  t.test(`a write is refused with ${code} after: ${error.message}`, async t => {
+    const found = refusalOf(error)
+    t.match(found, { endsTerm, refusal: { kind: 'unavailable', code, cause: error } })
+  })
+}
+
+t.test('clients are told when to try again', async t => {
+  t.match(notLeader({ name: 'h1', url: 'https://h1' }), { code: 'not_leader', retryAfterSeconds: 1 })
+  t.match(noLeader(), { code: 'no_leader', retryAfterSeconds: 3 })
+})
