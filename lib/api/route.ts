@@ -14,6 +14,8 @@ export interface ApiRoute extends Route<Auth, Caller> {
   scope: Scope
   /** Whether the user of a browser session must have given the secret lately. */
   isProven?: boolean
+  /** Whether it concerns the target of the project on this server, which a project on nodes does not have. */
+  isOnTarget?: boolean
 }
 
 /**
@@ -27,6 +29,11 @@ export function row(method: Method, path: string, auth: Auth, scope: Scope, hand
 /** Asks the user of a browser session for the token again if that was long ago (auth/proof.ts). */
 export function proven(route: ApiRoute): ApiRoute {
   return { ...route, isProven: true }
+}
+
+/** Refuses (409 `project_is_placed`) projects that are placed on nodes: they have no target on this server. */
+export function onTarget(route: ApiRoute): ApiRoute {
+  return { ...route, isOnTarget: true }
 }
 
 /** Sets the limits of the body of a route. */
@@ -80,6 +87,8 @@ export function depending(
 interface Completion {
   lookup: ProjectLookup
   proof: Pick<Proof, 'check'>
+  /** Refuses 409 `project_is_placed`. */
+  refusePlaced(projectId: string): void
   version(tables: readonly string[]): string
 }
 
@@ -89,12 +98,13 @@ interface Completion {
  */
 export function completed(
   routes: ReadonlyArray<ApiRoute | DependingRoute>,
-  { lookup, version, proof }: Completion
+  { lookup, version, proof, refusePlaced }: Completion
 ): ApiRoute[] {
   return routes.map(route => {
     const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
     const handle: Handler = request => {
       checkScope(route.scope, request, lookup)
+      if (route.isOnTarget) refusePlaced(param(request, 'id'))
       if (route.isProven) proof.check(request.actor.provenAt)
       return route.handle(request)
     }

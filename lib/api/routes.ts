@@ -31,7 +31,7 @@ import { overviewHandlers } from './overview.js'
 import { placementHandlers } from './placements.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { byLeader, byLeaderIfAny, completed, crossOrigin, depending, proven, row, taking } from './route.js'
+import { byLeader, byLeaderIfAny, completed, crossOrigin, depending, onTarget, proven, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
 import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
@@ -102,6 +102,8 @@ export interface ApiNeeds {
   enrollments: Omit<Parameters<typeof enrollmentHandlers>[0], 'fleet'>
   placements: Omit<Parameters<typeof placementHandlers>[0], 'fleet'>
   agent: Parameters<typeof agentHandlers>[0]
+  /** Refuses 409 `project_is_placed`. */
+  refusePlaced(projectId: string): void
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -202,14 +204,14 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PUT', '/api/projects/:id/lock', 'manage', 'project', locks.lockProject),
       row('DELETE', '/api/projects/:id/lock', 'manage', 'project', locks.unlockProject),
       depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)),
-      row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set),
+      onTarget(row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set)),
       byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary)),
-      byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify)),
-      byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift)),
-      byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile)),
-      row('GET', '/api/projects/:id/files', 'operator', 'project', files.list),
-      row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview),
-      row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download),
+      onTarget(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify))),
+      onTarget(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift))),
+      onTarget(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile))),
+      onTarget(row('GET', '/api/projects/:id/files', 'operator', 'project', files.list)),
+      onTarget(row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview)),
+      onTarget(row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download)),
 
       row('GET', '/api/locks', 'read', 'filtered', locks.list),
       row('PUT', '/api/lock', 'operator', 'server', locks.lockServer),
@@ -228,8 +230,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', planHandlers(needs.plan).plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', deployments.rollback),
-      row('POST', '/api/projects/:id/undo', 'operate', 'project', deployments.undo),
-      row('POST', '/api/projects/:id/repair', 'operate', 'project', deployments.repair),
+      onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', deployments.undo)),
+      onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', deployments.repair)),
       row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', deployments.cancel),
       row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),

@@ -11,6 +11,7 @@ import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
+import { isPlaced } from '../store/tables/placements.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
@@ -24,6 +25,7 @@ import { openOutput } from './output/output.js'
 import type { KeptPlan } from './kept-plans.js'
 import type { Note, Pending } from './pending.js'
 import type { Plans } from './plan.js'
+import { refusePlaced } from './placed-run.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import { findRepair, type RepairGoal } from './repair.js'
@@ -125,6 +127,7 @@ interface Draft {
   exact: ExactGoal | null
   /** What a repair puts back; null: it is no repair. */
   repair: RepairGoal | null
+  rollout?: Partial<RolloutPolicy> | undefined
   discardUpload(): Promise<void>
 }
 
@@ -143,6 +146,7 @@ export class Admission {
       if (origin === 'upload') {
         refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
       }
+      if (request.planId !== undefined) refusePlaced(this.#needs.store, project, 'hold to its plan a deployment of')
       return await this.#admit(received.path, deployId, {
         project,
         actor: request.actor,
@@ -156,6 +160,7 @@ export class Admission {
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         exact: null,
         repair: null,
+        rollout: request.rollout,
         discardUpload: received.discard
       })
     } catch (error) {
@@ -169,7 +174,9 @@ export class Admission {
     if (recorded === undefined) throw notFound('Deployment', sourceId)
     const source = this.#needs.ends.current(recorded)
     const project = this.#admissibleProject(source.projectId)
-    if ((request.mode ?? policyOf(project).rollback) === 'exact') {
+    if (request.mode === 'exact') refusePlaced(this.#needs.store, project, 'roll back exactly')
+    const isPlain = isPlaced(this.#needs.store, project.id)
+    if (!isPlain && (request.mode ?? policyOf(project).rollback) === 'exact') {
       refuseUnlessFinal(source, 'roll back to')
       return this.#restore(project, goalOf(source, request.force ?? false), request)
     }
@@ -206,6 +213,7 @@ export class Admission {
   /** Undoes the last change of a project's target exactly. */
   async undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
     const project = this.#admissibleProject(projectId)
+    refusePlaced(this.#needs.store, project, 'undo')
     return this.#restore(project, undoGoal(this.#needs.store, project, request.force ?? false), request)
   }
 
@@ -314,9 +322,9 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
-        const { offered, env, plan, exact, repair, discardUpload } = draft
+        const { offered, env, plan, exact, repair, rollout, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, repair, discardUpload }
+        return { row, live: run, offered, env, plan, exact, repair, rollout, discardUpload }
       })
       return { planned, note }
     } catch (error) {

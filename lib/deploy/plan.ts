@@ -23,6 +23,7 @@ import { reservedPaths } from './maintenance.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Comparer } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
+import { refusePlaced } from './placed-run.js'
 import type { Live } from './output/live.js'
 import { wishesOf } from './ownership.js'
 import { createKeptPlans, type KeptPlan } from './kept-plans.js'
@@ -80,6 +81,7 @@ export function createPlans(needs: PlanNeeds): Plans {
     needs.refuseWhenStopping()
     const project = findProject(store, request.projectId)
     if (project === undefined) throw notFound('Project', request.projectId)
+    refusePlaced(store, project, 'plan a deployment of')
     return answer(project, request)
   }
 

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
+import { rolloutOfDeployment } from '../store/tables/rollouts.js'
 import { recoverTargets } from '../install/unpack/extract.js'
 import { openState, type OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Ends } from './ends.js'
@@ -92,7 +93,9 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
   for (const deployId of restored) found.set(deployId, 'restored')
   for (const row of unfinishedDeployments(store)) {
     const isHeld = row.heldFor !== null && openState(home, row.id) !== null
-    if (isHeld) await needs.resume(row).catch(error => log(`Cannot continue deployment ${row.id}`, error))
+    const isRollingOut = row.status === 'running' && rolloutOfDeployment(store, row.id) !== undefined
+    if (isHeld || isRollingOut)
+      await needs.resume(row).catch(error => log(`Cannot continue deployment ${row.id}`, error))
     else if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
   }
 }

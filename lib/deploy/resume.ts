@@ -57,7 +57,7 @@ export function createResume({ clock, files, live, queue, runner, log }: ResumeN
 }
 
 /** The steps that begin again. */
-const repeated: ReadonlySet<DeploymentStep['name']> = new Set(['check', 'confirm', 'revert', 'cleanup'])
+const repeated: ReadonlySet<DeploymentStep['name']> = new Set(['check', 'confirm', 'revert', 'rollout', 'cleanup'])
 
 /** Ends a step that the stop of the server interrupted, or drops it if it begins again. */
 function endedStep(step: DeploymentStep, nowMs: number): DeploymentStep[] {

@@ -9,6 +9,7 @@ import {
   updateDeployment,
   type Placement
 } from '../store/tables/deployments.js'
+import { lastRollout } from '../store/tables/rollouts.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { isFinal } from './status.js'
@@ -63,6 +64,9 @@ export function prunableArchives(db: Reader, projectId: string, { archives, step
   const live = liveDeployment(db, projectId)?.id
   // The own archives, too: they contain files that only got another mode or time.
   const needed = new Set(undoable(db, projectId, steps).flatMap(({ id, beforeFrom }) => [id, ...(beforeFrom ?? [])]))
+  // The last rollout is resumed, or late nodes still fetch it.
+  const rolledOut = lastRollout(db, projectId)?.deployId
+  if (rolledOut !== undefined) needed.add(rolledOut)
   return archivesToPrune(archivedDeployments(db, projectId), archives, needed).filter(id => id !== live)
 }
 

@@ -5,6 +5,8 @@ import type { DeploymentRow, RevertReason } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { findRights } from '../proc/identity.js'
+import { isPlaced } from '../store/tables/placements.js'
+import { rolloutOfDeployment } from '../store/tables/rollouts.js'
 import { liveDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
@@ -12,6 +14,7 @@ import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from '.
 import { sharedChanges } from './files.js'
 import { bareHold, holdPlanOf, type HoldPlan } from './hold-plan.js'
 import { refuseLocked } from './locks.js'
+import { refusePlaced, runPlaced } from './placed-run.js'
 import { resumePipeline, runPipeline, type PipelineResult, type PipelineRun } from './pipeline.js'
 import { endOf, eventOf, isExtracted, moveRecord, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
 import { endBackground } from './scripts/background.js'
@@ -55,10 +58,29 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
   /** Starts a deployment that was queued. A lock does not stop one that was held: its files are in place already. */
   async function start({ row }: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
+    await begin(row)
+    await runPipeline(run, result)
+  }
+
+  async function begin(row: DeploymentRow): Promise<void> {
     refuseLocked(store, { id: row.projectId, name: row.projectName }, clock.now())
     await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
     row.status = 'running'
-    await runPipeline(run, result)
+  }
+
+  /** Whether the nodes of the project get the files, and not a target on this server. */
+  function isRolledOut({ row, resumedFrom }: Planned): boolean {
+    if (resumedFrom !== undefined) return rolloutOfDeployment(store, row.id) !== undefined
+    return isPlaced(store, row.projectId)
+  }
+
+  async function rollOut(planned: Planned, project: Project): Promise<void> {
+    const { row, exact, repair, plan, resumedFrom } = planned
+    await ends.settle()
+    // The project may have been placed while the deployment was in the queue.
+    if (exact !== null || repair !== null || plan !== null) refusePlaced(store, project, 'deploy')
+    if (resumedFrom === undefined) await begin(row)
+    await runPlaced(needs, planned, project)
   }
 
   /** Continues a deployment that was held. */
@@ -85,6 +107,10 @@ export function createRunner(needs: RunnerNeeds): Runner {
       live.signal.throwIfAborted()
       const project = findProject(store, row.projectId)
       if (project === undefined) throw notFound('Project', row.projectId)
+      if (isRolledOut(planned)) {
+        await rollOut(planned, project)
+        return { status: 'success', cause: 'end', errorMessage: null }
+      }
       const rights = await findRights(project)
       const scripts = scriptsOf(planned, project)
       const variables = hasScripts(scripts) ? await needs.variables.open(project.id) : []

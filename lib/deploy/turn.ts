@@ -5,6 +5,7 @@
  */
 import { isRevertPending, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { RolloutPolicy } from '../model/rollout.js'
 import type { OpenedVariable } from '../model/variable.js'
 import { umaskOf, type Rights } from '../proc/identity.js'
 import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
@@ -54,6 +55,8 @@ export interface Planned {
   repair: RepairGoal | null
   /** Where the contents are that it replaced (`Placement.beforeFrom`); absent before its extraction. */
   beforeFrom?: readonly string[]
+  /** What this deployment sets instead of the policy of rollouts. */
+  rollout?: Partial<RolloutPolicy> | undefined
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
   /** The record of a deployment that was held when the server stopped, and continues. */

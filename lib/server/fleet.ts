@@ -4,6 +4,8 @@
  */
 import type { Hub } from '../fleet/hub/hub.js'
 import type { Deployer } from '../deploy/deployer.js'
+import { systemActor } from '../model/audit.js'
+import { findDeployment } from '../store/tables/deployments.js'
 import { countEnrollments } from '../store/tables/enrollments.js'
 import { countNodes } from '../store/tables/nodes.js'
 import { countPlacements } from '../store/tables/placements.js'
@@ -29,9 +31,9 @@ export interface FleetService {
 export function createFleet(
   world: World,
   { audit, serverKey, nodes, settings }: Pick<Front, 'audit' | 'serverKey' | 'nodes' | 'settings'>,
-  work: () => { deployer: Pick<Deployer, 'hasRunning'>; variables: Pick<Variables, 'open'> }
+  work: () => { deployer: Pick<Deployer, 'hasRunning' | 'mark'>; variables: Pick<Variables, 'open'> }
 ): FleetService {
-  const { store, home, keys, publicUrl } = world
+  const { store, home, keys, publicUrl, log } = world
   let loading: Promise<Hub> | null = null
   let running: Hub | null = null
   let isStarted = false
@@ -45,6 +47,12 @@ export function createFleet(
       hubs: () => (publicUrl === null ? [] : [publicUrl]),
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
+      done(deployId) {
+        if (findDeployment(store, deployId)?.status !== 'failed') return
+        work()
+          .deployer.mark(deployId, 'success', systemActor)
+          .catch(error => log(`Cannot correct the record of deployment ${deployId}`, error))
+      },
       megabytesPerSecond: () => settings.number('fleet_upload_rate'),
       sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'rollout'),
       variables: { open: projectId => work().variables.open(projectId) }

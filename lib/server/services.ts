@@ -13,6 +13,7 @@ import { createTokenReminders } from '../auth/token-reminders.js'
 import type { TokenReminders } from '../auth/token-reminders.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import { createDeployer } from '../deploy/deployer.js'
+import { refusePlaced } from '../deploy/placed-run.js'
 import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/listed.js'
 import type { Deployer } from '../deploy/deployer.js'
@@ -101,7 +102,7 @@ export function createServices(world: World, front: Front): Services {
   const late: { logs?: Logs } = {}
   const pm2 = createPm2({ clock: world.clock, environment: world.environment })
   const fleet = createFleet(world, front, () => work)
-  const work = createWork(world, front, { pm2, logs: () => late.logs as Logs })
+  const work = createWork(world, front, { pm2, logs: () => late.logs as Logs, fleet })
   const logs = createLogs(world, front, work)
   late.logs = logs
   const machine = createMachine(world, front, work)
@@ -141,6 +142,10 @@ export function createServices(world: World, front: Front): Services {
       logSources: { sources: logs.sources, viewer: logs.viewer },
       terminal: { terminals, projects: work.projects, allowList: front.allowList },
       fleet: fleet.hub,
+      refusePlaced(projectId) {
+        const project = findProject(world.store, projectId)
+        if (project !== undefined) refusePlaced(world.store, project, 'do this with')
+      },
       enrollments: { publicUrl: world.publicUrl, base: world.base },
       placements: { findProject: id => findProject(world.store, id) },
       agent: {
@@ -153,7 +158,11 @@ export function createServices(world: World, front: Front): Services {
 }
 
 /** Creates projects, deployments and notifications. */
-function createWork(world: World, { audit, keeper, settings }: Front, { pm2, logs }: { pm2: Pm2; logs: () => Logs }) {
+function createWork(
+  world: World,
+  { audit, keeper, settings }: Front,
+  { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
+) {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
   const notificationTargets = createNotificationTargets({
     store,
@@ -195,6 +204,11 @@ function createWork(world: World, { audit, keeper, settings }: Front, { pm2, log
       hosts: () => settings.list('gate_hosts'),
       pm2: pm2.binding,
       log: query => newLogLines(store, logs().viewer, query)
+    },
+    fleet: {
+      begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
+      follow: async (...given) => (await fleet.hub()).rolls.follow(...given),
+      halt: async (...given) => (await fleet.hub()).rolls.halt(...given)
     },
     audit: event => void audit.record(event),
     notify: webhook.notify,

@@ -131,6 +131,7 @@ export const cures: Readonly<Record<string, string>> = {
   deploy_token_may_not: 'Set the policy that the message names, or use the token of an operator.',
   plan_busy: 'Wait a moment and plan again.',
   plan_unknown: 'Plan again, and deploy with the new plan.',
+  project_is_placed: 'Use `svc rollout revert`, or the page of a node.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
   proof_required: 'Send the token to `POST /api/auth/prove`, then repeat the request.',
   queue_full: 'Wait, or cancel queued deployments.',

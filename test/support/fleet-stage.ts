@@ -68,6 +68,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
   const ended: string[] = []
   const running = new Set<string>()
   const told: string[] = []
+  const done: string[] = []
   const hubs: Hub[] = []
   t.teardown(() => Promise.all(hubs.map(hub => hub.stop())))
   const start = (): Hub => {
@@ -80,13 +81,14 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
+      done: deployId => void done.push(deployId),
       endSessions: nodeId => void ended.push(nodeId),
       log: (message, error) => void told.push(`${message}: ${(error as Error).message}`)
     })
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, ended, running, told, start, hub: start() }
+  return { ...stage, serverKey, ended, running, told, done, start, hub: start() }
 }
 
 /** The user of the tests. */

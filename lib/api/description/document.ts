@@ -335,7 +335,7 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
 export function codesOf(
-  route: Pick<ApiRoute, 'auth' | 'isProven' | 'method' | 'scope' | 'answeredBy'>,
+  route: Pick<ApiRoute, 'auth' | 'isProven' | 'isOnTarget' | 'method' | 'scope' | 'answeredBy'>,
   operation: Operation
 ): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
@@ -347,6 +347,7 @@ export function codesOf(
       ...(route.auth === 'agent' ? agentErrors : []),
       ...scopeErrors[route.scope],
       ...(route.isProven ? ['proof_required'] : []),
+      ...(route.isOnTarget ? ['project_is_placed'] : []),
       ...(takesBody ? bodyErrors : []),
       ...(route.method === 'GET' ? [] : writeErrors),
       ...(route.method === 'GET' && route.answeredBy !== 'leader' ? [] : leaderErrors),

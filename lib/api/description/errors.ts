@@ -163,6 +163,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   path_taken: { kind: 'conflict', means: 'Another project has this target' },
   plan_busy: { kind: 'conflict', means: 'Too many plans of the project are waiting' },
   plan_unknown: { kind: 'conflict', means: 'The plan has expired, or the server was restarted since' },
+  project_is_placed: {
+    kind: 'conflict',
+    means: 'The files of the project are on nodes of the fleet, not on the server'
+  },
   project_quota: { kind: 'too_large', means: 'The project has reached its limit maxDiskMb' },
   proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },

@@ -20,6 +20,7 @@ import { createPlacements } from './placements.js'
 import { createPresence } from './presence.js'
 import { createReleases, type Releases, type ReleasesNeeds } from './releases.js'
 import { createReports } from './reports.js'
+import { createRolls, type Rolls } from './roll.js'
 import { createRollings } from './rolling.js'
 import { createRolloutEvents } from './rollout-events.js'
 import { createUploadRate, type UploadRate } from './upload-rate.js'
@@ -39,6 +40,8 @@ export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables'> {
   hasRunning(projectId: string): boolean
   /** The limit of the rate of archives to all nodes together; 0: none. */
   megabytesPerSecond(): number
+  /** Called when a rollout is done: after a halt, the record of its deployment says that it failed. */
+  done(deployId: string): void
   /** Ends the sessions of a node. */
   endSessions(nodeId: string): void
   log(message: string, error?: unknown): void
@@ -62,6 +65,8 @@ export interface Hub extends Fleet {
   agents: HubAgents
   /** Begins a rollout. Resolves with its id. */
   begin(release: Release): Promise<string>
+  /** Rollouts of deployments. */
+  rolls: Rolls
   sealOffer: Releases['sealOffer']
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
@@ -90,13 +95,17 @@ export function createHub(needs: HubNeeds): Hub {
     store,
     clock,
     send: orders.send,
-    changed: ({ id }, nodeIds) => events.changed(id, nodeIds)
+    changed({ id, state, deployId }, nodeIds, from) {
+      events.changed(id, nodeIds)
+      if (state === 'done' && from !== 'done') needs.done(deployId)
+    }
   })
   const unplaced = (projectIds: readonly string[], nodeId: string): void => {
     for (const projectId of projectIds) links.find(nodeId)?.send({ type: 'unplaced', projectId })
   }
   const report = createReports({ store, clock, rollings, unplaced })
   const releases = createReleases({ ...needs, key })
+  const begin = createBegin({ ...needs, rollings, presence })
   const enrollments = createEnrollments({ ...needs, key })
   let timer: NodeJS.Timeout | undefined
 
@@ -169,7 +178,8 @@ export function createHub(needs: HubNeeds): Hub {
         await report(nodeId, given)
       }
     },
-    begin: createBegin({ ...needs, rollings, presence }),
+    begin,
+    rolls: createRolls({ ...needs, begin, rollings, events, releases }),
     sealOffer: releases.sealOffer,
     links,
     key,

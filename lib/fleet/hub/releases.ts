@@ -29,6 +29,8 @@ export interface Releases {
   document(node: { nodeId: string; session: string }, deployId: string): Promise<{ json: string; signature: string }>
   /** Returns the deployment whose archive has this SHA-256. Refuses 404. */
   archiveOf(nodeId: string, sha256: string): string
+  /** Returns what the client of an earlier rollout has sent, for a rollback; null: nothing. */
+  offerOf(deployId: string): Promise<SealedOffer | null>
   /** Encrypts what a client has sent; null if it sent nothing. */
   sealOffer(deployId: string, offer: SealedOffer): Promise<string | null>
 }
@@ -45,7 +47,7 @@ const nothing: SealedOffer = { offered: { origin: 'upload' }, clientEnv: {} }
 
 /** Creates the releases. */
 export function createReleases({ store, key, sealing, variables }: ReleasesNeeds): Releases {
-  async function offerOf({ deployId, sealed }: StoredRollout): Promise<SealedOffer> {
+  async function openOffer({ deployId, sealed }: StoredRollout): Promise<SealedOffer> {
     return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as SealedOffer)
   }
 
@@ -70,7 +72,7 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
         policy: project.policy,
         project: settingsOf(project),
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
-        ...(await offerOf(rollout)),
+        ...(await openOffer(rollout)),
         message: row?.message ?? null
       }
       const json = JSON.stringify(document)
@@ -81,6 +83,13 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
       const deployId = archiveForNode(store, nodeId, sha256)
       if (deployId === undefined) throw notFound('Archive', sha256)
       return deployId
+    },
+
+    async offerOf(deployId) {
+      const rollout = rolloutOfDeployment(store, deployId)
+      if (rollout === undefined || rollout.sealed === null) return null
+      const { offered, clientEnv } = await openOffer(rollout)
+      return { offered: { ...offered, origin: 'source deployment' }, clientEnv }
     },
 
     async sealOffer(deployId, offer) {

@@ -4,7 +4,7 @@
  * read from the store again.
  */
 import type { Clock } from '../../base/clock.js'
-import { isGoing, type RolloutNode } from '../../model/rollout.js'
+import { isGoing, type RolloutNode, type RolloutState } from '../../model/rollout.js'
 import type { Reader, Store, Transaction } from '../../store/database.js'
 import { findNode } from '../../store/tables/nodes.js'
 import {
@@ -62,7 +62,7 @@ export interface RollingsNeeds {
   /** Sends orders. Called when they are durable. */
   send(orders: readonly NewOrder[]): void
   /** Tells followers what has changed. */
-  changed(rollout: StoredRollout, nodeIds: readonly string[]): void
+  changed(rollout: StoredRollout, nodeIds: readonly string[], from: RolloutState): void
 }
 
 /** Number of rollouts that have ended and are kept in memory. */
@@ -123,7 +123,7 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
           return { result, saved: [...left, ...[...touched.values()].map(each => save(tx, each))] }
         })
         for (const { orders } of saved) send(orders)
-        for (const { rollout, nodeIds, isNews } of saved) if (isNews) changed(rollout, nodeIds)
+        for (const { rollout, nodeIds, isNews, from } of saved) if (isNews) changed(rollout, nodeIds, from)
         return result
       } catch (error) {
         // The memory is ahead of the store, whose transaction was undone.
@@ -142,6 +142,8 @@ interface Saved {
   nodeIds: string[]
   orders: NewOrder[]
   isNews: boolean
+  /** The state before the change. */
+  from: RolloutState
 }
 
 /** Writes what has changed, and returns what follows from it. */
@@ -151,13 +153,14 @@ function save(tx: Transaction, rolling: Rolling): Saved {
   const state = stateOf(stored)
   const text = JSON.stringify(state)
   const isChanged = text !== rolling.written
+  const from = (JSON.parse(rolling.written) as { state: RolloutState }).state
   if (isChanged) updateRollout(tx, stored.id, state)
   rolling.written = text
   putRolloutNodes(tx, stored.id, { nodes, position: 0 })
   const ordered = nodes.filter(({ phase }) => beginsByOrder(phase))
   const orders = ordered.map(node => ({ nodeId: node.nodeId, rollout: stored, order: orderIn(node) }))
   const nodeIds = nodes.map(({ nodeId }) => nodeId)
-  return { rollout: { ...stored }, nodeIds, orders, isNews: isChanged || nodes.length > 0 }
+  return { rollout: { ...stored }, nodeIds, orders, isNews: isChanged || nodes.length > 0, from }
 }
 
 function stateOf({ state, wave, waves, pausedUntil, revertFrom, haltedReason, endedAt }: StoredRollout) {

@@ -45,7 +45,9 @@ export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
     const stop = (): void => follower.wake()
     signal.addEventListener('abort', stop)
     try {
+      const known = new Map<string, string>()
       let rollout: ListedRollout = reader.detail(rolloutId)
+      for (const node of (rollout as RolloutDetail).nodes) known.set(node.nodeId, stateOf(node))
       yield { type: 'rollout', rollout: rollout as RolloutDetail }
       while (isGoing(rollout.state)) {
         if (!follower.isChanged) await new Promise<void>(resolve => (follower.wake = resolve))
@@ -53,14 +55,20 @@ export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
         const { nodeIds } = follower
         follower.nodeIds = new Set()
         follower.isChanged = false
-        const before = JSON.stringify(rollout)
+        const before = rollout
         rollout = reader.listed(rolloutId)
-        for (const nodeId of nodeIds) {
-          const node = reader.node(rolloutId, nodeId)
-          if (node !== undefined) yield { type: 'node', node }
+        // The store may be ahead of what was told: with a new state, all nodes are compared.
+        const isTurn = rollout.state !== before.state || rollout.wave !== before.wave
+        const nodes = isTurn
+          ? reader.detail(rolloutId).nodes
+          : [...nodeIds].flatMap(id => reader.node(rolloutId, id) ?? [])
+        for (const node of nodes) {
+          if (known.get(node.nodeId) === stateOf(node)) continue
+          known.set(node.nodeId, stateOf(node))
+          yield { type: 'node', node }
           signal.throwIfAborted()
         }
-        if (JSON.stringify(rollout) !== before) yield { type: 'state', rollout }
+        if (JSON.stringify(rollout) !== JSON.stringify(before)) yield { type: 'state', rollout }
       }
       yield { type: 'end', rollout }
     } finally {
@@ -68,6 +76,10 @@ export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
       followers.delete(follower)
       if (followers.size === 0) byRollout.delete(rolloutId)
     }
+  }
+
+  function stateOf({ phase, attempt, hasBegun, error, tookMs, updatedAt }: ListedRolloutNode): string {
+    return `${phase} ${attempt} ${hasBegun} ${tookMs} ${updatedAt} ${error}`
   }
 
   return {

@@ -125,6 +125,7 @@ export const words: Words = {
   'code:path_taken': '该目录已被另一个项目使用',
   'code:plan_busy': '该项目有太多计划正在等待',
   'code:plan_unknown': '计划已过期，或服务器已重启',
+  'code:project_is_placed': '项目的文件位于节点上，而不在本服务器上',
   'code:project_quota': '项目已达到磁盘空间上限',
   'code:proof_required': '请再次输入您的令牌',
   'code:queue_full': '该项目排队的部署过多',

@@ -123,6 +123,7 @@ export const deploymentOperations: Operations = {
     form: parts,
     answers: run,
     errors: [
+      'project_is_placed',
       ...uploadErrors,
       'invalid_field',
       'not_found',
@@ -168,6 +169,7 @@ export const deploymentOperations: Operations = {
     isBodyOptional: true,
     answers: rolledBack,
     errors: [
+      'project_is_placed',
       'not_found',
       'no_archive',
       'partial_archive',

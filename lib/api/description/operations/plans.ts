@@ -50,6 +50,7 @@ export const planOperations: Operations = {
     },
     answers: answer('The plan', planAnswer),
     errors: [
+      'project_is_placed',
       'deploy_token_may_not',
       'invalid_tree',
       'tree_too_large',
