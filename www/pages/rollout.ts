@@ -35,6 +35,7 @@ export class RolloutPage extends Page {
   static override sheet = css`
     svc-page-rollout {
       .lead { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: center; color: var(--muted); font-size: var(--size-13); }
+      .lead > * { min-width: 0; overflow-wrap: anywhere; }
       .reason { display: flex; gap: 10px; padding: 12px 16px; border-left: 4px solid var(--failure); border-radius: var(--radius); background: var(--failure-quiet); overflow-wrap: anywhere; }
       .reason .icon { margin-top: 3px; color: var(--failure); }
       .reason p { min-width: 0; }
