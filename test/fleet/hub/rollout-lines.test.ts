@@ -13,6 +13,7 @@ const rollout: ListedRollout = {
   state: 'preparing',
   wave: 0,
   waves: 2,
+  lastAttempt: 0,
   pausedUntil: null,
   revertFrom: null,
   haltedReason: null,
