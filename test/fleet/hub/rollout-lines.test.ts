@@ -14,6 +14,7 @@ const rollout: ListedRollout = {
   wave: 0,
   lastAttempt: 1,
   waves: 2,
+  lastAttempt: 0,
   pausedUntil: null,
   revertFrom: null,
   haltedReason: null,
