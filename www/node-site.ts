@@ -52,26 +52,10 @@ export function createNodeSite({
   const banner = document.createElement('svc-node-banner') as SvcNodeBanner
   let node: ListedNode | null = null
   let timer: ReturnType<typeof setInterval> | undefined
-  let round = 0
 
   const isActive = (): boolean => !document.hidden && hub.session.id !== null && hub.connection.state === 'open'
-  // The node does not say what has changed: its pages are loaded again at an interval.
-  const changes = createChanges({
-    ask: async () => {
-      const version = String(++round)
-      return {
-        projects: version,
-        deployments: version,
-        locks: '',
-        logSources: version,
-        audit: '',
-        settings: '',
-        sessions: ''
-      }
-    },
-    isActive,
-    intervalMs: lookMs
-  })
+  const calls = createCalls(client)
+  const changes = createChanges({ ask: calls.changeVersions, isActive, intervalMs: lookMs })
 
   async function ask(): Promise<void> {
     node = await fleet.node(id)
@@ -90,7 +74,7 @@ export function createNodeSite({
     context: {
       ...hub,
       client,
-      calls: createCalls(client),
+      calls,
       changes,
       go: (path, options) => hub.go(`${base}${path}`, options),
       readings: []

@@ -55,7 +55,7 @@ export function readRolloutOptions(options: RolloutOptions): Partial<RolloutPoli
     if (!(error instanceof Refusal)) throw error
     const [key = ''] = /[A-Za-z]+$/.exec(error.field ?? '') ?? []
     const flag = `--${key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
-    const fault = error.message.replace(/^.*?(?:is not valid: | is )/, '')
+    const fault = error.message.replace(/^.*?(?: is not valid: | is )/, '')
     throw usage(flag, `${flag} is not valid: ${fault}`)
   }
 }

@@ -114,7 +114,9 @@ export async function reportRun(watched: Watched, context: Context, options: Rep
   await appendSummary(result, context)
   const { given = {} } = options
   if (watched.outcome === 'ended') {
-    const next = result.rollout === null ? null : nextLine(result.rollout, given)
+    // The output of the deployment ends with the same line, without the options that reach the same server.
+    const isOther = Object.values(given).some(value => value !== undefined)
+    const next = result.rollout === null || !isOther ? null : nextLine(result.rollout, given)
     if (next !== null) output.note(next)
     return result.status === 'success' ? 0 : 1
   }

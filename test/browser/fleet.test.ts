@@ -1,8 +1,10 @@
 import t from 'tap'
+import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
 import { enrolledAgent, FakeAgent } from '../support/fake-agent.js'
 import { beginRollout } from '../support/fleet-rollout.js'
 import { nodeOf, placementOf, startFleetStandIn } from '../support/fleet-stand-in.js'
 import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
 import { comeBack, isWithin, onPhone, openDuring, photographer, stillDesktop } from './stage.js'
 import { latinWords, survey } from './survey.js'
@@ -270,6 +272,41 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
     watch.complaints.filter(each => !each.includes('400')),
     []
   )
+})
+
+t.test('a deployment that was rolled out leads to its rollout, and goes back in waves', { skip }, async t => {
+  const stage = await startServer(t)
+  const hub = await stage.server.services.fleet.hub()
+  const { nodeId } = await enrolledAgent({ url: stage.url, hub }, 'plant-a1')
+  const shop = await stage.createProject('shop')
+  const bytes = await zipOf({ 'index.html': 'one' })
+  const upload = await stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
+  const deployId = upload.headers['x-svc-deploy-id'] as string
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add: [{ node: nodeId }] })
+  const release = { deployId, treeSha256: '4f1a9c0d'.repeat(8), archiveSha256: 'a'.repeat(64), archiveBytes: 100 }
+  await hub.begin({ projectId: shop.id, policy: defaultRolloutPolicy, ...release, sealed: null })
+  const { page, watch, context } = await openDuring(t, browser, stage.url, 'projects', stillDesktop)
+  await context.route(/\/api\/logs\/dep_\w+(\?|$)/, async route => {
+    const response = await route.fetch()
+    const json = (await response.json()) as { steps: Array<{ name: string }> }
+    json.steps.splice(1, 0, { ...(json.steps[0] as { name: string }), name: 'rollout' })
+    await route.fulfill({ response, json })
+  })
+  await page.goto(`${stage.url}/deployments/${deployId}`)
+  await page.getByRole('link', { name: /Preparing.*0 of 1 good/ }).waitFor()
+  await page.locator('svc-steps').getByText('Rollout').waitFor()
+  t.same(await survey(page), [])
+  await photograph(page, 'deployment')
+  await page.getByRole('button', { name: 'Roll back to this…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('rolled out to the nodes of the project again').waitFor()
+  t.equal(await dialog.getByRole('radio').count(), 0, 'the nodes keep what is needed to go back exactly')
+  t.same(await survey(page), [])
+  await photograph(page, 'deployment-back')
+  t.same(watch.complaints, [])
 })
 
 t.test('ten thousand nodes are found, and scroll', { skip }, async t => {

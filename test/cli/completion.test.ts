@@ -32,7 +32,9 @@ t.test('the scripts of all shells contain every command and option', async t => 
 /** What is typed before the tab key, and what is offered. */
 const cases: Array<[line: string, expected: string[]]> = [
   ['svc pus', ['push']],
-  ['svc ro', ['rollback']],
+  ['svc rollb', ['rollback']],
+  ['svc rollout re', ['resume', 'revert']],
+  ['svc push --on-failure rev', ['revert_wave', 'revert_all']],
   ['svc depl', ['deploy']],
   ['svc projects cr', ['create']],
   ['svc adm', ['admin']],

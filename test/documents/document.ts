@@ -55,6 +55,7 @@ const readings: Array<[RegExp, string]> = [
   [/https:\/\/deploy\.example\.org/g, 'http://127.0.0.1:@PORT'],
   [/proj_…/g, '$PROJECT'],
   [/dep_…/g, '$DEPLOYMENT'],
+  [/svcnode_…/g, '$NODE_TOKEN'],
   [/\b(SVC_DEPLOY_TOKEN|DEPLOY_TOKEN)=…/g, '$1=$DEPLOY_TOKEN'],
   [/\b(SVC_TOKEN|ADMIN_TOKEN)=…/g, '$1=$ADMIN_TOKEN'],
   [/(?<![\w$/.}])\/(srv|opt|etc|backup|media|tmp|var\/lib|usr\/local\/bin)\b/g, '@ROOT/$1']
@@ -82,10 +83,11 @@ learn() {
   ADMIN_TOKEN=$(sed -nE 's/^(Admin token: )?([A-Za-z0-9_-]{43})$/\\2/p' "$said" | tail -n 1)
   PROJECT=$(grep -oE 'proj_[a-z0-9]{16}' "$said" | tail -n 1)
   DEPLOY_TOKEN=$(grep -oE '"token": ?"[^"]+"' "$said" | tail -n 1 | cut -d '"' -f 4)
+  NODE_TOKEN=$(grep -oE 'svcnode_[A-Za-z0-9_-]+' "$said" | tail -n 1 || true)
   DEPLOYMENT=$(grep -oE 'dep_[a-z0-9]{16}' "$said" | tail -n 1)
 }
 listening() {
-  until grep -q 'Data directory: ' "$1"; do
+  until grep -q "$3" "$1"; do
     kill -0 "$2" || { cat "$1" >&2; return 1; }
     sleep 0.05
   done
@@ -96,7 +98,9 @@ function script(blocks: Block[], stage: Stage): string {
   const parts = blocks.map(({ line, mark, text }, index) => {
     // Numbered, so that a listing has the order of the document.
     const out = `"$ROOT/out.${String(index).padStart(3, '0')}"`
-    const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $!` : ''}`
+    // An agent is not a node yet when it listens.
+    const sign = text.includes('svc agent') ? 'Enrolled as node' : 'Data directory: '
+    const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $! '${sign}'` : ''}`
     return `echo ${line} > "$ROOT/line"\n${run}\nlearn || true\n`
   })
   return opening + parts.join('\n')

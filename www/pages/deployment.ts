@@ -279,7 +279,7 @@ export class DeploymentPage extends Page {
             ? null
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
-        <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
+        <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
           @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
@@ -338,7 +338,7 @@ export class DeploymentPage extends Page {
   /** Shows project, target and date. */
   #placeOf({ projectId, projectName, startTime }: Deployment): Template {
     this.#project ??= this.resource(signal => this.context.calls.project(projectId, signal))
-    const target = this.#project.value?.deployPath
+    const target = this.#isRollout ? undefined : this.#project.value?.deployPath
     return html`
       <dl class="place">
         <div><dt>${t('Project')}</dt><dd><a href="projects/${projectId}" translate="no">${projectName}</a></dd></div>

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { svc } from '../../support/svc.js'
+import { startFleet } from '../../support/fleet-on-server.js'
+import { beginRollout } from '../../support/fleet-rollout.js'
 
 t.test(
   'values never sends a token of the environment to a server that a checkout names, nor offers what a shell would run',
@@ -31,3 +33,12 @@ t.test(
     t.match(await svc(['values', 'colours'], { cwd }), { code: 2, stderr: /Unknown kind "colours"/ })
   }
 )
+
+t.test('nodes and rollouts are completed from the server', async t => {
+  const { hub, shop, run } = await startFleet(t, ['web-1', 'web-2'])
+  await run('fleet set web-2 --label zone=eu')
+  t.equal((await run('values nodes')).stdout, 'web-1\t\nweb-2\tzone=eu\n')
+  t.equal((await run('values rollouts')).stdout, '')
+  const id = await beginRollout({ hub }, { pause: 'approve' }, shop.id)
+  t.match((await run('values rollouts')).stdout, new RegExp(`^${id}\\tshop, \\w+\\n$`))
+})

@@ -1,6 +1,7 @@
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { shownTabs } from '../../router.js'
+import { isLookingAtNode } from '../../state/rights.js'
 import { t } from '../../words/t.js'
 
 /** Returns a row of links of which one is the current page. Its styles are in panel.css. */
@@ -18,7 +19,7 @@ export function tabLinks(
     </nav>`
 }
 
-/** Returns the links to the pages of a room. */
-export function roomTabs(room: string, here: string): Template {
-  return tabLinks(t('Pages'), shownTabs(room), here)
+/** Returns the links to the pages of a room. A node has other rooms, with links above its pages. */
+export function roomTabs(room: string, here: string): Template | null {
+  return isLookingAtNode() ? null : tabLinks(t('Pages'), shownTabs(room), here)
 }

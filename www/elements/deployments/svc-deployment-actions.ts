@@ -72,7 +72,8 @@ interface Rollback {
 
 /**
  * The actions on a deployment, each with a confirmation: roll back to it, deploy it again, cancel it, correct its
- * status. Properties: `deployment`, `calls`, `exactCalls`. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
+ * status. Properties: `deployment`, `calls`, `exactCalls`; `isRollout`: it was rolled out to nodes, and so is what goes
+ * back to it. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
  */
 export class SvcDeploymentActions extends SvcElement {
   static override sheet = css`
@@ -101,6 +102,7 @@ export class SvcDeploymentActions extends SvcElement {
   calls!: Calls
   exactCalls!: ExactCalls
   deployment!: DeploymentRow
+  isRollout = false
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
   #rollback: Rollback | null = null
@@ -179,7 +181,9 @@ export class SvcDeploymentActions extends SvcElement {
       const { source } = this.#rollback
       const button = source.status === 'failed' ? t('Deploy again') : t('Roll back')
       return form({
-        asked: rollbackWords(this.#rollback, patch => this.#choose(patch)),
+        asked: this.isRollout
+          ? rolloutWords(this.#rollback)
+          : rollbackWords(this.#rollback, patch => this.#choose(patch)),
         answer: button,
         kind: 'primary',
         work: reason => this.#rollBack(source, reason)
@@ -230,7 +234,7 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #openRollback(source: DeploymentRow): Promise<void> {
     const { calls } = this
-    const mode = source.exact ? 'exact' : null
+    const mode = source.exact && !this.isRollout ? 'exact' : null
     this.#rollback = { source, project: null, inPlace: null, mode, force: false, plan: null }
     this.#open('roll_back')
     // These facts are optional. If they cannot be loaded, the rollback reports the problem itself.
@@ -239,7 +243,8 @@ export class SvcDeploymentActions extends SvcElement {
       calls
         .deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
         .then(({ items }) => this.#tell(source, { inPlace: liveAmong(items) })),
-      this.#planOrSay()
+      // The nodes check for themselves what would change.
+      this.isRollout ? null : this.#planOrSay()
     ])
   }
 
@@ -315,18 +320,45 @@ function wishOf({ mode, force }: Pick<Rollback, 'mode' | 'force'>): RollbackWish
   return { ...(mode !== null && { mode }), ...(force && { force }) }
 }
 
-/** Returns what is deployed again, where, how, what changes, and the field for the reason. */
-function rollbackWords(
-  { source, project, inPlace, mode, force, plan }: Rollback,
-  choose: (patch: Partial<Pick<Rollback, 'mode' | 'force'>>) => void
-): Template {
-  const { fileCount, archiveBytes, projectName, env, startTime } = source
+/** Returns what is rolled out again, and the field for the reason. */
+function rolloutWords({ source }: Rollback): Template {
+  return html`
+    <p>${t('Its archive is rolled out to the nodes of the project again, in waves. Files that it does not contain stay. To go back on the nodes exactly, revert the rollout instead.')}</p>
+    <dl class="version">${aboutRows(source).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    ${reasonField()}`
+}
+
+function reasonField(): Template {
+  return field({
+    form: 'rollback',
+    name: 'reason',
+    label: t('Reason (optional)'),
+    hint: t('Shown as the message of the new deployment.'),
+    maxLength: maxReason
+  })
+}
+
+/** Returns what a deployment contains. */
+function aboutRows(source: DeploymentRow): Array<[string, unknown]> {
+  const { fileCount, archiveBytes, startTime } = source
   const rows: Array<[string, unknown]> = [
     [t('Version'), html`<span translate="no">${deploymentWords(source)}</span>`],
     [t('Commit'), originOf(source.provenance)],
     [t('Deployed'), html`<svc-time at="${startTime}"></svc-time>`],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
-    [t('Archive'), archiveBytes === null ? null : formatBytes(archiveBytes)],
+    [t('Archive'), archiveBytes === null ? null : formatBytes(archiveBytes)]
+  ]
+  return rows.filter(([, value]) => value !== null)
+}
+
+/** Returns what is deployed again, where, how, what changes, and the field for the reason. */
+function rollbackWords(
+  { source, project, inPlace, mode, force, plan }: Rollback,
+  choose: (patch: Partial<Pick<Rollback, 'mode' | 'force'>>) => void
+): Template {
+  const { projectName, env } = source
+  const rows: Array<[string, unknown]> = [
+    ...aboutRows(source),
     [t('Project'), html`<b translate="no">${projectName}</b> (${env})`],
     [t('Target'), project === null ? '…' : html`<code translate="no">${project.deployPath}</code>`]
   ]
@@ -337,7 +369,7 @@ function rollbackWords(
     </label>`
   const canTakeBack = mode === 'exact' && (force || (plan?.counts.drifted ?? 0) > 0)
   return html`
-    <dl class="version">${rows.filter(([, value]) => value !== null).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    <dl class="version">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <fieldset class="modes" aria-label="${t('How to go back')}">
       ${source.exact ? null : option('overlay', t('Put its files over the others'), t('Files that its archive does not contain stay.'))}
       ${source.placed === null ? null : option('exact', t('Restore the state exactly'), t('Paths, contents, permissions and times become those after this deployment.'))}
@@ -357,5 +389,5 @@ function rollbackWords(
         </label>`
         : null
     }
-    ${field({ form: 'rollback', name: 'reason', label: t('Reason (optional)'), hint: t('Shown as the message of the new deployment.'), maxLength: maxReason })}`
+    ${reasonField()}`
 }

@@ -143,12 +143,19 @@ export const terminalPageSheet = css`
     flex-direction: column;
     gap: 8px;
     max-width: none;
-    height: calc(100dvh - 56px - 24px);
+    --banner: 0px;
+    height: calc(100dvh - 56px - 24px - var(--banner));
     margin-bottom: -48px;
     @media (max-width: 719px) {
-      height: calc(100dvh - 48px - 84px - env(safe-area-inset-bottom));
+      height: calc(100dvh - 48px - 84px - var(--banner) - env(safe-area-inset-bottom));
       margin-bottom: -32px;
     }
+  }
+
+  /* The height of what is above the pages of a node. */
+  .frame > .content > main:has(> svc-node-banner) > svc-page-terminal {
+    --banner: 108px;
+    @media (max-width: 719px) { --banner: 150px; }
   }
 
   svc-page-terminal {

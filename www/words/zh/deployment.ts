@@ -4,6 +4,8 @@ import { words as ofFleet } from './fleet.js'
 /** Texts of `pages/deployment.ts`. */
 export const words: Words = {
   ...ofFleet,
+  'Its archive is rolled out to the nodes of the project again, in waves. Files that it does not contain stay. To go back on the nodes exactly, revert the rollout instead.':
+    '其压缩包会再次分批发布到项目的节点，其中没有的文件会保留。要在节点上精确恢复，请改为恢复该次发布。',
   Token: '令牌',
   'Your token may not read scripts.': '您的令牌无权读取脚本。',
   'the deployment': '部署',
