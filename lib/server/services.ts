@@ -148,6 +148,7 @@ export function createServices(world: World, front: Front): Services {
         const project = findProject(world.store, projectId)
         if (project !== undefined) refusePlaced(world.store, project, 'do this with')
       },
+      relays: fleet.relays,
       enrollments: { publicUrl: world.publicUrl, base: world.base },
       placements: { findProject: id => findProject(world.store, id) },
       agent: {
@@ -165,7 +166,7 @@ function createWork(
   { audit, keeper, settings }: Front,
   { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
 ) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, copies, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -202,6 +203,7 @@ function createWork(
     environment,
     quota,
     variables,
+    copies,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       pm2: pm2.binding,
@@ -449,6 +451,7 @@ function apiOfMachine(
       })
     },
     pm2: { pm2, projects },
+    cluster: { status: world.cluster },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>
