@@ -1,4 +1,5 @@
 import type { Auth, Caller } from '../auth/bearer.js'
+import { Refusal } from '../base/refusal.js'
 import type { Proof } from '../auth/proof.js'
 import { checkScope } from './scope.js'
 import type { ProjectLookup, Scope } from './scope.js'
@@ -16,6 +17,8 @@ export interface ApiRoute extends Route<Auth, Caller> {
   isProven?: boolean
   /** Whether it concerns the target of the project on this server, which a project on nodes does not have. */
   isOnTarget?: boolean
+  /** Whether users of a hub may ask a node for it, through the hub. */
+  isRelayed?: boolean
 }
 
 /**
@@ -49,6 +52,11 @@ export function byLeader(route: ApiRoute): ApiRoute {
 /** In a cluster, the leader answers if there is one. Without one, any hub answers what it knows. */
 export function byLeaderIfAny(route: ApiRoute): ApiRoute {
   return { ...route, answeredBy: 'leader_if_any' }
+}
+
+/** Lets users of a hub ask a node for it, through the hub (`GET /api/nodes/:node/at/…`). */
+export function relayed<R extends ApiRoute>(route: R): R {
+  return { ...route, isRelayed: true }
 }
 
 /** Allows pages of any other origin to call the route. */
@@ -103,6 +111,7 @@ export function completed(
   return routes.map(route => {
     const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
     const handle: Handler = request => {
+      if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
       checkScope(route.scope, request, lookup)
       if (route.isOnTarget) refusePlaced(param(request, 'id'))
       if (route.isProven) proof.check(request.actor.provenAt)
@@ -115,6 +124,7 @@ export function completed(
       ...plain,
       handle,
       version(request) {
+        if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
         checkScope(route.scope, request, lookup)
         if (unless?.(request)) return null
         const { token, projectId } = request.actor
@@ -123,6 +133,11 @@ export function completed(
       }
     }
   })
+}
+
+/** Returns the 404 for what a node does not tell the users of its hub. */
+export function notRelayed(): Refusal {
+  return new Refusal('not_found', 'not_relayed', 'This is not available through the hub. Ask the node itself')
 }
 
 interface DependingRoute extends ApiRoute {

@@ -4,10 +4,12 @@ import { accessReportHandlers } from './access-report.js'
 import { agentHandlers, reportLimits } from './agent.js'
 import type { Proof } from '../auth/proof.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
+import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
 import { changesHandlers, changeTables } from './changes.js'
+import { clusterHandlers } from './cluster.js'
 import { confirmHandlers } from './confirm.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
@@ -29,9 +31,21 @@ import { nodeHandlers } from './nodes.js'
 import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
 import { placementHandlers } from './placements.js'
+import { relayHandlers, relayPartLimits } from './relays.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { byLeader, byLeaderIfAny, completed, crossOrigin, depending, onTarget, proven, row, taking } from './route.js'
+import {
+  byLeader,
+  byLeaderIfAny,
+  completed,
+  crossOrigin,
+  depending,
+  onTarget,
+  proven,
+  relayed,
+  row,
+  taking
+} from './route.js'
 import type { ApiRoute } from './route.js'
 import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
@@ -89,6 +103,7 @@ export interface ApiNeeds {
   system: Parameters<typeof systemHandlers>[0]
   metrics: Parameters<typeof metricsHandlers>[0]
   pm2: Parameters<typeof pm2Handlers>[0]
+  cluster: Parameters<typeof clusterHandlers>[0]
   stats: Parameters<typeof statsHandlers>[0]
   search: Parameters<typeof searchHandlers>[0]
   fs: Parameters<typeof fsHandlers>[0]
@@ -99,6 +114,8 @@ export interface ApiNeeds {
   terminal: Parameters<typeof terminalHandlers>[0]
   /** Returns the fleet, which is loaded at its first use. */
   fleet(): Promise<Fleet>
+  /** Returns the relays to the nodes. */
+  relays(): Promise<HubRelays>
   enrollments: Omit<Parameters<typeof enrollmentHandlers>[0], 'fleet'>
   placements: Omit<Parameters<typeof placementHandlers>[0], 'fleet'>
   agent: Parameters<typeof agentHandlers>[0]
@@ -156,6 +173,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const placements = placementHandlers({ ...needs.placements, fleet: needs.fleet })
   const rollouts = rolloutHandlers(needs)
   const agent = agentHandlers(needs.agent)
+  const relays = relayHandlers({ ...needs, routes: () => routes })
 
   let description: Promise<object> | undefined
   const describe = async (): Promise<object> =>
@@ -164,7 +182,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const routes: ApiRoute[] = completed(
     [
       probeRow(needs.health.health),
-      row('GET', '/api/health/detail', 'viewer', 'server', health.detail),
+      relayed(row('GET', '/api/health/detail', 'viewer', 'server', health.detail)),
 
       row('POST', '/api/auth/login', 'public', 'none', auth.login),
       row('GET', '/api/auth/whoami', 'token', 'none', whoamiHandlers(needs.whoami).whoami),
@@ -188,40 +206,47 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       proven(row('DELETE', '/api/tokens/:id', 'admin', 'server', tokens.revoke)),
       row('GET', '/api/access/report', 'admin', 'server', accessReport.read),
 
-      depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', projects.list)),
+      relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', projects.list))),
       row('POST', '/api/projects', 'admin', 'server', projects.create),
       row('POST', '/api/projects/bulk', 'admin', 'server', projects.bulk),
-      depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', projects.get)),
+      relayed(depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', projects.get))),
       row('PUT', '/api/projects/:id', 'admin', 'project', projects.update),
       row('DELETE', '/api/projects/:id', 'admin', 'project', projects.remove),
       proven(row('POST', '/api/projects/:id/token', 'admin', 'project', projects.regenerateToken)),
       row('PUT', '/api/projects/:id/pin', 'admin', 'project', projects.pin),
-      row('GET', '/api/projects/:id/overview', 'viewer', 'project', overview.readProject),
+      relayed(row('GET', '/api/projects/:id/overview', 'viewer', 'project', overview.readProject)),
       row('GET', '/api/projects/:id/recent-scripts', 'admin', 'project', projects.recentScripts),
       row('GET', '/api/projects/:id/variables', 'operator', 'project', variables.list),
       row('PUT', '/api/projects/:id/variables', 'admin', 'project', variables.replace),
       row('PATCH', '/api/projects/:id/variables', 'admin', 'project', variables.change),
       row('PUT', '/api/projects/:id/lock', 'manage', 'project', locks.lockProject),
       row('DELETE', '/api/projects/:id/lock', 'manage', 'project', locks.unlockProject),
-      depending(['locks', 'projects'], row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)),
+      relayed(
+        depending(
+          ['locks', 'projects'],
+          row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)
+        )
+      ),
       onTarget(row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set)),
-      byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary)),
-      onTarget(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify))),
-      onTarget(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift))),
-      onTarget(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile))),
-      onTarget(row('GET', '/api/projects/:id/files', 'operator', 'project', files.list)),
-      onTarget(row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview)),
-      onTarget(row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download)),
+      relayed(byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary))),
+      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify)))),
+      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift)))),
+      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile)))),
+      onTarget(relayed(row('GET', '/api/projects/:id/files', 'operator', 'project', files.list))),
+      onTarget(relayed(row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview))),
+      onTarget(relayed(row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download))),
 
-      row('GET', '/api/locks', 'read', 'filtered', locks.list),
+      relayed(row('GET', '/api/locks', 'read', 'filtered', locks.list)),
       row('PUT', '/api/lock', 'operator', 'server', locks.lockServer),
       row('DELETE', '/api/lock', 'operator', 'server', locks.unlockServer),
 
-      depending(['categories', 'projects'], row('GET', '/api/categories', 'viewer', 'filtered', categories.list)),
+      relayed(
+        depending(['categories', 'projects'], row('GET', '/api/categories', 'viewer', 'filtered', categories.list))
+      ),
       row('POST', '/api/categories', 'admin', 'server', categories.create),
       row('PUT', '/api/categories/:id', 'admin', 'server', categories.update),
       row('DELETE', '/api/categories/:id', 'admin', 'server', categories.remove),
-      depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'viewer', 'filtered', tags.list)),
+      relayed(depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'viewer', 'filtered', tags.list))),
       row('POST', '/api/tags', 'admin', 'server', tags.create),
       row('PUT', '/api/tags/:id', 'admin', 'server', tags.update),
       row('DELETE', '/api/tags/:id', 'admin', 'server', tags.remove),
@@ -236,40 +261,42 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),
       row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', deployments.mark),
-      byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files)),
-      byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes)),
+      relayed(byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files))),
+      relayed(byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes))),
 
-      depending(['deployments'], row('GET', '/api/logs', 'read', 'filtered', logs.list), logs.showsOutput),
-      byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get)),
-      byLeader(row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream)),
-      byLeaderIfAny(row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output)),
+      relayed(depending(['deployments'], row('GET', '/api/logs', 'read', 'filtered', logs.list), logs.showsOutput)),
+      relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get))),
+      relayed(byLeader(row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream))),
+      relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output))),
 
-      row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', logSources.list),
+      relayed(row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', logSources.list)),
       row('POST', '/api/projects/:id/log-sources', 'admin', 'project', logSources.create),
-      row('GET', '/api/log-sources', 'viewer', 'filtered', logSources.listAll),
+      relayed(row('GET', '/api/log-sources', 'viewer', 'filtered', logSources.listAll)),
       row('POST', '/api/log-sources/bulk', 'admin', 'server', logSources.bulk),
       row('PATCH', '/api/log-sources/:sourceId', 'operator', 'logSource', logSources.update),
       row('DELETE', '/api/log-sources/:sourceId', 'operator', 'logSource', logSources.remove),
-      row('GET', '/api/log-sources/:sourceId/meta', 'viewer', 'logSource', logSources.meta),
-      row('GET', '/api/log-sources/:sourceId/range', 'viewer', 'logSource', logSources.range),
-      row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download),
-      row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream),
-      row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search),
+      relayed(row('GET', '/api/log-sources/:sourceId/meta', 'viewer', 'logSource', logSources.meta)),
+      relayed(row('GET', '/api/log-sources/:sourceId/range', 'viewer', 'logSource', logSources.range)),
+      relayed(row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download)),
+      relayed(row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream)),
+      relayed(row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search)),
 
-      row('GET', '/api/nodes', 'viewer', 'filtered', nodes.list),
-      row('GET', '/api/nodes/:node', 'viewer', 'filtered', nodes.get),
+      byLeaderIfAny(row('GET', '/api/nodes', 'viewer', 'filtered', nodes.list)),
+      byLeaderIfAny(row('GET', '/api/nodes/:node', 'viewer', 'filtered', nodes.get)),
       row('PATCH', '/api/nodes/:node', 'admin', 'server', nodes.update),
       row('PUT', '/api/nodes/:node/drain', 'operator', 'server', nodes.drain),
       proven(row('DELETE', '/api/nodes/:node', 'admin', 'server', nodes.forget)),
-      row('GET', '/api/enrollments', 'admin', 'server', enrollments.list),
+      byLeader(row('GET', '/api/nodes/:node/at/*path', 'download', 'given', relays.read)),
+      byLeader(proven(row('GET', '/api/nodes/:node/terminal', 'terminal', 'server', relays.terminal))),
+      byLeader(row('GET', '/api/enrollments', 'admin', 'server', enrollments.list)),
       proven(row('POST', '/api/enrollments', 'admin', 'server', enrollments.create)),
       row('DELETE', '/api/enrollments/:id', 'admin', 'server', enrollments.revoke),
-      row('GET', '/api/projects/:id/placements', 'viewer', 'project', placements.list),
+      byLeaderIfAny(row('GET', '/api/projects/:id/placements', 'viewer', 'project', placements.list)),
       row('PATCH', '/api/projects/:id/placements', 'admin', 'project', placements.change),
-      row('GET', '/api/rollouts', 'read', 'filtered', rollouts.list),
-      row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', rollouts.get),
-      row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', rollouts.node),
-      row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', rollouts.events),
+      byLeaderIfAny(row('GET', '/api/rollouts', 'read', 'filtered', rollouts.list)),
+      byLeaderIfAny(row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', rollouts.get)),
+      byLeaderIfAny(row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', rollouts.node)),
+      byLeader(row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', rollouts.events)),
       row('POST', '/api/rollouts/:rolloutId/halt', 'manage', 'rollout', rollouts.halt),
       row('POST', '/api/rollouts/:rolloutId/resume', 'manage', 'rollout', rollouts.resume),
       row('POST', '/api/rollouts/:rolloutId/revert', 'manage', 'rollout', rollouts.revert),
@@ -279,7 +306,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),
       proven(row('PUT', '/api/settings', 'admin', 'server', settings.write)),
       proven(row('POST', '/api/settings/token', 'admin', 'server', auth.changeToken)),
-      row('GET', '/api/settings/status', 'viewer', 'server', settings.status),
+      relayed(row('GET', '/api/settings/status', 'viewer', 'server', settings.status)),
       row('POST', '/api/settings/webhook-test', 'admin', 'server', settings.testWebhook),
       row('GET', '/api/notification-targets', 'admin', 'server', notificationTargets.list),
       proven(row('POST', '/api/notification-targets', 'admin', 'server', notificationTargets.create)),
@@ -299,18 +326,19 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', 'none', telemetry.report))),
       crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', 'none', telemetry.overview)),
 
-      byLeaderIfAny(row('GET', '/api/overview', 'viewer', 'filtered', overview.read)),
-      depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read)),
-      row('GET', '/api/system/resources', 'viewer', 'server', system.resources),
-      row('GET', '/api/system/history', 'viewer', 'server', system.history),
+      relayed(byLeaderIfAny(row('GET', '/api/overview', 'viewer', 'filtered', overview.read))),
+      relayed(depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read))),
+      relayed(row('GET', '/api/system/resources', 'viewer', 'server', system.resources)),
+      relayed(row('GET', '/api/system/history', 'viewer', 'server', system.history)),
+      row('GET', '/api/cluster', 'viewer', 'server', clusterHandlers(needs.cluster).read),
       row('GET', '/metrics', 'metrics', 'server', metrics.read),
-      row('GET', '/api/pm2/available', 'operator', 'none', pm2.available),
-      row('GET', '/api/pm2/apps', 'operator', 'server', pm2.apps),
-      row('GET', '/api/projects/:id/pm2', 'operator', 'project', pm2.binding),
-      row('GET', '/api/stats/heatmap', 'viewer', 'filtered', stats.heatmap),
-      row('GET', '/api/stats/success-rate', 'viewer', 'filtered', stats.successRate),
-      row('GET', '/api/stats/durations', 'viewer', 'filtered', stats.durations),
-      row('GET', '/api/search', 'viewer', 'filtered', search.find),
+      relayed(row('GET', '/api/pm2/available', 'operator', 'none', pm2.available)),
+      relayed(row('GET', '/api/pm2/apps', 'operator', 'server', pm2.apps)),
+      relayed(row('GET', '/api/projects/:id/pm2', 'operator', 'project', pm2.binding)),
+      relayed(row('GET', '/api/stats/heatmap', 'viewer', 'filtered', stats.heatmap)),
+      relayed(row('GET', '/api/stats/success-rate', 'viewer', 'filtered', stats.successRate)),
+      relayed(row('GET', '/api/stats/durations', 'viewer', 'filtered', stats.durations)),
+      relayed(row('GET', '/api/search', 'viewer', 'filtered', search.find)),
       row('GET', '/api/fs/home', 'admin', 'server', fs.home),
       row('GET', '/api/fs/list', 'admin', 'server', fs.list),
 
@@ -319,15 +347,16 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       byLeader(row('GET', '/api/migration/verify', 'admin', 'server', migration.verify)),
       row('GET', '/api/backup', 'local', 'none', backup.write),
 
-      row('GET', '/api/terminal/available', 'admin', 'server', terminal.available),
+      relayed(row('GET', '/api/terminal/available', 'admin', 'server', terminal.available)),
       byLeader(proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect))),
 
       row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
       row('POST', '/api/agent/session', 'agent', 'none', agent.session),
-      row('GET', '/api/agent/desired', 'agent', 'none', agent.desired),
-      row('GET', '/api/agent/releases/:deployId', 'agent', 'none', agent.release),
-      row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', agent.blob),
+      byLeader(row('GET', '/api/agent/desired', 'agent', 'none', agent.desired)),
+      byLeader(row('GET', '/api/agent/releases/:deployId', 'agent', 'none', agent.release)),
+      byLeader(row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', agent.blob)),
       taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
+      taking(relayPartLimits, row('POST', '/api/agent/relays/:id', 'agent', 'none', relays.part)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(

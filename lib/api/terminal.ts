@@ -3,6 +3,7 @@ import type { Refusal } from '../base/refusal.js'
 import { webSocket } from '../http/websocket/reply.js'
 import type { WebSocketConnection } from '../http/websocket/socket.js'
 import { json } from '../http/core/route.js'
+import type { Actor } from '../model/audit.js'
 import type { Project } from '../model/project.js'
 import { maxTerminalSide } from '../model/terminal.js'
 import type { TerminalAvailability } from '../model/terminal.js'
@@ -12,7 +13,8 @@ import type { Opening, Terminals } from '../terminal/sessions.js'
 import type { Handler } from './route.js'
 import { queryText } from './query.js'
 
-interface Needs {
+/** Dependencies of the handlers of the terminal. */
+export interface TerminalNeeds {
   terminals: Pick<Terminals, 'available' | 'check' | 'connect'>
   projects: { get(id: string): Project }
   /** Throws a refusal if the setting allowed_ips excludes the address. */
@@ -22,13 +24,13 @@ interface Needs {
 /**
  * The WebSocket subprotocol of clients that send the admin token as a second subprotocol; `auth/bearer.ts` reads it.
  */
-const tokenProtocol = 'svc-admin-token'
+export const tokenProtocol = 'svc-admin-token'
 /** 1003: "a type of data it cannot accept" (RFC 6455 §7.4.1). */
 const unsupportedData = 1003
 const goingAway = 1001
 
 /** Handlers of the terminal. `GET /api/terminal/ws` becomes a WebSocket with the messages of `model/terminal.ts`. */
-export function terminalHandlers({ terminals, projects, allowList }: Needs) {
+export function terminalHandlers({ terminals, projects, allowList }: TerminalNeeds) {
   return {
     async available({ client }): Promise<ReturnType<typeof json>> {
       if (!client.local) {
@@ -42,18 +44,26 @@ export function terminalHandlers({ terminals, projects, allowList }: Needs) {
       return json(await terminals.available())
     },
 
-    async connect({ query, actor }) {
-      const opening = { ...readOpening(query, projects), actor }
-      await terminals.check()
-      return webSocket({
-        protocols: [tokenProtocol],
-        run: connection => converse(connection, client => terminals.connect(client, opening))
-      })
+    async connect(request) {
+      return webSocket({ protocols: [tokenProtocol], run: await openTerminal({ terminals, projects }, request) })
     }
   } satisfies Record<string, Handler>
 }
 
-function readOpening(query: URLSearchParams, projects: Needs['projects']): Omit<Opening, 'actor'> {
+/** The part of a WebSocket that a terminal uses. */
+export type TerminalConnection = Pick<WebSocketConnection, 'send' | 'close' | 'messages' | 'closed'>
+
+/** Returns what a terminal does with its connection. Refuses as `Terminals.check` does. */
+export async function openTerminal(
+  { terminals, projects }: Pick<TerminalNeeds, 'terminals' | 'projects'>,
+  { query, actor }: { query: URLSearchParams; actor: Actor }
+): Promise<(connection: TerminalConnection) => Promise<void>> {
+  const opening = { ...readOpening(query, projects), actor }
+  await terminals.check()
+  return connection => converse(connection, client => terminals.connect(client, opening))
+}
+
+function readOpening(query: URLSearchParams, projects: TerminalNeeds['projects']): Omit<Opening, 'actor'> {
   const cols = queryCount(query, 'cols', { min: 1, max: maxTerminalSide })
   const rows = queryCount(query, 'rows', { min: 1, max: maxTerminalSide })
   const sessionId = queryText(query, 'sessionId')
@@ -81,7 +91,7 @@ function queryCount(
 
 /** Passes messages between a connection and its terminal session until the connection closes. */
 async function converse(
-  connection: WebSocketConnection,
+  connection: TerminalConnection,
   connect: (client: TerminalClient) => ReturnType<Terminals['connect']>
 ): Promise<void> {
   const client: TerminalClient = {

@@ -1,4 +1,5 @@
 import { Refusal } from '../base/refusal.js'
+import { sha256 } from '../base/sha256.js'
 import { isFromOtherOrigin } from '../http/core/fetch-site.js'
 import type { ClientAddress, RequestFacts } from '../http/core/route.js'
 import { includesRole } from '../model/access.js'
@@ -8,6 +9,7 @@ import { addressesOf } from './addresses.js'
 import type { Limiter } from './limiter.js'
 import type { NamedTokens, TokenCaller } from './named-tokens.js'
 import type { NodeRequests, SigningNode } from './node-requests.js'
+import type { RelayedCaller } from './relayed-callers.js'
 import { isSameSecret } from './secret.js'
 import { wrongCsrf } from './sessions.js'
 import type { FoundSession } from './sessions.js'
@@ -34,6 +36,8 @@ export interface Caller extends Actor {
   session?: FoundSession | undefined
   /** The node that signed the request. */
   node?: SigningNode | undefined
+  /** Whether the hub of a fleet relays the request of its user (relayed-callers.ts). */
+  isRelayed?: boolean | undefined
   /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
   provenAt?: string | null | undefined
 }
@@ -130,6 +134,8 @@ interface Needs {
   allowList: { check(address: string): void }
   limiter: Limiter
   nodes: Pick<NodeRequests, 'verify'>
+  /** Returns the user of a request that the agent of this server sends for its hub; null: it is another request. */
+  relayed?: ((headers: RequestFacts['headers']) => RelayedCaller | null) | undefined
   sessions: {
     find(headers: RequestFacts['headers']): FoundSession | null
     hasCookie(headers: RequestFacts['headers']): boolean
@@ -139,7 +145,7 @@ interface Needs {
 /** The caller that a secret identifies. */
 type Holder = Pick<
   Caller,
-  'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session' | 'node' | 'provenAt'
+  'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session' | 'node' | 'provenAt' | 'isRelayed'
 >
 
 /** Creates the authorization of a server. */
@@ -149,6 +155,8 @@ export function createBearer(needs: Needs): Bearer {
   function holderFor(rule: Rule, credentials: Credentials): Holder | Promise<Holder> {
     const { headers, client, query } = credentials
     if (rule.others.includes('anonymous')) return anonymous
+    const relayed = client.local ? (needs.relayed?.(headers) ?? null) : null
+    if (relayed !== null) return holderOfRelayed(relayed)
     if (client.local && rule.others.includes('local')) return local
     if (rule.others.includes('agent')) return holderOfNode(needs.nodes.verify(credentials))
     if (rule.min === null && rule.others.every(role => role === 'local')) throw notLocal()
@@ -174,10 +182,10 @@ export function createBearer(needs: Needs): Bearer {
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId, projects, token, seesScripts, session, node, provenAt } = holder
+    const { name, role, projectId, projects, token, seesScripts, session, node, provenAt, isRelayed } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Without a spread, which takes ten times as long (bench/api).
-    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session, node, provenAt }
+    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session, node, provenAt, isRelayed }
   }
 
   return {
@@ -218,6 +226,28 @@ const admin: Holder = { name: 'admin', role: 'admin', ...everything }
 
 function holderOfNode(node: SigningNode): Holder {
   return { name: `node:${node.name}`, role: 'agent', ...nothing, node }
+}
+
+/** A user of the hub has the rights of a named token with its role, or of a deploy token. */
+function holderOfRelayed({ name, role, projects, seesScripts }: RelayedCaller): Holder {
+  const projectId = role === 'project' ? (projects?.[0] ?? null) : null
+  // Versions of answers contain the id: it stands for all that the answers depend on.
+  const rights = sha256(Buffer.from(JSON.stringify([role, projects, seesScripts])))
+    .toString('hex')
+    .slice(0, 16)
+  const token = role === 'project' ? undefined : { id: `hub-${rights}`, name }
+  return { name, role, projectId, projects, token, seesScripts, session: undefined, isRelayed: true }
+}
+
+/**
+ * Refuses a caller whom a rule does not admit: for a route that is found only after its caller was authorized by another
+ * one. `hasTicket`: the caller has shown a ticket.
+ */
+export function checkRule(auth: Auth, caller: Caller, { hasTicket }: { hasTicket: boolean }): void {
+  const rule: Rule = rules[auth]
+  checkRole(rule, caller)
+  if (!hasTicket || rule.ticket !== undefined) return
+  throw unauthorized('A ticket is not accepted here: send the header "Authorization: Bearer <token>"')
 }
 
 function addressOf(client: ClientAddress): string | null {

@@ -390,6 +390,30 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/audit-verify.js')
   },
   {
+    name: 'cluster status',
+    group: 'server',
+    summary: 'show the hubs of the cluster, and which one leads',
+    load: () => import('./commands/cluster-status.js')
+  },
+  {
+    name: 'cluster init',
+    group: 'server',
+    summary: 'make this server the first hub of a cluster',
+    load: () => import('./commands/cluster-init.js')
+  },
+  {
+    name: 'cluster join',
+    group: 'server',
+    summary: 'make this machine a further hub of a cluster',
+    load: () => import('./commands/cluster-join.js')
+  },
+  {
+    name: 'cluster leave',
+    group: 'server',
+    summary: 'take this hub out of its cluster',
+    load: () => import('./commands/cluster-leave.js')
+  },
+  {
     name: 'keys rotate',
     group: 'server',
     summary: 'replace the key that signs the audit log',

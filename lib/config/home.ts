@@ -3,7 +3,7 @@
  * token and other keys of §2.13) share config.json. Two processes may write it at the same time, so a write takes a
  * lock, reads the file, changes it, and replaces it with a rename. Keys that this version does not know are kept.
  */
-import { constants } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import { access, mkdir, readFile, rmdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -233,4 +233,19 @@ export async function writeConfig(
     const sentence = `Cannot write "${home.configFile}": ${reasonOf(error)}. Nothing was changed; free some space and try again`
     throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
   })
+}
+
+/** The name of the file that marks the data directory of a hub (cluster-file.ts). */
+export const clusterFileName = 'cluster.json'
+
+/** Whether a data directory is a hub of a cluster. */
+export function isHub(directory: string): boolean {
+  return existsSync(join(directory, clusterFileName))
+}
+
+/** Refuses (`is_hub`) to use the directory of a hub as that of a server alone: its database would differ from the others. */
+export function refuseHub(directory: string): void {
+  if (!isHub(directory)) return
+  const sentence = `"${directory}" is a hub of a cluster. Start it with "svc serve --store etcd:…", or take it out of the cluster with "svc cluster leave"`
+  throw new Refusal('conflict', 'is_hub', sentence)
 }

@@ -10,6 +10,7 @@ import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../mo
 import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
+import { putCopy } from '../store/tables/blob-copies.js'
 import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
 import { isPlaced } from '../store/tables/placements.js'
 import { findProject } from '../store/tables/projects.js'
@@ -109,6 +110,8 @@ export interface AdmissionNeeds extends DeployNeeds {
 
 /** Maximum number of queued and running deployments per project. Each has an archive on disk. */
 const maxQueued = 1000
+/** Maximum time in which another hub takes an archive. */
+const maxCopyMs = 10 * 60_000
 const bytesPerMegabyte = 1024 * 1024
 
 interface Draft {
@@ -200,6 +203,7 @@ export class Admission {
       exact: null,
       repair: null
     }
+    await this.#needs.copies?.ensure(sourceId, AbortSignal.timeout(maxCopyMs))
     try {
       return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
         ...draft,
@@ -276,6 +280,8 @@ export class Admission {
     const project = findProject(this.#needs.store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     refuseLocked(this.#needs.store, project, this.#needs.clock.now())
+    // In a cluster, another machine may lead tomorrow: a target is always that of a node.
+    if (this.#needs.copies !== undefined && !isPlaced(this.#needs.store, projectId)) throw notPlaced(project.name)
     if (this.#needs.queue.count(projectId) < maxQueued) return project
     const sentence = `Cannot queue a deployment of ${projectId}: ${maxQueued} are in the queue. Wait, or cancel some`
     throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
@@ -305,6 +311,7 @@ export class Admission {
       // The archive of an exact change is composed at its turn.
       if (archivePath === null) await composeArchive(files.archive(id), [])
       else await intake.keep(archivePath, id)
+      const hubs = await this.#copy(id, draft)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const output = await openOutput({
         path: files.output(id),
@@ -322,6 +329,7 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
+        for (const hub of hubs) putCopy(tx, { deployId: id, hub })
         const { offered, env, plan, exact, repair, rollout, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
         return { row, live: run, offered, env, plan, exact, repair, rollout, discardUpload }
@@ -332,6 +340,13 @@ export class Admission {
       await note.removeFiles()
       throw error
     }
+  }
+
+  /** In a cluster, a deployment is accepted when its archive is on two hubs. Returns these hubs. */
+  async #copy(deployId: string, { archive: { sha256, bytes } }: Draft): Promise<string[]> {
+    const { copies } = this.#needs
+    if (copies === undefined || sha256 === null || bytes === null) return []
+    return copies.keep({ deployId, sha256, bytes }, AbortSignal.timeout(maxCopyMs))
   }
 
   #enqueue(planned: Planned): Run {
@@ -362,6 +377,11 @@ export class Admission {
     const tail = live.find(deployId)?.tail ?? Promise.resolve()
     void tail.finally(() => live.forget(deployId))
   }
+}
+
+function notPlaced(name: string): Refusal {
+  const sentence = `The project "${name}" is on no node of the cluster. Place it on one first: svc fleet place`
+  return new Refusal('conflict', 'not_placed', sentence)
 }
 
 function messageOf({ message }: { message?: string | null | undefined }): string | null {

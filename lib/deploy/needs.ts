@@ -66,6 +66,14 @@ export interface DeployFleet {
   halt(deployId: string, reason: string): Promise<void>
 }
 
+/** Keeps archives on two hubs of a cluster. */
+export interface ArchiveCopies {
+  /** Resolves with the hubs that have an archive, two if there are as many. Refuses 503 `no_second_copy`. */
+  keep(archive: { deployId: string; sha256: string; bytes: number }, signal: AbortSignal): Promise<string[]>
+  /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
+  ensure(deployId: string, signal: AbortSignal): Promise<void>
+}
+
 /** Dependencies of deployments on the rest of the server. */
 export interface DeployNeeds {
   store: Store
@@ -88,6 +96,8 @@ export interface DeployNeeds {
   audit(event: AuditEvent): void
   /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void
+  /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
+  copies?: ArchiveCopies | undefined
   /** Called after each recorded end. */
   ended?(row: DeploymentRow): void
   /** Waits in ms between attempts to record an end. After the last one, the end is kept in memory. Tests shorten it. */

@@ -80,7 +80,12 @@ const unknownPhases: ReadonlySet<NodePhase> = new Set(['swapping', 'withdrawing'
 /** The phases of a node that has been told to hold because it did not answer, or is drained. */
 const absentPhases: ReadonlySet<NodePhase> = new Set(['unreachable', 'skipped'])
 /** The phases of a node that certainly does not have the release. */
-const withoutRelease: ReadonlySet<NodePhase> = new Set(['pending', 'preparing', 'prepared', 'failed', 'reverted'])
+const withoutRelease: ReadonlySet<NodePhase> = new Set(['pending', 'failed', 'reverted'])
+
+/** Returns whether a node has the release, since it was stuck before it prepared once more. */
+function wasStuck({ phase, swapAttempt }: RolloutNode): boolean {
+  return (phase === 'preparing' || phase === 'prepared') && swapAttempt > 0
+}
 
 /** Returns what a node is to do; undefined: it does not take part. */
 export function orderIn(node: Pick<RolloutNode, 'phase' | 'attempt'> | undefined): Order {
@@ -216,8 +221,10 @@ export class Machine {
     rollout.revertFrom = Math.min(from, rollout.revertFrom ?? from)
     this.#turn('reverting')
     this.#withdraw()
-    for (const node of this.#nodes.values())
-      if ((node.phase === 'good' || node.phase === 'stuck') && this.#goesBack(node)) this.#move(node, 'reverting')
+    for (const node of this.#nodes.values()) {
+      const hasRelease = node.phase === 'good' || node.phase === 'stuck' || wasStuck(node)
+      if (hasRelease && this.#goesBack(node)) this.#move(node, 'reverting')
+    }
     this.#goOn()
   }
 
@@ -235,17 +242,17 @@ export class Machine {
     if (node?.phase === 'skipped') this.#move(node, 'skipped')
   }
 
-  /** Lets a node take part that was placed after the rollout had begun. */
+  /** Lets a node take part that was placed after the rollout had begun. It is asked what it has: it may have been placed before. */
   add(nodeId: string): void {
     if (this.#nodes.has(nodeId)) return
-    const { waves } = this.rollout
-    const fresh = { wave: waves, attempt: 0, swapAttempt: 0, hasBegun: false, error: null, updatedAt: '' }
-    const node: RolloutNode = { nodeId, phase: 'pending', ...fresh }
+    const { waves, lastAttempt } = this.rollout
+    // It may know orders from before it was removed.
+    const fresh = { wave: waves, attempt: lastAttempt, swapAttempt: 0, hasBegun: false, error: null, updatedAt: '' }
+    const node: RolloutNode = { nodeId, phase: 'skipped', ...fresh }
     this.#nodes.set(nodeId, node)
     this.#waiting.join(node)
     this.#count(node, 1)
-    this.#changed.add(nodeId)
-    if (isGoing(this.rollout.state) || this.rollout.state === 'done') this.#enter(node, this.#afterHold(node))
+    this.#move(node, 'skipped')
   }
 
   /** Forgets a node. */
@@ -269,7 +276,8 @@ export class Machine {
       case 'prepared':
         return isLast && phase === 'preparing' ? 'prepared' : null
       case 'refused':
-        return isLast && phase === 'preparing' ? 'failed' : null
+        if (!isLast || phase !== 'preparing') return null
+        return wasStuck(node) ? 'stuck' : 'failed'
       case 'begun':
         if (!isOfSwap || (node.hasBegun && !absentPhases.has(phase))) return null
         return phase === 'swapping' ? phase : 'withdrawing'
@@ -279,7 +287,8 @@ export class Machine {
       case 'stuck':
         return isOfSwap || (isLast && phase === 'reverting') ? 'stuck' : null
       case 'reverted':
-        return isLast && phase === 'reverting' ? 'reverted' : null
+        if (!isLast || phase !== 'reverting') return null
+        return this.#goesBack(node) || this.rollout.state === 'halted' ? 'reverted' : this.#afterHold(node)
       case 'held':
         if (!isLast || (phase !== 'withdrawing' && !absentPhases.has(phase))) return null
         return phase === 'withdrawing' && this.rollout.state === 'halted' ? 'prepared' : this.#afterHold(node)
@@ -308,7 +317,7 @@ export class Machine {
   /** Tells the nodes that have not begun not to. */
   #withdraw(): void {
     for (const node of this.#nodes.values()) {
-      if (node.phase === 'preparing') this.#move(node, 'pending')
+      if (node.phase === 'preparing') this.#move(node, wasStuck(node) ? 'stuck' : 'pending')
       else if (node.phase === 'swapping' && !node.hasBegun) this.#move(node, 'withdrawing')
     }
   }
@@ -410,7 +419,10 @@ export class Machine {
     this.#count(node, -1)
     this.#waiting.move(node, phase)
     node.updatedAt = this.#time()
-    if (begunByOrder.has(phase)) node.attempt++
+    if (begunByOrder.has(phase)) {
+      node.attempt++
+      this.rollout.lastAttempt = Math.max(this.rollout.lastAttempt, node.attempt)
+    }
     if (withoutRelease.has(phase)) node.swapAttempt = 0
     if (phase === 'swapping') {
       node.swapAttempt = node.attempt

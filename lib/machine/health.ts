@@ -2,7 +2,7 @@ import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
 import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
-import type { HealthDetail } from '../model/health.js'
+import type { FleetHealth, HealthDetail } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments, pendingReverts } from '../store/tables/deployments.js'
@@ -30,6 +30,8 @@ interface Needs {
   secretsFault?(): Promise<{ why: string; secrets: string[] } | null>
   /** Returns the state of the tree of the audit log. */
   auditState?(): NonNullable<HealthDetail['audit']>
+  /** Returns the state of the fleet; null: there are no nodes. */
+  fleetState?(): FleetHealth | null
   /** Returns the figures of the file system of the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
@@ -44,7 +46,8 @@ export function createHealth({
   diskOf = toldDisk,
   checksHostNames,
   secretsFault,
-  auditState
+  auditState,
+  fleetState
 }: Needs): Health {
   return {
     ...probe,
@@ -73,12 +76,18 @@ export function createHealth({
           : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
         ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
+        ...fleetOf(fleetState),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }
     },
 
     isWell: ({ db, kiteHome, disk }) => db.ok && kiteHome.writable && (disk.percentUsed ?? 0) < maxPercentUsed
   }
+}
+
+function fleetOf(fleetState: Needs['fleetState']): Pick<HealthDetail, 'fleet'> {
+  const fleet = fleetState?.() ?? null
+  return fleet === null ? {} : { fleet }
 }
 
 function measureStore(store: Store): HealthDetail['db'] {

@@ -2,6 +2,7 @@ import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
+import type { FleetHealth } from '../model/health.js'
 import type { Store } from '../store/database.js'
 import { unfinishedDeployments } from '../store/tables/deployments.js'
 import { readProjects } from '../store/tables/projects.js'
@@ -32,6 +33,8 @@ export interface MetricsNeeds {
   searches: Pick<Activity, 'now' | 'total'>
   /** Returns the finished deliveries of notifications by outcome. */
   deliveries(): Readonly<Record<string, number>>
+  /** The state of the fleet; null: there are no nodes. */
+  fleet?(): FleetHealth | null
 }
 
 /**
@@ -39,7 +42,14 @@ export interface MetricsNeeds {
  */
 export function createMetrics(needs: MetricsNeeds): Metrics {
   return {
-    text: () => metricsText([...ofServer(needs), ...ofDeployments(needs), ...ofTransfers(needs), ...ofStore(needs)])
+    text: () =>
+      metricsText([
+        ...ofServer(needs),
+        ...ofDeployments(needs),
+        ...ofTransfers(needs),
+        ...ofFleet(needs),
+        ...ofStore(needs)
+      ])
   }
 }
 
@@ -76,6 +86,18 @@ function ofServer({ clock, version, startedAtMs, loopDelay }: MetricsNeeds): Met
             delay.max
           )
         ])
+  ]
+}
+
+/** Returns the figures of the fleet. A server without nodes has no such metrics. */
+function ofFleet({ fleet = () => null }: MetricsNeeds): Metric[] {
+  const state = fleet()
+  if (state === null) return []
+  return [
+    gauge('svc_nodes', 'Nodes of the fleet.', state.nodes),
+    gauge('svc_nodes_connected', 'Nodes whose agent is connected.', state.connected),
+    gauge('svc_rollouts_going', 'Rollouts that are going on, or wait for their next wave.', state.going),
+    gauge('svc_rollouts_halted', 'Projects whose last rollout was halted.', state.halted)
   ]
 }
 

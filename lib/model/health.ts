@@ -44,7 +44,20 @@ export interface HealthDetail {
   audit?: { ok: boolean; brokenSince: string | null; why: string | null }
   /** Deployments whose earlier files could not be put back yet. Absent in older servers. */
   revertsPending?: string[]
+  /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
+  fleet?: FleetHealth
   memoryMB: { rss: number; heapUsed: number }
+}
+
+/** The state of a fleet. */
+export interface FleetHealth {
+  nodes: number
+  /** Nodes whose agent is connected. */
+  connected: number
+  /** Rollouts that are going on, or wait for their next wave. */
+  going: number
+  /** Projects whose last rollout was halted. */
+  halted: number
 }
 
 type RecentDeployment = Pick<DeploymentRow, 'id' | 'projectId' | 'projectName' | 'status' | 'startTime' | 'duration'>

@@ -73,7 +73,7 @@ export function isGoing(state: RolloutState): boolean {
  * - `reverting`, `reverted`: it goes back; the earlier files are in place
  * - `stuck`: its files are those of the release although they should not be
  * - `unreachable`: it did not answer in time, so what it did is unknown
- * - `skipped`: it was drained
+ * - `skipped`: it was drained, or placed after the rollout had begun, and has not said yet what it has
  */
 export const nodePhases = [
   'pending',
@@ -99,7 +99,7 @@ export interface RolloutNode {
   phase: NodePhase
   /** The number of its last order; 0: none yet. An answer names the newest order that the node knows. */
   attempt: number
-  /** The number of its last order to put the files in place; 0: none. */
+  /** The number of its last order to put the files in place; 0: none, or it certainly has the earlier files. */
   swapAttempt: number
   /** Whether it has said that it began the last order to put the files in place. */
   hasBegun: boolean
@@ -122,6 +122,8 @@ export interface Rollout {
   /** The number of the wave that is going on, or was the last one; 0: none has begun. */
   wave: number
   waves: number
+  /** The highest number of an order to any node, also to those that were removed since; 0: none. */
+  lastAttempt: number
   /** The end of a pause; null: there is none. */
   pausedUntil: string | null
   /** The first wave that goes back; null: none does. */

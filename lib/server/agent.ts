@@ -6,10 +6,13 @@ import { hostname } from 'node:os'
 import { createAgent, type Agent, type AgentTimes } from '../fleet/agent/agent.js'
 import { enrol } from '../fleet/agent/enrol.js'
 import { openAgentKey, readIdentity, writeIdentity, type AgentKey, type Identity } from '../fleet/agent/identity.js'
+import { createAgentRelay } from '../fleet/relay/agent-relay.js'
+import { randomIds } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
 import { readVersion } from '../config/version.js'
 import { createCaller, type Caller } from '../http/outgoing/caller.js'
 import { fleetLimits } from '../model/node.js'
+import { createOwnServer } from './relay.js'
 import { reportFailure } from './reporter.js'
 import { serve, type RunningServer, type ServeOptions } from './serve.js'
 
@@ -42,8 +45,10 @@ export interface RunningAgent extends RunningServer {
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { home, environment, report, ca } = options
   const late: { agent?: Agent } = {}
+  const relaySecret = randomIds.token()
   const server = await serve({
     ...options,
+    relaySecret,
     port: options.port ?? 0,
     panel: false,
     deploymentEnded: ({ projectId }) => late.agent?.deploymentEnded(projectId)
@@ -52,7 +57,9 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     const makeCaller = (address: string): Caller => createCaller({ address, environment, ca })
     const key = await openAgentKey(home.directory)
     const identity = await identityOf(options, key, makeCaller)
-    const { deployer } = server.services
+    const { deployer, api } = server.services
+    const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
+    const own = createOwnServer({ socketPath: server.localSocket, secret: relaySecret, terminal: api.terminal })
     late.agent = createAgent({
       ...server.services.agent,
       home: home.directory,
@@ -60,11 +67,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       key,
       createCaller: makeCaller,
       deployer,
+      createRelay: client => createAgentRelay({ ...own, client, isOn: options.relay ?? true, log }),
       ...(options.times === undefined ? {} : { times: options.times }),
       ...(options.random === undefined ? {} : { random: options.random }),
       info: report.info,
       warn: report.warn,
-      log: (message, error) => reportFailure(report, message, error)
+      log
     })
   } catch (error) {
     await server.stop({ wait: false })

@@ -3,6 +3,7 @@
  * enrollment or a placement. Otherwise they are loaded at the first use.
  */
 import type { Hub } from '../fleet/hub/hub.js'
+import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { systemActor } from '../model/audit.js'
 import { findDeployment } from '../store/tables/deployments.js'
@@ -18,6 +19,8 @@ import { createSealing } from './sealing.js'
 export interface FleetService {
   /** Returns the hub. It is loaded at the first use. */
   hub(): Promise<Hub>
+  /** Returns the relays to its nodes. */
+  relays(): Promise<HubRelays>
   /** Returns the hub if it runs. */
   running(): Hub | null
   /** Whether there is something of a fleet: a node, an enrollment or a placement. */
@@ -44,7 +47,7 @@ export function createFleet(
       ...world,
       audit,
       serverKey,
-      hubs: () => (publicUrl === null ? [] : [publicUrl]),
+      hubs: () => world.hubUrls?.() ?? (publicUrl === null ? [] : [publicUrl]),
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
       done(deployId) {
@@ -68,8 +71,15 @@ export function createFleet(
 
   const isUsed = (): boolean => countNodes(store) > 0 || countEnrollments(store) > 0 || countPlacements(store) > 0
 
+  let relaying: Promise<HubRelays> | null = null
+  async function createRelays(): Promise<HubRelays> {
+    const [{ links, key }, { createHubRelays }] = await Promise.all([hub(), import('../fleet/relay/hub-relays.js')])
+    return createHubRelays({ links, key, ids: world.ids })
+  }
+
   return {
     hub,
+    relays: () => (relaying ??= createRelays()),
     isUsed,
     running: () => running,
     async start() {

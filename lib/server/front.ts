@@ -23,6 +23,7 @@ import { createNamedTokens } from '../auth/named-tokens.js'
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { createNodeRequests } from '../auth/node-requests.js'
 import type { NodeRequests } from '../auth/node-requests.js'
+import { createRelayedCallers } from '../auth/relayed-callers.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
@@ -31,6 +32,8 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
+import type { ArchiveCopies } from '../deploy/needs.js'
+import type { ClusterStatus } from '../model/cluster.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
@@ -58,10 +61,18 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
-  /** Called after each recorded end of a deployment. */
-  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
+  /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
+  relaySecret?: string | undefined
+  /** Returns the state of the cluster; undefined: the server is not a hub of one. */
+  cluster?: (() => Promise<ClusterStatus>) | undefined
+  /** Returns the addresses of all hubs; undefined: the server is not a hub of a cluster. */
+  hubUrls?: (() => string[]) | undefined
+  /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
+  copies?: ArchiveCopies | undefined
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
+  /** Called after each recorded end of a deployment. */
+  deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** Reports an internal error to the operator. */
   log(message: string, error?: unknown): void
 }
@@ -94,7 +105,7 @@ const settingsTables = ['settings'] as const
 
 /** Creates the front. It is built first, because it is all that a server needs to listen. */
 export function createFront(
-  { store, home, clock, ids, version, base, keys, log }: World,
+  { store, home, clock, ids, version, base, keys, relaySecret, log }: World,
   admin: AdminToken,
   { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
 ): Front {
@@ -151,6 +162,7 @@ export function createFront(
     allowList,
     limiter,
     nodes,
+    relayed: relaySecret === undefined ? undefined : createRelayedCallers(relaySecret),
     sessions
   })
   const factors = createSecondFactors({

@@ -2,7 +2,7 @@ import { openAdminToken } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
 import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
-import { ensureHome, noSpaceFor } from '../config/home.js'
+import { ensureHome, noSpaceFor, refuseHub } from '../config/home.js'
 import { refuseNetworkHome } from '../config/network-home.js'
 import type { Environment, Home } from '../config/home.js'
 import { openStore } from '../store/durable-store.js'
@@ -36,6 +36,7 @@ export async function serveLocally({
   warn(line: string): void
 }): Promise<LocalServer> {
   await ensureHome(home)
+  refuseHub(home.directory)
   await refuseNetworkHome(home, environment)
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]

@@ -10,7 +10,7 @@ import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { reasonOf } from '../base/system-error.js'
 import { readDotenv } from '../config/dotenv.js'
-import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../config/home.js'
+import { ensureHome, noSpaceFor, readConfig, refuseHub, warningOfRoot } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
 import { refuseNetworkHome } from '../config/network-home.js'
 import { readPublicUrl } from '../config/public-url.js'
@@ -56,6 +56,8 @@ export interface ServeOptions extends EntranceOptions {
   panel?: boolean
   /** Called after each recorded end of a deployment. */
   deploymentEnded?: World['deploymentEnded']
+  /** See `World`. */
+  relaySecret?: World['relaySecret']
   report: Reporter
   /** Whether the admin token is printed, or only where it is kept. Default: `always`. */
   showsToken?: ShowsToken
@@ -73,6 +75,8 @@ export interface RunningServer {
   url: string
   adminToken: AdminToken
   services: Services
+  /** The path of the socket that only the owner of the data directory can open. */
+  localSocket: string
   /** Reads the admin token and the certificate again and reports what has changed. Never rejects. */
   reload(): Promise<void>
   /**
@@ -111,6 +115,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const made = await ensureHome(home)
   const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
   try {
+    refuseHub(home.directory)
     await refuseNetworkHome(home, environment)
     // An invalid configuration is refused before anything is changed.
     await readConfig(home)
@@ -127,7 +132,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
     const version = readVersion()
-    const { terminal = true, allowSystemPaths = false, panel = true, deploymentEnded } = options
+    const { terminal = true, allowSystemPaths = false, panel = true, deploymentEnded, relaySecret } = options
     const world: World = {
       store,
       home,
@@ -140,6 +145,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       base,
       publicUrl,
       deploymentEnded,
+      relaySecret,
       log
     }
     let isRecovering = await isLeftBehind(store)
@@ -175,7 +181,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
-    return { url, adminToken, services, reload, stop: createStop({ http, services, front, store, owner, telemetry }) }
+    return {
+      url,
+      adminToken,
+      services,
+      localSocket: owner.path,
+      reload,
+      stop: createStop({ http, services, front, store, owner, telemetry })
+    }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw noSpaceFor(home.directory, error) ?? error

@@ -52,6 +52,8 @@ import { nodesOfProject } from '../store/tables/nodes.js'
 import { findRollout } from '../store/tables/rollouts.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
+import type { FleetHealth } from '../model/health.js'
+import { fleetState } from '../machine/fleet-state.js'
 import { createBroken } from '../machine/broken.js'
 import { createDeploymentCounts } from '../machine/deployment-counts.js'
 import { createLoopDelayMeter } from '../machine/loop-delay.js'
@@ -146,6 +148,7 @@ export function createServices(world: World, front: Front): Services {
         const project = findProject(world.store, projectId)
         if (project !== undefined) refusePlaced(world.store, project, 'do this with')
       },
+      relays: fleet.relays,
       enrollments: { publicUrl: world.publicUrl, base: world.base },
       placements: { findProject: id => findProject(world.store, id) },
       agent: {
@@ -163,7 +166,7 @@ function createWork(
   { audit, keeper, settings }: Front,
   { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
 ) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, copies, log } = world
   const notificationTargets = createNotificationTargets({
     store,
     clock,
@@ -200,6 +203,7 @@ function createWork(
     environment,
     quota,
     variables,
+    copies,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       pm2: pm2.binding,
@@ -230,7 +234,19 @@ function createWork(
   })
   const deployments = createListed(store, deployer)
   const targets = createTargets()
-  return { notificationTargets, webhook, counts, quota, variables, deployer, projects, deployments, targets, pm2 }
+  return {
+    notificationTargets,
+    webhook,
+    counts,
+    quota,
+    variables,
+    deployer,
+    projects,
+    deployments,
+    targets,
+    pm2,
+    fleet
+  }
 }
 
 type Work = ReturnType<typeof createWork>
@@ -276,6 +292,7 @@ function createMachine(world: World, front: Front, work: Work) {
     home,
     secretsFault: variables.check,
     auditState: front.keeper.state,
+    fleetState: fleetOf(store, work.fleet),
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const history = createHistory({
@@ -429,13 +446,20 @@ function apiOfMachine(
         searches: logs.searches,
         uploads: () => deployer.figures().uploads,
         outputFollowers: () => deployer.figures().followers,
-        deliveries: webhook.deliveries
+        deliveries: webhook.deliveries,
+        fleet: fleetOf(store, work.fleet)
       })
     },
     pm2: { pm2, projects },
+    cluster: { status: world.cluster },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>
+}
+
+/** Returns the function that reads the state of the fleet. */
+function fleetOf(store: World['store'], { running }: FleetService): () => FleetHealth | null {
+  return () => fleetState(store, running()?.figures().connected ?? 0)
 }
 
 /** Returns searches that count themselves in `activity`. */

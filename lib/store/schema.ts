@@ -280,6 +280,7 @@ const fleet = `
     state TEXT NOT NULL,
     wave INTEGER NOT NULL,
     waves INTEGER NOT NULL,
+    lastAttempt INTEGER NOT NULL,
     pausedUntil TEXT,
     revertFrom INTEGER,
     haltedReason TEXT,

@@ -97,6 +97,8 @@ GET /api/nodes/:node viewer filtered
 PATCH /api/nodes/:node admin server
 PUT /api/nodes/:node/drain operator server
 DELETE /api/nodes/:node admin server
+GET /api/nodes/:node/at/*path download given
+GET /api/nodes/:node/terminal terminal server
 GET /api/enrollments admin server
 POST /api/enrollments admin server
 DELETE /api/enrollments/:id admin server
@@ -135,6 +137,7 @@ GET /api/overview viewer filtered
 GET /api/changes viewer none
 GET /api/system/resources viewer server
 GET /api/system/history viewer server
+GET /api/cluster viewer server
 GET /metrics metrics server
 GET /api/pm2/available operator none
 GET /api/pm2/apps operator server
@@ -157,6 +160,7 @@ GET /api/agent/desired agent none
 GET /api/agent/releases/:deployId agent none
 GET /api/agent/blobs/:sha256 agent none
 POST /api/agent/reports agent none
+POST /api/agent/relays/:id agent none
 GET /api/openapi.json public none
 `
 

@@ -10,12 +10,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Store } from '../../lib/store/database.js'
 import { openStore } from '../../lib/store/durable-store.js'
+import { createEtcdClient } from '../../lib/store/log/etcd/client.js'
+import { connectEtcd } from '../../lib/store/log/etcd/connection.js'
 import { openReplicatedStore } from '../../lib/store/log/replicated-store.js'
 import { insertDeployment, listDeployments } from '../../lib/store/tables/deployments.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { aDeployment, aProject } from '../store/stage.js'
 import { compare, machine, median } from '../support/bench.js'
 import { startEtcd, withoutEtcd, etcdVersion } from '../support/etcd.js'
+import type { EtcdCluster } from '../support/etcd.js'
 import { until } from '../support/until.js'
 
 const rowsPresent = 2000
@@ -23,6 +26,8 @@ const singleWrites = 200
 const writers = 32
 const writesEach = 10
 const reads = 200
+/** Size of the line of one deployment in the log, sealed. */
+const lineBytes = 1400
 let rows = 0
 
 function insert(store: Store): Promise<void> {
@@ -45,6 +50,22 @@ async function single(store: Store): Promise<number> {
     await insert(store)
     each.push(performance.now() - fromMs)
   }
+  return median(each)
+}
+
+/** Returns the median duration of a put of the same size, without conditions, by the same client. */
+async function plain({ options, leader }: EtcdCluster): Promise<number> {
+  const at = Math.max(0, await leader())
+  const connection = connectEtcd({ ...options, endpoints: [options.endpoints[at] as string] })
+  const client = createEtcdClient(connection)
+  const value = randomBytes(lineBytes)
+  const each: number[] = []
+  for (let n = 0; n < singleWrites; n++) {
+    const fromMs = performance.now()
+    await client.put(`/svc/plain/${n}`, value)
+    each.push(performance.now() - fromMs)
+  }
+  connection.close()
   return median(each)
 }
 
@@ -87,7 +108,11 @@ async function bench(): Promise<void> {
       name: 'one writer: a write of a deployment',
       unit: 'ms, median of a write',
       rounds: 7,
-      contestants: { 'hub on etcd': () => single(hub), server: () => single(server) },
+      contestants: {
+        'hub on etcd': () => single(hub),
+        server: () => single(server),
+        'a put to etcd, nothing else': () => plain(etcd)
+      },
       target: 'at most 6 times a server'
     })
     await compare({

@@ -106,6 +106,8 @@ export const cures: Readonly<Record<string, string>> = {
   no_such_project: 'Check the project id: `svc list` shows all.',
   no_times: 'Search by text instead.',
   no_webhook: 'Set `webhook_url` first.',
+  node_away: 'Wait until the node is connected again, or look at the machine.',
+  node_silent: 'Try again. If it stays so, look at the log of the agent.',
   node_unknown: 'Enroll the machine again.',
   not_a_directory: rightPath,
   not_a_file: 'Choose a regular file.',
@@ -116,6 +118,8 @@ export const cures: Readonly<Record<string, string>> = {
   not_found: 'Check the address and the id.',
   not_readable: rightPath,
   not_leader: 'Repeat the request after the time in `Retry-After`.',
+  not_relayed: 'Ask the server of the node itself.',
+  not_placed: 'Place the project on a node: `svc fleet place`.',
   nothing_to_undo: 'Deploy first.',
   nothing_to_repair: 'Nothing: the target is as deployed.',
   other_owner: 'Ask the owner, or use the admin token with `takeOver`.',
@@ -136,6 +140,8 @@ export const cures: Readonly<Record<string, string>> = {
   proof_required: 'Send the token to `POST /api/auth/prove`, then repeat the request.',
   queue_full: 'Wait, or cancel queued deployments.',
   rate_limited: later,
+  relay_full: 'An agent sends the part again.',
+  relay_off: 'Start the agent without `--no-relay`.',
   request_repeated: 'Nothing: agents begin another session by themselves.',
   reserved_name: otherName,
   role_too_low: 'Use a token with the role that the message names.',
@@ -165,6 +171,7 @@ export const cures: Readonly<Record<string, string>> = {
   too_many_failures: later,
   too_many_nodes: 'Forget nodes that are no longer used.',
   too_many_parts: 'Send fewer fields.',
+  too_many_relays: 'Close pages of nodes, or try again in a moment.',
   too_many_searches: later,
   too_many_sources: 'Remove log sources that nobody reads.',
   too_many_targets: 'Remove a notification target.',
@@ -193,6 +200,7 @@ export const cures: Readonly<Record<string, string>> = {
   wrong_code: 'Wait for the next code of your authenticator, or use a recovery code.',
   wrong_csrf: 'Send the header `X-Svc-Csrf` with the value of `GET /api/auth/session`.',
   wrong_digest: 'Check the proxy between the agent and the hub: it changes bodies.',
+  wrong_part: 'Only agents see this: the answer is given up.',
   wrong_signature: 'Check the proxy between the agent and the hub, or enroll the machine again.',
   wrong_token: 'Check the token; `svc admin reset-password` sets another one.'
 }
@@ -216,12 +224,32 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Another process listens on the address',
     'Choose another `--port` or `--socket`.'
   ),
+  agent_identity: row(
+    'server start',
+    'The identity or the key of an agent cannot be used',
+    'Restore the file from a backup, or enroll again.'
+  ),
   ambiguous_source: row('command', 'Several log sources have this name', 'Use one of the ids that the message lists.'),
   answer_too_large: row('command', 'The answer of the server is too large', 'Check the address of the server.'),
+  archive_differs: row(
+    'command',
+    'The archive that another hub sent has another SHA-256',
+    'Check the disks of the hubs, then push again.'
+  ),
   backup_damaged: row('command', 'The backup is damaged', 'Use another backup.'),
   backup_failed: row('command', 'The server could not write the backup', 'Do what the message says.'),
   backup_newer: row('command', 'A newer svc wrote the backup', 'Update svc first.'),
   backup_truncated: row('command', 'The backup ends too early', 'Copy the backup again, or use another one.'),
+  bad_answer: row(
+    'server start',
+    'The address does not answer like a hub',
+    'Check the address of the hub, and the proxy in front of it.'
+  ),
+  bad_line: row(
+    'server start',
+    'The stream of the hub contains a line that is not one',
+    'Check the proxy in front of the hub.'
+  ),
   bad_stream: row(
     'command',
     'A stream of the server contains a line that is not JSON',
@@ -234,6 +262,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'etcd already has the log of a cluster of this name',
     'Join it, or choose another name.'
   ),
+  cluster_key: row('command', 'The key of the cluster cannot be used', 'Copy `cluster.key` from another hub.'),
   cluster_missing: row(
     'server start',
     'etcd does not have the log of the cluster',
@@ -282,6 +311,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
   ),
+  hub_name_taken: row('command', 'Another hub of the cluster has this name', 'Choose another `--hub-name`.'),
   hub_unreachable: row(
     'command',
     'Another hub of the cluster cannot be reached',
@@ -321,6 +351,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Use an address like `https://deploy.example.org`.'
   ),
   invalid_switch: row('command', 'A variable is neither true nor false', 'Use `true`, `false`, `1` or `0`.'),
+  is_hub: row(
+    'command',
+    'The data directory is that of a hub of a cluster',
+    'Start the hub with `svc serve --store`, or use `svc cluster leave`.'
+  ),
   link_leaves_root: row(
     'command',
     'A symbolic link leads outside the directory to pack',
@@ -342,6 +377,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'There is no svc.config.json',
     'Run `svc init`, or name the project with `--project`.'
   ),
+  no_cluster: row(
+    'command',
+    'The data directory is not that of a hub, or its hub does not run',
+    'Choose the data directory with `SVC_HOME`.'
+  ),
   no_database: row('command', 'The data directory contains no database', 'Check `SVC_HOME`.'),
   no_node: row('server start', 'node was not found in PATH', 'Install Node.js, or choose another `--runtime`.'),
   no_output_dir: row('command', 'The output directory does not exist', 'Build first, or correct `--out`.'),
@@ -360,6 +400,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'command',
     'The project has no rollout yet',
     'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
+  only_copy: row(
+    'command',
+    'Some archives may be on this hub only',
+    'Start the hub and another one and let them copy, or use `--force`.'
+  ),
+  placed_elsewhere: row(
+    'command',
+    'A project of the hub is on other nodes, too',
+    'Remove it from one or the other with `svc fleet unplace`.'
   ),
   project_not_placed: row(
     'command',
@@ -504,5 +554,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   unreachable: row('command', 'The server cannot be reached', 'Check the address, the network and the proxy.'),
   unsafe_dotenv: row('command', 'Another user can change .env.local', 'Run the command in the message.'),
   unsafe_home: row('server start', 'Another user can change the data directory', 'Run the command in the message.'),
-  usage: row('command', 'The command line is wrong', 'Read `--help` of the command.')
+  usage: row('command', 'The command line is wrong', 'Read `--help` of the command.'),
+  wrong_hub: row('server start', 'The hub is not the one of the enrollment token', 'Check the address of the hub.'),
+  wrong_release: row(
+    'server start',
+    'The release of the hub does not match its order',
+    'Look at the log of the hub, and roll out again.'
+  )
 }

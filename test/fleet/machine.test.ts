@@ -24,6 +24,7 @@ function stage(count: number, policy: Partial<RolloutPolicy> = {}) {
       state: 'preparing',
       wave: 0,
       waves: plan.waves,
+      lastAttempt: 0,
       pausedUntil: null,
       revertFrom: null,
       haltedReason: null,
@@ -191,6 +192,8 @@ t.test('drained nodes are left out, and added ones get the release later', async
   say('prepared', 'a', 'b')
   say('good', 'a')
   machine.add('d')
+  t.equal(machine.orderOf('d').action, 'hold', 'it is asked what it has')
+  say('held', 'd')
   t.equal(machine.node('d')?.phase, 'preparing')
   machine.remove('b')
   t.equal(state(), 'done')
@@ -216,5 +219,57 @@ t.test('late nodes are no more at once than a wave, and stop when one fails', as
   say('failed', 'b')
   say('good', 'c')
   t.equal(actions(), 'none none none hold hold')
+  t.equal(state(), 'done')
+})
+
+t.test('a node that is placed again is asked what it has, with an order that it does not know', async t => {
+  const { machine, say } = stage(2)
+  say('prepared', 'a', 'b')
+  say('good', 'a')
+  say('good', 'b')
+  const { attempt } = machine.orderOf('a')
+  machine.remove('a')
+  machine.add('a')
+  t.ok(machine.orderOf('a').attempt > attempt)
+  t.equal(machine.orderOf('a').action, 'hold')
+  machine.revert(1, 'by ana')
+  say('good', 'a')
+  t.equal(machine.orderOf('a').action, 'revert', 'it had the release all the time')
+})
+
+t.test('a stuck node that tries once more still has the release', async t => {
+  const { machine, say, phases, state } = stage(2, { then: '1' })
+  say('prepared', 'a', 'b')
+  say('stuck', 'a')
+  t.equal(state(), 'halted')
+  machine.resume()
+  t.equal(phases(), 'preparing prepared')
+  machine.halt('wait')
+  t.equal(phases(), 'stuck prepared')
+  machine.resume()
+  say('refused', 'a')
+  t.equal(phases(), 'stuck prepared')
+  machine.resume()
+  say('prepared', 'a')
+  machine.halt('wait')
+  say('stuck', 'a')
+  machine.revert(1, 'by ana')
+  t.equal(phases(), 'reverting prepared')
+})
+
+t.test('a node that goes back while the rollout is resumed gets the release again', async t => {
+  const { machine, say, phases, state } = stage(2)
+  say('prepared', 'a', 'b')
+  say('good', 'a')
+  say('good', 'b')
+  machine.revert(1, 'by ana')
+  machine.halt('wait')
+  say('reverted', 'a')
+  t.equal(phases(), 'reverted reverting')
+  machine.resume()
+  say('reverted', 'b')
+  t.equal(phases(), 'preparing preparing')
+  say('prepared', 'a', 'b')
+  say('good', 'a', 'b')
   t.equal(state(), 'done')
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { ana } from '../support/fleet-stage.js'
+import { loadedModules } from '../support/loaded-modules.js'
 import { startServer } from '../support/server.js'
 
 t.test('does not load the fleet of a server without nodes', async t => {
@@ -14,4 +15,11 @@ t.test('does not load the fleet of a server without nodes', async t => {
   await hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana)
   await stage.restart()
   t.ok(stage.server.services.fleet.running(), 'a server with an open enrollment does')
+})
+
+t.test('svc serve without nodes loads no module of the fleet', async t => {
+  const isOfFleet = (path: string): boolean => /\/lib\/(fleet|store\/log)\//.test(path)
+  t.same((await loadedModules(t)).filter(isOfFleet), [])
+  const used = await loadedModules(t, server => server.api('POST', '/api/enrollments', {}))
+  t.ok(used.some(isOfFleet), 'an enrollment does')
 })

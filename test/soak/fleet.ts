@@ -1,25 +1,28 @@
 /*
- * A fleet of thousands of nodes in a simulation: `node fleet.js [seconds] [nodes] [first seed]`. Each seed is a history of
- * rollouts with crashes and a network that loses, doubles, delays and reorders. Prints TAP.
+ * A fleet of thousands of nodes in a simulation: `node fleet.js [seconds] [nodes] [first seed] [seeds]`. Each seed is a
+ * history of rollouts with crashes and a network that loses, doubles, delays, reorders and is cut. It ends after the time
+ * or the seeds, whichever comes first. Prints TAP.
  */
 import t from 'tap'
 import { simulate } from '../support/fleet-simulation.js'
 
-const seconds = Number(process.argv[2] ?? 600)
-const size = Number(process.argv[3] ?? 10_000)
-const first = Number(process.argv[4] ?? 1)
+const [seconds = 600, size = 10_000, first = 1, seeds = Infinity] = process.argv.slice(2).map(Number)
 t.setTimeout(0)
 t.test(`histories of ${size} nodes for ${seconds} seconds`, { timeout: 0 }, async t => {
-  const untilMs = performance.now() + seconds * 1000
+  const startMs = performance.now()
   const ends: Record<string, number> = {}
-  let seed = first
-  let messages = 0
-  for (; seed === first || performance.now() < untilMs; seed++) {
+  const sums = { rollouts: 0, messages: 0, lost: 0, doubled: 0, partitions: 0, crashes: 0, hubCrashes: 0, actions: 0 }
+  let [hours, broken, seed] = [0, 0, first]
+  for (; seed < first + seeds && (seed === first || performance.now() - startMs < seconds * 1000); seed++) {
     const report = simulate(seed, size)
-    for (const broken of report.broken.slice(0, 10)) t.comment(broken)
+    for (const what of report.broken.slice(0, 10)) t.comment(`seed ${seed}: ${what}`)
     t.equal(report.broken.length, 0, `seed ${seed}: ${report.rollouts} rollouts, ${report.crashes} crashes`)
     for (const [end, count] of Object.entries(report.ends)) ends[end] = (ends[end] ?? 0) + count
-    messages += report.messages
+    for (const key of Object.keys(sums) as Array<keyof typeof sums>) sums[key] += report[key]
+    hours += report.hours
+    broken += report.broken.length
   }
-  t.comment({ seeds: seed - first, messages, ends })
+  const processorSeconds = Math.round(process.cpuUsage().user / 1e6)
+  const total = { seeds: seed - first, nodes: size, ...sums, ends, broken, virtualHours: Math.round(hours) }
+  t.comment({ ...total, seconds: Math.round((performance.now() - startMs) / 1000), processorSeconds })
 })

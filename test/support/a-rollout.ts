@@ -35,6 +35,7 @@ export function rolloutDetail(nodes: ListedRolloutNode[], given: Partial<Rollout
     state: 'swapping',
     wave: 1,
     waves: Math.max(1, ...nodes.map(({ wave }) => wave)),
+    lastAttempt: 1,
     pausedUntil: null,
     revertFrom: null,
     haltedReason: null,

@@ -98,6 +98,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/logs/:deployId deployment
      GET /api/logs/:deployId/stream deployment
      GET /api/logs/:deployId/output deployment
+     GET /api/nodes/:node/at/*path lists
      GET /api/rollouts lists
      GET /api/rollouts/:rolloutId rollout
      GET /api/rollouts/:rolloutId/nodes/:node rollout
@@ -125,7 +126,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     nodesOnly,
     `POST /api/agent/session caller
      GET /api/agent/desired caller
-     POST /api/agent/reports caller`
+     POST /api/agent/reports caller
+     POST /api/agent/relays/:id caller`
   ],
   [
     'enroll, change and forget nodes, place projects on nodes',
@@ -162,7 +164,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     `GET /api/health/detail server
      GET /api/settings/status server
      GET /api/system/resources server
-     GET /api/system/history server`
+     GET /api/system/history server
+     GET /api/cluster server`
   ],
   ['read the audit log', 'GET /api/audit lists'],
   ['export the audit log', 'GET /api/audit/export server'],
@@ -271,7 +274,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   [
     'a shell (the terminal)',
     `GET /api/terminal/available server
-     GET /api/terminal/ws server`
+     GET /api/terminal/ws server
+     GET /api/nodes/:node/terminal server`
   ],
   [
     'back up, set the admin token without the old one, replace the key of the audit log',
@@ -284,6 +288,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
 /** The terminal, changes of settings and tokens, and exports: an old session must give the token again. */
 const asksAgain = [
   'GET /api/terminal/ws',
+  'GET /api/nodes/:node/terminal',
   'PUT /api/settings',
   'POST /api/settings/token',
   'POST /api/notification-targets',

@@ -33,7 +33,7 @@ export function createDescription() {
   const validators = new Map<string, ValidateFunction>()
 
   function validator(route: ApiRoute, status: number): ValidateFunction {
-    const path = route.path.replace(/:(\w+)/g, '{$1}')
+    const path = route.path.replace(/[:*](\w+)/g, '{$1}')
     const answer = ['', 'paths', path, route.method.toLowerCase(), 'responses', String(status)]
       .map(part => part.replaceAll('~', '~0').replaceAll('/', '~1'))
       .map(encodeURIComponent)
@@ -48,6 +48,10 @@ export function createDescription() {
   function faultOf({ method, path, status, contentType, body }: Seen): string | null {
     const at = path.search(/\/api\//)
     const url = new URL(at < 0 ? path : path.slice(at), 'http://any')
+    // What a node answers through its hub is described as its own answer.
+    const [, relayed] = /^\/api\/nodes\/[^/]+\/at(\/.+)$/.exec(url.pathname) ?? []
+    if (relayed !== undefined && status < 400)
+      return faultOf({ method, path: `/api${relayed}${url.search}`, status, contentType, body })
     const route = routes.find(
       route => route.method === (method === 'HEAD' ? 'GET' : method) && matches(route.path, url.pathname)
     )
@@ -87,12 +91,13 @@ type Responses = Record<string, Json>
 
 function responsesOf(document: Json, route: ApiRoute): Responses {
   const paths = document['paths'] as Record<string, Record<string, { responses: Responses }>>
-  return paths[route.path.replace(/:(\w+)/g, '{$1}')]?.[route.method.toLowerCase()]?.responses ?? {}
+  return paths[route.path.replace(/[:*](\w+)/g, '{$1}')]?.[route.method.toLowerCase()]?.responses ?? {}
 }
 
 function matches(pattern: string, path: string): boolean {
-  const expected = pattern.split('/')
-  const given = path.split('/')
+  const isOpen = pattern.includes('/*')
+  const expected = pattern.replace(/\/\*.*/, '').split('/')
+  const given = path.split('/').slice(0, isOpen ? expected.length : undefined)
   return (
     expected.length === given.length &&
     expected.every((part, at) => (part.startsWith(':') ? given[at] !== '' : part === given[at]))

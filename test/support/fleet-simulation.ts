@@ -1,193 +1,179 @@
 /*
  * A fleet without machines: the hub's rules (lib/fleet/machine.ts) and the nodes' rules (lib/fleet/duty.ts) on a virtual
- * clock, with a network that loses, doubles, delays and reorders messages, partitions, and crashes of nodes and of the
- * hub. One seed is one history.
+ * clock, with a network that loses, doubles, delays, reorders and cuts, and crashes of nodes and of the hub. Users halt,
+ * resume, revert, approve, drain, place and remove meanwhile, and push again before the last nodes have answered. One seed
+ * is one history.
  */
+import * as duty from '../../lib/fleet/duty.js'
 import { Machine, type MachineNeeds } from '../../lib/fleet/machine.js'
-import { answerOf, beginning, ended, obey, workOf, type DutyAnswer } from '../../lib/fleet/duty.js'
-import type { DutyState, NodeOrder } from '../../lib/model/duty.js'
-import { planWaves, waveSize } from '../../lib/fleet/waves.js'
+import { planWaves } from '../../lib/fleet/waves.js'
 import {
   defaultRolloutPolicy,
   isGoing,
+  nodeAnswers,
+  orderActions,
   rolloutFailureModes,
   type Rollout,
-  type RolloutNode,
   type RolloutPolicy
 } from '../../lib/model/rollout.js'
-import { createRandom, type Random } from './random.js'
+import { Agenda, happenings, type FleetEvent, type Happening } from './fleet-agenda.js'
+import { FleetNetwork } from './fleet-network.js'
+import { SimulatedNode, type DutyRules, type Failing } from './fleet-node.js'
+import { FleetPromises } from './fleet-promises.js'
+import { createLongRandom, type Random } from './random.js'
 
-/** What a history found. Empty lists are good. */
+/** The result of a history. An empty list of what was broken is good. */
 export interface SimulationReport {
   rollouts: number
+  /** Number of rollouts that ended in each state; `replaced`: the next one began before all nodes had answered. */
   ends: Record<string, number>
   messages: number
+  lost: number
+  doubled: number
+  partitions: number
   crashes: number
   hubCrashes: number
-  broken: string[]
+  /** What users did: resumes, reverts, drained, placed and removed nodes. */
+  actions: number
+  broken: readonly string[]
   /** Virtual hours. */
   hours: number
 }
 
-interface SimulatedNode {
-  id: string
-  tree: number
-  /** The tree before the last change; null: nothing can be undone. */
-  before: number | null
-  duty: DutyState | null
-  /** The release of the rollout that the duty is about. */
-  release: number
-  isUp: boolean
-  /** Until then no message reaches it or leaves it. */
-  cutUntilMs: number
-  /** What it is doing; counts up with each crash, so that a work of before does not end afterwards. */
-  life: number
-  isBusy: boolean
-  lastHeardMs: number
+/** The rules that are simulated. */
+export interface Rules {
+  Machine: typeof Machine
+  duty: DutyRules
 }
 
-interface Event {
-  atMs: number
-  run(): void
-}
-
-/** Events by time. */
-class Agenda {
-  readonly #heap: Event[] = []
-
-  add(event: Event): void {
-    const heap = this.#heap
-    heap.push(event)
-    for (let at = heap.length - 1; at > 0; ) {
-      const parent = (at - 1) >> 1
-      if ((heap[parent] as Event).atMs <= (heap[at] as Event).atMs) break
-      this.#swap(at, parent)
-      at = parent
-    }
-  }
-
-  next(): Event | undefined {
-    const heap = this.#heap
-    const [first] = heap
-    const last = heap.pop()
-    if (heap.length === 0 || last === undefined) return first
-    heap[0] = last
-    for (let at = 0; ; ) {
-      const [left, right] = [2 * at + 1, 2 * at + 2]
-      let least = at
-      for (const child of [left, right])
-        if (child < heap.length && (heap[child] as Event).atMs < (heap[least] as Event).atMs) least = child
-      if (least === at) return first
-      this.#swap(at, least)
-      at = least
-    }
-  }
-
-  #swap(a: number, b: number): void {
-    const heap = this.#heap
-    ;[heap[a], heap[b]] = [heap[b] as Event, heap[a] as Event]
-  }
-}
-
+const startMs = 1e12
 const pollMs = 15_000
 const lostAfterMs = 60_000
 const sweepMs = 10_000
 
+const codes = Object.fromEntries(happenings.map((name, at) => [name, at])) as Readonly<Record<Happening, number>>
+const noAnswer = nodeAnswers.length
+
 /** Runs one history: some rollouts with random policies and faults. */
-export function simulate(seed: number, size: number): SimulationReport {
-  return new Simulation(seed, size).run()
+export function simulate(seed: number, size: number, rules: Rules = { Machine, duty }): SimulationReport {
+  return new Simulation(seed, size, rules).run()
 }
 
 class Simulation {
+  readonly #rules: Rules
   readonly #random: Random
   readonly #agenda = new Agenda()
-  readonly #nodes = new Map<string, SimulatedNode>()
+  readonly #network: FleetNetwork
+  readonly #promises = new FleetPromises()
+  readonly #nodes: SimulatedNode[]
+  readonly #byId: Map<string, SimulatedNode>
   readonly #drained = new Set<string>()
-  readonly #trees = new Set<number>([0])
-  readonly #report: SimulationReport = {
-    rollouts: 0,
-    ends: {},
-    messages: 0,
-    crashes: 0,
-    hubCrashes: 0,
-    broken: [],
-    hours: 0
-  }
+  readonly #failing: Failing = { swaps: 0, isBadRelease: false, isCalm: false }
   readonly #needs: MachineNeeds
+  readonly #report = { rollouts: 0, ends: {} as Record<string, number>, crashes: 0, hubCrashes: 0, actions: 0 }
   #machine: Machine | null = null
-  #nowMs = 1e12
-  /** Whether the network and the machines are without faults now. */
-  #isCalm = false
-  /** Share of swaps that fail, in percent. */
-  #failing = 0
-  #isBadRelease = false
-  /** Failures of swaps since the rollout began, or was resumed. */
-  #failures = 0
-  #seed: number
+  #isHubUp = true
+  /** Number of nodes that work. */
+  #busy = 0
+  readonly #event: FleetEvent = { happening: 0, node: 0, number: 0, attempt: 0, word: 0 }
 
-  constructor(seed: number, size: number) {
-    this.#seed = seed
-    this.#random = createRandom(seed)
-    this.#needs = { now: () => this.#nowMs, isDrained: id => this.#drained.has(id) }
-    for (let at = 0; at < size; at++) {
-      const id = `node_${at}`
-      const fresh = { tree: 0, before: null, duty: null, release: 0, isUp: true, cutUntilMs: 0, life: 0, isBusy: false }
-      this.#nodes.set(id, { id, ...fresh, lastHeardMs: this.#nowMs })
-    }
+  constructor(seed: number, size: number, rules: Rules) {
+    this.#rules = rules
+    this.#random = createLongRandom(seed)
+    this.#network = new FleetNetwork(this.#agenda, this.#random)
+    this.#agenda.nowMs = startMs
+    this.#needs = { now: () => this.#agenda.nowMs, isDrained: id => this.#drained.has(id) }
+    this.#nodes = Array.from({ length: size }, (_, at) => new SimulatedNode(at, rules.duty, this.#random))
+    this.#byId = new Map(this.#nodes.map(node => [node.id, node]))
   }
 
   run(): SimulationReport {
-    for (const node of this.#nodes.values()) this.#later(this.#random.below(pollMs), () => this.#poll(node))
-    this.#later(sweepMs, () => this.#sweep())
-    const rollouts = 1 + this.#random.below(4)
-    for (let number = 1; number <= rollouts; number++) this.#rollOut(number)
-    this.#report.hours = (this.#nowMs - 1e12) / 3_600_000
-    return this.#report
+    const random = this.#random
+    for (const node of this.#nodes) {
+      node.heardAtMs = startMs
+      node.isPlaced = random.below(20) > 0
+      this.#later(random.below(pollMs), 'poll', node)
+    }
+    this.#later(sweepMs, 'sweep')
+    for (let number = 1, last = 1 + random.below(4); number <= last; number++) {
+      this.#rollOut(number)
+      if (number < last && random.below(3) === 0 && !isGoing((this.#machine as Machine).rollout.state))
+        this.#count('replaced')
+      else this.#settle()
+    }
+    const { messages, lost, doubled, partitions } = this.#network
+    const hours = (this.#agenda.nowMs - startMs) / 3_600_000
+    return { ...this.#report, messages, lost, doubled, partitions, broken: this.#promises.broken, hours }
   }
 
-  #later(afterMs: number, run: () => void): void {
-    this.#agenda.add({ atMs: this.#nowMs + afterMs, run })
+  #later(afterMs: number, happening: Happening, node?: SimulatedNode): void {
+    const { index = 0, life = 0 } = node ?? {}
+    this.#agenda.add(afterMs, { happening: codes[happening], node: index, number: life, attempt: 0, word: 0 })
   }
 
-  /** Lets time pass until a condition holds; at most this many seconds. */
-  #until(condition: () => boolean, seconds: number): boolean {
-    const endMs = this.#nowMs + seconds * 1000
-    while (!condition()) {
-      const event = this.#agenda.next()
-      if (event === undefined) return false
-      this.#nowMs = Math.max(this.#nowMs, event.atMs)
-      if (this.#nowMs > endMs) {
-        this.#agenda.add(event)
-        return false
-      }
-      event.run()
+  /** Lets time pass for some seconds, or until something is so. Returns whether it is. */
+  #pass(seconds: number, isSo: () => boolean = () => false): boolean {
+    const untilMs = this.#agenda.nowMs + seconds * 1000
+    while (!isSo()) {
+      if (!this.#agenda.next(untilMs, this.#event)) return false
+      this.#happen(this.#event)
     }
     return true
   }
 
+  #happen({ happening, node: at, number, attempt, word }: FleetEvent): void {
+    const node = this.#nodes[at] as SimulatedNode
+    switch (happening) {
+      case codes.poll:
+        return this.#poll(node)
+      case codes.order:
+        return this.#receive(node, { number, attempt, word })
+      case codes.report:
+      case codes.request:
+        return this.#hear(node, { number, attempt, word, isRequest: happening === codes.request })
+      case codes.ended:
+        return number === node.life ? this.#end(node) : undefined
+      case codes.crash:
+        return this.#crash(node)
+      case codes.start:
+        return this.#start(node)
+      case codes.hubStart:
+        return this.#startHub()
+      case codes.sweep:
+        return this.#sweep()
+    }
+  }
+
+  #policy(): RolloutPolicy {
+    const { below, oneOf } = this.#random
+    return {
+      ...defaultRolloutPolicy,
+      canary: 1 + below(5),
+      then: oneOf([this.#nodes.length > 300 ? '5%' : '1', '10%', '25%', '50%', '100%']),
+      pause: oneOf([0, 0, 30, 'approve'] as const),
+      maxFailures: oneOf([0, 0, 1, 5]),
+      maxUnreachable: oneOf(['0', '10%', '50%', '100%']),
+      onFailure: oneOf(rolloutFailureModes),
+      order: oneOf([null, 'zone'])
+    }
+  }
+
   #rollOut(number: number): void {
     const random = this.#random
-    const policy: RolloutPolicy = {
-      ...defaultRolloutPolicy,
-      canary: 1 + random.below(5),
-      then: random.oneOf(['1', '10%', '25%', '50%', '100%']),
-      pause: random.oneOf([0, 0, 30, 'approve'] as const),
-      maxFailures: random.oneOf([0, 0, 1, 5]),
-      maxUnreachable: random.oneOf(['0', '10%', '50%', '100%']),
-      onFailure: random.oneOf(rolloutFailureModes)
-    }
-    if (policy.then === '1' && this.#nodes.size > 300) policy.then = '5%'
-    this.#failing = random.oneOf([0, 0, 1, 20])
-    this.#isBadRelease = random.below(6) === 0
-    this.#isCalm = random.below(3) === 0
-    this.#failures = 0
-    const nodes = [...this.#nodes.values()].map(({ id }) => ({
-      id,
-      name: id,
-      labels: {},
-      isDrained: this.#drained.has(id)
-    }))
-    const plan = planWaves(nodes, policy)
+    const policy = this.#policy()
+    this.#failing.swaps = random.oneOf([0, 0, 1, 20])
+    this.#failing.isBadRelease = random.below(6) === 0
+    this.#setCalm(random.below(3) === 0)
+    const placed = this.#nodes.filter(({ isPlaced }) => isPlaced)
+    const plan = planWaves(
+      placed.map(({ id, index }) => ({
+        id,
+        name: id,
+        labels: { zone: String(index % 7) },
+        isDrained: this.#drained.has(id)
+      })),
+      policy
+    )
     const rollout: Rollout = {
       id: `ro_${number}`,
       projectId: 'proj_x',
@@ -198,259 +184,256 @@ class Simulation {
       state: 'preparing',
       wave: 0,
       waves: plan.waves,
+      lastAttempt: 0,
       pausedUntil: null,
       revertFrom: null,
       haltedReason: null,
-      createdAt: new Date(this.#nowMs).toISOString(),
+      createdAt: new Date(this.#agenda.nowMs).toISOString(),
       endedAt: null
     }
-    this.#trees.add(number)
     this.#report.rollouts++
-    this.#machine = new Machine(rollout, plan.nodes, this.#needs)
+    this.#machine = new this.#rules.Machine(rollout, plan.nodes, this.#needs)
+    this.#isHubUp = true
+    this.#promises.accepted(this.#machine, placed.length)
     this.#machine.start()
-    this.#after()
-    this.#manage()
-    // Then everything works again, and everything that is open ends.
-    this.#isCalm = true
-    this.#heal()
-    const machine = () => this.#machine as Machine
-    const isSettled = () => {
-      const { state } = machine().rollout
-      if (state === 'approval') machine().approve()
-      this.#after()
-      const open = machine().count('swapping', 'withdrawing', 'unreachable', 'reverting')
-      return open === 0 && !isGoing(machine().rollout.state) && [...this.#nodes.values()].every(({ isBusy }) => !isBusy)
-    }
-    if (!this.#until(isSettled, 6 * 3600)) this.#broken('it does not end')
-    this.#check()
-    const { state } = machine().rollout
-    this.#report.ends[state] = (this.#report.ends[state] ?? 0) + 1
-  }
-
-  /** What users do meanwhile: halt, resume, revert, approve, drain. */
-  #manage(): void {
-    for (let turns = this.#random.below(8); turns > 0; turns--) {
-      this.#until(() => false, 20 + this.#random.below(200))
-      const machine = this.#machine as Machine
-      const { state } = machine.rollout
-      switch (this.#random.below(8)) {
-        case 0:
-          machine.halt('by hand')
-          break
-        case 1:
-          if (state === 'halted' || state === 'reverted') this.#failures = 0
-          machine.resume()
-          break
-        case 2:
-          if (state !== 'reverted') machine.revert(1 + this.#random.below(machine.rollout.waves), 'by hand')
-          break
-        case 3:
-          this.#drain()
-          break
-        case 4:
-          this.#isBadRelease = false
-          this.#failing = 0
-          break
-        default:
-          machine.approve()
-      }
-      this.#after()
+    this.#keep()
+    for (let turns = random.below(12); turns > 0; turns--) {
+      this.#pass(random.oneOf([1 + random.below(20), 20 + random.below(200)]))
+      if (this.#isHubUp) this.#manage(this.#machine)
     }
   }
 
-  #drain(): void {
-    const id = `node_${this.#random.below(this.#nodes.size)}`
-    if (this.#drained.delete(id)) this.#machine?.wake(id)
-    else {
-      this.#drained.add(id)
-      this.#machine?.drain(id)
-    }
-  }
-
-  #heal(): void {
-    for (const node of this.#nodes.values()) {
+  /** Everything works again, and everything that is open ends. */
+  #settle(): void {
+    this.#setCalm(true)
+    for (const node of this.#nodes) {
       node.cutUntilMs = 0
       if (!node.isUp) this.#start(node)
     }
+    const isSettled = () => this.#busy === 0 && this.#isHubUp && this.#isClosed(this.#machine as Machine)
+    // Late answers open it again.
+    do if (!this.#pass(12 * 3600, isSettled)) this.#promises.breaks('nodes are open in the end')
+    while (this.#pass(200, () => !isSettled()) && this.#promises.broken.length === 0)
+    this.#promises.settled(this.#nodes, id => this.#drained.has(id))
+    this.#count((this.#machine as Machine).rollout.state)
   }
 
-  /** After each change: the hub's state is on the disk, and those connected get their orders. */
-  #after(): void {
-    const machine = this.#machine as Machine
-    for (const { nodeId } of machine.takeChanged()) this.#send(nodeId)
-    if (!this.#isCalm && this.#random.below(2000) === 0) this.#crashHub()
-    if (this.#failures > this.#allowedFailures()) this.#broken(`${this.#failures} nodes failed`)
+  #isClosed(machine: Machine): boolean {
+    const { state, policy } = machine.rollout
+    if (isGoing(state) || machine.count('swapping', 'withdrawing', 'unreachable', 'reverting') > 0) return false
+    const mayRelease = state === 'done' && machine.count('failed', 'stuck') <= policy.maxFailures
+    return machine.count('preparing') === 0 && !(mayRelease && machine.count('prepared') > 0)
   }
 
-  #allowedFailures(): number {
-    const { policy } = (this.#machine as Machine).rollout
-    return policy.maxFailures + Math.max(policy.canary, waveSize(policy, this.#nodes.size))
+  #count(end: string): void {
+    const { ends } = this.#report
+    ends[end] = (ends[end] ?? 0) + 1
+  }
+
+  #setCalm(isCalm: boolean): void {
+    this.#failing.isCalm = isCalm
+    this.#network.isCalm = isCalm
+  }
+
+  /** What users do meanwhile. */
+  #manage(machine: Machine): void {
+    const random = this.#random
+    const { rollout } = machine
+    this.#report.actions++
+    switch (random.below(10)) {
+      case 0:
+        machine.halt('by hand')
+        break
+      case 1:
+        if (rollout.state === 'halted' || rollout.state === 'reverted') this.#promises.resumed()
+        machine.resume()
+        break
+      case 2:
+        if (rollout.state !== 'reverted') machine.revert(1 + random.below(rollout.waves), 'by hand')
+        break
+      case 3:
+        this.#some(node => this.#drain(node, machine))
+        break
+      case 4:
+        this.#failing.isBadRelease = false
+        this.#failing.swaps = 0
+        break
+      case 5:
+        this.#some(node => this.#place(node, machine))
+        break
+      default:
+        this.#promises.approved()
+        machine.approve()
+    }
+    this.#keep()
+  }
+
+  /** Does something with one node, or with a few in a row; often with the same ones. */
+  #some(act: (node: SimulatedNode) => void): void {
+    const count = this.#random.oneOf([1, 1 + Math.floor(this.#nodes.length / 50)])
+    const from = this.#random.below(this.#random.oneOf([5, this.#nodes.length]))
+    for (const node of this.#nodes.slice(from, from + count)) act(node)
+  }
+
+  #drain({ id }: SimulatedNode, machine: Machine): void {
+    if (this.#drained.delete(id)) machine.wake(id)
+    else {
+      this.#drained.add(id)
+      machine.drain(id)
+    }
+  }
+
+  #place(node: SimulatedNode, machine: Machine): void {
+    node.isPlaced = !node.isPlaced
+    if (node.isPlaced) {
+      node.heardAtMs = this.#agenda.nowMs
+      this.#promises.placed(this.#nodes.length)
+      machine.add(node.id)
+    } else {
+      this.#promises.removed(node)
+      machine.remove(node.id)
+    }
+  }
+
+  /** After each change: the hub's state is on the disk, and those connected get their orders, unless it crashes. */
+  #keep(): void {
+    const changed = (this.#machine as Machine).takeChanged()
+    this.#promises.changed(changed, this.#agenda.nowMs)
+    if (!this.#failing.isCalm && this.#random.below(200 + Math.floor(this.#nodes.length / 10)) === 0) this.#crashHub()
+    else for (const { nodeId } of changed) this.#order(this.#byId.get(nodeId) as SimulatedNode)
+  }
+
+  #crashHub(): void {
+    this.#report.hubCrashes++
+    this.#isHubUp = false
+    this.#later(this.#random.below(60_000), 'hubStart')
   }
 
   /** Everything that the hub knows is in its rows. */
-  #crashHub(): void {
+  #startHub(): void {
+    if (this.#isHubUp) return
     const { rollout, nodes } = this.#machine as Machine
-    this.#report.hubCrashes++
-    const kept = JSON.parse(JSON.stringify({ rollout, nodes: [...nodes] })) as {
-      rollout: Rollout
-      nodes: RolloutNode[]
-    }
-    this.#machine = new Machine(kept.rollout, kept.nodes, this.#needs)
-    for (const node of this.#nodes.values()) node.lastHeardMs = this.#nowMs
+    const rows = [...nodes].map(row => ({ ...row }))
+    this.#machine = new this.#rules.Machine(JSON.parse(JSON.stringify(rollout)) as Rollout, rows, this.#needs)
+    this.#promises.restarted(this.#machine)
+    this.#isHubUp = true
+    for (const node of this.#nodes) node.heardAtMs = this.#agenda.nowMs
   }
 
-  /** Sends the order of a node, perhaps twice, late, or not at all. */
-  #send(nodeId: string): void {
+  /** Sends a node its order. One that it has already changes nothing, now or later, and is left out. */
+  #order(node: SimulatedNode): void {
     const machine = this.#machine as Machine
-    const node = this.#nodes.get(nodeId) as SimulatedNode
-    const { id: rolloutId, number } = machine.rollout
-    const order: NodeOrder = { rolloutId, number, ...machine.orderOf(nodeId) }
-    this.#transport(node, () => this.#receive(node, order))
+    if (!node.isPlaced) return
+    const { number } = machine.rollout
+    const { action, attempt } = machine.orderOf(node.id)
+    if (node.duty !== null && node.duty.number === number && node.duty.attempt >= attempt) return
+    const word = orderActions.indexOf(action)
+    this.#network.send(node, { happening: codes.order, node: node.index, number, attempt, word })
   }
 
-  #transport(node: SimulatedNode, deliver: () => void): void {
-    const random = this.#random
-    this.#report.messages++
-    const copies = this.#isCalm ? 1 : random.oneOf([0, 1, 1, 1, 1, 1, 1, 2])
-    for (let at = 0; at < copies; at++) {
-      const delay = this.#isCalm ? 50 : random.oneOf([5, 50, 500, 5000, random.below(200_000)])
-      if (node.cutUntilMs <= this.#nowMs) this.#later(delay, () => node.cutUntilMs <= this.#nowMs && deliver())
-    }
+  #receive(node: SimulatedNode, order: { number: number; attempt: number; word: number }): void {
+    if (!node.isUp || !this.#network.reaches(node)) return
+    const { number, attempt, word } = order
+    const action = orderActions[word] as (typeof orderActions)[number]
+    if (!node.receive({ rolloutId: `ro_${number}`, number, attempt, action })) return
+    this.#begin(node)
+    this.#answer(node, 'report')
   }
 
-  #receive(node: SimulatedNode, order: NodeOrder): void {
-    if (!node.isUp) return
-    const duty = obey(node.duty, order)
-    if (duty === null) return
-    if (duty.number !== node.duty?.number) node.release = order.number
-    node.duty = duty
-    this.#work(node)
-    this.#answer(node)
+  #answer(node: SimulatedNode, happening: 'report' | 'request'): void {
+    if (!node.isPlaced) return
+    const answer = node.duty === null ? null : this.#rules.duty.answerOf(node.duty)
+    this.#network.send(node, {
+      happening: codes[happening],
+      node: node.index,
+      number: node.duty?.number ?? 0,
+      attempt: answer?.attempt ?? 0,
+      word: answer === null ? noAnswer : nodeAnswers.indexOf(answer.answer)
+    })
   }
 
-  #answer(node: SimulatedNode): void {
-    const answer = node.duty === null ? null : answerOf(node.duty)
-    this.#transport(node, () => this.#hear(node, answer))
-  }
-
-  #hear(node: SimulatedNode, answer: DutyAnswer | null): void {
-    const machine = this.#machine as Machine
-    node.lastHeardMs = this.#nowMs
-    if (answer === null || answer.rolloutId !== machine.rollout.id) return
-    const before = machine.count('failed', 'stuck')
-    machine.answer({ nodeId: node.id, ...answer })
-    if (answer.answer !== 'refused') this.#failures += Math.max(0, machine.count('failed', 'stuck') - before)
-    this.#after()
+  #hear(
+    node: SimulatedNode,
+    { number, attempt, word, isRequest }: { number: number; attempt: number; word: number; isRequest: boolean }
+  ): void {
+    const machine = this.#machine
+    if (machine === null || !this.#isHubUp || !this.#network.reaches(node)) return
+    node.heardAtMs = this.#agenda.nowMs
+    const answer = nodeAnswers[word]
+    if (answer !== undefined && number === machine.rollout.number)
+      if (machine.answer({ nodeId: node.id, attempt, answer })) this.#keep()
+    if (isRequest && this.#isHubUp) this.#order(node)
   }
 
   /** Does what the newest order demands, if the node is free. */
-  #work(node: SimulatedNode): void {
-    const { duty } = node
-    if (duty === null || node.isBusy || !node.isUp) return
-    const work = workOf(duty)
+  #begin(node: SimulatedNode): void {
+    const work = node.begin()
     if (work === null) return
-    const begun = beginning(duty, work)
-    node.duty = begun
-    node.isBusy = true
-    const { life } = node
-    this.#answer(node)
-    this.#later(500 + this.#random.below(20_000), () => {
-      if (node.life !== life) return
-      node.isBusy = false
-      const result = this.#result(node, work)
-      node.duty = ended(node.duty as DutyState, { begun, result })
-      this.#work(node)
-      this.#answer(node)
-    })
-    if (!this.#isCalm && this.#random.below(60) === 0) this.#later(this.#random.below(20_000), () => this.#crash(node))
+    this.#busy++
+    if (work === 'swap') this.#promises.began(node, node.duty?.attempt ?? 0)
+    this.#answer(node, 'report')
+    const random = this.#random
+    this.#later(500 + random.below(20_000), 'ended', node)
+    if (!this.#failing.isCalm && random.below(60) === 0) this.#later(random.below(20_000), 'crash', node)
   }
 
-  #result(node: SimulatedNode, work: 'prepare' | 'swap' | 'revert') {
-    if (work === 'prepare') return this.#random.below(500) === 0 && !this.#isCalm ? 'refused' : 'prepared'
-    if (work === 'revert') {
-      if (node.before !== null) node.tree = node.before
-      node.before = null
-      return 'reverted'
-    }
-    if (this.#isBadRelease || this.#random.below(100) < this.#failing) return 'failed'
-    node.before = node.tree
-    node.tree = node.release
-    return 'good'
+  #end(node: SimulatedNode): void {
+    const { work, begun } = node.doing as NonNullable<SimulatedNode['doing']>
+    const result = node.end(this.#failing)
+    this.#busy--
+    if (work === 'swap') this.#promises.ended(node, begun.number, result === 'good')
+    this.#begin(node)
+    this.#answer(node, 'report')
   }
 
-  /** Stops a node at any moment. What it had begun is put back at its start, or had just been completed. */
+  /** Stops a node at any moment. */
   #crash(node: SimulatedNode): void {
     if (!node.isUp) return
     this.#report.crashes++
-    node.isUp = false
-    node.life++
-    this.#later(1000 + this.#random.below(300_000), () => this.#start(node))
+    node.crash()
+    this.#later(1000 + this.#random.below(300_000), 'start', node)
   }
 
   #start(node: SimulatedNode): void {
     if (node.isUp) return
-    node.isUp = true
-    node.isBusy = false
-    if (node.duty?.outcome === 'begun') {
-      const isComplete = this.#random.below(2) === 0
-      if (isComplete) {
-        node.before = node.tree
-        node.tree = node.release
-      }
-      node.duty = { ...node.duty, outcome: isComplete ? 'good' : 'failed' }
-    }
-    if (node.duty?.outcome === 'reverting') {
-      const isComplete = node.before === null || this.#random.below(2) === 0
-      if (isComplete) {
-        node.tree = node.before ?? node.tree
-        node.before = null
-      }
-      node.duty = { ...node.duty, outcome: isComplete ? 'reverted' : 'good' }
-    }
-    this.#work(node)
-    this.#answer(node)
+    const { doing } = node
+    const result = node.start()
+    if (doing !== null) this.#busy--
+    if (doing?.work === 'swap') this.#promises.ended(node, doing.begun.number, result === 'good')
+    this.#begin(node)
+    this.#answer(node, 'report')
   }
 
   /** A node asks for its orders again and again, so that a lost one is repeated. */
   #poll(node: SimulatedNode): void {
-    if (!this.#isCalm && this.#random.below(300) === 0) node.cutUntilMs = this.#nowMs + this.#random.below(400_000)
-    if (!this.#isCalm && this.#random.below(1500) === 0) this.#crash(node)
-    if (node.isUp) {
-      this.#answer(node)
-      this.#transport(node, () => this.#machine !== null && this.#send(node.id))
+    if (!this.#failing.isCalm) {
+      if (this.#random.below(300) === 0) this.#network.cut([node])
+      if (this.#random.below(1500) === 0) this.#crash(node)
     }
-    this.#later(pollMs, () => this.#poll(node))
+    if (node.isUp) this.#answer(node, 'request')
+    this.#later(pollMs, 'poll', node)
   }
 
   #sweep(): void {
+    this.#later(sweepMs, 'sweep')
+    if (!this.#failing.isCalm && this.#random.below(60) === 0) this.#cutMany()
     const machine = this.#machine
-    if (machine !== null) {
-      for (const { id, lastHeardMs } of this.#nodes.values())
-        if (this.#nowMs - lastHeardMs > lostAfterMs) machine.lost(id)
-      machine.tick()
-      this.#after()
+    if (machine === null || !this.#isHubUp) return
+    const longAgoMs = this.#agenda.nowMs - lostAfterMs
+    for (const node of this.#nodes) if (node.isPlaced && node.heardAtMs < longAgoMs) machine.lost(node.id)
+    machine.tick()
+    if (this.#failing.isCalm && machine.rollout.state === 'approval') {
+      this.#promises.approved()
+      machine.approve()
     }
-    this.#later(sweepMs, () => this.#sweep())
+    this.#keep()
   }
 
-  /** What must hold when nothing is open. */
-  #check(): void {
-    const machine = this.#machine as Machine
-    const { rollout } = machine
-    for (const node of this.#nodes.values()) {
-      if (!this.#trees.has(node.tree)) this.#broken(`${node.id} has the tree ${node.tree}, which no rollout named`)
-      const phase = machine.node(node.id)?.phase
-      const has = node.tree === rollout.number
-      if (phase === 'good' && !has) this.#broken(`${node.id} is good, and has the tree ${node.tree}`)
-      if (['pending', 'prepared', 'failed', 'reverted', 'preparing'].includes(phase ?? '') && has)
-        this.#broken(`${node.id} is ${phase}, and has the tree`)
-      const goesBack = rollout.revertFrom !== null && (machine.node(node.id)?.wave ?? 0) >= rollout.revertFrom
-      if (rollout.state === 'reverted' && goesBack && has) this.#broken(`${node.id} should have gone back`)
-    }
-  }
-
-  #broken(what: string): void {
-    const { rollout } = this.#machine as Machine
-    this.#report.broken.push(`seed ${this.#seed}, ${rollout.id} (${rollout.state}): ${what}`)
+  /** A part of the fleet, or all of it, is cut off. */
+  #cutMany(): void {
+    const { below, oneOf } = this.#random
+    const share = oneOf([0.1, 0.5, 1])
+    const from = below(this.#nodes.length)
+    this.#network.cut(this.#nodes.slice(from, from + Math.ceil(share * this.#nodes.length)))
   }
 }

@@ -42,6 +42,7 @@ export function aRollout(given: Partial<StoredRollout> = {}, policy: Partial<Rol
     state: 'preparing',
     wave: 0,
     waves: 1,
+    lastAttempt: 0,
     pausedUntil: null,
     revertFrom: null,
     haltedReason: null,

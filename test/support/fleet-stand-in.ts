@@ -113,6 +113,7 @@ export function rolloutOf(
     policy: defaultRolloutPolicy,
     state: 'swapping',
     wave: 1,
+    lastAttempt: 1,
     waves: waves.length,
     pausedUntil: null,
     revertFrom: null,

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/refusal.js'
 import type { Call, Store, Transaction } from '../../lib/store/database.js'
+import { freePort } from './free-port.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import type { HubRole, ReplicatedStore, ReplicatedStoreOptions } from '../../lib/store/log/replicated-store.js'
 
@@ -10,6 +11,8 @@ export interface MemoryCluster {
   open(options: ReplicatedStoreOptions): Promise<ReplicatedStore>
   /** Makes a hub the leader; null: nobody leads. */
   lead(name: string | null): void
+  /** Gives a hub an address at which nobody listens. */
+  stopListening(name: string): Promise<void>
   /** Separates a hub from the log, or joins it again. */
   separate(name: string, isAlone: boolean): Promise<void>
 }
@@ -133,6 +136,9 @@ export function createMemoryCluster(): MemoryCluster {
     lead(name) {
       leader = name
       tell()
+    },
+    async stopListening(name) {
+      ;(members.get(name) as Member).url = `http://127.0.0.1:${await freePort()}`
     },
     async separate(name, isAlone) {
       const member = members.get(name) as Member

@@ -9,10 +9,28 @@ export interface Random {
 
 export function createRandom(seed: number): Random {
   let state = Math.imul(seed, 2654435761) >>> 0
-  const below = (limit: number): number => {
+  return randomOf(limit => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return Math.floor((state / 2 ** 32) * limit)
+  })
+}
+
+/** The same for seeds that take millions of numbers each: sfc32, whose period is not so short that they would overlap. */
+export function createLongRandom(seed: number): Random {
+  let [a, b, c, counter] = [seed | 0, 0x9e3779b9 | 0, 0x243f6a88, 1]
+  const below = (limit: number): number => {
+    const sum = (((a + b) | 0) + counter) | 0
+    counter = (counter + 1) | 0
+    a = b ^ (b >>> 9)
+    b = (c + (c << 3)) | 0
+    c = (((c << 21) | (c >>> 11)) + sum) | 0
+    return Math.floor(((sum >>> 0) / 2 ** 32) * limit)
   }
+  for (let at = 0; at < 12; at++) below(1)
+  return randomOf(below)
+}
+
+function randomOf(below: Random['below']): Random {
   return {
     below,
     oneOf: list => list[below(list.length)] as (typeof list)[number],

@@ -30,6 +30,8 @@ export interface WebTerminal {
 }
 
 export interface OpenTerminal {
+  /** Default: the terminal of the server itself. */
+  path?: string
   /** Parameters of the address: cols, rows, projectId, sessionId, from. */
   query?: Record<string, string>
   headers?: Record<string, string>
@@ -56,7 +58,10 @@ export async function connectTerminal(stage: Stage, options: OpenTerminal = {}):
   const ticket = options.ticket ?? (await ticketOf(stage))
   const query = new URLSearchParams({ ...(ticket === '' ? {} : { ticket }), ...options.query })
   const { headers, ca } = options
-  return openWebSocket(`${stage.url}/api/terminal/ws?${query}`, { ...(headers && { headers }), ...(ca && { ca }) })
+  return openWebSocket(`${stage.url}${options.path ?? '/api/terminal/ws'}?${query}`, {
+    ...(headers && { headers }),
+    ...(ca && { ca })
+  })
 }
 
 /** Opens a terminal. Its first message is `ready`. */

@@ -107,7 +107,7 @@ export function describeApi(routes: readonly ApiRoute[], version: string): Json 
   const errors = createErrorAnswers()
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    const path = route.path.replace(/:(\w+)/g, '{$1}')
+    const path = route.path.replace(/[:*](\w+)/g, '{$1}')
     const operation = operations[`${route.method} ${route.path}`]
     if (operation === undefined) throw new Error(`No operation describes ${route.method} ${route.path}`)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(route, operation, { used, errors }) }
@@ -189,7 +189,7 @@ function operationId({ method, path }: ApiRoute): string {
 }
 
 function pathParameters(path: string): Json[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+  return [...path.matchAll(/[:*](\w+)/g)].map(([, name]) => ({
     in: 'path',
     name,
     required: true,

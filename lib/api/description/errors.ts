@@ -129,6 +129,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
   no_webhook: { kind: 'invalid', means: 'The setting webhook_url is empty' },
+  node_away: { kind: 'unavailable', means: 'The node is not connected' },
+  node_silent: { kind: 'unavailable', means: 'The node did not answer in time' },
   node_unknown: { kind: 'unauthorized', means: 'The node that signed the request was forgotten' },
   not_a_directory: { kind: 'invalid', means: 'The path is not a directory' },
   not_a_file: { kind: 'invalid', means: 'The path is not a regular file' },
@@ -138,7 +140,9 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_leader: { kind: 'unavailable', means: 'This hub of the cluster does not lead any more' },
+  not_placed: { kind: 'conflict', means: 'The project is on no node of the cluster' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
+  not_relayed: { kind: 'not_found', means: 'A node does not tell this through its hub' },
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
   other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
@@ -171,6 +175,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   proof_required: { kind: 'forbidden', means: 'The user of the session gave the token too long ago' },
   queue_full: { kind: 'too_many', means: 'Too many deployments of the project are queued' },
   rate_limited: { kind: 'too_many', means: 'Too many requests. Retry-After contains the seconds to wait' },
+  relay_full: { kind: 'too_many', means: 'The client of a relayed request reads slowly. For agents' },
+  relay_off: { kind: 'forbidden', means: 'The agent of the node runs with --no-relay' },
   request_repeated: { kind: 'unauthorized', means: 'The number of the signed request was used before' },
   reserved_name: { kind: 'invalid', means: 'A name in the archive is reserved on some systems' },
   role_too_low: { kind: 'forbidden', means: 'The role of the token does not permit the request' },
@@ -212,6 +218,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   too_many_nodes: { kind: 'conflict', means: 'There are already 10000 nodes' },
   too_many_parts: { kind: 'too_large', means: 'The form has too many parts' },
+  too_many_relays: { kind: 'unavailable', means: 'Too many requests to nodes are in progress' },
   too_many_searches: { kind: 'too_many', means: 'Too many searches are in progress' },
   too_many_sources: { kind: 'conflict', means: 'The project has the maximum number of log sources' },
   too_many_targets: { kind: 'conflict', means: 'The server has the maximum number of notification targets' },
@@ -249,6 +256,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'A request that changes something with a browser session needs the header X-Svc-Csrf'
   },
   wrong_digest: { kind: 'invalid', means: 'The body is not the one that was signed' },
+  wrong_part: { kind: 'conflict', means: 'A part of an answer is not the expected one. For agents' },
   wrong_signature: { kind: 'unauthorized', means: 'The signature of the request is wrong' },
   wrong_token: { kind: 'unauthorized', means: 'The token is not the admin token' }
 }

@@ -10,6 +10,7 @@
  * before a byte is sent. After a second without an answer the body is sent anyway, because some proxies do not support
  * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { tokenTextFault } from '../../shared/token-text.js'
 import type * as http from 'node:http'
 import { Refusal } from '../../base/refusal.js'
@@ -84,6 +85,10 @@ export interface ClientOptions {
   env: Host['env']
 }
 
+/** How often a request is repeated while a cluster has no leader, and the longest wait. An election takes seconds. */
+const leaderRepeats = 5
+const maxRepeatSeconds = 5
+
 /**
  * Creates a client. Refuses an invalid address (`usage`), a text that is only a part of a named token (`invalid`
  * `broken_token`), and a token that is bound to another origin (403
@@ -106,7 +111,21 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
   const proxy = socketPath === undefined ? proxyFor(base, env) : null
   const attempt: Attempt = { address: socketPath ?? address, host: base.hostname, proxy: proxy?.host ?? null }
 
+  /** Repeats a request while a cluster elects a leader. It was not carried out: a lost answer has another code. */
   async function open(call: Call): Promise<Answer> {
+    for (let left = leaderRepeats; ; left--) {
+      try {
+        return await openOnce(call)
+      } catch (error) {
+        const isLeaderless = error instanceof Refusal && ['no_leader', 'not_leader'].includes(error.code)
+        if (!isLeaderless || call.body !== undefined || left === 0) throw error
+        const waitMs = Math.min(error.retryAfterSeconds ?? 1, maxRepeatSeconds) * 1000
+        await sleep(waitMs, undefined, call.signal === undefined ? {} : { signal: call.signal })
+      }
+    }
+  }
+
+  async function openOnce(call: Call): Promise<Answer> {
     const answer = await exchange(call).catch((error: unknown) => {
       throw explainNetworkError(error, attempt)
     })

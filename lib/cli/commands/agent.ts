@@ -88,6 +88,9 @@ export const command = defineCommand({
       report: { info: output.print, warn: output.warn },
       showsToken: await whereTokenShows(isJson, host)
     })
+    // A hub ends its own node with itself, even if it is killed (proc/kept-program.ts).
+    process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+    process.channel?.unref()
     await untilStopped(starting, readiness, { host, note: output.note })
     return exitCodes.success
   }

@@ -1,5 +1,8 @@
-import { locateHome } from '../../config/home.js'
-import { defineCommand, exitCodes } from '../command.js'
+import type { HubWords } from '../service/hub-options.js'
+import { hubOptions } from '../service/hub-options.js'
+import { Refusal } from '../../base/refusal.js'
+import { locateHome, type Home } from '../../config/home.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
 import { usage, wordsOf } from '../args.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
@@ -40,6 +43,7 @@ export const command = defineCommand({
       type: 'switch',
       help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
     },
+    ...hubOptions,
     pm2: { type: 'switch', help: 'run the server under pm2 as svc-server, and replace a running one' }
   },
   details:
@@ -80,10 +84,13 @@ export const command = defineCommand({
     const isJson = options['log-format'] === 'json'
     if (isJson) output.logAsJson()
     const readiness = await openReadiness(options['ready-file'], context)
+    const home = locateHome(env, cwd)
+    const cluster = options.store === undefined ? undefined : await hubOf(options, { home, env, cwd })
     const { serve } = await import('../../server/serve.js')
     const starting = serve({
       sqlite,
-      home: locateHome(env, cwd),
+      home,
+      cluster,
       ...listening,
       base: options.base,
       terminal: options.terminal,
@@ -100,6 +107,20 @@ export const command = defineCommand({
     return exitCodes.success
   }
 })
+
+/** Returns the cluster that this server is a hub of. Refuses `no_cluster` if the data directory is not that of a hub. */
+async function hubOf(words: HubWords, { home, env, cwd }: { home: Home } & Pick<Context, 'env' | 'cwd'>) {
+  const [{ clusterFileOf, clusterOptionsOf }, { readClusterFile }] = await Promise.all([
+    import('../service/cluster-options.js'),
+    import('../../config/cluster-file.js')
+  ])
+  const known = await readClusterFile(home.directory)
+  if (known === null) {
+    const sentence = `"${home.directory}" is not a hub of a cluster yet. Use "svc cluster init" for the first hub, and "svc cluster join" for the others`
+    throw new Refusal('not_found', 'no_cluster', sentence)
+  }
+  return clusterOptionsOf(clusterFileOf(words, { known, cwd }), { home, env })
+}
 
 /** Returns the same options as words, for another process. */
 function asWords(options: Record<string, unknown>): string[] {

@@ -52,7 +52,15 @@ export function createBegin({ clock, ids, audit, rollings, presence }: BeginNeed
       const { waves, nodes } = planWaves(nodesOfProject(tx, projectId), policy)
       const number = nextRolloutNumber(tx, projectId)
       const at = instantOf(clock)
-      const begun = { wave: 0, waves, pausedUntil: null, revertFrom: null, haltedReason: null, endedAt: null }
+      const begun = {
+        wave: 0,
+        waves,
+        lastAttempt: 0,
+        pausedUntil: null,
+        revertFrom: null,
+        haltedReason: null,
+        endedAt: null
+      }
       const stored: StoredRollout = { id, number, state: 'preparing', ...release, ...begun, createdAt: at }
       const placed = nodes.map(node => ({ ...node, updatedAt: at }))
       const { machine } = turn.added(stored, placed)

@@ -163,6 +163,6 @@ function save(tx: Transaction, rolling: Rolling): Saved {
   return { rollout: { ...stored }, nodeIds, orders, isNews: isChanged || nodes.length > 0, from }
 }
 
-function stateOf({ state, wave, waves, pausedUntil, revertFrom, haltedReason, endedAt }: StoredRollout) {
-  return { state, wave, waves, pausedUntil, revertFrom, haltedReason, endedAt }
+function stateOf({ state, wave, waves, lastAttempt, pausedUntil, revertFrom, haltedReason, endedAt }: StoredRollout) {
+  return { state, wave, waves, lastAttempt, pausedUntil, revertFrom, haltedReason, endedAt }
 }

@@ -160,7 +160,7 @@ function errorsOf(members: readonly ListedRolloutNode[]): string {
   return told.length === 0 ? '' : `   ${told.join('; ')}`
 }
 
-/** Returns the names of nodes: `a1`, or `a1…a4` for those that only differ at the end. */
+/** Returns the names of nodes: `a1`, `a1…4` for names that end with successive numbers, or how many they are. */
 function namesOf(nodes: readonly ListedRolloutNode[]): string {
   const names = nodes.map(({ nodeName }) => nodeName)
   const [first = '', ...others] = names
@@ -168,7 +168,8 @@ function namesOf(nodes: readonly ListedRolloutNode[]): string {
   if (last === undefined) return first
   if (names.length === 2) return `${first}, ${last}`
   const stem = first.replace(/\d+$/, '')
-  const isSeries = names.every(name => name.replace(/\d+$/, '') === stem)
+  const from = Number(first.slice(stem.length))
+  const isSeries = names.every((name, at) => name === `${stem}${from + at}`)
   return isSeries ? `${first}…${last.slice(stem.length)}` : countOf(names.length, 'node')
 }
 

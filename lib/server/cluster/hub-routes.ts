@@ -1,22 +1,49 @@
 /*
  * What the hubs of a cluster ask each other. These routes are not part of the API: they accept only requests that are
  * signed with the key of the cluster, and exist for nobody else.
+ *
+ *   GET  /api/hub/image               the database as a SQLite file
+ *   GET  /api/hub/archives/:deployId  an archive, with Range
+ *   POST /api/hub/archives            asks this hub to fetch an archive; answers when it is on the disk
+ *   GET  /api/hub/outputs/:deployId   the output of a finished deployment
+ *   POST /api/hub/enrollments         a one-time token for the node of the hub that asks; the leader answers
  */
-import { notFound, type Refusal } from '../../base/refusal.js'
+import { join } from 'node:path'
 import type { Auth, Caller } from '../../auth/bearer.js'
+import { integer, line, readFields } from '../../base/fields.js'
+import { notFound, type Refusal } from '../../base/refusal.js'
 import type { Home } from '../../config/home.js'
-import { jsonBody } from '../../http/core/route.js'
+import { json, jsonBody } from '../../http/core/route.js'
 import type { Method, Reply, Request, Route } from '../../http/core/route.js'
+import { fileReply } from '../../http/static/file.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
+import { isDeployId, type Archives } from './archives.js'
 
 /** Dependencies of the routes. */
 export interface HubRouteNeeds {
   store: Pick<ReplicatedStore, 'image'>
   home: Pick<Home, 'deployments'>
+  archives: Pick<Archives, 'fetch'>
+  /** Returns a one-time token for the node of a hub. Refuses `not_leader`. */
+  enroll(hub: string): Promise<string>
 }
 
+const archiveFields = {
+  deployId: line({ min: 1, max: 100 }),
+  sha256: line({ min: 64, max: 64 }),
+  bytes: integer(1, Number.MAX_SAFE_INTEGER),
+  from: line({ min: 1, max: 2000 })
+}
+const zipType = { 'content-type': 'application/zip' }
+const outputType = { 'content-type': 'text/plain; charset=utf-8' }
+
 /** Returns the routes of hubs. */
-export function createHubRoutes({ store }: HubRouteNeeds): Array<Route<Auth, Caller>> {
+export function createHubRoutes({ store, home, archives, enroll }: HubRouteNeeds): Array<Route<Auth, Caller>> {
+  const fileOf = (request: Request, ending: string): string => {
+    const { deployId = '' } = request.params
+    if (!isDeployId(deployId)) throw unknown(request)
+    return join(home.deployments, `${deployId}${ending}`)
+  }
   return [
     ofHub('GET', '/api/hub/image', async () => {
       const image = await store.image()
@@ -32,6 +59,21 @@ export function createHubRoutes({ store }: HubRouteNeeds): Array<Route<Auth, Cal
           }
         }
       }
+    }),
+    ofHub('GET', '/api/hub/archives/:deployId', async request =>
+      fileReply({ file: fileOf(request, '.zip'), headers: zipType })
+    ),
+    ofHub('GET', '/api/hub/outputs/:deployId', async request =>
+      fileReply({ file: fileOf(request, '.log'), headers: outputType })
+    ),
+    ofHub('POST', '/api/hub/archives', async request => {
+      const { from, ...facts } = readFields(await request.json(), archiveFields)
+      if (!isDeployId(facts.deployId)) throw unknown(request)
+      await archives.fetch(facts, from, request.signal)
+      return json({ success: true })
+    }),
+    ofHub('POST', '/api/hub/enrollments', async ({ client }) => {
+      return json({ success: true, token: await enroll(client.hub?.name ?? '') })
     })
   ]
 }

@@ -13,6 +13,8 @@ export interface ClusterOptions {
   key: Buffer
   /** Certificates of the authorities that the other hubs are checked with, as PEM; undefined: those of the system. */
   hubCa?: string | undefined
+  /** Path of that file; null: none. */
+  hubCaFile?: string | null
   openStore: (options: ReplicatedStoreOptions) => Promise<ReplicatedStore>
   /** Whether this hub deploys to its own machine, too: it starts an agent in `node/` of the data directory. */
   hasNode: boolean

@@ -3,10 +3,11 @@ import { rmdir } from 'node:fs/promises'
 import { finishRestore } from '../../backup/place.js'
 import { createSteadyClock } from '../../base/clock.js'
 import { randomIds } from '../../base/ids.js'
-import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../../config/home.js'
+import { ensureHome, noSpaceFor, readConfig, warningOfRoot, writeConfig } from '../../config/home.js'
 import { refuseNetworkHome } from '../../config/network-home.js'
 import { readPublicUrl } from '../../config/public-url.js'
 import { readVersion } from '../../config/version.js'
+import { systemActor } from '../../model/audit.js'
 import { normaliseBase } from '../../http/core/base-path.js'
 import type { HttpServer } from '../../http/core/server.js'
 import { createForwarder } from '../../http/outgoing/forward.js'
@@ -23,15 +24,22 @@ import { createReload } from '../reload.js'
 import { reportFailure, reportRequest } from '../reporter.js'
 import { announce, followRecords, readOverride } from '../serve.js'
 import type { RunningServer, ServeOptions } from '../serve.js'
-import { createHubSide } from './hub-side.js'
+import { readClusterStatus } from './cluster-status.js'
+import { notLeader } from './fenced-store.js'
+import { createHubSide, noLeader } from './hub-side.js'
 import { createReplicatedKeys, createReplicatedToken } from './keys.js'
+import { createArchives } from './archives.js'
 import { createHubRoutes } from './hub-routes.js'
+import { startMirror, type Mirror } from './mirror.js'
+import { startOwnNode } from './own-node.js'
 import type { ClusterOptions } from './options.js'
 import { openTerms } from './terms.js'
 import type { Terms } from './terms.js'
 
 /** Time for replies in progress after the work has ended. */
 const replyGraceMs = 3000
+/** How long the token of a hub's own node is valid. */
+const enrollSeconds = 600
 
 /** Starts a hub. Refuses as `serve` and `openReplicatedStore` do. */
 export async function serveHub(options: ServeOptions, cluster: ClusterOptions): Promise<RunningServer> {
@@ -73,7 +81,16 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
     const { terminal = true, allowSystemPaths = false } = options
     const admin = createReplicatedToken(store)
+    let hubUrls = [cluster.hub.url]
+    const archives = createArchives({ store, hub: cluster.hub, client, home, ids, log })
+    // Commands on this machine read it there. The replicated one applies.
+    await writeConfig(home, config => void (config.adminToken = admin.current()))
     const forwarder = createForwarder({ key, hub: cluster.hub.name, ca: cluster.hubCa, reached: store.reached })
+    /** Agents learn the addresses of all hubs when they connect. */
+    async function followHubs(signal: AbortSignal): Promise<void> {
+      hubUrls = (await store.hubs()).map(({ url }) => url)
+      await archives.mirror(signal)
+    }
     let http: HttpServer<Auth, Caller> | undefined
     const late: { terms?: Terms } = {}
     const terms = openTerms({
@@ -89,6 +106,9 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
         base,
         publicUrl,
         keys: createReplicatedKeys(store),
+        copies: archives,
+        hubUrls: () => hubUrls,
+        cluster: () => readClusterStatus({ store, cluster }),
         log
       },
       admin,
@@ -105,7 +125,13 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
             ...entrance.secure
           }
         )
-        http.complete({ ...table, routes: [...table.routes, ...createHubRoutes({ store, home })] })
+        http.complete({
+          ...table,
+          routes: [
+            ...table.routes,
+            ...createHubRoutes({ store, home, archives, enroll: hub => enroll(late.terms, hub) })
+          ]
+        })
       },
       report: report.info
     })
@@ -115,31 +141,59 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     opened.push(() => server.close({ graceMs: 0 }))
     const stopCutting = store.onRole(({ leader }) => forwarder.cut(leader?.name ?? null))
     opened.push(async () => stopCutting())
+    const mirror = startMirror({ archives: { mirror: followHubs }, store, log })
+    opened.push(() => mirror.stop())
+    const ending: Array<() => Promise<void>> = []
     const place = await entrance.open(server)
     server.serve(owner.server)
-    const tokenFrom = `the cluster "${cluster.name}"`
+    if (cluster.hasNode) {
+      const node = startOwnNode({
+        directory: home.directory,
+        url: cluster.hub.url,
+        caFile: cluster.hubCaFile ?? null,
+        environment,
+        warn: report.warn,
+        async enroll(signal) {
+          const { leader } = store.role()
+          if (leader === null) throw noLeader(store.role())
+          const asked = { method: 'POST', target: '/api/hub/enrollments', body: {}, signal } as const
+          return ((await client.json(leader.url, asked)) as { token: string }).token
+        }
+      })
+      opened.push(() => node.stop())
+      ending.push(() => node.stop())
+    }
     announce(report, {
       place,
       publicUrl,
       token: admin.current(),
-      tokenFrom,
+      tokenFrom: home.configFile,
       isShown: false,
       directory: home.directory
     })
     report.info(`Hub "${cluster.hub.name}" of the cluster "${cluster.name}" at ${cluster.hub.url}`)
     return {
       url: place.url,
+      localSocket: owner.path,
       adminToken: admin,
       get services() {
         return terms.current().services
       },
       reload: createReload([entrance.reload], report),
-      stop: createStop({ http: server, terms, store, owner, stopCutting })
+      stop: createStop({ http: server, terms, store, owner, stopCutting, mirror, ending })
     }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw noSpaceFor(home.directory, error) ?? error
   }
+}
+
+/** Returns a token with which the node of a hub enrolls itself. */
+async function enroll(terms: Terms | undefined, hub: string): Promise<string> {
+  if (terms === undefined || !terms.isLeading()) throw notLeader()
+  const { enrollments } = await terms.current().services.fleet.hub()
+  const { token } = await enrollments.create({ name: hub, labels: {}, seconds: enrollSeconds }, systemActor)
+  return token
 }
 
 /** Returns the front of the current term. */
@@ -168,22 +222,28 @@ function createStop({
   terms,
   store,
   owner,
-  stopCutting
+  stopCutting,
+  mirror,
+  ending
 }: {
   http: Pick<HttpServer, 'close'>
   terms: Terms
   store: ReplicatedStore
   owner: { release(): Promise<void> }
   stopCutting: () => void
+  mirror: Mirror
+  ending: ReadonlyArray<() => Promise<void>>
 }): RunningServer['stop'] {
   let stopping: Promise<void> | undefined
 
   async function stop(): Promise<void> {
+    await Promise.all(ending.map(end => end()))
     const replies = http.close({ graceMs: replyGraceMs })
     await terms.stop()
     await store.resign().catch(() => {})
     await replies
     stopCutting()
+    await mirror.stop()
     await store.close()
     await owner.release()
   }

@@ -16,6 +16,7 @@ import { endOfPrefix } from './etcd/client.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import { openHistory, sealHistory } from './history.js'
 import type { ClusterKeys } from './keys.js'
+import { pause } from './pause.js'
 import { LostLeadership, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
 import type { FollowOptions, LogLine, RedoLog } from './redo-log.js'
 import type { Sealing } from './sealing.js'
@@ -231,7 +232,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
           if (signal.aborted) return
           if (error instanceof Gap || (error instanceof EtcdError && error.isCompacted)) continue
           if (!isOfConnection(error)) throw error
-          await pause(signal)
+          await pause(pauseMs, signal)
         }
       }
     },
@@ -275,16 +276,4 @@ class Gap extends Error {}
 function isOfConnection(error: unknown): boolean {
   if (error instanceof Unreachable || error instanceof EtcdError) return true
   return error instanceof Error && 'code' in error && /^E[A-Z]+$|^ERR_|ABORT_ERR/.test(String(error.code))
-}
-
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, pauseMs)
-    signal.addEventListener('abort', end)
-  })
 }

@@ -21,6 +21,7 @@ import { EtcdError } from './etcd/errors.js'
 import type { EtcdLog } from './etcd-log.js'
 import type { HubAddress } from './hub-list.js'
 import type { LocalCopy } from './local-copy.js'
+import { pause } from './pause.js'
 import { OlderLog, Trimmed } from './redo-log.js'
 import { refusalOf } from './write-refusals.js'
 
@@ -399,18 +400,5 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end)
-    if (ms <= 0 || signal.aborted) end()
   })
 }

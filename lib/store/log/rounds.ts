@@ -13,6 +13,7 @@ import type { EtcdLog } from './etcd-log.js'
 import type { Hub } from './hub.js'
 import type { HubAddress, HubList } from './hub-list.js'
 import type { ClusterKeys } from './keys.js'
+import { pause } from './pause.js'
 
 /** Dependencies of `startRounds`. */
 export interface RoundsNeeds {
@@ -112,16 +113,7 @@ export function startRounds(needs: RoundsNeeds): Rounds {
     while (!signal.aborted) {
       await work().catch(() => {})
       after()
-      await new Promise<void>(resolve => {
-        const end = () => {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', end)
-          resolve()
-        }
-        const timer = setTimeout(end, everyMs).unref()
-        signal.addEventListener('abort', end)
-        if (signal.aborted) end()
-      })
+      await pause(everyMs, signal)
     }
   }
 

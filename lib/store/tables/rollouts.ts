@@ -25,6 +25,7 @@ const columns: Columns<StoredRollout> = {
   state: choice(rolloutStates),
   wave: number,
   waves: number,
+  lastAttempt: number,
   pausedUntil: nullable(text),
   revertFrom: nullable(number),
   haltedReason: nullable(text),

@@ -390,3 +390,23 @@ function certificate(t: Test): { key: Buffer; cert: Buffer; path: string } | nul
   }
   return { key: readFileSync(`${directory}/key`), cert: readFileSync(`${directory}/cert`), path: `${directory}/cert` }
 }
+
+t.test('a request is repeated while a cluster has no leader, and an unknown outcome is not', async t => {
+  const { createServer } = await import('node:http')
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    const code = request.url === '/lost' ? 'leader_lost' : 'no_leader'
+    const isDone = asked.length > 2 && request.url !== '/lost'
+    response.writeHead(isDone ? 200 : 503, { 'content-type': 'application/json', 'retry-after': '0.01' })
+    response.end(isDone ? '{"success":true}' : JSON.stringify({ success: false, error: 'Nobody leads', code }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const serverUrl = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+  const client = createClient({ serverUrl, token: null, env: {} })
+  t.match(await client.json({ method: 'POST', path: '/x', json: {} }), { success: true })
+  t.strictSame(asked, ['POST /x', 'POST /x', 'POST /x'])
+  await t.rejects(client.json({ method: 'POST', path: '/lost', json: {} }), { code: 'leader_lost' })
+  t.equal(asked.length, 4)
+})

@@ -12,6 +12,7 @@ const rollout: ListedRollout = {
   policy: { ...defaultRolloutPolicy, pause: 'approve' },
   state: 'preparing',
   wave: 0,
+  lastAttempt: 1,
   waves: 2,
   pausedUntil: null,
   revertFrom: null,
@@ -95,5 +96,15 @@ t.test('counts the nodes of a large wave, and names the first faults', t => {
   take({ type: 'rollout', rollout: { ...rollout, state: 'swapping', wave: 2, nodes } })
   take({ type: 'end', rollout: { ...rollout, state: 'done', wave: 2 } })
   t.match(said[0], /^wave 2\/2 {2}plant-a2…51 +✓ 43 {2}✗ 7 {3}plant-a2: no space;.*; 2 more$/)
+  t.end()
+})
+
+t.test('a series of names has no gap', t => {
+  const { said, take } = openLines({ isResumed: true })
+  const nodes = [1, 2, 4, 5].map(n => node(n, { phase: 'good' }))
+  const failed = node(3, { phase: 'failed', swapAttempt: 1, error: 'no space' })
+  take({ type: 'rollout', rollout: { ...rollout, state: 'swapping', wave: 2, nodes: [...nodes, failed] } })
+  take({ type: 'end', rollout: { ...rollout, state: 'done', wave: 2 } })
+  t.match(said.at(-1), /^done: 4 nodes have 4f1a0000…, plant-a3 /)
   t.end()
 })

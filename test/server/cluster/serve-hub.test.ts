@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import t from 'tap'
-import { createClient, eventsOf } from '../../support/client.js'
+import { createClient, formOf } from '../../support/client.js'
 import { zipOf } from '../../support/zip.js'
 import { startHubs, type Hub } from '../../support/hubs.js'
 import { until } from '../../support/until.js'
@@ -64,19 +65,62 @@ t.test('another hub continues when the leader changes', async t => {
   t.strictSame(second.told.warn, [])
 })
 
-t.test('uploads and their output pass through a follower', async t => {
+/** Places a project on a node that is never there, and begins to upload through a hub. */
+async function beginUpload(hub: Hub, site: string) {
+  const { client } = hub
+  const { body } = await client.post('/api/projects', { name: 'Shop', deployPath: site })
+  const project = body.project ?? body
+  const { body: enrolled } = await client.post('/api/enrollments', { name: 'n1', labels: {}, seconds: 600 })
+  const { publicKey } = generateKeyPairSync('ed25519')
+  const key = publicKey.export({ type: 'spki', format: 'der' }).subarray(12).toString('base64')
+  const node = { token: enrolled.token, publicKey: key, name: 'n1', labels: {}, version: '1.0.0' }
+  t.equal((await client.post('/api/agent/enroll', node)).status, 200)
+  const placed = await client.patch(`/api/projects/${project.id}/placements`, { add: [{ node: 'n1' }], remove: [] })
+  t.equal(placed.status, 200, placed.text)
+  const bytes = await zipOf({ 'index.html': 'hello', 'big.bin': randomBytes(3_000_000) })
+  const { contentType, body: form } = formOf([
+    ['projectId', project.id],
+    ['file', { filename: 'site.zip', bytes }]
+  ])
+  const pusher = createClient(() => hub.url, project.token)
+  return {
+    project,
+    reply: await pusher.open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body: form })
+  }
+}
+
+t.test('an upload passes through a follower, and its archive is on two hubs, and then on all', async t => {
+  const { hubs, sites } = await startHubs(t, 3)
+  const [first, second, third] = hubs as [Hub, Hub, Hub]
+  const { project, reply } = await beginUpload(second, `${sites}/shop`)
+  t.equal(reply.statusCode, 200)
+  t.teardown(() => reply.destroy())
+  const [line] = (await once(reply, 'data')) as [Buffer]
+  t.match(String(line), /"event":"log"/)
+  const [{ id }] = (await second.client.get(`/api/logs?projectId=${project.id}`)).body as [{ id: string }]
+  const has = (hub: Hub): boolean => existsSync(`${hub.directory}/deployments/${id}.zip`)
+  t.ok(has(first) && (has(second) || has(third)))
+  await until(() => has(second) && has(third))
+})
+
+t.test('a deployment without a second copy is refused, with the time to wait', async t => {
+  const { hubs, sites, cluster } = await startHubs(t, 2)
+  const [first] = hubs as [Hub]
+  await cluster.stopListening('h2')
+  const { reply } = await beginUpload(first, `${sites}/shop`)
+  t.match(reply, { statusCode: 503, headers: { 'retry-after': '10' } })
+  const [text] = (await once(reply, 'data')) as [Buffer]
+  t.match(String(text), /no_second_copy/)
+})
+
+t.test('a project without a node is not deployed: another machine may lead tomorrow', async t => {
   const { hubs, sites } = await startHubs(t)
   const [, follower] = hubs as [Hub, Hub]
   const { body } = await follower.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
   const project = body.project ?? body
-  const bytes = await zipOf({ 'index.html': 'hello', 'big.bin': randomBytes(3_000_000) })
-  const pusher = createClient(() => follower.url, project.token)
-  const reply = await pusher.upload([
+  const reply = await createClient(() => follower.url, project.token).upload([
     ['projectId', project.id],
-    ['file', { filename: 'site.zip', bytes }]
+    ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'hello' }) }]
   ])
-  t.equal(reply.status, 200)
-  const events = eventsOf(reply)
-  t.match(events.pop(), { event: 'status', status: 'success' })
-  t.equal(readFileSync(`${sites}/shop/index.html`, 'utf8'), 'hello')
+  t.match(reply, { status: 409, body: { code: 'not_placed' } })
 })

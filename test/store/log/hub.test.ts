@@ -140,10 +140,12 @@ t.test('a full etcd refuses writes with a sentence, and accepts them after the a
   t.equal(Object.keys(readSettings(first)).length, written)
   t.equal(first.role().kind, 'leader', 'it still leads')
   t.match(first.state(), { ok: false, error: /full/ })
+  const { header } = await etcd.ask('/v3/maintenance/status')
+  const memberID = (header as { member_id: string }).member_id
   // The leader has trimmed the log; what remains is for a person.
   await until(async () => {
     await etcd.ask('/v3/maintenance/defragment')
-    await etcd.ask('/v3/maintenance/alarm', { action: 'DEACTIVATE', alarm: 'NOSPACE' })
+    await etcd.ask('/v3/maintenance/alarm', { action: 'DEACTIVATE', memberID, alarm: 'NOSPACE' })
     return put(first, 'small', '1').then(
       () => true,
       () => false

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { readSettings } from '../../../lib/store/tables/settings.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
@@ -49,4 +52,32 @@ t.test('another hub leads after the leader has closed, with all writes', { skip 
   const again = await stage.open('h1', { begin: false })
   await again.reached(second.sequence(), soon())
   t.same(contentOf(again), contentOf(second))
+})
+
+/** Returns the files of lib that are loaded with a file, as it is compiled: without types, without `import()`. */
+function loadedWith(path: string, found = new Set<string>()): Set<string> {
+  if (found.has(path)) return found
+  found.add(path)
+  for (const [, specifier] of readFileSync(path, 'utf8').matchAll(/^import (?:[^']* from )?'(\.[^']+)'/gm)) {
+    loadedWith(join(dirname(path), specifier as string), found)
+  }
+  return found
+}
+
+t.test('a server without a cluster loads nothing of the log on etcd', async t => {
+  const lib = fileURLToPath(new URL('../../../lib/', import.meta.url))
+  const inLog = (path: string) => path.slice(lib.length).startsWith('store/log/')
+  for (const start of ['store/durable-store.js', 'server/serve.js']) {
+    const loaded = [...loadedWith(join(lib, start))]
+    t.ok(loaded.length > 20, `${start} loads ${loaded.length} files`)
+    t.same(
+      loaded
+        .filter(inLog)
+        .map(path => path.slice(lib.length))
+        .sort(),
+      ['store/log/file-log.js', 'store/log/redo-log.js'],
+      start
+    )
+  }
+  t.ok([...loadedWith(join(lib, 'store/log/replicated-store.js'))].some(path => path.endsWith('/etcd/connection.js')))
 })

@@ -1,6 +1,7 @@
 import type { EnrollAnswer } from '../../../model/fleet-wire.js'
 import { enrollFields, reportFields } from '../../agent.js'
 import { answer, media, type Operations } from '../operation.js'
+import { terminalParameters } from './server.js'
 import { success } from '../records/common.js'
 import { record, text } from '../schema.js'
 
@@ -84,5 +85,43 @@ export const agentOperations: Operations = {
     },
     answers: answer('The report was stored', record<{ success: true }>({ success })),
     errors: ['wrong_digest']
+  },
+  'POST /api/agent/relays/:id': {
+    summary: 'Send a part of the answer to a relayed request',
+    description:
+      'For agents. The first line of the first part is the status and the headers as JSON; the bytes of the body follow. Send a part again after 429. After 404, nobody waits for the answer.',
+    parameters: [
+      {
+        in: 'query',
+        name: 'part',
+        description: 'The number of the part, from 1',
+        schema: { type: 'integer', minimum: 1 }
+      },
+      { in: 'query', name: 'last', description: '`1`: it is the last part', schema: { type: 'string' } }
+    ],
+    textBody: { media: 'application/octet-stream', description: 'The bytes of the part', example: '' },
+    answers: answer('The part was taken', record<{ success: true }>({ success })),
+    errors: ['invalid_field', 'not_found', 'relay_full', 'wrong_digest', 'wrong_part']
+  },
+  'GET /api/nodes/:node/at/*path': {
+    summary: 'Read a page of a node',
+    description:
+      'Answers what `GET /api/<path>` of the node answers to the same user, with the same query. Only paths about projects, deployments, files, logs, PM2, statistics and the state of the machine are relayed. Streams and downloads are relayed, too.',
+    answers: media('The answer of the node', 'application/json'),
+    errors: ['node_away', 'node_silent', 'not_found', 'not_relayed', 'relay_off', 'too_many_relays']
+  },
+  'GET /api/nodes/:node/terminal': {
+    summary: 'Open a terminal on a node',
+    description: 'Opens a WebSocket, as `GET /api/terminal/ws` does, with a shell on the node.',
+    parameters: terminalParameters,
+    answers: { 101: { what: 'The connection is switched to the WebSocket protocol' } },
+    errors: [
+      'foreign_origin',
+      'invalid_handshake',
+      'node_away',
+      'not_found',
+      'upgrade_required',
+      'websocket_unavailable'
+    ]
   }
 }

@@ -47,6 +47,7 @@ const uploadErrors = [
   'body_timeout',
   'unsupported_type',
   'no_second_copy',
+  'not_placed',
   'shutting_down'
 ]
 

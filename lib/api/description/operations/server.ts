@@ -8,6 +8,7 @@ import {
   type NotificationKind,
   type NotificationTargetView
 } from '../../../model/notification-target.js'
+import type { ClusterStatus } from '../../../model/cluster.js'
 import type { Pm2App } from '../../../model/pm2.js'
 import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
@@ -23,7 +24,8 @@ import {
   media,
   query,
   requiredQuery,
-  type Operations
+  type Operations,
+  type Parameter
 } from '../operation.js'
 import { auditCheckpoint, auditEntry, consistencyProof, inclusionProof, verifierKey } from '../records/access.js'
 import { done, success } from '../records/common.js'
@@ -34,7 +36,8 @@ import {
   pm2App,
   pm2Binding,
   resources,
-  serverStatus
+  serverStatus,
+  clusterStatus
 } from '../records/machine.js'
 import { notificationTarget } from '../records/notify.js'
 import { changeVersions, durations, heatmap, overview, successRates } from '../records/overview.js'
@@ -42,7 +45,7 @@ import { searchResult } from '../records/search.js'
 import { settingDescription, settingValues } from '../records/settings.js'
 import { cleaned, placeHome, placeListing, storageUsage } from '../records/storage.js'
 import { telemetryOverview } from '../records/telemetry.js'
-import { boolean, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
+import { boolean, constant, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
 
 interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {
   success: true
@@ -84,6 +87,19 @@ const targetDescriptions = {
   events: 'The events to notify about',
   enabled: 'Whether messages are sent'
 }
+
+/** The query of a terminal. */
+export const terminalParameters: Parameter[] = [
+  query('ticket', 'A ticket with the purpose "terminal"'),
+  query('cols', 'Width of the terminal in columns', { type: 'integer', minimum: 1, maximum: 1000 }),
+  query('rows', 'Height of the terminal in rows', { type: 'integer', minimum: 1, maximum: 1000 }),
+  query('projectId', 'The id of the project in whose target the shell starts'),
+  query('sessionId', 'The id of a terminal session to continue'),
+  query('from', 'Position in the output of the session at which to continue, in bytes', {
+    type: 'integer',
+    minimum: 0
+  })
+]
 
 /** Health, settings, notifications, statistics, storage, PM2, search, telemetry and the terminal. */
 export const serverOperations: Operations = {
@@ -289,6 +305,17 @@ export const serverOperations: Operations = {
     summary: 'Get the current resource usage of the machine and the server',
     answers: answer('The resources', resources)
   },
+  'GET /api/cluster': {
+    summary: 'Get the state of the cluster, as this hub sees it',
+    description: 'A server that is not a hub of a cluster answers null.',
+    answers: answer(
+      'The cluster',
+      record<{ success: true; cluster: ClusterStatus | null }>({
+        success: constant(true),
+        cluster: nullable(clusterStatus)
+      })
+    )
+  },
   'GET /api/pm2/available': {
     summary: 'Check whether PM2 is available',
     answers: answer('Whether PM2 is available', record<{ available: boolean }>({ available: boolean(true) }))
@@ -380,17 +407,7 @@ export const serverOperations: Operations = {
   'GET /api/terminal/ws': {
     summary: 'Open a terminal',
     description: 'Opens a WebSocket (RFC 6455). docs/streams.md describes its messages.',
-    parameters: [
-      query('ticket', 'A ticket with the purpose "terminal"'),
-      query('cols', 'Width of the terminal in columns', { type: 'integer', minimum: 1, maximum: 1000 }),
-      query('rows', 'Height of the terminal in rows', { type: 'integer', minimum: 1, maximum: 1000 }),
-      query('projectId', 'The id of the project in whose target the shell starts'),
-      query('sessionId', 'The id of a terminal session to continue'),
-      query('from', 'Position in the output of the session at which to continue, in bytes', {
-        type: 'integer',
-        minimum: 0
-      })
-    ],
+    parameters: terminalParameters,
     answers: { 101: { what: 'The connection is switched to the WebSocket protocol' } },
     errors: [
       'invalid_field',

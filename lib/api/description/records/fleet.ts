@@ -117,6 +117,7 @@ const ofRollout = {
   state: oneOf(rolloutStates, 'swapping'),
   wave: described('The wave that is in progress, or was the last one. 0: none has begun', integer(2)),
   waves: integer(4),
+  lastAttempt: described('The highest number of an order to a node. 0: there was no order', integer(2)),
   pausedUntil: nullableInstant,
   revertFrom: described('The first wave that goes back', nullable(integer(1), null)),
   haltedReason: described('Why it was halted, or goes back', nullable(text('1 failed (allowed: 0)'), null)),

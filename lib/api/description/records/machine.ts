@@ -1,5 +1,6 @@
 /* Schemas of the health of the server, the machine and its applications. */
-import type { HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
+import type { ClusterHub, ClusterStatus } from '../../../model/cluster.js'
+import type { FleetHealth, HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
 import type {
   ContainerFigures,
   DiskFigures,
@@ -95,6 +96,14 @@ export const healthDetail = record<HealthDetail>({
       ok: boolean(true),
       why: nullableText,
       unreadable: list(text('Shop: API_KEY'))
+    })
+  ),
+  fleet: optional(
+    record<FleetHealth>({
+      nodes: integer(12),
+      connected: described('Nodes whose agent is connected', integer(11)),
+      going: described('Rollouts that are going on, or wait for their next wave', integer(1)),
+      halted: described('Projects whose last rollout was halted', integer(0))
     })
   ),
   audit: optional(
@@ -198,4 +207,35 @@ export const pm2Binding = anyOf<Pm2Binding[]>(
     name: text('shop')
   }) as never,
   record<{ bound: false; message: string }>({ bound: constant(false), message }) as never
+)
+
+const hubFields = { name: text('h1'), url: text('https://h1.example.com:5431') }
+const clusterHub = record<ClusterHub>(hubFields)
+
+/** The state of a cluster. */
+export const clusterStatus = named(
+  'ClusterStatus',
+  record<ClusterStatus>({
+    name: text('svc'),
+    hub: described('The hub that answers.', text('h2')),
+    role: described(
+      '`alone`: it hears of no leader, so its reads may be old and nothing can be changed.',
+      oneOf(['leader', 'follower', 'alone'], 'follower')
+    ),
+    leader: nullable(clusterHub),
+    staleSeconds: described('How old a read of this hub may be.', integer(0)),
+    sequence: described('The number of the last write that this hub has.', integer(4711)),
+    problem: described(
+      'Why this hub cannot follow or lead; null if it can.',
+      nullable(text('etcd does not answer'), null)
+    ),
+    hubs: list(
+      record<ClusterStatus['hubs'][number]>({
+        ...hubFields,
+        applied: described('The last write that the hub had when it was last seen.', integer(4711)),
+        behind: described('How many writes it was behind this hub.', integer(0)),
+        seenAt: nullableInstant
+      })
+    )
+  })
 )

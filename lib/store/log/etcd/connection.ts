@@ -9,6 +9,7 @@
  */
 import * as http from 'node:http'
 import * as https from 'node:https'
+import { pause } from '../pause.js'
 import { EtcdError, errorOf, Unreachable } from './errors.js'
 
 /** Where etcd is, and how to sign in. */
@@ -257,18 +258,6 @@ function createLimit(ms: number | null, outer: AbortSignal | undefined): Limit {
       outer?.removeEventListener('abort', abort)
     }
   }
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal?.addEventListener('abort', end)
-  })
 }
 
 async function readWhole(response: http.IncomingMessage): Promise<string> {

@@ -1,0 +1,53 @@
+import { Refusal } from '../../base/refusal.js'
+import { locateHome } from '../../config/home.js'
+import type { ClusterStatus } from '../../model/cluster.js'
+import { localClient, runningOwner } from '../client/local.js'
+import { defineCommand, exitCodes } from '../command.js'
+import { sharedOptions } from '../common-options.js'
+import { renderTable, type Column } from '../terminal/table.js'
+
+/** The command `svc cluster status`. */
+export const command = defineCommand({
+  operands: {},
+  options: { json: sharedOptions.json },
+  details:
+    'Asks the hub of this data directory (SVC_HOME): which hub leads, how far the others are, and how old its reads may be.\n' +
+    'The exit code is 1 if the hub hears of no leader.',
+  examples: [['cluster status', 'show the hubs of the cluster']],
+  async run({ options: { json } }, { env, cwd, output }) {
+    const home = locateHome(env, cwd)
+    const running = await runningOwner(home)
+    const client = running === null ? null : localClient(running, env)
+    const answer = await client?.json<{ cluster: ClusterStatus | null }>({ method: 'GET', path: '/api/cluster' })
+    if (answer === undefined || answer.cluster === null) {
+      const sentence = `No hub of a cluster runs in "${home.directory}". Use SVC_HOME to choose the data directory`
+      throw new Refusal('not_found', 'no_cluster', sentence)
+    }
+    const { cluster } = answer
+    if (json) output.json(cluster)
+    else for (const line of linesOf(cluster)) output.print(line)
+    return cluster.role === 'alone' ? exitCodes.failed : exitCodes.success
+  }
+})
+
+function linesOf(cluster: ClusterStatus): string[] {
+  const { name, hub, role, leader, staleSeconds, sequence, problem, hubs } = cluster
+  const leads = leader === null ? 'nobody leads' : `"${leader.name}" leads`
+  const age = role === 'leader' ? '' : `; reads are at most ${staleSeconds} s old`
+  return [
+    `Cluster "${name}": ${leads}`,
+    `This hub: "${hub}", ${role}, write ${sequence}${age}`,
+    ...(problem === null ? [] : [problem]),
+    ...renderTable(hubs, columnsOf(leader?.name), undefined)
+  ]
+}
+
+function columnsOf(leader: string | undefined): ReadonlyArray<Column<ClusterStatus['hubs'][number]>> {
+  return [
+    { header: 'HUB', cell: ({ name }) => name },
+    { header: 'ROLE', cell: ({ name }) => (name === leader ? 'leader' : 'follower') },
+    { header: 'WRITES', cell: ({ behind }) => (behind === 0 ? 'up to date' : `${behind} behind`) },
+    { header: 'SEEN', cell: ({ seenAt }) => seenAt?.slice(0, 19).replace('T', ' ') ?? 'never' },
+    { header: 'ADDRESS', cell: ({ url }) => url }
+  ]
+}

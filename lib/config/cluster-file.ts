@@ -1,0 +1,88 @@
+/*
+ * The files of a hub: `cluster.json` names its cluster, and `cluster.key` is the key that only the hubs of the cluster
+ * have (64 hexadecimal digits). Both have mode 0600.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmod, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { clusterFileName } from './home.js'
+import { Refusal } from '../base/refusal.js'
+import { replaceFile } from '../base/replace-file.js'
+import { hasCode, reasonOf } from '../base/system-error.js'
+
+/** The contents of cluster.json. */
+export interface ClusterFile {
+  /** The name of the cluster. */
+  cluster: string
+  hub: { name: string; url: string }
+  etcd: {
+    endpoints: string[]
+    /** Paths of files in PEM. */
+    caFile: string | null
+    certFile: string | null
+    keyFile: string | null
+    user: string | null
+    passwordFile: string | null
+  }
+  /** Path of certificates that the other hubs are checked with. */
+  hubCaFile: string | null
+  /** Whether the hub has an agent in `node/`. */
+  hasNode: boolean
+}
+
+/** The name of the file with the key of the cluster. */
+export const clusterKeyName = 'cluster.key'
+/** The directory of the agent of a hub. */
+export const nodeName = 'node'
+
+const keyBytes = 32
+const secretMode = 0o600
+
+/** Reads cluster.json; null if there is none. Refuses `broken_config`. */
+export async function readClusterFile(directory: string): Promise<ClusterFile | null> {
+  const path = join(directory, clusterFileName)
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as ClusterFile
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+/** Replaces cluster.json. */
+export async function writeClusterFile(directory: string, file: ClusterFile): Promise<void> {
+  await replaceFile(join(directory, clusterFileName), `${JSON.stringify(file, null, 2)}\n`, secretMode)
+}
+
+/** Reads the key of the cluster from a file, and removes the access of other users. Refuses `cluster_key`. */
+export async function readClusterKey(path: string): Promise<Buffer> {
+  try {
+    const key = parseClusterKey(await readFile(path, 'utf8'))
+    if (key === null) throw badKey(path, 'it does not contain 64 hexadecimal digits')
+    if (((await stat(path)).mode & 0o077) !== 0) await chmod(path, secretMode)
+    return key
+  } catch (error) {
+    throw error instanceof Refusal ? error : badKey(path, reasonOf(error), error)
+  }
+}
+
+/** Returns the key that a text contains; null if it is not one. */
+export function parseClusterKey(text: string): Buffer | null {
+  const digits = text.trim()
+  return /^[0-9a-f]{64}$/i.test(digits) ? Buffer.from(digits, 'hex') : null
+}
+
+/** Writes the key of a cluster. */
+export async function writeClusterKey(directory: string, key: Buffer): Promise<void> {
+  await replaceFile(join(directory, clusterKeyName), `${key.toString('hex')}\n`, secretMode)
+}
+
+/** Returns a new key. */
+export function newClusterKey(): Buffer {
+  return randomBytes(keyBytes)
+}
+
+function badKey(path: string, why: string, cause?: unknown): Refusal {
+  const sentence = `Cannot use the key of the cluster "${path}": ${why}. Copy cluster.key from another hub`
+  return new Refusal('unavailable', 'cluster_key', sentence, { cause })
+}

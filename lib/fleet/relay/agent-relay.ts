@@ -1,0 +1,184 @@
+/*
+ * The side of the agent: it answers the requests that the hub relays, as its own server answers them to the same user,
+ * and connects terminals. Only the hub can ask: each line is signed.
+ */
+import { reasonOf } from '../../base/system-error.js'
+import type { DesiredLine, RelayedHead, RelayedRequest } from '../../model/fleet-wire.js'
+import type { AgentRelay } from '../agent/agent.js'
+import type { HubClient } from '../agent/hub-client.js'
+import { createPartSender, type PartSender } from './part-sender.js'
+
+/** The answer of the node's own server. */
+export interface OwnAnswer {
+  head: RelayedHead
+  body: AsyncIterable<Buffer>
+}
+
+/** How a client of a terminal has left: on purpose, or its connection is gone. */
+export type Left = 'closed' | 'broken'
+
+/** A client of a terminal on the node, at the other end of the relay. */
+export interface TerminalEnd {
+  /** Sends a message of the terminal. */
+  send(message: string): Promise<void>
+  /** Ends the terminal for the client. */
+  close(code: number, reason: string): void
+  /** The messages of the client, until it leaves. */
+  messages(): AsyncIterable<string>
+  left: Promise<Left>
+}
+
+/** Dependencies of the relay. */
+export interface AgentRelayNeeds {
+  client: Pick<HubClient, 'json'>
+  /** Whether users of the hub may read the pages of this node. */
+  isOn: boolean
+  /** Asks the node's own server. */
+  ask(request: RelayedRequest, signal: AbortSignal): Promise<OwnAnswer>
+  /** Runs a terminal until its client has left. */
+  terminal(request: RelayedRequest, end: TerminalEnd): Promise<void>
+  log(message: string, error?: unknown): void
+}
+
+/** Maximum number of relays that are open at the same time. */
+const maxOpen = 64
+/** Maximum number of messages that wait for a terminal. */
+const maxMessages = 1000
+
+interface Open {
+  ending: AbortController
+  lastNumber: number
+  input(bytes: Buffer): void
+}
+
+/** Creates the relay of an agent. */
+export function createAgentRelay(needs: AgentRelayNeeds): AgentRelay {
+  const { client, log } = needs
+  const open = new Map<string, Open>()
+
+  function senderOf(id: string, signal: AbortSignal): PartSender {
+    return createPartSender(({ number, isLast, bytes }) => {
+      const path = `/api/agent/relays/${id}?part=${number}${isLast ? '&last=1' : ''}`
+      return client.json({ method: 'POST', path, body: bytes, signal })
+    }, signal)
+  }
+
+  async function answer(sender: PartSender, request: RelayedRequest, signal: AbortSignal): Promise<void> {
+    const { head, body } = needs.isOn ? await needs.ask(request, signal) : refusal()
+    await sender.write(Buffer.from(`${JSON.stringify(head)}\n`))
+    for await (const bytes of body) await sender.write(bytes)
+    await sender.end()
+  }
+
+  async function connect(sender: PartSender, request: RelayedRequest, relay: Open): Promise<void> {
+    const inbox = createInbox()
+    relay.input = inbox.add
+    relay.ending.signal.addEventListener('abort', () => inbox.end('broken'), { once: true })
+    const say = (line: object | string): Promise<void> =>
+      sender.write(Buffer.from(`${typeof line === 'string' ? line : JSON.stringify(line)}\n`))
+    const end: TerminalEnd = {
+      send: say,
+      close: (code, reason) => {
+        inbox.end('broken')
+        void say({ type: 'close', code, reason }).catch(() => {})
+      },
+      messages: inbox.messages,
+      left: inbox.left
+    }
+    try {
+      if (needs.isOn) await needs.terminal(request, end)
+      else await say({ type: 'refused', ...relayOff })
+    } catch (error) {
+      if (relay.ending.signal.aborted) return
+      const { code = 'internal', message = 'The node failed' } = error as { code?: string; message?: string }
+      await say({ type: 'refused', code, error: message })
+    }
+    await sender.end()
+  }
+
+  function begin({ id, request: text }: Extract<DesiredLine, { type: 'relay' }>): void {
+    if (open.size >= maxOpen || open.has(id)) return
+    const ending = new AbortController()
+    const relay: Open = { ending, lastNumber: 0, input: () => {} }
+    open.set(id, relay)
+    const request = JSON.parse(text) as RelayedRequest
+    const sender = senderOf(id, ending.signal)
+    const working =
+      request.kind === 'terminal' ? connect(sender, request, relay) : answer(sender, request, ending.signal)
+    working
+      .catch((error: unknown) => {
+        if (!ending.signal.aborted) log(`Cannot answer a request of the hub: ${reasonOf(error)}`)
+      })
+      .finally(() => {
+        open.delete(id)
+        ending.abort()
+      })
+  }
+
+  return {
+    take(line) {
+      if (line.type === 'relay') return begin(line)
+      const relay = open.get(line.id)
+      // A doubled line is not typed twice.
+      if (relay === undefined || line.number <= relay.lastNumber) return
+      relay.lastNumber = line.number
+      if (line.bytes === '') relay.ending.abort()
+      else relay.input(Buffer.from(line.bytes, 'base64'))
+    },
+    endAll() {
+      for (const { ending } of open.values()) ending.abort()
+    }
+  }
+}
+
+const relayOff = {
+  error: 'The pages of this node cannot be read through the hub: svc agent runs with --no-relay',
+  code: 'relay_off'
+}
+
+function refusal(): OwnAnswer {
+  async function* body(): AsyncGenerator<Buffer> {
+    yield Buffer.from(JSON.stringify({ success: false, ...relayOff, message: relayOff.error }))
+  }
+  return { head: { status: 403, headers: { 'content-type': 'application/json' } }, body: body() }
+}
+
+/** The messages of a client. `{"type":"left","how":…}` is the last one. */
+function createInbox() {
+  let waiting: string[] = []
+  let wake = (): void => {}
+  let leave!: (how: Left) => void
+  let hasLeft = false
+  const left = new Promise<Left>(resolve => (leave = resolve))
+
+  function end(how: Left): void {
+    hasLeft = true
+    leave(how)
+    wake()
+  }
+
+  async function* messages(): AsyncGenerator<string> {
+    for (;;) {
+      const batch = waiting
+      waiting = []
+      yield* batch
+      if (waiting.length > 0) continue
+      if (hasLeft) return
+      await new Promise<void>(resolve => (wake = resolve))
+    }
+  }
+
+  return {
+    left,
+    end,
+    messages,
+    add(bytes: Buffer) {
+      const text = bytes.toString('utf8')
+      if (text.startsWith('{"type":"left"')) end(text.includes('"closed"') ? 'closed' : 'broken')
+      else if (!hasLeft && waiting.length < maxMessages) {
+        waiting.push(text)
+        wake()
+      }
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/** The state of the cluster, as one of its hubs sees it. */
+export interface ClusterStatus {
+  /** The name of the cluster. */
+  name: string
+  /** The name of the hub that answers. */
+  hub: string
+  /** What this hub is: `alone` means that it hears of no leader. */
+  role: 'leader' | 'follower' | 'alone'
+  /** The hub that leads; null: none that this hub hears of. */
+  leader: ClusterHub | null
+  /** How old a read of this hub may be, in seconds. */
+  staleSeconds: number
+  /** The number of the last write that this hub has. */
+  sequence: number
+  /** Why this hub cannot follow or lead; null if it can. */
+  problem: string | null
+  /** All hubs that have ever followed, by name; empty if etcd does not answer. */
+  hubs: Array<
+    ClusterHub & {
+      /** The number of the last write that it had when it was last seen. */
+      applied: number
+      /** How many writes it was behind this hub then. */
+      behind: number
+      /** When it was last seen, by its own clock; null: never. */
+      seenAt: string | null
+    }
+  >
+}
+
+/** A hub and the address at which the others reach it. */
+export interface ClusterHub {
+  name: string
+  url: string
+}

@@ -1,0 +1,279 @@
+/*
+ * The archives of deployments on the hubs of a cluster. Archives are not in etcd: a deployment is accepted when its archive is
+ * on two hubs. The leader asks another hub, which fetches the archive and checks its SHA-256. In the background every hub
+ * fetches what it lacks, so that any hub can serve downloads and lead rollouts, and removes what is no longer kept.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { link, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { countOf } from '../../base/count.js'
+import type { Ids } from '../../base/ids.js'
+import { Refusal } from '../../base/refusal.js'
+import { syncDirectory, syncPath } from '../../base/sync.js'
+import { reasonOf } from '../../base/system-error.js'
+import type { HubClient } from '../../http/outgoing/hub-request.js'
+import type { ListedHub } from '../../store/log/hub-list.js'
+import type { ReplicatedStore } from '../../store/log/replicated-store.js'
+import { copiesOf, dropCopies, putCopy } from '../../store/tables/blob-copies.js'
+
+/** An archive, as one hub tells another. */
+export interface ArchiveFacts {
+  deployId: string
+  sha256: string
+  bytes: number
+}
+
+/** The archives of a hub. */
+export interface Archives {
+  /**
+   * Brings an archive of this hub to another one. Resolves with the hubs that have it. Refuses 503 `no_second_copy`. In a
+   * cluster of one hub there is one copy.
+   */
+  keep(facts: ArchiveFacts, signal: AbortSignal): Promise<string[]>
+  /** Fetches an archive from another hub and checks it. Refuses `hub_unreachable`, `not_found`, `archive_differs`. */
+  fetch(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void>
+  /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
+  ensure(deployId: string, signal: AbortSignal): Promise<void>
+  /** Fetches everything that this hub lacks, and removes what no record keeps. */
+  mirror(signal: AbortSignal): Promise<void>
+}
+
+/** Dependencies of the archives. */
+export interface ArchivesNeeds {
+  store: Pick<ReplicatedStore, 'all' | 'get' | 'hubs' | 'role' | 'write'>
+  /** The name and URL of this hub. */
+  hub: { name: string; url: string }
+  client: HubClient
+  home: { deployments: string; tmp: string }
+  ids: Pick<Ids, 'token'>
+  log(message: string, error?: unknown): void
+}
+
+/** A hub that was not seen for this long is not asked. */
+const absentMs = 60_000
+/** Maximum number of attempts to fetch one archive. Each continues where the last one ended. */
+const maxAttempts = 3
+const idPattern = /^dep_[a-z2-7]{16}$/
+const filePattern = /^(dep_[a-z2-7]{16})\.zip$/
+/** A file without a record that is younger than this belongs to a deployment that is being accepted. */
+const arrivingMs = 60 * 60_000
+
+/** Whether a text is the id of a deployment, so that it can be part of a path. */
+export function isDeployId(text: string): boolean {
+  return idPattern.test(text)
+}
+
+/** Creates the archives of a hub. */
+export function createArchives(needs: ArchivesNeeds): Archives {
+  const { store, hub, client, home, ids, log } = needs
+  const pathOf = (deployId: string): string => join(home.deployments, `${deployId}.zip`)
+  /** Deployments whose files no hub had. They are asked for again after the next start. */
+  const absent = new Set<string>()
+  const fetching = new Map<string, Promise<void>>()
+
+  async function others(): Promise<ListedHub[]> {
+    return (await store.hubs()).filter(({ name }) => name !== hub.name)
+  }
+
+  async function keep(facts: ArchiveFacts, signal: AbortSignal): Promise<string[]> {
+    const all = await others()
+    if (all.length === 0) return [hub.name]
+    const failures: string[] = []
+    for (const other of all.filter(isPresent)) {
+      try {
+        const body = { ...facts, from: hub.url }
+        await client.json(other.url, { method: 'POST', target: '/api/hub/archives', body, signal })
+        return [hub.name, other.name]
+      } catch (error) {
+        signal.throwIfAborted()
+        failures.push(`"${other.name}": ${reasonOf(error)}`)
+      }
+    }
+    const why = failures.length === 0 ? `${countOf(all.length, 'other hub')} not seen lately` : failures.join('; ')
+    const sentence = `The deployment was not accepted: its archive must be on two hubs, and no second hub can keep it (${why}). Try again in a moment`
+    throw new Refusal('unavailable', 'no_second_copy', sentence, { retryAfterSeconds: 10 })
+  }
+
+  async function fetchOnce(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void> {
+    const { deployId, sha256, bytes } = facts
+    if (await linkKnown(facts)) return
+    await mkdir(home.tmp, { recursive: true, mode: 0o700 })
+    const path = join(home.tmp, `${ids.token()}.zip`)
+    try {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          await receive({ path, deployId, from, signal })
+          break
+        } catch (error) {
+          signal.throwIfAborted()
+          if (attempt === maxAttempts || (error instanceof Refusal && error.code === 'not_found')) throw error
+        }
+      }
+      if ((await stat(path)).size !== bytes || (await digestOf(path)) !== sha256) {
+        const sentence = `The archive of ${deployId} from ${from} is not the one that was wanted: its SHA-256 differs`
+        throw new Refusal('unavailable', 'archive_differs', sentence)
+      }
+      await syncPath(path)
+      await rename(path, pathOf(deployId))
+      await syncDirectory(home.deployments)
+    } finally {
+      await rm(path, { force: true })
+    }
+  }
+
+  /** The archive of a rollback is that of an earlier deployment. */
+  async function linkKnown({ deployId, sha256, bytes }: ArchiveFacts): Promise<boolean> {
+    const rows = store.all('SELECT id FROM deployments WHERE archiveSha256 = ? AND hasArtifact = 1', sha256)
+    for (const id of [deployId, ...rows.map(row => String(row['id']))]) {
+      const found = await stat(pathOf(id)).catch(() => null)
+      if (found?.size !== bytes || (await digestOf(pathOf(id))) !== sha256) continue
+      if (id !== deployId) {
+        await rm(pathOf(deployId), { force: true })
+        if (
+          !(await link(pathOf(id), pathOf(deployId)).then(
+            () => true,
+            () => false
+          ))
+        )
+          return false
+        await syncDirectory(home.deployments)
+      }
+      return true
+    }
+    return false
+  }
+
+  async function receive(wanted: { path: string; deployId: string; from: string; signal: AbortSignal }): Promise<void> {
+    const { path, deployId, from, signal } = wanted
+    const file = await open(path, 'a', 0o600)
+    try {
+      const { size } = await file.stat()
+      const target = `/api/hub/archives/${deployId}`
+      const answer = await client.ask(from, { method: 'GET', target, from: size, signal })
+      if (size > 0 && answer.statusCode === 200) await file.truncate(0)
+      for await (const chunk of answer as AsyncIterable<Buffer>) await file.write(chunk)
+    } finally {
+      await file.close()
+    }
+  }
+
+  function fetch(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void> {
+    const known = fetching.get(facts.deployId)
+    if (known !== undefined) return known
+    const running = fetchOnce(facts, from, signal).finally(() => fetching.delete(facts.deployId))
+    fetching.set(facts.deployId, running)
+    return running
+  }
+
+  async function fetchFromAny(facts: ArchiveFacts, signal: AbortSignal): Promise<void> {
+    const known = new Set(copiesOf(store, facts.deployId))
+    const present = (await others()).sort((a, b) => Number(known.has(b.name)) - Number(known.has(a.name)))
+    let last: unknown = new Refusal('not_found', 'not_found', `No other hub has the archive of ${facts.deployId}`)
+    for (const { url } of present) {
+      try {
+        return await fetch(facts, url, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        last = error
+      }
+    }
+    throw last
+  }
+
+  function wanted(): ArchiveFacts[] {
+    const sql =
+      'SELECT id, archiveSha256, archiveBytes FROM deployments WHERE hasArtifact = 1 AND archiveSha256 IS NOT NULL'
+    return store.all(sql).map(row => {
+      return { deployId: String(row['id']), sha256: String(row['archiveSha256']), bytes: Number(row['archiveBytes']) }
+    })
+  }
+
+  async function mirror(signal: AbortSignal): Promise<void> {
+    const facts = wanted()
+    const kept = new Set(facts.map(({ deployId }) => deployId))
+    const present = new Set((await readdir(home.deployments)).flatMap(name => filePattern.exec(name)?.[1] ?? []))
+    for (const each of facts.filter(({ deployId }) => !present.has(deployId))) {
+      await fetchFromAny(each, signal).catch(error => {
+        signal.throwIfAborted()
+        if (!absent.has(each.deployId)) log(`Cannot fetch the archive of ${each.deployId} from another hub yet`, error)
+        absent.add(each.deployId)
+      })
+    }
+    for (const deployId of present) if (!kept.has(deployId)) await removeOld(deployId)
+    await fetchOutputs(signal)
+    await noteCopies(facts)
+  }
+
+  /** Fetches the outputs of finished deployments that another hub wrote. */
+  async function fetchOutputs(signal: AbortSignal): Promise<void> {
+    const present = new Set(await readdir(home.deployments))
+    const sql = `SELECT id FROM deployments WHERE status IN ('success', 'failed')`
+    const missing = store.all(sql).map(row => String(row['id']))
+    const hubs = await others()
+    for (const deployId of missing.filter(id => !present.has(`${id}.log`) && !absent.has(`${id}.log`))) {
+      let isFound = false
+      for (const { url } of hubs) isFound ||= await fetchOutput(deployId, url, signal)
+      if (!isFound && hubs.length > 0) absent.add(`${deployId}.log`)
+    }
+  }
+
+  async function fetchOutput(deployId: string, from: string, signal: AbortSignal): Promise<boolean> {
+    const path = join(home.tmp, `${ids.token()}.zip`)
+    try {
+      const answer = await client.ask(from, { method: 'GET', target: `/api/hub/outputs/${deployId}`, signal })
+      await writeFile(path, answer, { mode: 0o600 })
+      await rename(path, join(home.deployments, `${deployId}.log`))
+      return true
+    } catch {
+      signal.throwIfAborted()
+      return false
+    } finally {
+      await rm(path, { force: true })
+    }
+  }
+
+  /** Removes the archive of a deployment that does not keep it any more. */
+  async function removeOld(deployId: string): Promise<void> {
+    const row = store.get('SELECT hasArtifact FROM deployments WHERE id = ?', deployId)
+    const found = await stat(pathOf(deployId)).catch(() => null)
+    const isArriving = row === undefined && found !== null && Date.now() - found.mtimeMs < arrivingMs
+    const isComposed = row !== undefined && row['hasArtifact'] === 1
+    if (!isArriving && !isComposed) await rm(pathOf(deployId), { force: true })
+  }
+
+  /** The leader records which archives it has itself. The other hubs are asked when it matters. */
+  async function noteCopies(facts: readonly ArchiveFacts[]): Promise<void> {
+    if (store.role().kind !== 'leader') return
+    const missing = facts.filter(({ deployId }) => !copiesOf(store, deployId).includes(hub.name))
+    const isStale =
+      store.get('SELECT 1 FROM blobCopies WHERE deployId NOT IN (SELECT id FROM deployments WHERE hasArtifact = 1)') !==
+      undefined
+    if (missing.length === 0 && !isStale) return
+    await store.write(tx => {
+      for (const { deployId } of missing) putCopy(tx, { deployId, hub: hub.name })
+      dropCopies(tx)
+    })
+  }
+
+  return {
+    keep,
+    fetch,
+    mirror,
+    async ensure(deployId, signal) {
+      if ((await stat(pathOf(deployId)).catch(() => null)) !== null) return
+      const facts = wanted().find(each => each.deployId === deployId)
+      if (facts !== undefined) await fetchFromAny(facts, signal)
+    }
+  }
+}
+
+function isPresent({ seenAt }: ListedHub): boolean {
+  return seenAt === null || Date.now() - Date.parse(seenAt) < absentMs
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
+  return hash.digest('hex')
+}

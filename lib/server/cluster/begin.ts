@@ -1,0 +1,278 @@
+/*
+ * `svc cluster init`: makes a server the first hub of a new cluster. Everything is built beside the data directory's files, and
+ * takes their place at once (backup/place.ts). Until then the server is as before; the old files stay in a directory of their own.
+ *
+ *   .cluster-init/data/            the data directory of the hub
+ *     svc.db                       the database, with the secrets, the node of this hub, and its placements
+ *     cluster.json  cluster.key
+ *     deployments/                 links to the files of the server
+ *     node/                        the data directory of the agent: it takes over the targets
+ *   .cluster-init/complete         everything above is on the disk; contains the number of the last write of the server
+ *
+ * After that the log is created in etcd, and then the directory is committed. If a crash comes in between, the next
+ * `init` finds `.cluster-init` complete and the log in etcd, and only commits.
+ */
+import { cp, link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { strongToken } from '../../auth/admin-token.js'
+import { sessionKeyBytes, sessionKeyName } from '../../auth/session-key.js'
+import { commitRestore, finishRestore, makeAside, placesWithin } from '../../backup/place.js'
+import { instantOf, type Clock } from '../../base/clock.js'
+import type { Ids } from '../../base/ids.js'
+import { Refusal } from '../../base/refusal.js'
+import { syncDirectory } from '../../base/sync.js'
+import {
+  clusterKeyName,
+  newClusterKey,
+  nodeName,
+  readClusterKey,
+  writeClusterFile,
+  writeClusterKey
+} from '../../config/cluster-file.js'
+import type { ClusterFile } from '../../config/cluster-file.js'
+import { isHub, locateHome, readConfig, type Home } from '../../config/home.js'
+import { openAgentKey, writeIdentity } from '../../fleet/agent/identity.js'
+import { createServerKey } from '../../audit/server-key.js'
+import { openStore } from '../../store/durable-store.js'
+import type { Store, Transaction } from '../../store/database.js'
+import type { ReplicatedStore, ReplicatedStoreOptions } from '../../store/log/replicated-store.js'
+import { ownDirectory } from '../../store/owner.js'
+import { readAuditTree } from '../../store/tables/audit-tree.js'
+import { putCopy } from '../../store/tables/blob-copies.js'
+import { putSecret } from '../../store/tables/cluster-secrets.js'
+import { archivedDeployments, liveDeployment, unfinishedDeployments } from '../../store/tables/deployments.js'
+import { insertNode } from '../../store/tables/nodes.js'
+import { insertPlacement } from '../../store/tables/placements.js'
+import { listProjects } from '../../store/tables/projects.js'
+import { randomBytes } from 'node:crypto'
+import { createNodeDatabase } from './node-database.js'
+import type { ClusterOptions } from './options.js'
+
+/** Dependencies of `beginCluster`. */
+export interface BeginNeeds {
+  home: Home
+  /** What cluster.json will contain. */
+  file: ClusterFile
+  /** Returns the options of the hub with the key of the cluster. */
+  optionsOf(key: Buffer): Promise<ClusterOptions>
+  clock: Clock
+  ids: Ids
+  warn(sentence: string): void
+}
+
+/** The result of `svc cluster init`. */
+export interface BegunCluster {
+  projects: number
+  deployments: number
+  /** The directory that contains the files of the server as they were; null: there were none. */
+  aside: string | null
+}
+
+const buildingName = '.cluster-init'
+const completeName = 'complete'
+/** Entries of the data directory that the hub does not take over as they are. */
+const notTaken =
+  /^(svc\.db.*|svc\.sock.*|deployments|tmp|node|\.cluster-init|\.restore.*|before-restore-.*|cluster\.json)$/
+
+/**
+ * Makes the server of a data directory the first hub of a cluster. Refuses `in_use`, `is_hub`, `deployment_running`,
+ * `cluster_exists`, `cluster_changed`, and what etcd refuses.
+ */
+export async function beginCluster(needs: BeginNeeds): Promise<BegunCluster> {
+  const { home } = needs
+  const owner = await ownDirectory(home.directory)
+  try {
+    await finishRestore(home.directory)
+    if (isHub(home.directory)) return await beginAgain(needs)
+    const building = join(home.directory, buildingName)
+    const counts = await build(needs, building)
+    await openLog(needs, building)
+    const at = instantOf(needs.clock).slice(0, 19).replaceAll(':', '-')
+    const aside = await makeAside(home.directory, building, at)
+    await commitRestore(home.directory, building)
+    await finishRestore(home.directory)
+    return { ...counts, aside }
+  } finally {
+    await owner.release()
+  }
+}
+
+/** Creates the log of a hub whose cluster was lost, for example from a backup. Its database becomes the beginning. */
+async function beginAgain({ home, optionsOf, clock }: BeginNeeds): Promise<BegunCluster> {
+  const options = await optionsOf(await readClusterKey(join(home.directory, clusterKeyName)))
+  const store = await options.openStore({ ...storeOptions(options, home.directory), begin: true, clock })
+  try {
+    return { ...countsOf(store), aside: null }
+  } finally {
+    await store.close()
+  }
+}
+
+function storeOptions(options: ClusterOptions, directory: string): ReplicatedStoreOptions {
+  return { directory, etcd: options.etcd, cluster: options.name, clusterKey: options.key, hub: options.hub }
+}
+
+/** Builds the directory of the hub, unless an earlier attempt has. */
+async function build(needs: BeginNeeds, building: string): Promise<Omit<BegunCluster, 'aside'>> {
+  const { home, clock, warn } = needs
+  const store = await openStore({ directory: home.directory, clock, warn })
+  try {
+    refuseUnfinished(store, await readdir(home.deployments))
+    const counts = countsOf(store)
+    const sequence = String(store.sequence())
+    const complete = await readFile(join(building, completeName), 'utf8').catch(() => null)
+    if (complete === sequence) return counts
+    if (complete !== null && existsSync(join(building, completeName))) {
+      warn('An earlier "svc cluster init" did not finish, and the server has changed since: beginning again')
+    }
+    await rm(building, { recursive: true, force: true })
+    await fill(needs, store, placesWithin(building).data)
+    await writeFile(join(building, completeName), sequence, { mode: 0o600 })
+    await syncTree(building)
+    return counts
+  } finally {
+    await store.close()
+  }
+}
+
+function countsOf(store: Pick<Store, 'all'>): { projects: number; deployments: number } {
+  const count = (table: string): number => Number(store.all(`SELECT count(*) AS count FROM ${table}`)[0]?.['count'])
+  return { projects: count('projects'), deployments: count('deployments') }
+}
+
+/** A deployment in progress belongs to the server as it is: it must end first. */
+function refuseUnfinished(store: Store, names: readonly string[]): void {
+  const [row] = unfinishedDeployments(store)
+  const journal = names.find(name => name.endsWith('.undo'))
+  if (row === undefined && journal === undefined) return
+  const id = row?.id ?? (journal as string).slice(0, -'.undo'.length)
+  const sentence = `Deployment ${id} has not finished. Start the server, let it finish, stop the server, and try again`
+  throw new Refusal('conflict', 'deployment_running', sentence)
+}
+
+async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void> {
+  const { home, file } = needs
+  const node = locateHome({ SVC_HOME: join(data, nodeName) })
+  for (const path of [
+    data,
+    join(data, 'deployments'),
+    join(data, 'tmp'),
+    node.directory,
+    node.deployments,
+    node.tmp,
+    node.keys
+  ])
+    await mkdir(path, { recursive: true, mode: 0o700 })
+  for (const name of await readdir(home.directory)) {
+    if (notTaken.test(name)) continue
+    await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
+  }
+  for (const name of await readdir(home.deployments)) {
+    for (const to of [join(data, 'deployments'), node.deployments])
+      await linkOrCopy(join(home.deployments, name), join(to, name))
+  }
+  if (existsSync(home.variablesKey)) await cp(home.variablesKey, node.variablesKey, { mode: 0 })
+  await createNodeDatabase(node.directory, store)
+  await writeImage(store, join(data, 'svc.db'))
+  await writeClusterKey(data, newClusterKey())
+  await writeClusterFile(data, { ...file, hasNode: true })
+  await transform(needs, data, node)
+}
+
+/** Adds the secrets, the node of this hub and the placements to the copy of the database. */
+async function transform({ home, file, clock, ids }: BeginNeeds, data: string, node: Home): Promise<void> {
+  const keys = locateHome({ SVC_HOME: data }).keys
+  const store = await openStore({ directory: data, clock })
+  try {
+    const { signers } = await createServerKey(keys).signers(readAuditTree(store).origin)
+    const nodeId = ids.id('node_')
+    const { publicKey } = await openAgentKey(node.directory)
+    const hubKey = (signers[0] as { publicKey: string }).publicKey
+    await writeIdentity(node.directory, { hubs: [file.hub.url], nodeId, name: file.hub.name, hubKey })
+    const { adminToken } = await readConfig(home)
+    const secrets = {
+      adminToken: adminToken ?? strongToken(ids),
+      'server.ed25519': await readFile(join(keys, 'server.ed25519'), 'utf8'),
+      'server.old.ed25519': await readFile(join(keys, 'server.old.ed25519'), 'utf8').catch(() => null),
+      'session.key':
+        (await readFile(join(data, sessionKeyName), 'utf8').catch(() => null))?.trim() ??
+        randomBytes(sessionKeyBytes).toString('base64url'),
+      'variables.key':
+        (await readFile(join(data, 'variables.key'), 'utf8').catch(() => null))?.trim() ??
+        randomBytes(32).toString('hex')
+    }
+    await store.write(tx => {
+      for (const [name, value] of Object.entries(secrets)) {
+        if (value !== null) putSecret(tx, name as keyof typeof secrets, value)
+      }
+      insertNode(tx, {
+        id: nodeId,
+        name: file.hub.name,
+        labels: {},
+        publicKey,
+        isDrained: false,
+        enrolledAt: instantOf(clock),
+        lastSeenAt: null,
+        version: null,
+        freeBytes: null
+      })
+      place(tx, { nodeId, hub: file.hub.name, at: instantOf(clock) })
+    })
+  } finally {
+    await store.close()
+  }
+}
+
+/** Places every project on the node of the hub: its target stays where it is. */
+function place(tx: Transaction, { nodeId, hub, at }: { nodeId: string; hub: string; at: string }): void {
+  for (const { id: projectId, deployPath } of listProjects(tx)) {
+    const live = liveDeployment(tx, projectId)
+    insertPlacement(tx, {
+      projectId,
+      nodeId,
+      deployPath,
+      liveDeployId: live?.id ?? null,
+      liveTree: live === undefined || live.exact ? null : live.treeSha256,
+      seenAt: at,
+      isDrifted: false
+    })
+    for (const { id } of archivedDeployments(tx, projectId)) putCopy(tx, { deployId: id, hub })
+  }
+}
+
+/** Creates the log in etcd. A log that an earlier attempt with this very directory created is used. */
+async function openLog({ optionsOf, clock }: BeginNeeds, building: string): Promise<void> {
+  const { data } = placesWithin(building)
+  const options = await optionsOf(await readClusterKey(join(data, clusterKeyName)))
+  const open = (begin: boolean): Promise<ReplicatedStore> =>
+    options.openStore({ ...storeOptions(options, data), begin, clock })
+  const store = await open(true).catch(async (error: unknown) => {
+    if (!(error instanceof Refusal) || error.code !== 'cluster_exists') throw error
+    // Only the directory that began the log has its key.
+    return open(false).catch(() => {
+      throw error
+    })
+  })
+  await store.close()
+}
+
+async function writeImage(store: Store, path: string): Promise<void> {
+  const image = await store.image()
+  try {
+    await writeFile(path, image.pieces, { mode: 0o600 })
+  } finally {
+    image.release()
+  }
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => cp(from, to, { preserveTimestamps: true }))
+}
+
+async function syncTree(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    if (entry.isDirectory()) await syncTree(join(directory, entry.name))
+  }
+  await syncDirectory(directory)
+}

@@ -1,0 +1,28 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { Refusal } from '../../../lib/base/refusal.js'
+import { startOwnNode } from '../../../lib/server/cluster/own-node.js'
+import { until } from '../../support/until.js'
+
+t.test('a node waits for a token while nobody leads, and ends with its hub', async t => {
+  const directory = t.testdir()
+  const told: string[] = []
+  let asked = 0
+  const node = startOwnNode({
+    directory,
+    url: 'http://127.0.0.1:1',
+    caFile: null,
+    environment: { PATH: process.env['PATH'] },
+    async enroll() {
+      asked++
+      throw new Refusal('unavailable', 'no_leader', 'Nobody leads')
+    },
+    warn: line => void told.push(line)
+  })
+  await until(() => told.length > 0)
+  t.match(told[0], /Cannot enroll the node of this hub yet: Nobody leads/)
+  await node.stop()
+  t.equal(asked, 1)
+  t.ok(existsSync(join(directory, 'node')))
+})
