@@ -26,9 +26,10 @@ export const deploymentsName = 'deployments'
 /**
  * Files of this moment. `trees` is made again from the manifests (deploy/trees.ts), and `prepared` is fetched again
  * (fleet/agent/releases.ts). `witness` is what commands saw of the audit logs of servers, which must not become older.
+ * `node` is the data directory of the agent of a hub: a node has backups of its own.
  */
 const ofTheMoment =
-  /^(tmp|trees|prepared|witness|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
+  /^(tmp|trees|prepared|witness|node|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.cluster-init|\.restore.*|before-restore-.*)$/
 const unfinished = /\.(tmp|lock|pid)$/
 /**
  * Files of deployments/ that are left out: undo journals belong to this machine and this moment, and an unfinished

@@ -11,6 +11,8 @@ t.test('includes permanent files and excludes temporary ones', async t => {
     'before-restore-1': { 'old.txt': 'old' },
     tmp: { 'a.zip': 'zip' },
     witness: { '0a1b2c3d.note': 'seen' },
+    node: { 'svc.db': 'that of the agent' },
+    '.cluster-init': { complete: '1' },
     keys: { 'server.ed25519': 'key' },
     deployments: { 'dep_a.zip': 'zip' },
     pm2: { 'out.log': 'said', 'app.pid': '1', tmp: { kept: 'deeper names are not ours' } }
