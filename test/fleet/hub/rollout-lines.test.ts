@@ -14,7 +14,6 @@ const rollout: ListedRollout = {
   wave: 0,
   lastAttempt: 1,
   waves: 2,
-  lastAttempt: 0,
   pausedUntil: null,
   revertFrom: null,
   haltedReason: null,
