@@ -19,7 +19,7 @@ export type Left = 'closed' | 'broken'
 
 /** A client of a terminal on the node, at the other end of the relay. */
 export interface TerminalEnd {
-  /** Sends a message of the terminal. */
+  /** Sends a message of the terminal. Never rejects: if the client cannot be reached, `left` resolves. */
   send(message: string): Promise<void>
   /** Ends the terminal for the client. */
   close(code: number, reason: string): void
@@ -77,7 +77,7 @@ export function createAgentRelay(needs: AgentRelayNeeds): AgentRelay {
     const say = (line: object | string): Promise<void> =>
       sender.write(Buffer.from(`${typeof line === 'string' ? line : JSON.stringify(line)}\n`))
     const end: TerminalEnd = {
-      send: say,
+      send: message => say(message).catch(() => inbox.end('broken')),
       close: (code, reason) => {
         inbox.end('broken')
         void say({ type: 'close', code, reason }).catch(() => {})

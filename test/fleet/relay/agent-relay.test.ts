@@ -92,3 +92,22 @@ t.test('a relay that the hub ends is left, and so are all when the stream ends',
   await until(() => ended.length === 2)
   t.equal(ended.length, 2)
 })
+
+t.test('what a terminal sends after the end of its relay is lost without an error', async t => {
+  const sending: Array<Promise<void>> = []
+  let left = ''
+  const { sent, relay, begin } = stage({
+    async terminal(_, end) {
+      await end.send('first')
+      left = await end.left
+      sending.push(end.send('late'))
+    }
+  })
+  begin({ ...asked, kind: 'terminal' })
+  await until(() => sent.length === 1)
+  relay.endAll()
+  await until(() => sending.length === 1)
+  await t.resolves(sending[0] as Promise<void>)
+  t.equal(left, 'broken')
+  t.notOk(sent.some(({ text }) => text.includes('late')))
+})
