@@ -42,7 +42,8 @@ export function enrollmentHandlers({ fleet, publicUrl, base }: EnrollmentsNeeds)
       const given = readFields(await optionalBody(request), enrollmentFields)
       const { enrollments } = await fleet()
       const { enrollment, token } = await enrollments.create(given, request.actor)
-      const command = `svc agent --hub ${addressOf(request)} --enroll ${token}`
+      // An argument would be in the list of processes.
+      const command = `SVC_ENROLL_TOKEN=${token} svc agent --hub ${addressOf(request)}`
       return json({ success: true, enrollment, token, command })
     },
 

@@ -7,7 +7,7 @@ t.test('a token makes one machine a node, and is listed until then without its s
   const created = await client.post('/api/enrollments', { name: 'web-1', labels: { zone: 'eu' }, seconds: 600 })
   t.match(created, { status: 200, body: { enrollment: { name: 'web-1', labels: { zone: 'eu' }, createdBy: 'admin' } } })
   const { token, command, enrollment } = created.body
-  t.equal(command, `svc agent --hub ${url} --enroll ${token}`)
+  t.equal(command, `SVC_ENROLL_TOKEN=${token} svc agent --hub ${url}`)
   const seconds = (Date.parse(enrollment.expiresAt) - Date.parse(enrollment.createdAt)) / 1000
   t.equal(seconds, 600)
 
@@ -49,5 +49,5 @@ t.test('the command names the public address and the prefix of the server', asyn
     base: '/svc'
   })
   const { command } = (await behind.client.post('/api/enrollments')).body
-  t.match(command, /^svc agent --hub https:\/\/deploy\.example\.org\/svc --enroll svcnode_/)
+  t.match(command, /^SVC_ENROLL_TOKEN=svcnode_\S+ svc agent --hub https:\/\/deploy\.example\.org\/svc$/)
 })

@@ -33,7 +33,10 @@ t.test('a server without nodes explains how to begin, and gives a token that wor
   await photograph(page, 'enroll')
   await dialog.getByRole('button', { name: 'Create token' }).click()
   const command = (await dialog.locator('.command pre').textContent()) as string
-  const [, token] = /^svc agent --hub http:\S+ --enroll (svcnode_\S+)$/.exec(command) as unknown as [string, string]
+  const [, token] = /^SVC_ENROLL_TOKEN=(svcnode_\S+) svc agent --hub http:\S+$/.exec(command) as unknown as [
+    string,
+    string
+  ]
   t.same(await survey(page), [])
   await photograph(page, 'token')
   await dialog.getByRole('button', { name: 'Done' }).click()

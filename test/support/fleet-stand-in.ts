@@ -266,7 +266,10 @@ export async function startFleetStandIn(
     }
     records.enrollments.push(enrollment)
     const token = `svcnode_${'x7Qk'.repeat(8)}_${'Zm9v'.repeat(10)}`
-    return [200, { enrollment, token, command: `svc agent --hub https://deploy.example/base --enroll ${token}` }]
+    return [
+      200,
+      { enrollment, token, command: `SVC_ENROLL_TOKEN=${token} svc agent --hub https://deploy.example/base` }
+    ]
   }
 
   function placements(method: string, projectId: string, body: any): [number, unknown] {

@@ -32,19 +32,21 @@ export const command = defineCommand({
     const seconds = options.for === undefined ? undefined : Math.round(durationOption('--for', options.for) / 1000)
     const { api } = await openAdmin(context, options)
     const { enrollment, token } = await createFleetApi(api.client).enroll({ name, labels, seconds })
-    const command = `svc agent --hub ${api.address} --enroll`
+    // An argument would be in the list of processes.
+    const agent = `svc agent --hub ${api.address}`
+    const command = `SVC_ENROLL_TOKEN=${token} ${agent}`
     if (json) {
-      output.json({ enrollment, token, command: `${command} ${token}` })
+      output.json({ enrollment, token, command })
       return exitCodes.success
     }
     output.note(
       `One machine may become a node until ${enrollment.expiresAt.slice(0, 16).replace('T', ' ')} UTC. On it, run:`
     )
     if (out === undefined) {
-      output.print(`${command} ${token}`)
+      output.print(command)
       return exitCodes.success
     }
-    output.note(`${command} - < ${out}`)
+    output.note(`${agent} --enroll - < ${out}`)
     await handOver(token, out, context)
     return exitCodes.success
   }

@@ -8,8 +8,8 @@ t.test('prints the command for the machine, and nothing else on standard output'
   const { stage, run } = await startFleet(t)
   const { code, stdout, stderr } = await run('fleet enroll --name web-1 --label zone=eu --for 10m')
   t.equal(code, 0)
-  const [, token = ''] = /^svc agent --hub (?:\S+) --enroll (svcnode_\S+)\n$/.exec(stdout) ?? []
-  t.match(stdout, `--hub ${stage.url} `)
+  const [, token = ''] = /^SVC_ENROLL_TOKEN=(svcnode_\S+) svc agent --hub \S+\n$/.exec(stdout) ?? []
+  t.match(stdout, `--hub ${stage.url}\n`)
   t.match(stderr, /One machine may become a node until .* UTC/)
   t.match(await new FakeAgent(stage.url).enroll(token), { status: 200, json: { name: 'web-1' } })
   t.match((await stage.client.get('/api/nodes/web-1')).body, { node: { labels: { zone: 'eu' } } })
@@ -29,7 +29,7 @@ t.test('tokens are listed and revoked', async t => {
   const { run } = await startFleet(t)
   t.match(await run('fleet enrollments'), { code: 0, stdout: '', stderr: /no valid enrollment token/ })
   const { enrollment, command } = JSON.parse((await run('fleet enroll --json')).stdout)
-  t.match(command, /^svc agent --hub \S+ --enroll svcnode_/)
+  t.match(command, /^SVC_ENROLL_TOKEN=svcnode_\S+ svc agent --hub \S+$/)
   t.match(await run('fleet enrollments'), { code: 0, stdout: new RegExp(`^ID.*\\n${enrollment.id} +its host name`) })
   t.match(await run(`fleet enrollments --revoke ${enrollment.id}`), { code: 0, stdout: /was revoked/ })
   t.match(await run(`fleet enrollments --revoke ${enrollment.id}`), { code: 1, stderr: /not found/ })

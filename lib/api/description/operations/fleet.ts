@@ -87,7 +87,7 @@ export const fleetOperations: Operations = {
         success,
         enrollment,
         token: text('svcnode_…'),
-        command: text('svc agent --hub https://deploy.example.org --enroll svcnode_…')
+        command: text('SVC_ENROLL_TOKEN=svcnode_… svc agent --hub https://deploy.example.org')
       })
     ),
     errors: ['name_taken', 'too_many_enrollments']
