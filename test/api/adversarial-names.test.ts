@@ -127,7 +127,8 @@ t.test('the description lists exactly the parameters that the sources read', asy
   const known = described.flatMap(({ parameters: all = [] }) =>
     all.filter(({ in: place }) => place === 'query').map(({ name }) => name)
   )
-  t.strictSame([...new Set(known)].filter(name => name !== 'ticket').sort(), [...parameters].sort())
+  const withoutTicket = (all: readonly string[]): string[] => all.filter(name => name !== 'ticket').sort()
+  t.strictSame(withoutTicket([...new Set(known)]), withoutTicket([...parameters]))
 })
 
 t.test('the fields of the API are found in the sources', async t => {

@@ -30,6 +30,8 @@ const sites: Record<string, string> = {
   'proc/helper.ts':
     'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',
   'proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
+  'proc/kept-program.ts':
+    'spawn: the agent of a hub, which is svc itself; it gets a token for its enrollment and no other secret of svc',
   'proc/run.ts': 'spawn: what the others ask for',
   'proc/stop.ts': 'spawn: taskkill (Windows) without an environment',
   'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
