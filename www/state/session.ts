@@ -62,7 +62,8 @@ export function createSession(needs: { base: string; tab: TokenStorage; browser:
     }
 
     set holder(holder: Holder | null) {
-      if (holder === null) browser.removeItem(holderKey)
+      // An answer may arrive after the end of the session.
+      if (holder === null || this.id === null) browser.removeItem(holderKey)
       else browser.setItem(holderKey, JSON.stringify({ session: this.id, ...holder }))
     }
 

@@ -108,4 +108,6 @@ t.test('keeps whose session it is, for this session only', async t => {
   session.end('signed_out')
   t.equal(session.holder, null)
   t.equal(browser.entries.size, 0)
+  session.holder = holder
+  t.equal(browser.entries.size, 0, 'an answer after the end is not kept')
 })
