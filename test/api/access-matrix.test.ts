@@ -68,6 +68,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/deployments/:id/changes': [404],
   // No node has this name.
   'GET /api/nodes/:node': [404],
+  'GET /api/nodes/:node/at/*path': [404],
+  'GET /api/nodes/:node/terminal': [404],
   'GET /api/rollouts/:rolloutId/nodes/:node': [404],
   // The request is no handshake, and node-pty may be missing.
   'GET /api/terminal/ws': [400, 426, 501]

@@ -14,7 +14,8 @@ t.test('a failure contains what is known and an error code', async t => {
     projectId: 'proj_a',
     message: 'm',
     provenance: null,
-    deployment: null
+    deployment: null,
+    rollout: null
   })
   const cases: Array<[unknown, code: string, message: string]> = [
     [Object.assign(new Error('gone'), { code: 'ENOENT' }), 'ENOENT', 'gone'],

@@ -126,6 +126,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     nodesOnly,
     `POST /api/agent/session caller
      GET /api/agent/desired caller
+     GET /api/agent/releases/:deployId caller
+     GET /api/agent/blobs/:sha256 caller
      POST /api/agent/reports caller
      POST /api/agent/relays/:id caller`
   ],
