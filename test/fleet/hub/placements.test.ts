@@ -51,7 +51,7 @@ t.test('waits for the end of a deployment, and lets a new node take part in a ro
   await store.write(tx => ['b', 'c'].forEach(letter => insertNode(tx, aNode(letter))))
   const id = await beginRollout(stage)
   await hub.placements.change('proj_a', { add: [{ node: 'plant-b' }], remove: [] }, ana)
-  t.equal(storedRolloutNode(store, id, 'node_b')?.phase, 'preparing')
+  t.equal(storedRolloutNode(store, id, 'node_b')?.phase, 'skipped', 'it is asked first what it has')
   await t.rejects(hub.placements.change('proj_a', { add: [], remove: ['plant-a'] }, ana), {
     code: 'rollout_in_progress'
   })
