@@ -23,6 +23,7 @@ const places: Record<string, string> = {
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
   'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
+  'fleet/agent/releases.ts': 'prepared/*.part: the next fetch of that archive continues it; removed after 24 hours',
   'http/core/socket-file.ts': '.<random> beside the socket: the next server that listens there (test/http/socket-file)',
   'logs/read/inflated.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
   'store/checkpoint.ts': '* svc.db.tmp, svc.db.schema-*.tmp: the next start (test/main/leftovers)',
@@ -37,6 +38,8 @@ const places: Record<string, string> = {
   'install/staging.ts':
     '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',
   'install/undo.ts': 'as install/commit.ts',
+  'server/cluster/archives.ts': 'tmp/*.zip: the next start (deploy/strays.ts)',
+  'store/log/local-copy.ts': 'svc.db.image: the next image that the hub takes from another one',
   'transfer/import.ts':
     '* tmp/*.before, tmp/*.absent: the next start restores the previous files, or removes these (test/deploy/asides)',
   'transfer/scratch.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
