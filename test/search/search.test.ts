@@ -71,9 +71,9 @@ t.test('search', async t => {
     t.same(find('archive', 'settings').ids, [
       'max_upload_size',
       'max_extracted_size',
+      'fleet_upload_rate',
       'keep_archives',
-      'keep_undo',
-      'max_before_size'
+      'keep_undo'
     ])
     t.same(find('ACCESS', 'log-sources'), { total: 1, ids: ['lsrc_a'] })
     t.same(find('requests', 'log-sources').ids, ['lsrc_a'])

@@ -14,8 +14,7 @@ export const command = defineCommand({
     json: { type: 'switch', help: 'print the rollout with its nodes as JSON' }
   },
   details:
-    'Each wave is a line: its nodes, a sign for each node, and how many are in which phase. The signs: · waits,\n' +
-    '○ prepares, ● prepared, ◐ changes its files, ✓ good, ✗ failed, ↶ reverted, ! stuck, ? unreachable, - skipped.\n' +
+    'Each wave is a line: its nodes, a sign for each node, and how many are in which phase.\n' +
     'On a terminal, --follow draws the waves again when they change. Ctrl-C only stops watching.\n\n' +
     'Exit code 0: the rollout is done, or in progress without --follow. 1: it is halted or reverted.\n\n' +
     projectDetails,
