@@ -416,6 +416,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'An option of a push is about waves, but the project is not placed on nodes',
     'Push without it, or place the project: `svc fleet place`.'
   ),
+  no_nodes: row(
+    'deployment',
+    'All nodes of the project are drained, so no node takes the release',
+    'Let one take part again: `svc fleet undrain`.'
+  ),
   no_such_token: row('command', 'No named token has this name or id', 'Check the name: `svc token list` shows all.'),
   no_token: row('command', 'No token is configured', giveToken),
   not_a_backup: row('command', 'The file is not a backup of svc', 'Choose a file that `svc backup` wrote.'),
