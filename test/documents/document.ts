@@ -151,6 +151,9 @@ const places = [
   'usr/local/bin'
 ]
 
+/** More than ten times what the slowest document takes. */
+const deadlineMs = 180_000
+
 async function runScript(text: string, { root, port }: Stage, env: Record<string, string>): Promise<Outcome> {
   const path = [join(root, 'usr/local/bin'), standIns, dirname(process.execPath), process.env['PATH']].join(':')
   const child = spawn(...bare('bash', ['-c', text]), {
@@ -171,11 +174,19 @@ async function runScript(text: string, { root, port }: Stage, env: Record<string
   })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (said: string) => (stderr += said))
-  const [code] = (await once(child, 'exit')) as [number | null]
-  try {
-    process.kill(-(child.pid as number), 'SIGKILL')
-  } catch {
-    // No process is left.
+  const end = (): void => {
+    try {
+      process.kill(-(child.pid as number), 'SIGKILL')
+    } catch {
+      // No process is left.
+    }
   }
+  const deadline = setTimeout(() => {
+    stderr += `\nIt took more than ${deadlineMs / 1000} s`
+    end()
+  }, deadlineMs)
+  const [code] = (await once(child, 'exit')) as [number | null]
+  clearTimeout(deadline)
+  end()
   return { code, line: Number(readFileSync(join(root, 'line'), 'utf8')), stderr }
 }

@@ -12,6 +12,8 @@ import { closeShared, share } from './shared-in-process.js'
 
 const timeoutMs = Number(process.env['TAP_TIMEOUT']) * 1000
 const files = process.argv.slice(2)
+/** Time that what is open at the end has to close. */
+const lingerMs = 60_000
 /** Members of `t` that test files use at their top level, directly or through a function. */
 const members = [
   'test',
@@ -59,3 +61,8 @@ for (const file of files) {
   t.comment(`processor time ${(processorSeconds() - before).toFixed(2)} s ${file}`)
 }
 await closeShared()
+// A process that a failed test left behind would keep this one alive, and every file of the group without a result.
+setTimeout(() => {
+  console.error(`${files[0]}: open at the end: ${process.getActiveResourcesInfo().join(' ')}`)
+  process.exit(1)
+}, lingerMs).unref()
