@@ -377,7 +377,8 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
       settings,
       quota,
       expiryOf,
-      nodesOf: id => nodesOfProject(store, id)
+      nodesOf: id => nodesOfProject(store, id),
+      hubs: world.hubUrls
     },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },

@@ -70,6 +70,8 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
   const running = new Set<string>()
   const told: string[] = []
   const done: string[] = []
+  /** The addresses of the hubs, which a test may change. */
+  const addresses = ['https://hub.example']
   const hubs: Hub[] = []
   t.teardown(() => Promise.all(hubs.map(hub => hub.stop())))
   const start = (): Hub => {
@@ -77,7 +79,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       ...stage,
       serverKey,
       version: '2.0.0',
-      hubs: () => ['https://hub.example'],
+      hubs: () => addresses,
       hasRunning: projectId => running.has(projectId),
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
@@ -89,7 +91,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, ended, running, told, done, start, hub: start() }
+  return { ...stage, serverKey, ended, running, told, done, addresses, start, hub: start() }
 }
 
 /** The user of the tests. */
