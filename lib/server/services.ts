@@ -212,7 +212,9 @@ function createWork(
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
       follow: async (...given) => (await fleet.hub()).rolls.follow(...given),
-      halt: async (...given) => (await fleet.hub()).rolls.halt(...given)
+      halt: async (...given) => (await fleet.hub()).rolls.halt(...given),
+      sealOffer: async (...given) => (await fleet.hub()).sealOffer(...given),
+      openOffer: async (...given) => (await fleet.hub()).openOffer(...given)
     },
     audit: event => void audit.record(event),
     notify: webhook.notify,

@@ -68,6 +68,7 @@ export interface Hub extends Fleet {
   /** Rollouts of deployments. */
   rolls: Rolls
   sealOffer: Releases['sealOffer']
+  openOffer: Releases['openOffer']
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
   key: HubKey
@@ -195,6 +196,7 @@ export function createHub(needs: HubNeeds): Hub {
     begin,
     rolls: createRolls({ ...needs, begin, rollings, events, releases }),
     sealOffer: releases.sealOffer,
+    openOffer: releases.openOffer,
     links,
     key,
     tick,
