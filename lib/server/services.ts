@@ -154,7 +154,10 @@ export function createServices(world: World, front: Front): Services {
       agent: {
         agents: async () => (await fleet.hub()).agents,
         nodes: front.nodes,
-        archivePath: id => join(world.home.deployments, `${id}.zip`)
+        async archivePath(id, signal) {
+          await world.copies?.ensure(id, signal)
+          return join(world.home.deployments, `${id}.zip`)
+        }
       }
     }
   }

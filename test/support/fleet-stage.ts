@@ -3,6 +3,7 @@ import { createServerKey } from '../../lib/audit/server-key.js'
 import { createHub, type Hub } from '../../lib/fleet/hub/hub.js'
 import { defaultRolloutPolicy, type RolloutPolicy } from '../../lib/model/rollout.js'
 import type { FleetNode } from '../../lib/model/node.js'
+import { readAuditTree } from '../../lib/store/tables/audit-tree.js'
 import { insertNode } from '../../lib/store/tables/nodes.js'
 import { insertPlacement } from '../../lib/store/tables/placements.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
@@ -66,6 +67,8 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     }
   })
   const serverKey = createServerKey(join(directory, 'keys'))
+  // It writes its file now, and not while the directory is removed.
+  await serverKey.signers(readAuditTree(store).origin)
   const ended: string[] = []
   const running = new Set<string>()
   const told: string[] = []
