@@ -6,7 +6,7 @@ import { checkRule } from '../auth/bearer.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
-import { createRouter, type Router } from '../http/core/router.js'
+import { createRouter, pathSegments, type Router } from '../http/core/router.js'
 import { json, type BodyLimits, type Reply } from '../http/core/route.js'
 import { webSocket } from '../http/websocket/reply.js'
 import type { WebSocketConnection } from '../http/websocket/socket.js'
@@ -41,7 +41,8 @@ const passedDown = [
 /** Headers of the node that are not for the client: those of its own connection, and those that the hub sets itself. */
 const notPassedUp =
   /^(connection|keep-alive|transfer-encoding|content-length|content-encoding|date|server|set-cookie|strict-transport-security)$/
-const prefix = '/api/nodes/'
+/** Number of segments before the path of the node: `api/nodes/:node/at`. */
+const segmentsBefore = 4
 const goingAway = 1001
 const internalError = 1011
 /** A page that is reloaded or left closes with this code, and its user may come back. */
@@ -53,9 +54,10 @@ export function relayHandlers({ fleet, relays, routes }: RelaysNeeds) {
 
   /** Returns the row of the table for a path. Refuses 404 `not_relayed`. */
   function rowOf(path: string) {
-    router ??= createRouter(routes().filter(({ isRelayed }) => isRelayed))
+    // The node finds its row in the whole table, too: a row that is not relayed must not give way to a less specific one.
+    router ??= createRouter(routes())
     const match = router.match('GET', path)
-    if (match.outcome === 'route') return match
+    if (match.outcome === 'route' && match.route.isRelayed) return match
     throw notRelayed()
   }
 
@@ -69,9 +71,10 @@ export function relayHandlers({ fleet, relays, routes }: RelaysNeeds) {
   return {
     /** `GET /api/nodes/:node/at/*path`: what `GET /api/<path>` of the node answers. */
     async read(request) {
-      const { actor, query, headers, path, method } = request
-      const below = path.slice(path.indexOf('/at/', prefix.length) + '/at/'.length)
-      const inner = `/api/${below.split('/').map(encodeURIComponent).join('/')}`
+      const { actor, query, headers, method } = request
+      // Segment by segment, so that an encoded slash stays a part of its segment, here and on the node.
+      const below = pathSegments(request.belowPath).slice(segmentsBefore)
+      const inner = `/api/${below.map(encodeURIComponent).join('/')}`
       const { route, params } = rowOf(inner)
       checkRule(route.auth, actor, { hasTicket: query.has('ticket') && headers.authorization === undefined })
       // The records that the other scopes look up are those of the node.

@@ -72,6 +72,10 @@ t.test('users of the hub read the pages of a node, with their own rights', async
   t.match(await viewer.get(at('projects/proj_shop/files')), { status: 403, body: { code: 'role_too_low' } })
   t.equal((await stage.as('no such token').get(at('projects'))).status, 401)
 
+  // An id with a slash is an id, here and on the node.
+  for (const path of ['projects/proj_shop%2Ffiles', 'projects/proj_shop%252Ffiles', 'logs/..%2F..%2Fprojects'])
+    t.match(await viewer.get(at(path)), { status: 404, body: { code: 'not_found', error: /not found: "/ } }, path)
+
   const log = join(directory, 'app.log')
   writeFileSync(log, 'first\n')
   const tail = await fetch(`${stage.url}${at(`logs/${deployId}/stream`)}`, { headers: { authorization } })

@@ -36,6 +36,8 @@ export interface Request<A = unknown> {
   readonly method: Method | 'HEAD'
   /** Path below the base, percent-decoded and normalised. */
   readonly path: string
+  /** Path below the base, still percent-encoded. */
+  readonly belowPath: string
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
