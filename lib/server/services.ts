@@ -154,7 +154,10 @@ export function createServices(world: World, front: Front): Services {
       agent: {
         agents: async () => (await fleet.hub()).agents,
         nodes: front.nodes,
-        archivePath: id => join(world.home.deployments, `${id}.zip`)
+        async archivePath(id, signal) {
+          await world.copies?.ensure(id, signal)
+          return join(world.home.deployments, `${id}.zip`)
+        }
       }
     }
   }
@@ -212,7 +215,9 @@ function createWork(
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
       follow: async (...given) => (await fleet.hub()).rolls.follow(...given),
-      halt: async (...given) => (await fleet.hub()).rolls.halt(...given)
+      halt: async (...given) => (await fleet.hub()).rolls.halt(...given),
+      sealOffer: async (...given) => (await fleet.hub()).sealOffer(...given),
+      openOffer: async (...given) => (await fleet.hub()).openOffer(...given)
     },
     audit: event => void audit.record(event),
     notify: webhook.notify,
@@ -377,7 +382,8 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
       settings,
       quota,
       expiryOf,
-      nodesOf: id => nodesOfProject(store, id)
+      nodesOf: id => nodesOfProject(store, id),
+      hubs: world.hubUrls
     },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },

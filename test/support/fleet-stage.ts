@@ -3,6 +3,7 @@ import { createServerKey } from '../../lib/audit/server-key.js'
 import { createHub, type Hub } from '../../lib/fleet/hub/hub.js'
 import { defaultRolloutPolicy, type RolloutPolicy } from '../../lib/model/rollout.js'
 import type { FleetNode } from '../../lib/model/node.js'
+import { readAuditTree } from '../../lib/store/tables/audit-tree.js'
 import { insertNode } from '../../lib/store/tables/nodes.js'
 import { insertPlacement } from '../../lib/store/tables/placements.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
@@ -66,10 +67,14 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     }
   })
   const serverKey = createServerKey(join(directory, 'keys'))
+  // It writes its file now, and not while the directory is removed.
+  await serverKey.signers(readAuditTree(store).origin)
   const ended: string[] = []
   const running = new Set<string>()
   const told: string[] = []
   const done: string[] = []
+  /** The addresses of the hubs, which a test may change. */
+  const addresses = ['https://hub.example']
   const hubs: Hub[] = []
   t.teardown(() => Promise.all(hubs.map(hub => hub.stop())))
   const start = (): Hub => {
@@ -77,7 +82,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       ...stage,
       serverKey,
       version: '2.0.0',
-      hubs: () => ['https://hub.example'],
+      hubs: () => addresses,
       hasRunning: projectId => running.has(projectId),
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
@@ -89,7 +94,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, ended, running, told, done, start, hub: start() }
+  return { ...stage, serverKey, ended, running, told, done, addresses, start, hub: start() }
 }
 
 /** The user of the tests. */
