@@ -2,8 +2,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
-import { isCutOff, type HubState } from '../model/cluster.js'
+import type { HubState } from '../model/cluster.js'
 import type { HealthReport } from '../model/health.js'
+import { isCutOff } from '../shared/cut-off.js'
 import type { Store } from '../store/database.js'
 
 /** The short health report. */

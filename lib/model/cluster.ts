@@ -40,11 +40,6 @@ export interface ClusterView {
   status(): Promise<ClusterStatus>
 }
 
-/** Whether a hub cannot follow the writes of the cluster, so that its reads become older. */
-export function isCutOff({ role, problem }: Pick<HubState, 'role' | 'problem'>): boolean {
-  return role === 'alone' || (role === 'follower' && problem !== null)
-}
-
 /** A hub and the address at which the others reach it. */
 export interface ClusterHub {
   name: string

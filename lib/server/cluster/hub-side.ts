@@ -11,7 +11,7 @@ import type { HubSide } from '../../http/core/server.js'
 import { sequenceHeader } from '../../http/outgoing/forward.js'
 import type { Forwarder } from '../../http/outgoing/forward.js'
 import { forwardedHeader, readForwarded } from '../../http/outgoing/forwarded.js'
-import { isCutOff } from '../../model/cluster.js'
+import { isCutOff } from '../../shared/cut-off.js'
 import type { HubRole } from '../../store/log/replicated-store.js'
 import { notLeader } from './fenced-store.js'
 
