@@ -1,10 +1,17 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Page, Route } from 'playwright-core'
 import type { ClusterStatus } from '../../lib/model/cluster.js'
+import { relayTo } from '../support/cut-relay.js'
+import { anEtcd, withoutEtcd } from '../support/etcd.js'
+import { freePort } from '../support/free-port.js'
 import { startHubs, type Hub } from '../support/hubs.js'
+import { startServeProcess } from '../support/serve-process.js'
 import { startServer } from '../support/server.js'
-import { startChromium } from './chromium.js'
-import { comeBack, desktop, isWithin, openDuring, phone, photographer } from './stage.js'
+import { svc } from '../support/svc.js'
+import { openWatched, startChromium } from './chromium.js'
+import { comeBack, desktop, giveSession, isWithin, openDuring, phone, photographer } from './stage.js'
 
 /* The cluster on the page System, and the line of a hub that is cut off. */
 
@@ -19,7 +26,7 @@ t.test('says which hub leads, and a hub that is cut off says so on every page', 
   await follower.client.post('/api/categories', { name: 'One', color: 'blue' })
   const { page, watch } = await openDuring(t, browser, follower.url, 'system')
   await page.getByRole('heading', { level: 1, name: 'The server is healthy' }).waitFor()
-  await page.getByRole('heading', { level: 2, name: 'Cluster test' }).waitFor()
+  await page.getByRole('heading', { level: 2, name: 'Cluster “test”' }).waitFor()
   await card(page).getByText('h2 answers you, and follows h1', { exact: true }).waitFor()
   t.match(await rows(page).nth(0).textContent(), /h1\s*leads\s*up to date/)
   t.match(await rows(page).nth(1).textContent(), /h2\s*this hub\s*up to date\s*just now/)
@@ -45,6 +52,43 @@ t.test('says which hub leads, and a hub that is cut off says so on every page', 
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
 })
+
+t.test(
+  'a hub on etcd says so when it loses etcd, and when it has it again',
+  { skip: skip || withoutEtcd() },
+  async t => {
+    const etcd = await anEtcd(t)
+    const cwd = t.testdir()
+    writeFileSync(join(cwd, 'ca.pem'), etcd.options.ca as string)
+    const relay = await relayTo(t, Number(new URL(etcd.options.endpoints[0] as string).port))
+    const port = await freePort()
+    const store = ['--store', `etcd:https://127.0.0.1:${relay.port}`, '--etcd-ca', 'ca.pem', '--etcd-user']
+    const words = [...store, etcd.options.user as string]
+    const env = { SVC_HOME: join(cwd, 'h1'), SVC_ETCD_PASSWORD: etcd.options.password as string }
+    const named = ['--hub-name', 'h1', '--hub-url', `http://127.0.0.1:${port}`]
+    const made = await svc(['cluster', 'init', ...words, ...named], { cwd, env })
+    t.equal(made.code, 0, made.stderr)
+    const server = await startServeProcess(t, cwd, [...words, '--port', String(port)], env)
+    const { page, context, watch } = await openWatched(browser, server.url, { viewport: desktop })
+    t.teardown(() => context.close())
+    await giveSession(context, server.url, server.adminToken)
+    await page.goto(`${server.url}/system`)
+    await comeBack(page, card(page).getByText('h1 answers you, and leads the cluster', { exact: true }))
+    relay.cut(true)
+    await comeBack(page, page.getByText(/^What you see is \d+ s old\.$/))
+    await comeBack(page, card(page).getByText('h1 answers you, and hears of no leader', { exact: true }))
+    t.equal(await page.getByRole('heading', { level: 1 }).textContent(), 'This hub is cut off')
+    const health = await fetch(`${server.url}/api/health`)
+    t.match([health.status, await health.json()], [200, { status: 'cut_off', cluster: { role: 'alone' } }])
+    relay.cut(false)
+    await comeBack(page, card(page).getByText('h1 answers you, and leads the cluster', { exact: true }))
+    await page.locator('.stale').waitFor({ state: 'detached' })
+    t.same(
+      watch.complaints.filter(line => !/503/.test(line)),
+      []
+    )
+  }
+)
 
 t.test('a server alone loads and shows nothing of a cluster', { skip }, async t => {
   const stage = await startServer(t)
@@ -94,7 +138,7 @@ const states: ReadonlyArray<{ name: string; cluster: ClusterStatus; says: RegExp
       staleSeconds: 2,
       hubs: [hub(1), hub(2), hub(3, { behind: 1204, seenAt: seenAt(400) }), hub(4, { behind: 48_211, seenAt: null })]
     },
-    says: /h2 answers you, and follows h1.*at most 2 s old.*h3\s*1,204 behind\s*6 min ago.*h4\s*48,211 behind\s*never/s
+    says: /h2 answers you, and follows h1.*at most 2 s old.*h3\s*1,204 behind\s*\d min ago.*h4\s*48,211 behind\s*never/s
   },
   {
     name: 'no-leader',

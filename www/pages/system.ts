@@ -123,7 +123,7 @@ export class SystemPage extends Page {
           ? null
           : html`
           <section class="section">
-            <h2>${t('Cluster {name}', { name: health.cluster.name })}</h2>
+            <h2>${t('Cluster “{name}”', { name: health.cluster.name })}</h2>
             <div class="card"><svc-cluster .cluster="${health.cluster}"></svc-cluster></div>
           </section>`
       }

@@ -144,6 +144,8 @@ export class SvcApp extends SvcElement {
         background: var(--warning-quiet);
         color: var(--warning);
         font-size: var(--size-13);
+
+        > span + span { margin-left: 0.5em; }
       }
 
       > .frame > .content > .stale + main { padding-top: 20px; }
@@ -331,7 +333,7 @@ export class SvcApp extends SvcElement {
     return html`
       <p class="stale">
         <span role="status">${t('This hub is cut off from its cluster, and refuses changes.')}</span>
-        ${t('What you see is {time} old.', { time: secondsWords(this.staleSeconds) })}
+        <span>${t('What you see is {time} old.', { time: secondsWords(this.staleSeconds) })}</span>
       </p>`
   }
 

@@ -19,7 +19,8 @@ export class SvcCluster extends SvcElement {
     svc-cluster {
       display: block;
 
-      .own { display: grid; grid-template-columns: 16px minmax(0, 1fr); gap: 2px 12px; align-items: center; padding: 12px 20px; }
+      .own { display: grid; grid-template-columns: 16px minmax(0, 1fr); gap: 2px 12px; padding: 12px 20px; }
+      .own > .icon { margin-top: 3px; }
       .own b { font-weight: 500; overflow-wrap: anywhere; }
       .own > :not(.icon) { grid-column: 2; }
       .own > b { grid-row: 1; }

@@ -12,7 +12,7 @@ export const words: Words = {
   'svc {version}, running for {time}': 'svc {version}，已运行 {time}',
   Health: '健康',
   'This hub is cut off': '此中枢已与集群断开',
-  'Cluster {name}': '集群 {name}',
+  'Cluster “{name}”': '集群“{name}”',
   '{hub} answers you, and leads the cluster': '当前应答的是 {hub}，它是集群的主中枢',
   '{hub} answers you, and hears of no leader': '当前应答的是 {hub}，它联系不到主中枢',
   '{hub} answers you, and follows {leader}': '当前应答的是 {hub}，它跟随主中枢 {leader}',
