@@ -298,6 +298,7 @@ function createMachine(world: World, front: Front, work: Work) {
     secretsFault: variables.check,
     auditState: front.keeper.state,
     fleetState: fleetOf(store, work.fleet),
+    cluster: world.cluster?.status,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const history = createHistory({
@@ -453,11 +454,12 @@ function apiOfMachine(
         uploads: () => deployer.figures().uploads,
         outputFollowers: () => deployer.figures().followers,
         deliveries: webhook.deliveries,
-        fleet: fleetOf(store, work.fleet)
+        fleet: fleetOf(store, work.fleet),
+        cluster: world.cluster?.status
       })
     },
     pm2: { pm2, projects },
-    cluster: { status: world.cluster },
+    cluster: { status: world.cluster?.status },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>

@@ -24,7 +24,7 @@ import { createReload } from '../reload.js'
 import { reportFailure, reportRequest } from '../reporter.js'
 import { announce, followRecords, readOverride } from '../serve.js'
 import type { RunningServer, ServeOptions } from '../serve.js'
-import { readClusterStatus } from './cluster-status.js'
+import { createClusterView } from './cluster-status.js'
 import { notLeader } from './fenced-store.js'
 import { createHubSide, noLeader } from './hub-side.js'
 import { createReplicatedKeys, createReplicatedToken } from './keys.js'
@@ -114,7 +114,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
         keys: createReplicatedKeys(store),
         copies: archives,
         hubUrls: () => hubUrls,
-        cluster: () => readClusterStatus({ store, cluster }),
+        cluster: createClusterView({ store, cluster }),
         log
       },
       admin,
