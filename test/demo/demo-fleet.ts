@@ -121,6 +121,8 @@ async function comeBackLate(stage: DemoStage, { hub, agents, pusher }: Fleet): P
 
 const stage = openStage('svc-demo-fleet-')
 for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+let interrupt = (): void => process.exit(1)
+process.on('SIGINT', () => interrupt())
 try {
   const hub = await startHub(stage)
   const agents = await enrollNodes(stage, hub)
@@ -135,7 +137,7 @@ try {
   stage.print(`Admin token: ${hub.admin['SVC_TOKEN']}`)
   if (process.stdout.isTTY) {
     stage.print('Ctrl-C stops everything and removes what it wrote.')
-    await new Promise<void>(resolve => process.once('SIGINT', resolve))
+    await new Promise<void>(resolve => (interrupt = resolve))
   }
 } finally {
   await stage.end()

@@ -33,6 +33,9 @@ async function startMembers(stage: DemoStage): Promise<Log> {
   stage.say('One hub is not enough? Three members of etcd, with TLS, and a user and a password for svc')
   const etcd = await startEtcd({ size: 3, directory: join(stage.directory, 'etcd') })
   stage.defer(() => etcd.close())
+  process.once('exit', () => {
+    for (const member of etcd.members) member.signal('SIGKILL')
+  })
   for (const { name, url } of etcd.members) stage.print(`${name}: ${url}`)
   const { endpoints, user, password } = etcd.options
   writeFileSync(join(stage.directory, 'etcd-password'), `${password}\n`, { mode: 0o600 })
