@@ -5,6 +5,7 @@ import t from 'tap'
 import { createClient, formOf } from '../../support/client.js'
 import { zipOf } from '../../support/zip.js'
 import { startHubs, type Hub } from '../../support/hubs.js'
+import { deploySays } from '../../support/sentences/deploy.js'
 import { until } from '../../support/until.js'
 
 t.test('a follower answers reads itself and lets the leader change things', async t => {
@@ -66,7 +67,7 @@ t.test('another hub continues when the leader changes', async t => {
 })
 
 /** Places a project on a node that is never there, and begins to upload through a hub. */
-async function beginUpload(hub: Hub, site: string) {
+async function beginUpload(hub: Hub, site: string, contents: Buffer | string = randomBytes(3_000_000)) {
   const { client } = hub
   const { body } = await client.post('/api/projects', { name: 'Shop', deployPath: site })
   const project = body.project ?? body
@@ -77,7 +78,7 @@ async function beginUpload(hub: Hub, site: string) {
   t.equal((await client.post('/api/agent/enroll', node)).status, 200)
   const placed = await client.patch(`/api/projects/${project.id}/placements`, { add: [{ node: 'n1' }], remove: [] })
   t.equal(placed.status, 200, placed.text)
-  const bytes = await zipOf({ 'index.html': 'hello', 'big.bin': randomBytes(3_000_000) })
+  const bytes = await zipOf({ 'index.html': 'hello', 'big.bin': contents })
   const { contentType, body: form } = formOf([
     ['projectId', project.id],
     ['file', { filename: 'site.zip', bytes }]
@@ -123,4 +124,19 @@ t.test('a project without a node is not deployed: another machine may lead tomor
     ['file', { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'hello' }) }]
   ])
   t.match(reply, { status: 409, body: { code: 'not_placed' } })
+})
+
+t.test('a deployment whose rollout did not begin before the leader changed says that no node has changed', async t => {
+  const { hubs, sites, cluster } = await startHubs(t)
+  const [, second] = hubs as [Hub, Hub]
+  // The leader reads the archive for a while before the rollout begins.
+  const { project, reply } = await beginUpload(second, `${sites}/shop`, '0'.repeat(150_000_000))
+  t.teardown(() => reply.destroy())
+  const record = async () =>
+    ((await second.client.get(`/api/logs?projectId=${project.id}`)).body as Array<Record<string, unknown>>)[0]
+  await until(async () => (await record())?.['status'] === 'running')
+  cluster.lead('h2')
+  await until(async () => (await record())?.['status'] === 'failed')
+  t.match(await record(), { errorMessage: deploySays.ledBeforeRollout })
+  t.strictSame((await second.client.get('/api/rollouts')).body, { success: true, rollouts: [] })
 })

@@ -8,6 +8,7 @@ export const deploySays = {
   cancelledBy: (actor: string): string => `Cancelled by ${actor}`,
   stoppedWhileQueued: 'The server was stopped before the deployment started',
   stoppedWhileRunning: 'The server was stopped while the deployment was running',
+  ledBeforeRollout: 'The hub that led stopped before the rollout began: no node has changed. Push again',
   restartedBeforeRollout: 'The server was restarted before the rollout began: no node has changed. Push again',
   archiveLostInQueue: (id: string): string =>
     `Cannot continue the deployment after a restart: Archive not found: "${id}". Push again`,
