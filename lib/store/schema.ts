@@ -539,6 +539,10 @@ const migrations: Migration[] = [
   {
     what: 'the duties of an agent of a fleet',
     sql: duties
+  },
+  {
+    what: 'the node that used an enrollment token',
+    sql: 'ALTER TABLE enrollments ADD COLUMN nodeId TEXT;'
   }
 ]
 
