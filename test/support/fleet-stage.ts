@@ -71,6 +71,8 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
   const told: string[] = []
   const done: string[] = []
   const hubs: Hub[] = []
+  /** The setting `allow_client_scripts`. */
+  const mayScripts = { value: true }
   t.teardown(() => Promise.all(hubs.map(hub => hub.stop())))
   const start = (): Hub => {
     const hub = createHub({
@@ -79,6 +81,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       version: '2.0.0',
       hubs: () => ['https://hub.example'],
       hasRunning: projectId => running.has(projectId),
+      mayClientsSendScripts: ({ allowClientScripts }) => allowClientScripts ?? mayScripts.value,
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
@@ -89,7 +92,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, ended, running, told, done, start, hub: start() }
+  return { ...stage, serverKey, mayScripts, ended, running, told, done, start, hub: start() }
 }
 
 /** The user of the tests. */
