@@ -548,6 +548,10 @@ const migrations: Migration[] = [
         sealed TEXT,
         rollout TEXT NOT NULL
       ) WITHOUT ROWID;`
+  },
+  {
+    what: 'the node that used an enrollment token',
+    sql: 'ALTER TABLE enrollments ADD COLUMN nodeId TEXT;'
   }
 ]
 

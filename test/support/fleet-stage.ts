@@ -76,6 +76,8 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
   /** The addresses of the hubs, which a test may change. */
   const addresses = ['https://hub.example']
   const hubs: Hub[] = []
+  /** The setting `allow_client_scripts`. */
+  const mayScripts = { value: true }
   t.teardown(() => Promise.all(hubs.map(hub => hub.stop())))
   const start = (): Hub => {
     const hub = createHub({
@@ -84,6 +86,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       version: '2.0.0',
       hubs: () => addresses,
       hasRunning: projectId => running.has(projectId),
+      mayClientsSendScripts: ({ allowClientScripts }) => allowClientScripts ?? mayScripts.value,
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
@@ -94,7 +97,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, ended, running, told, done, addresses, start, hub: start() }
+  return { ...stage, serverKey, mayScripts, ended, running, told, done, addresses, start, hub: start() }
 }
 
 /** The user of the tests. */

@@ -27,7 +27,7 @@ import { createUploadRate, type UploadRate } from './upload-rate.js'
 import { createRolloutReader, createRollouts } from './rollouts.js'
 
 /** Dependencies of the hub on the rest of the server. */
-export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables'> {
+export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'mayClientsSendScripts'> {
   store: Store
   clock: Clock
   ids: Ids

@@ -43,12 +43,16 @@ export interface ReleasesNeeds {
   key: HubKey
   sealing: OfferSealing
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
+  /** Whether clients may send scripts to a project, by its own value or by the setting of the hub. */
+  mayClientsSendScripts(project: Project): boolean
 }
 
 const nothing: SealedOffer = { offered: { origin: 'upload' }, clientEnv: {} }
 
 /** Creates the releases. */
-export function createReleases({ store, key, sealing, variables }: ReleasesNeeds): Releases {
+export function createReleases(needs: ReleasesNeeds): Releases {
+  const { store, key, sealing, variables } = needs
+
   async function openOffer(deployId: string, sealed: string | null): Promise<SealedOffer> {
     return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as SealedOffer)
   }
@@ -72,7 +76,8 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
         archiveBytes,
         fileCount: row?.fileCount ?? null,
         policy: project.policy,
-        project: settingsOf(project),
+        // Nodes must not decide by their settings what the hub has told the user.
+        project: { ...settingsOf(project), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
         ...(await openOffer(deployId, rollout.sealed)),
         message: row?.message ?? null
@@ -107,8 +112,8 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
 
 /** Returns the settings of a project that its deployments on a node use. */
 function settingsOf(project: Project): ReleaseDocument['project'] {
-  const { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv } = project
+  const { preDeployScript, postDeployScript, postDeployAsync, allowedEnv } = project
   const { runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description } = project
-  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
+  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowedEnv }
   return { ...scripts, runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description }
 }
