@@ -1,14 +1,13 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import type { Actor, AuditEvent } from '../model/audit.js'
+import type { AuditEvent } from '../model/audit.js'
+import type { Rolls } from '../model/node-release.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
-import type { RolloutPolicy } from '../model/rollout.js'
 import type { Store } from '../store/database.js'
 import type { CheckSources } from './check-sources.js'
 import type { DeployHome } from './files.js'
-import type { OfferedScripts } from './scripts/scripts.js'
 
 /** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {
@@ -33,37 +32,6 @@ export interface KeptBytes {
   changed(projectId: string, bytes: number): void
   /** Schedules a recount, after files were removed without being counted. */
   recountLater(): void
-}
-
-/** A release for the nodes of a project. */
-export interface NodeRelease {
-  projectId: string
-  deployId: string
-  treeSha256: string
-  archiveSha256: string
-  archiveBytes: number
-  policy: RolloutPolicy
-  /** What the client sent for scripts. */
-  offer: { offered: OfferedScripts; clientEnv: Record<string, string> }
-  /** The deployment whose archive a rollback deploys again; null: it is none. */
-  rollbackOf: string | null
-  actor: Actor
-}
-
-/** The end of a rollout, or the state in which it waits for a user. */
-export interface RollEnd {
-  outcome: 'done' | 'halted' | 'reverted'
-  /** What happened, as a sentence. */
-  sentence: string
-}
-
-/** What deployments of projects that are placed on nodes ask the fleet for. An abort ends only the watching. */
-export interface DeployFleet {
-  begin(release: NodeRelease, watch: { say(line: string): void; signal: AbortSignal }): Promise<RollEnd>
-  /** Follows the rollout that an earlier process has begun. */
-  follow(deployId: string, watch: { say(line: string): void; signal: AbortSignal }): Promise<RollEnd>
-  /** Stops the rollout of a deployment, if it is going on. */
-  halt(deployId: string, reason: string): Promise<void>
 }
 
 /** Keeps archives on two hubs of a cluster. */
@@ -92,7 +60,7 @@ export interface DeployNeeds {
   /** What the checks of deployments ask the rest of the server for. */
   checks: CheckSources
   /** The fleet; absent: no project is placed on nodes. */
-  fleet?: DeployFleet | undefined
+  fleet?: Rolls | undefined
   audit(event: AuditEvent): void
   /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void
