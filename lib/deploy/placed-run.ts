@@ -128,3 +128,16 @@ export function refusePlaced(db: Reader, { id, name }: Pick<Project, 'id' | 'nam
   const sentence = `Cannot ${doing} "${name}" here: its files are on the nodes of the fleet. ${advice}`
   throw new Refusal('conflict', 'project_is_placed', sentence)
 }
+
+/**
+ * Refuses (409 `not_placed`) to deploy a project without nodes on a hub of a cluster: another machine may lead tomorrow, so a
+ * target is always that of a node.
+ */
+export function refuseUnplaced(
+  { store, copies }: Pick<DeployNeeds, 'store' | 'copies'>,
+  { id, name }: Pick<Project, 'id' | 'name'>
+): void {
+  if (copies === undefined || isPlaced(store, id)) return
+  const sentence = `The project "${name}" is on no node of the cluster. Place it on one first: svc fleet place`
+  throw new Refusal('conflict', 'not_placed', sentence)
+}
