@@ -4,6 +4,7 @@ import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import type { UploadPermit } from '../model/upload-permit.js'
 import { usage } from './args.js'
 import { durationOption } from './common-options.js'
+import type { Options, OptionTable } from './option-table.js'
 
 /** Options of a push that set keys of the policy of rollouts, for this push only. */
 export const rolloutOptions = {
@@ -23,17 +24,14 @@ export const rolloutOptions = {
     help: 'when too many nodes fail: halt, or put back the wave or all nodes'
   },
   order: { type: 'text', value: 'label', help: 'label by which nodes are sorted into waves; default: their names' }
-} as const
+} as const satisfies OptionTable
 
 /** The values of these options. */
-export interface RolloutOptions {
-  canary: number | undefined
-  then: string | undefined
-  pause: string | undefined
-  'max-failures': number | undefined
-  'max-unreachable': string | undefined
-  'on-failure': string | undefined
-  order: string | undefined
+export type RolloutOptions = Options<typeof rolloutOptions>
+
+/** Returns the flag of a key of the policy. */
+function flagOf(key: string): string {
+  return `--${key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
 }
 
 /** Returns the keys that the options set; undefined: none is given. Throws a usage error. */
@@ -54,7 +52,7 @@ export function readRolloutOptions(options: RolloutOptions): Partial<RolloutPoli
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const [key = ''] = /[A-Za-z]+$/.exec(error.field ?? '') ?? []
-    const flag = `--${key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+    const flag = flagOf(key)
     const fault = error.message.replace(/^.*?(?: is not valid: | is )/, '')
     throw usage(flag, `${flag} is not valid: ${fault}`)
   }
@@ -67,7 +65,7 @@ function secondsOf(text: string): number | 'approve' {
 /** Refuses options about waves for a project without nodes: the server would ignore them. */
 export function requirePlacement(given: Partial<RolloutPolicy> | undefined, permit: UploadPermit | null): void {
   if (given === undefined || permit?.rollout) return
-  const names = Object.keys(given).map(key => `--${key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`)
+  const names = Object.keys(given).map(flagOf)
   const sentence = `${names.join(', ')}: the project is not placed on nodes, so there is no rollout. Nothing was deployed`
   throw new Refusal('invalid', 'project_not_placed', sentence)
 }

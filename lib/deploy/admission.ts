@@ -27,7 +27,7 @@ import { openOutput } from './output/output.js'
 import type { KeptPlan } from './kept-plans.js'
 import type { Note, Pending } from './pending.js'
 import type { Plans } from './plan.js'
-import { refusePlaced } from './placed-run.js'
+import { refusePlaced, refuseUnplaced } from './placed-run.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import { findRepair, type RepairGoal } from './repair.js'
@@ -281,8 +281,7 @@ export class Admission {
     const project = findProject(this.#needs.store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     refuseLocked(this.#needs.store, project, this.#needs.clock.now())
-    // In a cluster, another machine may lead tomorrow: a target is always that of a node.
-    if (this.#needs.copies !== undefined && !isPlaced(this.#needs.store, projectId)) throw notPlaced(project.name)
+    refuseUnplaced(this.#needs, project)
     if (this.#needs.queue.count(projectId) < maxQueued) return project
     const sentence = `Cannot queue a deployment of ${projectId}: ${maxQueued} are in the queue. Wait, or cancel some`
     throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
@@ -389,11 +388,6 @@ export class Admission {
     const tail = live.find(deployId)?.tail ?? Promise.resolve()
     void tail.finally(() => live.forget(deployId))
   }
-}
-
-function notPlaced(name: string): Refusal {
-  const sentence = `The project "${name}" is on no node of the cluster. Place it on one first: svc fleet place`
-  return new Refusal('conflict', 'not_placed', sentence)
 }
 
 function messageOf({ message }: { message?: string | null | undefined }): string | null {

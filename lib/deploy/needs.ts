@@ -1,14 +1,13 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import type { Actor, AuditEvent } from '../model/audit.js'
+import type { AuditEvent } from '../model/audit.js'
+import type { Rolls, ScriptOffer } from '../model/node-release.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { OpenedVariable } from '../model/variable.js'
-import type { RolloutPolicy } from '../model/rollout.js'
 import type { Store } from '../store/database.js'
 import type { CheckSources } from './check-sources.js'
 import type { DeployHome } from './files.js'
-import type { OfferedScripts } from './scripts/scripts.js'
 
 /** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {
@@ -35,41 +34,8 @@ export interface KeptBytes {
   recountLater(): void
 }
 
-/** What the client of a push sent for scripts. */
-export interface ScriptOffer {
-  offered: OfferedScripts
-  clientEnv: Record<string, string>
-}
-
-/** A release for the nodes of a project. */
-export interface NodeRelease {
-  projectId: string
-  deployId: string
-  treeSha256: string
-  archiveSha256: string
-  archiveBytes: number
-  policy: RolloutPolicy
-  /** What the client sent for scripts. */
-  offer: ScriptOffer
-  /** The deployment whose archive a rollback deploys again; null: it is none. */
-  rollbackOf: string | null
-  actor: Actor
-}
-
-/** The end of a rollout, or the state in which it waits for a user. */
-export interface RollEnd {
-  outcome: 'done' | 'halted' | 'reverted'
-  /** What happened, as a sentence. */
-  sentence: string
-}
-
-/** What deployments of projects that are placed on nodes ask the fleet for. An abort ends only the watching. */
-export interface DeployFleet {
-  begin(release: NodeRelease, watch: { say(line: string): void; signal: AbortSignal }): Promise<RollEnd>
-  /** Follows the rollout that an earlier process has begun. */
-  follow(deployId: string, watch: { say(line: string): void; signal: AbortSignal }): Promise<RollEnd>
-  /** Stops the rollout of a deployment, if it is going on. */
-  halt(deployId: string, reason: string): Promise<void>
+/** What deployments of projects that are placed on nodes ask the fleet for. */
+export interface DeployFleet extends Rolls {
   /** Encrypts what a client has sent, for the time in the queue; null if it sent nothing. */
   sealOffer(deployId: string, offer: ScriptOffer): Promise<string | null>
   openOffer(deployId: string, sealed: string): Promise<ScriptOffer>

@@ -16,7 +16,8 @@ import type { Reader } from '../store/database.js'
 import { rolloutOfDeployment } from '../store/tables/rollouts.js'
 import { StepFailure, Suspension } from './failure.js'
 import type { DeployFiles } from './files.js'
-import type { DeployNeeds, RollEnd } from './needs.js'
+import type { RollEnd } from '../model/node-release.js'
+import type { DeployNeeds } from './needs.js'
 import { recordProgress } from './record.js'
 import { permittedScripts } from './scripts/scripts.js'
 import { createSteps } from './steps.js'
@@ -126,4 +127,17 @@ export function refusePlaced(db: Reader, { id, name }: Pick<Project, 'id' | 'nam
   const advice = 'Use "svc rollout revert", or the page of a node'
   const sentence = `Cannot ${doing} "${name}" here: its files are on the nodes of the fleet. ${advice}`
   throw new Refusal('conflict', 'project_is_placed', sentence)
+}
+
+/**
+ * Refuses (409 `not_placed`) to deploy a project without nodes on a hub of a cluster: another machine may lead tomorrow, so a
+ * target is always that of a node.
+ */
+export function refuseUnplaced(
+  { store, copies }: Pick<DeployNeeds, 'store' | 'copies'>,
+  { id, name }: Pick<Project, 'id' | 'name'>
+): void {
+  if (copies === undefined || isPlaced(store, id)) return
+  const sentence = `The project "${name}" is on no node of the cluster. Place it on one first: svc fleet place`
+  throw new Refusal('conflict', 'not_placed', sentence)
 }

@@ -1,9 +1,10 @@
 import type { Transaction } from '../store/database.js'
 import { findDeployment, placeDeployment, setBeforeFrom } from '../store/tables/deployments.js'
-import { noteForeignChange } from '../store/tables/projects.js'
+import { findProject, noteForeignChange } from '../store/tables/projects.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import { reservedPaths } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
+import { refusePlaced, refuseUnplaced } from './placed-run.js'
 import { ownershipOf, type ExactChange } from './ownership.js'
 import type { TargetTurns } from './target-turns.js'
 import type { Trees } from './trees.js'
@@ -25,10 +26,10 @@ const overlay: ExactChange = { edited: 'ignore', removes: null, exact: null }
  * Creates the function that extracts an archive over a project's target, for an import. It is all or nothing, like a
  * deployment, and waits in the project's queue. It runs no scripts and writes no record, because an import brings its
  * own. If the archive belongs to no recorded deployment, the last known deployment stays the live one, and nobody can go
- * back exactly over this change.
+ * back exactly over this change. Refuses a project whose target is on nodes (409 `project_is_placed`, `not_placed`).
  */
 export function createRestore(
-  needs: Pick<DeployNeeds, 'store' | 'log' | 'settings'> & {
+  needs: Pick<DeployNeeds, 'store' | 'log' | 'settings' | 'copies'> & {
     turns: TargetTurns
     trees: Pick<Trees, 'read' | 'restored'>
   }
@@ -44,8 +45,13 @@ export function createRestore(
     setBeforeFrom(tx, deployId, beforeFrom)
   }
 
-  return ({ projectId, archivePath, deployId, signal }) =>
-    turns({ projectId, signal, cannot: 'Cannot restore the archive' }, async turn => {
+  return async ({ projectId, archivePath, deployId, signal }) => {
+    const project = findProject(store, projectId)
+    if (project !== undefined) {
+      refusePlaced(store, project, 'restore the archive of')
+      refuseUnplaced(needs, project)
+    }
+    return turns({ projectId, signal, cannot: 'Cannot restore the archive' }, async turn => {
       const extracted = await turn.extract(archivePath, {
         reserved: reservedPaths(store, projectId),
         ownership: await ownershipOf(needs, turn.project, overlay)
@@ -60,4 +66,5 @@ export function createRestore(
       await turn.settle()
       return extracted
     })
+  }
 }

@@ -26,6 +26,7 @@ import { findRights } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { listLabels } from '../store/tables/labels.js'
+import { isPlaced } from '../store/tables/placements.js'
 import { listNotificationTargets } from '../store/tables/notification-targets.js'
 import { listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
@@ -155,11 +156,12 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
 
 /**
  * Returns the live deployment, if its archive is kept. If no deployment is known to be live, returns the newest
- * successful one that has an archive. The archive of an exact rollback contains only what differed, so it stands for no
- * target.
+ * successful one that has an archive, as for a project on nodes: what was live here before it was placed is old. The archive
+ * of an exact rollback contains only what differed, so it stands for no target.
  */
 function artifactOf(store: Reader, projectId: string): DeploymentRow | null {
-  const found = liveDeployment(store, projectId) ?? latestSuccessWithArchive(store, projectId)
+  const live = isPlaced(store, projectId) ? undefined : liveDeployment(store, projectId)
+  const found = live ?? latestSuccessWithArchive(store, projectId)
   return found?.hasArtifact && !found.exact ? found : null
 }
 
@@ -301,14 +303,21 @@ async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string)
   if ((await stat(deployed).catch(nullIfMissing)) !== null) yield await fileSource(deployedPath(deployId), deployed)
 }
 
-/** Packs the target of a project without an archive. Returns null and adds a note if the target cannot be packed. */
+/**
+ * Packs the target of a project without an archive. Returns null and adds a note if the target cannot be packed, or is on
+ * nodes: then the directory here is not that of the project.
+ */
 async function packedTarget(
-  { request, scratch, signal }: Writing,
+  { needs, request, scratch, signal }: Writing,
   project: Project,
   manifest: Manifest
 ): Promise<Artifact | null> {
-  const path = scratch.file()
   const { id, name, deployPath } = project
+  if (isPlaced(needs.store, id)) {
+    manifest.notes.push(`"${name}" (${id}): no archive is kept, and its files are on nodes of the fleet`)
+    return null
+  }
+  const path = scratch.file()
   const { ignore, ignoreBuiltin } = request
   const job = { target: deployPath, ignore, ignoreBuiltin }
   const { bytes, note } =

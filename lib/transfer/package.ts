@@ -18,7 +18,8 @@
  *
  * An artifact is the archive of the project's live deployment, or, if none is known, of its newest success that still
  * has one. If there is no such archive, the target itself is packed, without the files that match the ignore rules; the
- * index then has no deployId. Packages of other programs are accepted too: only `manifest.json` with its schemaVersion
+ * index then has no deployId. A project on nodes of a fleet has only archives. Nodes, placements and rollouts stay with
+ * their hub: a package moves projects to a server that has other nodes. Packages of other programs are accepted too: only `manifest.json` with its schemaVersion
  * is required, and of a record only the fields without a default.
  */
 import type { DeploymentRow } from '../model/deployment.js'

@@ -6,6 +6,7 @@ import type { Project } from '../../lib/model/project.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { formOf } from '../support/client.js'
 import type { ClientReply } from '../support/client.js'
+import { enrolledAgent } from '../support/fake-agent.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { openStream } from '../support/sse.js'
@@ -717,3 +718,28 @@ t.test('a package contains the live files even if their deployment failed', asyn
     t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live, and changed')
   })
 })
+
+t.test(
+  'an import over a project on nodes changes its record, and leaves its nodes and the directory here alone',
+  async t => {
+    const stage = await startServer(t)
+    const shop = await stage.createProject('shop')
+    await deploy(stage, shop, { 'index.html': 'one' })
+    const bytes = await exported(stage, '?artifacts=1')
+    await stage.client.put(`/api/projects/${shop.id}`, { description: 'changed since' })
+    writeFileSync(join(shop.deployPath, 'index.html'), 'of somebody else')
+    await enrolledAgent({ url: stage.url, hub: await stage.server.services.fleet.hub() }, 'n1')
+    const place = { add: [{ node: 'n1', deployPath: '/srv/shop' }], remove: [] }
+    t.equal((await stage.client.patch(`/api/projects/${shop.id}/placements`, place)).status, 200)
+    const { status, body } = await imported(stage, bytes, '?strategy=overwrite', { 'x-confirm-overwrite': 'yes' })
+    t.equal(status, 200)
+    t.match(body.result ?? body, {
+      artifacts: { replaced: [], failed: [{ id: shop.id, error: /its files are on the nodes/ }] }
+    })
+    t.equal((await stage.client.get(`/api/projects/${shop.id}`)).body.description, '')
+    t.match((await stage.client.get(`/api/projects/${shop.id}/placements`)).body.placements, [
+      { nodeName: 'n1', deployPath: '/srv/shop' }
+    ])
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'of somebody else')
+  }
+)

@@ -1,6 +1,8 @@
 import t from 'tap'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { enrolledAgent } from '../support/fake-agent.js'
+import { startHubs, type Hub } from '../support/hubs.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
@@ -54,4 +56,28 @@ t.test('restore', async t => {
     await deployer.stop({ wait: true })
     await t.rejects(deployer.restore({ projectId: project.id, archivePath, deployId: null }), { code: 'shutting_down' })
   })
+})
+
+t.test('a project whose files are on nodes is not restored here', async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('shop')
+  const archivePath = join(stage.home.tmp, 'archive.zip')
+  writeFileSync(archivePath, await zipOf({ 'index.html': 'restored' }))
+  await enrolledAgent({ url: stage.url, hub: await stage.server.services.fleet.hub() }, 'n1')
+  await stage.client.patch(`/api/projects/${project.id}/placements`, { add: [{ node: 'n1' }], remove: [] })
+  const { restore } = stage.server.services.deployer
+  await t.rejects(restore({ projectId: project.id, archivePath, deployId: null }), { code: 'project_is_placed' })
+  t.notOk(existsSync(project.deployPath))
+})
+
+t.test('a hub of a cluster restores nothing on its own disk', async t => {
+  const { hubs, sites } = await startHubs(t)
+  const [leader] = hubs as [Hub]
+  const { body } = await leader.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
+  const { id } = body.project ?? body
+  const archivePath = join(leader.directory, 'tmp', 'archive.zip')
+  writeFileSync(archivePath, await zipOf({ 'index.html': 'restored' }))
+  const { restore } = leader.server.services.deployer
+  await t.rejects(restore({ projectId: id, archivePath, deployId: null }), { code: 'not_placed' })
+  t.notOk(existsSync(`${sites}/shop`))
 })

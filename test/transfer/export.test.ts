@@ -5,6 +5,8 @@ import t, { type Test } from 'tap'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertLabel } from '../../lib/store/tables/labels.js'
+import { insertNode } from '../../lib/store/tables/nodes.js'
+import { insertPlacement } from '../../lib/store/tables/placements.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { planExport, type ExportRequest } from '../../lib/transfer/export.js'
 import type { TransferNeeds } from '../../lib/transfer/needs.js'
@@ -170,6 +172,30 @@ t.test('exports the archive of the live deployment, or the target', async t => {
     [{ projectId: 'a', deployId: null }, {}],
     'the archive is gone although its record names it: the target is packed'
   )
+})
+
+t.test('a project on nodes is exported as its newest release, and without nodes', async t => {
+  const kept = { hasArtifact: true, archiveBytes: 4, archiveSha256: null }
+  const { write, read, deployments, store } = await stageOf(t, [
+    { id: 'dep_here', ...kept, placed: 2 },
+    { id: 'dep_rolled_out', ...kept, placed: null, startTime: '2026-02-01T12:00:00.000Z' }
+  ])
+  for (const id of ['dep_here', 'dep_rolled_out']) writeFileSync(join(deployments, `${id}.zip`), id)
+  await store.write(tx => {
+    const node = { id: 'node_1', name: 'n1', labels: {}, publicKey: 'a2V5', isDrained: false, enrolledAt: now }
+    insertNode(tx, { ...node, lastSeenAt: null, version: null, freeBytes: null })
+    const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
+    for (const projectId of ['a', 'b']) {
+      insertPlacement(tx, { projectId, nodeId: 'node_1', deployPath: `/srv/${projectId}`, ...nothing })
+    }
+  })
+  const { artifacts, notes } = await write()
+  t.match(artifacts, [{ projectId: 'a', deployId: 'dep_rolled_out' }])
+  t.equal(artifacts.length, 1, 'the directory here is not that of the project')
+  t.match(notes, [/^"b" \(b\): no archive is kept, and its files are on nodes/])
+  const { text, list } = await read()
+  t.equal(await text('artifacts/a.zip'), 'dep_rolled_out')
+  t.notMatch(JSON.stringify(await list('projects.json')), /node_1|\/srv/)
 })
 
 t.test('exports outputs and manifests of any length', async t => {

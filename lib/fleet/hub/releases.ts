@@ -4,6 +4,7 @@
  */
 import { notFound } from '../../base/refusal.js'
 import { releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
+import type { ScriptOffer } from '../../model/node-release.js'
 import type { Project } from '../../model/project.js'
 import type { OpenedVariable } from '../../model/variable.js'
 import type { Store } from '../../store/database.js'
@@ -12,9 +13,6 @@ import { findPlacement } from '../../store/tables/placements.js'
 import { findProject } from '../../store/tables/projects.js'
 import { archiveForNode, rolloutOfDeployment } from '../../store/tables/rollouts.js'
 import type { HubKey } from './hub-key.js'
-
-/** What the client of a push sent for scripts. It is encrypted with the rollout. */
-export type SealedOffer = Pick<ReleaseDocument, 'offered' | 'clientEnv'>
 
 /** Encrypts texts of a deployment. */
 export interface OfferSealing {
@@ -30,11 +28,11 @@ export interface Releases {
   /** Returns the deployment whose archive has this SHA-256. Refuses 404. */
   archiveOf(nodeId: string, sha256: string): string
   /** Returns what the client of an earlier rollout has sent, for a rollback; null: nothing. */
-  offerOf(deployId: string): Promise<SealedOffer | null>
+  offerOf(deployId: string): Promise<ScriptOffer | null>
   /** Encrypts what a client has sent; null if it sent nothing. */
-  sealOffer(deployId: string, offer: SealedOffer): Promise<string | null>
+  sealOffer(deployId: string, offer: ScriptOffer): Promise<string | null>
   /** Decrypts it. Refuses 503 `variables_key`. */
-  openOffer(deployId: string, sealed: string | null): Promise<SealedOffer>
+  openOffer(deployId: string, sealed: string | null): Promise<ScriptOffer>
 }
 
 /** Dependencies of the releases. */
@@ -47,14 +45,14 @@ export interface ReleasesNeeds {
   mayClientsSendScripts(project: Project): boolean
 }
 
-const nothing: SealedOffer = { offered: { origin: 'upload' }, clientEnv: {} }
+const nothing: ScriptOffer = { offered: { origin: 'upload' }, clientEnv: {} }
 
 /** Creates the releases. */
 export function createReleases(needs: ReleasesNeeds): Releases {
   const { store, key, sealing, variables } = needs
 
-  async function openOffer(deployId: string, sealed: string | null): Promise<SealedOffer> {
-    return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as SealedOffer)
+  async function openOffer(deployId: string, sealed: string | null): Promise<ScriptOffer> {
+    return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as ScriptOffer)
   }
 
   return {

@@ -2,55 +2,15 @@
 import { elapsedOf, type Clock } from '../../base/clock.js'
 import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
-import type { Actor } from '../../model/audit.js'
-import type { RolloutPolicy } from '../../model/rollout.js'
+import type { RollEnd, Rolls, RolloutWatch } from '../../model/node-release.js'
 import type { Store } from '../../store/database.js'
 import { nodesOfProject } from '../../store/tables/nodes.js'
 import { rolloutOfDeployment, type StoredRollout } from '../../store/tables/rollouts.js'
 import type { Release } from './begin.js'
 import { createRolloutLines } from './rollout-lines.js'
-import type { Releases, SealedOffer } from './releases.js'
+import type { Releases } from './releases.js'
 import type { Rollings } from './rolling.js'
 import type { RolloutEvents } from './rollout-events.js'
-
-/** A release for the nodes of a project. */
-export interface NodeRelease {
-  projectId: string
-  deployId: string
-  treeSha256: string
-  archiveSha256: string
-  archiveBytes: number
-  policy: RolloutPolicy
-  /** What the client sent for scripts. */
-  offer: SealedOffer
-  /** The deployment whose archive a rollback deploys again; null: it is none. */
-  rollbackOf: string | null
-  actor: Actor
-}
-
-/** Who watches a rollout. */
-export interface RolloutWatch {
-  say(line: string): void
-  /** Ends the watching; the rollout continues. */
-  signal: AbortSignal
-}
-
-/** The end of a rollout, or the state in which it waits for a user. */
-export interface RollEnd {
-  outcome: 'done' | 'halted' | 'reverted'
-  /** What happened, as a sentence. */
-  sentence: string
-}
-
-/** Rollouts of deployments. */
-export interface Rolls {
-  /** Begins a rollout and follows it. Refuses 409 `no_nodes`. An abort throws the reason of the signal. */
-  begin(release: NodeRelease, watch: RolloutWatch): Promise<RollEnd>
-  /** Follows the rollout that an earlier process has begun. */
-  follow(deployId: string, watch: RolloutWatch): Promise<RollEnd>
-  /** Stops the rollout of a deployment, if it is going on. */
-  halt(deployId: string, reason: string): Promise<void>
-}
 
 /** Dependencies of `createRolls`. */
 export interface RollsNeeds {

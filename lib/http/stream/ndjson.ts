@@ -1,6 +1,6 @@
-import type { Reply, Sink } from '../core/route.js'
+import type { Reply } from '../core/route.js'
 import { streamHeaders } from '../core/reply.js'
-import { defaultKeepAliveMs } from './sse.js'
+import { defaultKeepAliveMs, keptAlive } from './kept-alive.js'
 
 /** Encodes JSON values as lines of such a reply, so that the same bytes can be written to many clients. */
 export function encodeLines(values: readonly unknown[]): Buffer {
@@ -36,35 +36,17 @@ export function ndjson(
     ...(lasting && { lasting }),
     run(sink) {
       if (isBegun) sink.sendHead()
-      const write = (value: unknown): Promise<void> => sink.write(value instanceof Uint8Array ? value : lineOf(value))
-      return lasting ? keptAlive(sink, run, keepAliveMs) : run(write, sink.signal)
+      if (!lasting) return run(value => sink.write(chunkOf(value)), sink.signal)
+      return keptAlive(sink, { text: '\n', everyMs: keepAliveMs }, write =>
+        run(value => write(chunkOf(value)), sink.signal)
+      )
     }
   }
 }
 
-/** Runs a lasting stream. A client that does not read gets no empty lines; they would only pile up. */
-async function keptAlive(
-  sink: Sink,
-  run: (write: (value: unknown) => Promise<void>, signal: AbortSignal) => Promise<void>,
-  keepAliveMs: number
-): Promise<void> {
-  let waiting = 0
-  async function write(chunk: string | Uint8Array): Promise<void> {
-    waiting++
-    try {
-      await sink.write(chunk)
-    } finally {
-      waiting--
-    }
-  }
-  const timer = setInterval(() => {
-    if (waiting === 0) write('\n').catch(() => {})
-  }, keepAliveMs)
-  try {
-    await run(value => write(value instanceof Uint8Array ? value : lineOf(value)), sink.signal)
-  } finally {
-    clearInterval(timer)
-  }
+/** Returns the bytes or the line of a value. */
+function chunkOf(value: unknown): string | Uint8Array {
+  return value instanceof Uint8Array ? value : lineOf(value)
 }
 
 function lineOf(value: unknown): string {

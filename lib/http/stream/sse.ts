@@ -1,5 +1,6 @@
 import { streamHeaders } from '../core/reply.js'
-import type { Reply, Sink } from '../core/route.js'
+import type { Reply } from '../core/route.js'
+import { defaultKeepAliveMs, keptAlive } from './kept-alive.js'
 
 /** One event of a stream. Text is sent as it is, other data as JSON. */
 export interface ServerEvent {
@@ -16,9 +17,6 @@ export interface Events {
   comment(text: string): Promise<void>
 }
 
-/** Interval of keep-alive comments (§8). */
-export const defaultKeepAliveMs = 15_000
-
 /**
  * Returns a reply of server-sent events (WHATWG HTML §9.2). It opens at once, before the first event, and sends
  * `:keep-alive` while there are no events. The stream ends when `run` ends. The signal is aborted when the client goes
@@ -33,39 +31,17 @@ export function eventStream(
     status: 200,
     headers: { ...streamHeaders, 'content-type': 'text/event-stream; charset=utf-8' },
     lasting: true,
-    run: sink => follow(sink, run, keepAliveMs)
-  }
-}
-
-async function follow(
-  sink: Sink,
-  run: (events: Events, signal: AbortSignal) => Promise<void>,
-  keepAliveMs: number
-): Promise<void> {
-  let waiting = 0
-  async function write(chunk: string | Uint8Array): Promise<void> {
-    waiting++
-    try {
-      await sink.write(chunk)
-    } finally {
-      waiting--
-    }
-  }
-  // A client that does not read needs no keep-alive; they would only pile up.
-  const keepAlive = setInterval(() => {
-    if (waiting === 0) write(':keep-alive\n\n').catch(() => {})
-  }, keepAliveMs)
-  try {
-    await write(':open\n\n')
-    await run(
-      {
-        send: event => write(event instanceof Uint8Array ? event : formatEvent(event)),
-        comment: text => write(formatComment(text))
-      },
-      sink.signal
-    )
-  } finally {
-    clearInterval(keepAlive)
+    run: sink =>
+      keptAlive(sink, { text: ':keep-alive\n\n', everyMs: keepAliveMs }, async write => {
+        await write(':open\n\n')
+        await run(
+          {
+            send: event => write(event instanceof Uint8Array ? event : formatEvent(event)),
+            comment: text => write(formatComment(text))
+          },
+          sink.signal
+        )
+      })
   }
 }
 
