@@ -1,5 +1,5 @@
 import t from 'tap'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAgentStage } from '../../support/agent-stage.js'
 import { until } from '../../support/until.js'
@@ -112,4 +112,34 @@ t.test('a local push and an edited file are drift, and are not undone', async t 
   const stuck = await hub.answer(hub.order(release, 'revert'), 'stuck')
   t.match(stuck.error, /was made on the node/)
   t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), 'local')
+})
+
+t.test('a release that is stuck twice goes back to the files before the first attempt', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const deployPath = join(sites, 'a')
+  const first = await hub.release('proj_a', { a: '1', only: 'x' }, { deployPath })
+  await hub.answer(hub.order(first, 'swap'), 'good')
+  const kept = await hub.release('proj_a', { a: '2' }, { deployPath, project: { postDeployScript: 'exit 7' } })
+  await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck')
+  t.match(await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck'), { failedStep: 'postDeploy' })
+  await hub.answer(hub.order(kept, 'revert', { number: 2 }), 'reverted')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1')
+  await until(() => hub.reports.at(-1)?.placements[0]?.liveDeployId === first.deployId)
+})
+
+t.test('a second attempt that fails before it begins leaves a stuck node stuck, and it can still go back', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const deployPath = join(sites, 'a')
+  const first = await hub.release('proj_a', { a: '1' }, { deployPath })
+  await hub.answer(hub.order(first, 'swap'), 'good')
+  const project = { preDeployScript: `test ! -e ${sites}/no`, postDeployScript: 'exit 7' }
+  const kept = await hub.release('proj_a', { a: '2' }, { deployPath, project })
+  await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck')
+  writeFileSync(join(sites, 'no'), '')
+  const again = await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck')
+  t.match(again, { failedStep: 'preDeploy' }, 'the files of the first attempt are in place')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '2')
+  rmSync(join(sites, 'no'))
+  await hub.answer(hub.order(kept, 'revert', { number: 2 }), 'reverted')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1')
 })
