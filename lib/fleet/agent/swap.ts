@@ -86,7 +86,10 @@ export async function revert(needs: SwapNeeds, { undoId, ...placing }: Placing &
   return revertResult(needs, await run.finished, placing)
 }
 
-/** Returns the result of a swap whose deployment has finished: the tree in place counts, also if an earlier attempt put it there. */
+/**
+ * Returns the result of a swap whose deployment has finished. The tree in place counts, also if an earlier attempt has put
+ * it there.
+ */
 export async function swapResult(needs: SwapNeeds, row: DeploymentRow, releaseId: string): Promise<Swapped> {
   refuseUnfinished(row)
   const output = await outputOf(needs, row)
