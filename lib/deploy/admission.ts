@@ -77,6 +77,12 @@ export interface RollbackRequest {
   actor: Actor
 }
 
+/** An undo as requested by a user, or by the hub of a node. */
+export interface UndoRequest extends Omit<RollbackRequest, 'mode'> {
+  /** The oldest deployment that is undone; undefined: only the last one is. */
+  since?: string | undefined
+}
+
 /** A repair as requested by a user. */
 export interface RepairRequest extends Pick<RollbackRequest, 'message' | 'actor'> {
   /** The files to put back; undefined: all that differ. */
@@ -215,11 +221,11 @@ export class Admission {
     }
   }
 
-  /** Undoes the last change of a project's target exactly. */
-  async undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
+  /** Undoes the last change of a project's target exactly, or the last ones. */
+  async undo(projectId: string, request: UndoRequest): Promise<Run> {
     const project = this.#admissibleProject(projectId)
     refusePlaced(this.#needs.store, project, 'undo')
-    return this.#restore(project, undoGoal(this.#needs.store, project, request.force ?? false), request)
+    return this.#restore(project, undoGoal(this.#needs.store, project, request), request)
   }
 
   /** Admits a deployment that brings back an earlier state of the target exactly. */

@@ -20,6 +20,7 @@ import {
   type DeployRequest,
   type RepairRequest,
   type RollbackRequest,
+  type UndoRequest,
   type Run
 } from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
@@ -89,7 +90,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   /** Deploys the archive of `deployId` again. Writes the audit entry. Refuses: unknown, unfinished, `no_archive`. */
   rollback(deployId: string, request: RollbackRequest): Promise<Run>
   /** Undoes the last change of a project's target exactly. Audited. Refuses what `exactRange` refuses. */
-  undo(projectId: string, request: Omit<RollbackRequest, 'mode'>): Promise<Run>
+  undo(projectId: string, request: UndoRequest): Promise<Run>
   /**
    * Puts back the files of a project that are not as svc put them there. Audited. Refuses what `findRepair` refuses.
    */

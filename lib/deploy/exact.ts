@@ -81,11 +81,19 @@ export function exactRange(store: Reader, project: Project, goal: ExactGoal): Ex
   return { undone: after.filter(({ target }) => target === project.deployPath), to }
 }
 
-/** Returns the goal of the undo of the last change of a target. Refuses (`conflict`, nothing_to_undo). */
-export function undoGoal(store: Reader, project: Project, force: boolean): ExactGoal {
+/**
+ * Returns the goal of the undo of the last change of a target; with `since`, of all changes from that deployment on. Refuses
+ * (`conflict`, nothing_to_undo).
+ */
+export function undoGoal(
+  store: Reader,
+  project: Project,
+  { force = false, since }: { force?: boolean | undefined; since?: string | undefined }
+): ExactGoal {
   const live = liveDeployment(store, project.id)
-  if (live === undefined || live.placed === null) throw nothingToUndo(project)
-  return { placed: live.placed - 1, force, undoOf: live.id }
+  const oldest = since === undefined ? live : findDeployment(store, since)
+  if (live === undefined || oldest === undefined || oldest.placed === null) throw nothingToUndo(project)
+  return { placed: oldest.placed - 1, force, undoOf: live.id }
 }
 
 /**

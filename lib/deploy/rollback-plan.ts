@@ -124,7 +124,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     async undo(projectId, { force = false, signal }) {
       const project = projectOf(projectId)
       return planOf(project, signal, () =>
-        orProblem(async () => exactly(project, undoGoal(store, project, force)), { mode: 'exact', to: null })
+        orProblem(async () => exactly(project, undoGoal(store, project, { force })), { mode: 'exact', to: null })
       )
     }
   }

@@ -3,7 +3,7 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 10
+export const olderVersion = schemaVersion - 11
 
 /** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {

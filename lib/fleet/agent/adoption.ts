@@ -22,7 +22,9 @@ const adopted: Record<string, { kind: Kind; isNullable?: boolean }> = {
   pm2AppName: { kind: 'text', isNullable: true }
 }
 
-/** If the hub allows client scripts, the setting of the node decides: a node may forbid more than its hub, never allow more. */
+/**
+ * If the hub allows client scripts, the setting of the node decides: a node may forbid more than its hub, never allow more.
+ */
 const allowing = 'allowClientScripts'
 
 const isKind: Record<Kind, (value: unknown) => boolean> = {

@@ -1,13 +1,13 @@
 /*
  * Does what the hub orders: for each project one work at a time. Before a work begins, the duty is on the disk, with the
  * id of the deployment that is about to be made. After a crash, the deployment's own record says what became of it; if
- * there is none, nothing was done.
+ * there is none, nothing was done. A duty that cannot be stored, because the disk is full, is as it was, and the order is
+ * obeyed later.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
 import type { OrderLine } from '../../model/fleet-wire.js'
 import type { Duty } from '../../model/duty.js'
 import type { Store, Transaction } from '../../store/database.js'
@@ -15,7 +15,18 @@ import { deleteDuty, findHubDeployment, insertHubDeployment, listDuties, putDuty
 import { beginning, ended, obey, workOf, type Work } from '../duty.js'
 import type { LocalDeployer } from './local.js'
 import type { Release } from './releases.js'
-import { deploymentBefore, revert, revertResult, swap, swapResult, untilFinished, type Swapped } from './swap.js'
+import { defaultRetriesMs, makeReady, waitAfter } from './ready.js'
+import {
+  deploymentBefore,
+  placedBy,
+  revert,
+  revertResult,
+  swap,
+  swapResult,
+  untilFinished,
+  type Placing,
+  type Swapped
+} from './swap.js'
 
 /** The duties of an agent. */
 export interface Duties {
@@ -60,9 +71,10 @@ interface Entry {
   /** Ends what waits for the hub, when another release is ordered. */
   waiting: AbortController | null
   orderedMs: number
+  /** Number of failures in a row that were no refusals of the work. */
+  failures: number
 }
 
-const defaultRetriesMs = [500, 1000, 2000, 5000, 10_000]
 const noResult = { failedStep: null, output: null, tookMs: null }
 
 /** Creates the duties, with those of the store. */
@@ -74,18 +86,20 @@ export function createDuties(needs: DutiesNeeds): Duties {
 
   function entryOf(duty: Duty, isInterrupted: boolean): Entry {
     const written = Promise.resolve()
-    return { duty, isInterrupted, written, running: null, waiting: null, orderedMs: elapsedOf(clock) }
+    return { duty, isInterrupted, written, running: null, waiting: null, orderedMs: elapsedOf(clock), failures: 0 }
   }
 
-  /** Changes a duty, in memory at once. Resolves when it is on the disk. */
+  /** Changes a duty, in memory at once. Resolves when it is on the disk; if that fails, the duty is as before. */
   function write(entry: Entry, change: Partial<Duty>, also?: (tx: Transaction) => void): Promise<unknown> {
-    const duty = { ...entry.duty, ...change }
+    const before = entry.duty
+    const duty = { ...before, ...change }
     entry.duty = duty
     const writing = store.write(tx => {
       putDuty(tx, duty)
       also?.(tx)
     })
-    entry.written = Promise.allSettled([entry.written, writing])
+    const restore = (): void => void (entry.duty === duty && (entry.duty = before))
+    entry.written = Promise.allSettled([entry.written, writing.catch(restore)])
     return writing
   }
 
@@ -94,14 +108,29 @@ export function createDuties(needs: DutiesNeeds): Duties {
     entry.running = works(entry).then(
       () => {
         entry.running = null
+        entry.failures = 0
         if (workOf(entry.duty.state) !== null && entries.get(entry.duty.projectId) === entry) run(entry)
       },
       error => {
         entry.running = null
         if (stopping.signal.aborted) return
-        log(`Cannot do what the hub ordered for project ${entry.duty.projectId}`, error)
+        if (entry.failures === 0) log(`Cannot do what the hub ordered for project ${entry.duty.projectId} yet`, error)
+        void later(entry.failures++, () => {
+          // What has begun is found out from the records.
+          entry.isInterrupted = isBegun(entry.duty)
+          if (entries.get(entry.duty.projectId) === entry) run(entry)
+        })
       }
     )
+  }
+
+  /** Does something after the wait for an attempt, unless the duties stop. */
+  async function later(attempt: number, work: () => void): Promise<void> {
+    await sleep(waitAfter(attempt, retriesMs), undefined, { signal: stopping.signal, ref: false }).then(work, () => {})
+  }
+
+  function placingOf({ duty: { projectId, swapId, release } }: Entry): Placing {
+    return { projectId, swapId: swapId ?? '', releaseId: release.deployId }
   }
 
   async function works(entry: Entry): Promise<void> {
@@ -120,7 +149,14 @@ export function createDuties(needs: DutiesNeeds): Duties {
   async function perform(entry: Entry, work: Work): Promise<void> {
     const { state } = entry.duty
     if (work === 'revert') return performRevert(entry)
-    const ready = await makeReady(entry)
+    const waiting = new AbortController()
+    entry.waiting = waiting
+    const ready = await makeReady({
+      prepare: signal => prepare(entry.duty, signal),
+      retriesMs,
+      failed: reason => log(`Cannot fetch release ${entry.duty.release.deployId} yet: ${reason}`),
+      signal: AbortSignal.any([waiting.signal, stopping.signal])
+    }).finally(() => (entry.waiting = null))
     if (ready === 'given up') return
     // Another order may have come since.
     if (entry.duty.state.number !== state.number || workOf(entry.duty.state) !== work) return
@@ -130,32 +166,6 @@ export function createDuties(needs: DutiesNeeds): Duties {
     }
     if (work === 'prepare') await finish(entry, state, { answer: 'prepared', error: null, ...noResult })
     else await performSwap(entry, ready)
-  }
-
-  /** Fetches and checks the release of an entry. Tries again while the hub cannot be reached. */
-  async function makeReady(entry: Entry): Promise<Release | Refusal | 'given up'> {
-    const waiting = new AbortController()
-    entry.waiting = waiting
-    const signal = AbortSignal.any([waiting.signal, stopping.signal])
-    let hadWrongDigest = false
-    try {
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return await prepare(entry.duty, signal)
-        } catch (error) {
-          if (signal.aborted) return 'given up'
-          const isFirstDamage = error instanceof Refusal && error.code === 'wrong_digest' && !hadWrongDigest
-          if (isFirstDamage) hadWrongDigest = true
-          else if (isFinal(error)) return error
-          else if (attempt === 0) log(`Cannot fetch release ${entry.duty.release.deployId} yet: ${reasonOf(error)}`)
-          const ms = retriesMs[Math.min(attempt, retriesMs.length - 1)] as number
-          await sleep(ms, undefined, { signal }).catch(() => {})
-          if (signal.aborted) return 'given up'
-        }
-      }
-    } finally {
-      entry.waiting = null
-    }
   }
 
   async function performSwap(entry: Entry, release: Release): Promise<void> {
@@ -182,7 +192,8 @@ export function createDuties(needs: DutiesNeeds): Duties {
       return finish(entry, before, { answer: 'stuck', error, ...noResult })
     }
     const undoId = ids.id('dep_')
-    const earlier = deploymentBefore(store, projectId, swapId)
+    const placing = placingOf(entry)
+    const earlier = deploymentBefore(store, projectId, placedBy(store, placing).at(-1) ?? swapId)
     const deployId = earlier === null ? null : (findHubDeployment(store, earlier)?.deployId ?? null)
     const noted = { id: undoId, projectId, deployId }
     // If the earlier files were pushed to the node itself, they are as foreign as before.
@@ -190,22 +201,22 @@ export function createDuties(needs: DutiesNeeds): Duties {
     await write(entry, { state: beginning(before, 'revert'), before, undoId, ...noResult }, tx => {
       if (isOfHub) insertHubDeployment(tx, noted)
     })
-    await end(entry, before, revert(needs, { projectId, swapId, undoId }))
+    await end(entry, before, revert(needs, { ...placing, undoId }))
   }
 
   /** Takes the result of a work that has begun. */
   async function end(entry: Entry, before: Duty['state'], working: Promise<Swapped>): Promise<void> {
     const begun = entry.duty.state
-    try {
-      await finish(entry, begun, await working)
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      // The next start finds no record, and begins again.
-      if (error.code === 'shutting_down' || stopping.signal.aborted) return
-      const { outcome } = before
-      const answer = begun.outcome === 'begun' && outcome !== 'stuck' ? 'failed' : 'stuck'
-      await finish(entry, begun, { answer, error: error.message, ...noResult })
-    }
+    const result = await working.catch((error: unknown) => {
+      if (error instanceof Refusal) return error
+      throw error
+    })
+    if (!(result instanceof Refusal)) return finish(entry, begun, result)
+    // The next start finds no record, and begins again.
+    if (result.code === 'shutting_down' || stopping.signal.aborted) return
+    const isInPlace = placedBy(store, placingOf(entry)).length > 0
+    const answer = begun.outcome === 'begun' && before.outcome !== 'stuck' && !isInPlace ? 'failed' : 'stuck'
+    await finish(entry, begun, { answer, error: result.message, ...noResult })
   }
 
   async function finish(
@@ -223,6 +234,16 @@ export function createDuties(needs: DutiesNeeds): Duties {
     if (answer === 'good') needs.done(entry.duty)
   }
 
+  /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
+  function followTree(entry: Entry): void {
+    const { outcome } = entry.duty.state
+    if (outcome !== 'stuck' && outcome !== 'failed') return
+    const found = placedBy(store, placingOf(entry)).length > 0 ? 'stuck' : 'failed'
+    if (found === outcome) return
+    const state = { ...entry.duty.state, outcome: found } as const
+    void write(entry, { state }).catch(error => log('Cannot store what is in place', error))
+  }
+
   /** Finds out what became of the work that an earlier process began. */
   async function resume(entry: Entry): Promise<void> {
     const { state, before, swapId, undoId } = entry.duty
@@ -237,33 +258,43 @@ export function createDuties(needs: DutiesNeeds): Duties {
       await write(entry, { state: { ...current, outcome, doneAttempt, error }, before: null })
       return changed(entry.duty.projectId)
     }
-    const result = isRevert ? await revertResult(needs, row, swapId ?? '') : await swapResult(needs, row)
+    const placing = placingOf(entry)
+    const result = isRevert ? await revertResult(needs, row, placing) : await swapResult(needs, row, placing.releaseId)
     await finish(entry, state, result)
   }
 
+  /** Takes an order. `attempt` is the number of attempts to store it that have failed. */
+  function obeyOrder(order: OrderLine, attempt: number): void {
+    const { projectId } = order
+    const entry = entries.get(projectId)
+    const state = obey(entry?.duty.state ?? null, order)
+    if (state === null) return changed(projectId)
+    const isOther = entry === undefined || order.number !== entry.duty.state.number
+    const { deployId, treeSha256, archiveSha256, archiveBytes } = order
+    const release = { deployId, treeSha256, archiveSha256, archiveBytes }
+    const fresh: Duty = { projectId, state, before: null, release, swapId: null, undoId: null, ...noResult }
+    const known = entry ?? entryOf(fresh, false)
+    entries.set(projectId, known)
+    known.orderedMs = elapsedOf(clock)
+    if (isOther || (state.action !== 'prepare' && state.action !== 'swap')) known.waiting?.abort()
+    if (isOther) known.isInterrupted = false
+    void write(known, isOther ? fresh : { state }).then(
+      () => {
+        changed(projectId)
+        run(known)
+      },
+      error => {
+        if (stopping.signal.aborted) return
+        if (attempt === 0) log(`Cannot store an order for project ${projectId} yet`, error)
+        if (entry === undefined && known.duty === fresh) entries.delete(projectId)
+        // An order that came since is newer, and this one is then only answered.
+        void later(attempt, () => obeyOrder(order, attempt + 1))
+      }
+    )
+  }
+
   return {
-    take(order) {
-      const { projectId } = order
-      const entry = entries.get(projectId)
-      const state = obey(entry?.duty.state ?? null, order)
-      if (state === null) return changed(projectId)
-      const isOther = entry === undefined || order.number !== entry.duty.state.number
-      const { deployId, treeSha256, archiveSha256, archiveBytes } = order
-      const release = { deployId, treeSha256, archiveSha256, archiveBytes }
-      const fresh: Duty = { projectId, state, before: null, release, swapId: null, undoId: null, ...noResult }
-      const known = entry ?? entryOf(fresh, false)
-      entries.set(projectId, known)
-      known.orderedMs = elapsedOf(clock)
-      if (isOther || (state.action !== 'prepare' && state.action !== 'swap')) known.waiting?.abort()
-      if (isOther) known.isInterrupted = false
-      void write(known, isOther ? fresh : { state }).then(
-        () => {
-          changed(projectId)
-          run(known)
-        },
-        error => log(`Cannot store an order for project ${projectId}`, error)
-      )
-    },
+    take: order => obeyOrder(order, 0),
     unplaced(projectId) {
       const entry = entries.get(projectId)
       entry?.waiting?.abort()
@@ -274,7 +305,10 @@ export function createDuties(needs: DutiesNeeds): Duties {
         .catch(error => log(`Cannot remove project ${projectId}, which is no longer placed here`, error))
     },
     start() {
-      for (const entry of entries.values()) run(entry)
+      for (const entry of entries.values()) {
+        followTree(entry)
+        run(entry)
+      }
     },
     *all() {
       for (const { duty } of entries.values()) yield duty
@@ -292,11 +326,3 @@ export function createDuties(needs: DutiesNeeds): Duties {
 function isBegun({ state: { outcome } }: Duty): boolean {
   return outcome === 'begun' || outcome === 'reverting'
 }
-
-/** A failure that another attempt would not cure. */
-function isFinal(error: unknown): error is Refusal {
-  return error instanceof Refusal && (error.kind !== 'unavailable' || ownRefusals.has(error.code))
-}
-
-/** Refusals of this machine, not of the network. */
-const ownRefusals: ReadonlySet<string> = new Set(['no_space', 'not_permitted', 'disk_full', 'variables_key'])

@@ -37,7 +37,10 @@ export interface LocalDeployer {
       actor: Actor
     }
   ): Promise<LocalRun>
-  undo(projectId: string, request: { deployId: string; message: string | null; actor: Actor }): Promise<LocalRun>
+  undo(
+    projectId: string,
+    request: { deployId: string; since: string | undefined; message: string | null; actor: Actor }
+  ): Promise<LocalRun>
   preflight(request: { projectId: string; archivePath: string; offered: OfferedToNode }): Promise<void>
   exactWindow(projectId: string): ExactWindow
   /** Yields the output of a deployment until it has finished. */

@@ -10,6 +10,7 @@ import { fleetLimits } from '../../model/node.js'
 import type { NodeAnswer } from '../../model/rollout.js'
 import type { Reader } from '../../store/database.js'
 import { findDeployment, liveDeployment, placements } from '../../store/tables/deployments.js'
+import { findHubDeployment } from '../../store/tables/duties.js'
 import { hubActor, type LocalDeployer } from './local.js'
 import type { Release } from './releases.js'
 
@@ -50,38 +51,59 @@ export async function swap(
       actor: hubActor
     }
   )
-  return swapResult(needs, await run.finished)
+  return swapResult(needs, await run.finished, duty.release.deployId)
 }
 
-/** Undoes the deployment `swapId` as the deployment `undoId`. */
-export async function revert(
-  needs: SwapNeeds,
-  { projectId, swapId, undoId }: { projectId: string; swapId: string; undoId: string }
-): Promise<Swapped> {
-  const live = liveDeployment(needs.store, projectId)
-  if (live === undefined || live.id !== swapId) {
+/** A release on the node. */
+export interface Placing {
+  projectId: string
+  /** The deployment that put it in place last, or tried to. */
+  swapId: string
+  /** The deployment of the hub. */
+  releaseId: string
+}
+
+/**
+ * Returns the deployments that put a release in place that is still there, newest first; none: other files are there. A
+ * release that was stuck and tried again has several.
+ */
+export function placedBy(store: Reader, { projectId, swapId, releaseId }: Placing): string[] {
+  const ids = placements(store, projectId).map(({ id }) => id)
+  const other = ids.findIndex(id => id !== swapId && findHubDeployment(store, id)?.deployId !== releaseId)
+  return other < 0 ? ids : ids.slice(0, other)
+}
+
+/** Undoes all deployments that put a release in place, as the deployment `undoId`. */
+export async function revert(needs: SwapNeeds, { undoId, ...placing }: Placing & { undoId: string }): Promise<Swapped> {
+  const { projectId, swapId } = placing
+  const since = placedBy(needs.store, placing).at(-1)
+  if (since === undefined) {
+    const live = liveDeployment(needs.store, projectId)
     const who = live === undefined ? 'its record is gone' : `deployment ${live.id} was made on the node after it`
     return { ...nothing, answer: 'stuck', error: `Cannot undo deployment ${swapId}: ${who}` }
   }
-  const run = await needs.deployer.undo(projectId, { deployId: undoId, message: null, actor: hubActor })
-  return revertResult(needs, await run.finished, swapId)
+  const run = await needs.deployer.undo(projectId, { deployId: undoId, since, message: null, actor: hubActor })
+  return revertResult(needs, await run.finished, placing)
 }
 
-/** Returns the result of a swap whose deployment has finished. */
-export async function swapResult(needs: SwapNeeds, row: DeploymentRow): Promise<Swapped> {
+/**
+ * Returns the result of a swap whose deployment has finished. The tree in place counts, also if an earlier attempt has put
+ * it there.
+ */
+export async function swapResult(needs: SwapNeeds, row: DeploymentRow, releaseId: string): Promise<Swapped> {
   refuseUnfinished(row)
   const output = await outputOf(needs, row)
   if (row.status === 'success') return { answer: 'good', error: null, failedStep: null, output }
-  const isInPlace = liveDeployment(needs.store, row.projectId)?.id === row.id
+  const { projectId, id: swapId } = row
+  const isInPlace = placedBy(needs.store, { projectId, swapId, releaseId }).length > 0
   return { ...failureOf(row), answer: isInPlace ? 'stuck' : 'failed', output }
 }
 
 /** Returns the result of a revert whose deployment has finished. */
-export async function revertResult(needs: SwapNeeds, row: DeploymentRow, swapId: string): Promise<Swapped> {
+export async function revertResult(needs: SwapNeeds, row: DeploymentRow, placing: Placing): Promise<Swapped> {
   refuseUnfinished(row)
   const output = await outputOf(needs, row)
-  const isInPlace = liveDeployment(needs.store, row.projectId)?.id === swapId
-  if (!isInPlace) return { answer: 'reverted', error: null, failedStep: null, output }
+  if (placedBy(needs.store, placing).length === 0) return { answer: 'reverted', error: null, failedStep: null, output }
   return { ...failureOf(row), answer: 'stuck', output }
 }
 

@@ -1,8 +1,8 @@
 /*
  * Extracts an archive into a target, all or nothing, off the event loop.
  *
- * A thread does the work (extract-threads.ts). This side only supervises: it passes an abort on. If the thread ends
- * without an answer, it has another thread put the target back.
+ * A thread does the work (extract-threads.ts), unless it is small (small-jobs.ts). This side only supervises: it passes
+ * an abort on. If the thread ends without an answer, it has another thread put the target back.
  */
 import { existsSync } from 'node:fs'
 import { lstat, realpath, stat } from 'node:fs/promises'

@@ -1,6 +1,14 @@
 import t from 'tap'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Refusal } from '../../../lib/base/refusal.js'
+import { sha256 } from '../../../lib/base/sha256.js'
+import { createDuties } from '../../../lib/fleet/agent/duties.js'
+import type { Store } from '../../../lib/store/database.js'
+import { placements } from '../../../lib/store/tables/deployments.js'
+import { listDuties } from '../../../lib/store/tables/duties.js'
+import { deployStage } from '../../support/deploy-stage.js'
+import { zipOf } from '../../support/zip.js'
 import { startAgentStage } from '../../support/agent-stage.js'
 import { until } from '../../support/until.js'
 
@@ -112,4 +120,85 @@ t.test('a local push and an edited file are drift, and are not undone', async t 
   const stuck = await hub.answer(hub.order(release, 'revert'), 'stuck')
   t.match(stuck.error, /was made on the node/)
   t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), 'local')
+})
+
+t.test('a release that is stuck twice goes back to the files before the first attempt', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const deployPath = join(sites, 'a')
+  const first = await hub.release('proj_a', { a: '1', only: 'x' }, { deployPath })
+  await hub.answer(hub.order(first, 'swap'), 'good')
+  const kept = await hub.release('proj_a', { a: '2' }, { deployPath, project: { postDeployScript: 'exit 7' } })
+  await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck')
+  t.match(await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck'), { failedStep: 'postDeploy' })
+  await hub.answer(hub.order(kept, 'revert', { number: 2 }), 'reverted')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1')
+  await until(() => hub.reports.at(-1)?.placements[0]?.liveDeployId === first.deployId)
+})
+
+t.test('a second attempt that fails before it begins leaves a stuck node stuck, and it can still go back', async t => {
+  const { hub, sites } = await startAgentStage(t)
+  const deployPath = join(sites, 'a')
+  const first = await hub.release('proj_a', { a: '1' }, { deployPath })
+  await hub.answer(hub.order(first, 'swap'), 'good')
+  const project = { preDeployScript: `test ! -e ${sites}/no`, postDeployScript: 'exit 7' }
+  const kept = await hub.release('proj_a', { a: '2' }, { deployPath, project })
+  await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck')
+  writeFileSync(join(sites, 'no'), '')
+  const again = await hub.answer(hub.order(kept, 'swap', { number: 2 }), 'stuck')
+  t.match(again, { failedStep: 'preDeploy' }, 'the files of the first attempt are in place')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '2')
+  rmSync(join(sites, 'no'))
+  await hub.answer(hub.order(kept, 'revert', { number: 2 }), 'reverted')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1')
+})
+
+t.test('an order or a result that cannot be stored is stored later, and nothing is done twice', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const archivePath = join(stage.directory, 'a.zip')
+  writeFileSync(archivePath, await zipOf({ a: '1' }))
+  const said: string[] = []
+  let [failures, prepared, begun] = [0, 0, 0]
+  const store: Store = {
+    ...stage.store,
+    write: work =>
+      failures-- > 0 ? Promise.reject(new Refusal('unavailable', 'disk_full', 'No room')) : stage.store.write(work)
+  }
+  const duties = createDuties({
+    store,
+    clock: stage.clock,
+    ids: stage.ids,
+    deployer: stage.deployer as never,
+    prepare: async () => {
+      if (prepared++ === 0) failures = 2
+      return {
+        document: { offered: { origin: 'upload' }, clientEnv: {}, message: null } as never,
+        archivePath
+      }
+    },
+    done: () => {},
+    changed(_, options) {
+      // The deployment has begun: its result cannot be stored.
+      if (options?.soon && begun++ === 0) failures = 1
+    },
+    removed: async () => {},
+    retriesMs: [5],
+    log: message => void said.push(message)
+  })
+  t.teardown(() => duties.stop())
+  failures = 2
+  const about = { projectId: project.id, rolloutId: 'ro_1', number: 1, attempt: 1, action: 'swap' as const }
+  const archive = {
+    deployId: 'dep_hub',
+    treeSha256: '',
+    archiveSha256: sha256(readFileSync(archivePath)).toString('hex')
+  }
+  const archiveBytes = readFileSync(archivePath).length
+  duties.take({ type: 'order', ...about, ...archive, archiveBytes, signature: '' })
+  await until(() => duties.find(project.id)?.state.outcome === 'good')
+  await until(() => listDuties(stage.store)[0]?.state.outcome === 'good')
+  t.equal(begun, 1)
+  t.equal(said.length, 2, 'once for the order, once for the work')
+  t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
+  t.equal(placements(stage.store, project.id).length, 1)
 })

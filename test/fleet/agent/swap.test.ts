@@ -1,33 +1,72 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
-import { deploymentBefore, revert, revertResult, swapResult, untilFinished } from '../../../lib/fleet/agent/swap.js'
+import {
+  deploymentBefore,
+  placedBy,
+  revert,
+  revertResult,
+  swapResult,
+  untilFinished
+} from '../../../lib/fleet/agent/swap.js'
+import { insertHubDeployment } from '../../../lib/store/tables/duties.js'
 import { deployStage, never } from '../../support/deploy-stage.js'
 
 t.test('the record of a deployment says what became of a release', async t => {
   const stage = await deployStage(t)
   const needs = { store: stage.store, deployer: stage.deployer, clock: stage.clock }
   const project = await stage.addProject()
+  const placing = (swapId: string) => ({ projectId: project.id, swapId, releaseId: `hub_of_${swapId}` })
   const first = await stage.deploy(project, { a: '1' }, { deployId: 'dep_first' })
   t.equal(first.id, 'dep_first')
-  t.match(await swapResult(needs, first), { answer: 'good', error: null, output: /dep_first/ })
+  t.match(await swapResult(needs, first, 'hub_1'), { answer: 'good', error: null, output: /dep_first/ })
   await stage.change(project, { postDeployScript: 'exit 1' })
   const stuck = await stage.deploy(project, { a: '2' })
-  t.match(await swapResult(needs, stuck), { answer: 'stuck', failedStep: 'postDeploy' })
+  t.match(await swapResult(needs, stuck, 'hub_2'), { answer: 'stuck', failedStep: 'postDeploy' })
   await stage.change(project, { postDeployScript: '', preDeployScript: 'exit 1' })
   const failed = await stage.deploy(project, { a: '3' })
-  t.match(await swapResult(needs, failed), { answer: 'failed', failedStep: 'preDeploy' })
-  await t.rejects(swapResult(needs, { ...failed, status: 'running' }), { code: 'shutting_down' })
+  t.match(await swapResult(needs, failed, 'hub_3'), { answer: 'failed', failedStep: 'preDeploy' })
+  await t.rejects(swapResult(needs, { ...failed, status: 'running' }, 'hub_3'), { code: 'shutting_down' })
 
   t.equal(deploymentBefore(stage.store, project.id, stuck.id), first.id)
   t.equal(deploymentBefore(stage.store, project.id, first.id), null)
   t.equal(await untilFinished(needs, 'dep_none', never), null)
   t.equal((await untilFinished(needs, stuck.id, never))?.status, 'failed')
-  t.match(await revertResult(needs, failed, stuck.id), { answer: 'stuck' })
-  t.match(await revertResult(needs, failed, first.id), { answer: 'reverted' })
-  t.match(await revert(needs, { projectId: project.id, swapId: first.id, undoId: 'dep_undo' }), {
+  t.match(await revertResult(needs, failed, placing(stuck.id)), { answer: 'stuck' })
+  t.match(await revertResult(needs, failed, placing(first.id)), { answer: 'reverted' })
+  t.match(await revert(needs, { ...placing(first.id), undoId: 'dep_undo' }), {
     answer: 'stuck',
     error: /was made on the node after it/
   })
   await stage.change(project, { preDeployScript: '' })
-  t.match(await revert(needs, { projectId: project.id, swapId: stuck.id, undoId: 'dep_undo' }), { answer: 'reverted' })
+  t.match(await revert(needs, { ...placing(stuck.id), undoId: 'dep_undo' }), { answer: 'reverted' })
   t.match(stage.row('dep_undo'), { undoOf: stuck.id, status: 'success' })
+})
+
+t.test('several attempts put the same release in place, and are undone together', async t => {
+  const stage = await deployStage(t)
+  const { store } = stage
+  const needs = { store, deployer: stage.deployer, clock: stage.clock }
+  const project = await stage.addProject()
+  const note = (id: string, deployId: string) =>
+    store.write(tx => insertHubDeployment(tx, { id, projectId: project.id, deployId }))
+  const first = await stage.deploy(project, { a: '1', gone: 'x' }, { deployId: 'dep_1' })
+  await note('dep_1', 'hub_1')
+  await stage.change(project, { postDeployScript: 'exit 1' })
+  for (const id of ['dep_2', 'dep_3']) {
+    await note(id, 'hub_2')
+    await stage.deploy(project, { a: '2' }, { deployId: id })
+  }
+  await stage.change(project, { preDeployScript: 'exit 1' })
+  await note('dep_4', 'hub_2')
+  const failed = await stage.deploy(project, { a: '2' }, { deployId: 'dep_4' })
+  t.match(await swapResult(needs, failed, 'hub_2'), { answer: 'stuck', failedStep: 'preDeploy' })
+  const placing = { projectId: project.id, swapId: 'dep_4', releaseId: 'hub_2' }
+  t.same(placedBy(store, placing), ['dep_3', 'dep_2'])
+  t.same(placedBy(store, { ...placing, releaseId: 'hub_1' }), [])
+  await stage.change(project, { preDeployScript: '', postDeployScript: '' })
+  t.match(await revert(needs, { ...placing, undoId: 'dep_undo' }), { answer: 'reverted' })
+  t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
+  t.same(placedBy(store, placing), [])
+  t.match(stage.row('dep_undo'), { undoOf: 'dep_3', rollbackOf: first.id, status: 'success' })
 })

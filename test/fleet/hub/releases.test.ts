@@ -51,7 +51,7 @@ t.test('gives a node only releases of projects that are placed on it', async t =
   await t.rejects(hub.agents.document(node, 'dep_b'), { code: 'not_found' })
 })
 
-t.test('says whether clients may send scripts, whoever has decided it', async t => {
+t.test('says whether clients may send scripts, by the project or by the setting', async t => {
   const stage = await openFleet(t, ['a'])
   const { hub, store, mayScripts } = stage
   await beginRollout(stage)
