@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { cp, link, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sessionKeyName } from '../../auth/session-key.js'
 import {
@@ -19,8 +19,11 @@ import {
   removeUnfinished
 } from '../../backup/place.js'
 import { instantOf, type Clock } from '../../base/clock.js'
+import { linkOrCopy } from '../../base/link-or-copy.js'
 import { Refusal } from '../../base/refusal.js'
-import { clusterKeyName, nodeName } from '../../config/cluster-file.js'
+import { syncTree } from '../../base/sync.js'
+import { clusterKeyName, nodeName, readClusterFile } from '../../config/cluster-file.js'
+import type { ClusterFile } from '../../config/cluster-file.js'
 import { clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
 import type { Reader, Row, Store, Transaction } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'
@@ -30,10 +33,12 @@ import { clearSecrets, findSecret } from '../../store/tables/cluster-secrets.js'
 import { unfinishedDeployments } from '../../store/tables/deployments.js'
 import { findNodeByName, deleteNode } from '../../store/tables/nodes.js'
 import { openHubStore, type JoinNeeds } from './join.js'
+import type { ClusterOptions } from './options.js'
 import { insertRow } from './node-database.js'
 
 /** Dependencies of `leaveCluster`. */
-export interface LeaveNeeds extends Omit<JoinNeeds, 'file'> {
+export interface LeaveNeeds extends Omit<JoinNeeds, 'file' | 'options'> {
+  optionsOf(file: ClusterFile): Promise<ClusterOptions>
   clock: Clock
   /** Whether the hub leaves although it has the only copy of some archives. */
   force: boolean
@@ -43,44 +48,65 @@ export interface LeaveNeeds extends Omit<JoinNeeds, 'file'> {
 export interface LeftCluster {
   /** `left`: other hubs go on. `alone`: this one is a server without a cluster again. */
   outcome: 'left' | 'alone'
-  /** The directory that contains the files as they were. */
-  aside: string
+  /** What it was; null if an earlier attempt had already left, up to the last names of files. */
+  hub: ClusterFile | null
+  /** The directory that contains the files as they were; null: as `hub`. */
+  aside: string | null
 }
 
-/** Takes a hub out of its cluster. Refuses `in_use`, `deployment_running`, `only_copy`, `placed_elsewhere`. */
+/**
+ * Takes a hub out of its cluster. Refuses `no_cluster`, `in_use`, `deployment_running`, `only_copy`, `placed_elsewhere`.
+ *
+ * The hub signs off before its files are replaced. After a crash in between it is still a hub, and signs on again when it starts.
+ */
 export async function leaveCluster(needs: LeaveNeeds): Promise<LeftCluster> {
-  const { home, options, clock } = needs
+  const { home } = needs
+  if (!existsSync(home.directory)) throw noHub(home)
   const owner = await ownDirectory(home.directory)
   try {
-    await finishRestore(home.directory)
-    const building = join(home.directory, buildingPrefix + randomBytes(4).toString('hex'))
-    const { data } = placesWithin(building)
-    const store = await openHubStore(needs)
-    let outcome: LeftCluster['outcome']
-    try {
-      const others = (await store.hubs()).filter(({ name }) => name !== options.hub.name)
-      await mkdir(data, { recursive: true, mode: 0o700 })
-      if (others.length === 0) await becomeAlone(needs, store, data)
-      else refuseOnlyCopy(store, needs)
-      outcome = others.length === 0 ? 'alone' : 'left'
-      const at = instantOf(clock).slice(0, 19).replaceAll(':', '-')
-      const aside = await makeAside(home.directory, building, at)
-      await commitRestore(home.directory, building)
-      await store.forgetHub(options.hub.name).catch(error => needs.warn(`Cannot sign off at etcd: ${String(error)}`))
-      await store.close()
-      await finishRestore(home.directory)
-      return { outcome, aside }
-    } catch (error) {
-      await store.close().catch(() => {})
-      if (existsSync(building)) await removeUnfinished(building)
-      throw error
-    }
+    const wasLeaving = await finishRestore(home.directory)
+    const file = await readClusterFile(home.directory)
+    if (file !== null) return { ...(await leave(needs, await needs.optionsOf(file))), hub: file }
+    if (!wasLeaving) throw noHub(home)
+    return { outcome: existsSync(home.database) ? 'alone' : 'left', hub: null, aside: null }
   } finally {
     await owner.release()
   }
 }
 
-function refuseOnlyCopy(store: Reader, { options, force }: LeaveNeeds): void {
+type Leaving = LeaveNeeds & { options: ClusterOptions }
+
+async function leave(needs: LeaveNeeds, options: ClusterOptions): Promise<Omit<LeftCluster, 'hub'>> {
+  const { home, clock } = needs
+  const building = join(home.directory, buildingPrefix + randomBytes(4).toString('hex'))
+  const { data } = placesWithin(building)
+  const store = await openHubStore({ ...needs, options })
+  try {
+    const others = (await store.hubs()).filter(({ name }) => name !== options.hub.name)
+    await mkdir(data, { recursive: true, mode: 0o700 })
+    if (others.length === 0) await becomeAlone({ ...needs, options }, store, data)
+    else refuseOnlyCopy(store, { ...needs, options })
+    const at = instantOf(clock).slice(0, 19).replaceAll(':', '-')
+    const aside = await makeAside(home.directory, building, at)
+    await syncTree(building)
+    await store.forgetHub(options.hub.name)
+    await commitRestore(home.directory, building)
+    await store.close()
+    await finishRestore(home.directory)
+    return { outcome: others.length === 0 ? 'alone' : 'left', aside }
+  } catch (error) {
+    await store.close().catch(() => {})
+    if (existsSync(building)) await removeUnfinished(building)
+    throw error
+  }
+}
+
+function noHub({ directory }: Home): Refusal {
+  const sentence = `"${directory}" is not a hub of a cluster. Use SVC_HOME to choose the data directory`
+  return new Refusal('not_found', 'no_cluster', sentence)
+}
+
+function refuseOnlyCopy(store: Reader, { options, force }: Leaving): void {
   const sql = `SELECT count(*) AS count FROM blobCopies AS own WHERE hub = ?
     AND NOT EXISTS (SELECT 1 FROM blobCopies AS other WHERE other.deployId = own.deployId AND other.hub <> own.hub)`
   const count = Number(store.get(sql, options.hub.name)?.['count'])
@@ -90,13 +116,9 @@ function refuseOnlyCopy(store: Reader, { options, force }: LeaveNeeds): void {
 }
 
 /** Builds the data directory of a server alone. */
-async function becomeAlone(needs: LeaveNeeds, store: ReplicatedStore, data: string): Promise<void> {
+async function becomeAlone(needs: Leaving, store: ReplicatedStore, data: string): Promise<void> {
   const { home, options } = needs
-  const [unfinished] = unfinishedDeployments(store)
-  if (unfinished !== undefined) {
-    const sentence = `Deployment ${unfinished.id} has not finished. Start the hub, let it finish, stop the hub, and try again`
-    throw new Refusal('conflict', 'deployment_running', sentence)
-  }
+  refuseUnfinished(store, await readdir(home.deployments))
   refuseElsewhere(store, options.hub.name)
   const target = locateHome({ SVC_HOME: data })
   for (const path of [target.deployments, target.tmp]) await mkdir(path, { recursive: true, mode: 0o700 })
@@ -124,6 +146,16 @@ async function becomeAlone(needs: LeaveNeeds, store: ReplicatedStore, data: stri
   } finally {
     await database.close()
   }
+}
+
+/** Refuses while a deployment of the hub, or of its node, has not finished: its files could be those of either release. */
+function refuseUnfinished(store: Reader, names: readonly string[]): void {
+  const [row] = unfinishedDeployments(store)
+  const journal = names.find(name => name.endsWith('.undo'))
+  if (row === undefined && journal === undefined) return
+  const id = row?.id ?? (journal as string).slice(0, -'.undo'.length)
+  const sentence = `Deployment ${id} has not finished. Start the hub, let it finish, stop the hub, and try again`
+  throw new Refusal('conflict', 'deployment_running', sentence)
 }
 
 /** A project on several machines needs the fleet: its targets cannot all be those of this server. */
@@ -166,6 +198,7 @@ async function takeBack({ database, nodeHome, target, hub }: TakeBack): Promise<
   const owner = await ownDirectory(nodeHome.directory)
   const node = await openStore({ directory: nodeHome.directory })
   try {
+    refuseUnfinished(node, await readdir(nodeHome.deployments))
     const names = namesOf(node)
     const rows = node.all('SELECT * FROM deployments ORDER BY position')
     await database.write(tx => {
@@ -236,7 +269,7 @@ function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): v
 }
 
 /** Files of a deployment that only the node has. Its output stays that of the hub, if there is one. */
-const nodeFiles = /^dep_[a-z2-7]{16}\.(zip|before\.zip|log|manifest|undo)$/
+const nodeFiles = /^dep_[a-z2-7]{16}\.(zip|before\.zip|log|manifest)$/
 
 async function takeFiles(
   id: string,
@@ -244,15 +277,11 @@ async function takeFiles(
   { from, to }: { from: Home; to: Home }
 ): Promise<void> {
   const wanted = names.get(id) as string
-  for (const ending of ['zip', 'before.zip', 'log', 'manifest', 'undo']) {
+  for (const ending of ['zip', 'before.zip', 'log', 'manifest']) {
     const [source, target] = [join(from.deployments, `${id}.${ending}`), join(to.deployments, `${wanted}.${ending}`)]
     if (!nodeFiles.test(`${id}.${ending}`) || !existsSync(source)) continue
     if (existsSync(target) && (ending === 'zip' || ending === 'log')) continue
     await rm(target, { force: true })
     await linkOrCopy(source, target)
   }
-}
-
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  await link(from, to).catch(() => cp(from, to, { preserveTimestamps: true }))
 }

@@ -58,7 +58,7 @@ export interface ReplicatedStore extends Store {
   reached(sequence: number, signal: AbortSignal): Promise<void>
   /** Returns the hubs that have ever followed the log, by name. Refuses `no_leader` if etcd does not answer. */
   hubs(): Promise<ListedHub[]>
-  /** Removes a hub that will not come back, so that the log is no longer kept for it. */
+  /** Removes a hub that will not come back, so that the log is no longer kept for it. This one announces itself no more. */
   forgetHub(name: string): Promise<void>
   /** Gives the leadership up if this hub has it: another hub leads then. Called by `close`, too. */
   resign(): Promise<void>
@@ -340,7 +340,11 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       })
       return found.map(({ name, url, applied, seenAt }) => ({ name, url, applied, seenAt }))
     },
-    forgetHub: name => list.forget(name),
+    forgetHub(name) {
+      // It would announce itself again.
+      if (name === options.hub.name) rounds.stop()
+      return list.forget(name)
+    },
     resign: () => hub.resign()
   }
 }
