@@ -21,7 +21,6 @@ import { commitRestore, finishRestore, makeAside, placesWithin, removeAside } fr
 import { instantOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import { linkOrCopy } from '../../base/link-or-copy.js'
-import { Refusal } from '../../base/refusal.js'
 import { syncPath, syncTree } from '../../base/sync.js'
 import {
   clusterKeyName,
@@ -42,13 +41,14 @@ import { ownDirectory } from '../../store/owner.js'
 import { readAuditTree } from '../../store/tables/audit-tree.js'
 import { putCopy } from '../../store/tables/blob-copies.js'
 import { putSecret } from '../../store/tables/cluster-secrets.js'
-import { archivedDeployments, liveDeployment, unfinishedDeployments } from '../../store/tables/deployments.js'
+import { archivedDeployments, liveDeployment } from '../../store/tables/deployments.js'
 import { insertNode } from '../../store/tables/nodes.js'
 import { insertPlacement } from '../../store/tables/placements.js'
 import { listProjects } from '../../store/tables/projects.js'
 import { randomBytes } from 'node:crypto'
 import { createNodeDatabase } from './node-database.js'
 import type { ClusterOptions } from './options.js'
+import { refuseUnfinished } from './unfinished.js'
 
 /** Dependencies of `beginCluster`. */
 export interface BeginNeeds {
@@ -148,16 +148,6 @@ async function build(needs: BeginNeeds, building: string): Promise<Omit<BegunClu
 function countsOf(store: Pick<Store, 'all'>): { projects: number; deployments: number } {
   const count = (table: string): number => Number(store.all(`SELECT count(*) AS count FROM ${table}`)[0]?.['count'])
   return { projects: count('projects'), deployments: count('deployments') }
-}
-
-/** A deployment in progress belongs to the server as it is: it must end first. */
-function refuseUnfinished(store: Store, names: readonly string[]): void {
-  const [row] = unfinishedDeployments(store)
-  const journal = names.find(name => name.endsWith('.undo'))
-  if (row === undefined && journal === undefined) return
-  const id = row?.id ?? (journal as string).slice(0, -'.undo'.length)
-  const sentence = `Deployment ${id} has not finished. Start the server, let it finish, stop the server, and try again`
-  throw new Refusal('conflict', 'deployment_running', sentence)
 }
 
 async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void> {

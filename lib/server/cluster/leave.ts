@@ -1,9 +1,6 @@
 /*
  * `svc cluster leave`. A hub among others goes: its files are put aside. The last hub becomes a server alone again: the
  * targets of its node are those of the server, with everything that undo and verify need.
- *
- * Records of deployments that the node made for the hub are merged: the deployment of the hub gets the place in the target, and
- * the files of the node's one. Deployments that were made on the node itself become records of the server.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -25,16 +22,17 @@ import { syncTree } from '../../base/sync.js'
 import { clusterKeyName, nodeName, readClusterFile } from '../../config/cluster-file.js'
 import type { ClusterFile } from '../../config/cluster-file.js'
 import { clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
-import type { Reader, Row, Store, Transaction } from '../../store/database.js'
+import type { Reader } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'
-import type { ReplicatedStore } from '../../store/log/replicated-store.js'
+import type { HubRole, ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { clearSecrets, findSecret } from '../../store/tables/cluster-secrets.js'
-import { unfinishedDeployments } from '../../store/tables/deployments.js'
 import { findNodeByName, deleteNode } from '../../store/tables/nodes.js'
+import { listPlacements } from '../../store/tables/placements.js'
 import { openHubStore, type JoinNeeds } from './join.js'
 import type { ClusterOptions } from './options.js'
-import { insertRow } from './node-database.js'
+import { takeBack } from './take-back.js'
+import { refuseUnfinished } from './unfinished.js'
 
 /** Dependencies of `leaveCluster`. */
 export interface LeaveNeeds extends Omit<JoinNeeds, 'file' | 'options'> {
@@ -55,7 +53,8 @@ export interface LeftCluster {
 }
 
 /**
- * Takes a hub out of its cluster. Refuses `no_cluster`, `in_use`, `deployment_running`, `only_copy`, `placed_elsewhere`.
+ * Takes a hub out of its cluster. Refuses `no_cluster`, `in_use`, `deployment_running`, `no_other_hub`, `only_copy`,
+ * `placed_elsewhere`.
  *
  * The hub signs off before its files are replaced. After a crash in between it is still a hub, and signs on again when it starts.
  */
@@ -74,6 +73,9 @@ export async function leaveCluster(needs: LeaveNeeds): Promise<LeftCluster> {
   }
 }
 
+/** Maximum time until one of the other hubs leads, if any runs. */
+const electionMs = 10_000
+
 type Leaving = LeaveNeeds & { options: ClusterOptions }
 
 async function leave(needs: LeaveNeeds, options: ClusterOptions): Promise<Omit<LeftCluster, 'hub'>> {
@@ -85,7 +87,10 @@ async function leave(needs: LeaveNeeds, options: ClusterOptions): Promise<Omit<L
     const others = (await store.hubs()).filter(({ name }) => name !== options.hub.name)
     await mkdir(data, { recursive: true, mode: 0o700 })
     if (others.length === 0) await becomeAlone({ ...needs, options }, store, data)
-    else refuseOnlyCopy(store, { ...needs, options })
+    else {
+      await refuseLast(store, others)
+      refuseOnlyCopy(store, { ...needs, options })
+    }
     const at = instantOf(clock).slice(0, 19).replaceAll(':', '-')
     const aside = await makeAside(home.directory, building, at)
     await syncTree(building)
@@ -104,6 +109,25 @@ async function leave(needs: LeaveNeeds, options: ClusterOptions): Promise<Omit<L
 function noHub({ directory }: Home): Refusal {
   const sentence = `"${directory}" is not a hub of a cluster. Use SVC_HOME to choose the data directory`
   return new Refusal('not_found', 'no_cluster', sentence)
+}
+
+/** Refuses to put the database aside if no other hub runs: the others may be gone. */
+async function refuseLast(store: ReplicatedStore, others: ReadonlyArray<{ name: string }>): Promise<void> {
+  const isKnown = ({ kind }: HubRole): boolean => kind !== 'alone'
+  await new Promise<void>(resolve => {
+    const late = setTimeout(resolve, electionMs)
+    const end = (): void => {
+      clearTimeout(late)
+      resolve()
+    }
+    const stop = store.onRole(role => isKnown(role) && (stop(), end()))
+    if (isKnown(store.role())) end()
+  })
+  // The server of this hub is stopped. If another one ran, it would lead.
+  if (store.role().kind === 'follower') return
+  const names = others.map(({ name }) => `"${name}"`).join(', ')
+  const sentence = `No other hub of the cluster runs (${names}). Start one of them; or, if they are gone for good, remove them first: svc cluster forget`
+  throw new Refusal('unavailable', 'no_other_hub', sentence)
 }
 
 function refuseOnlyCopy(store: Reader, { options, force }: Leaving): void {
@@ -141,21 +165,15 @@ async function becomeAlone(needs: Leaving, store: ReplicatedStore, data: string)
       clearSecrets(tx)
       tx.run('DELETE FROM blobCopies')
       const node = findNodeByName(tx, options.hub.name)
-      if (node !== undefined) deleteNode(tx, node.id)
+      if (node === undefined) return
+      // The server deploys to the targets that its node had.
+      for (const { projectId, deployPath } of listPlacements(tx, { nodeId: node.id }))
+        tx.run('UPDATE projects SET deployPath = ? WHERE id = ?', deployPath, projectId)
+      deleteNode(tx, node.id)
     })
   } finally {
     await database.close()
   }
-}
-
-/** Refuses while a deployment of the hub, or of its node, has not finished: its files could be those of either release. */
-function refuseUnfinished(store: Reader, names: readonly string[]): void {
-  const [row] = unfinishedDeployments(store)
-  const journal = names.find(name => name.endsWith('.undo'))
-  if (row === undefined && journal === undefined) return
-  const id = row?.id ?? (journal as string).slice(0, -'.undo'.length)
-  const sentence = `Deployment ${id} has not finished. Start the hub, let it finish, stop the hub, and try again`
-  throw new Refusal('conflict', 'deployment_running', sentence)
 }
 
 /** A project on several machines needs the fleet: its targets cannot all be those of this server. */
@@ -183,105 +201,5 @@ async function writeSecrets(store: Reader, target: Home): Promise<void> {
     const text = findSecret(store, name)
     await rm(path, { force: true })
     if (text !== null) await writeFile(path, text, { mode: 0o600 })
-  }
-}
-
-interface TakeBack {
-  database: Store
-  nodeHome: Home
-  target: Home
-  hub: string
-}
-
-/** Takes the deployments of the node over, so that the target and the records fit together. */
-async function takeBack({ database, nodeHome, target, hub }: TakeBack): Promise<void> {
-  const owner = await ownDirectory(nodeHome.directory)
-  const node = await openStore({ directory: nodeHome.directory })
-  try {
-    refuseUnfinished(node, await readdir(nodeHome.deployments))
-    const names = namesOf(node)
-    const rows = node.all('SELECT * FROM deployments ORDER BY position')
-    await database.write(tx => {
-      const nodeId = findNodeByName(tx, hub)?.id ?? ''
-      for (const { projectId } of tx.all('SELECT projectId FROM placements WHERE nodeId = ?', nodeId)) {
-        tx.run('UPDATE deployments SET placed = NULL WHERE projectId = ?', projectId as string)
-      }
-      for (const row of rows) merge(tx, row, names)
-    })
-    for (const row of rows) await takeFiles(String(row['id']), names, { from: nodeHome, to: target })
-  } finally {
-    await node.close()
-    await owner.release()
-  }
-}
-
-/** Returns the id in the records of the hub of each deployment of the node. Of several for one, the last gets its id. */
-function namesOf(node: Reader): ReadonlyMap<string, string> {
-  const names = new Map<string, string>()
-  const taken = new Map<string, string>()
-  const sql = `SELECT deployments.id AS id, hubDeployments.deployId AS deployId FROM deployments
-    LEFT JOIN hubDeployments ON hubDeployments.id = deployments.id ORDER BY deployments.position`
-  for (const row of node.all(sql)) {
-    const id = String(row['id'])
-    const deployId = row['deployId'] === null ? null : String(row['deployId'])
-    const before = deployId === null ? undefined : taken.get(deployId)
-    if (before !== undefined) names.set(before, before)
-    names.set(id, deployId ?? id)
-    if (deployId !== null) taken.set(deployId, id)
-  }
-  return names
-}
-
-/** Columns that say where the files of a deployment are and what they replaced. */
-const placeColumns = [
-  'placed',
-  'target',
-  'fileCount',
-  'treeSha256',
-  'exact',
-  'undoOf',
-  'revertedAt',
-  'revertReason'
-] as const
-
-function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): void {
-  const id = names.get(String(row['id'])) as string
-  const named = (text: unknown): string | null => (text === null ? null : (names.get(String(text)) ?? String(text)))
-  const beforeFrom =
-    row['beforeFrom'] === null
-      ? null
-      : JSON.stringify((JSON.parse(String(row['beforeFrom'])) as string[]).map(each => named(each)))
-  const known = tx.get('SELECT 1 FROM deployments WHERE id = ?', id)
-  if (known === undefined) {
-    const { position: _, ...others } = row
-    insertRow(tx, 'deployments', {
-      ...others,
-      id,
-      beforeFrom,
-      rollbackOf: named(row['rollbackOf']),
-      undoOf: named(row['undoOf'])
-    })
-    return
-  }
-  const set = placeColumns.map(name => `${name} = ?`).join(', ')
-  const values = placeColumns.map(name => (name === 'undoOf' ? named(row[name]) : (row[name] ?? null)))
-  tx.run(`UPDATE deployments SET ${set}, beforeFrom = ? WHERE id = ?`, ...values, beforeFrom, id)
-}
-
-/** Files of a deployment that only the node has. Its output stays that of the hub, if there is one. */
-const nodeFiles = /^dep_[a-z2-7]{16}\.(zip|before\.zip|log|manifest)$/
-
-async function takeFiles(
-  id: string,
-  names: ReadonlyMap<string, string>,
-  { from, to }: { from: Home; to: Home }
-): Promise<void> {
-  const wanted = names.get(id) as string
-  for (const ending of ['zip', 'before.zip', 'log', 'manifest']) {
-    const [source, target] = [join(from.deployments, `${id}.${ending}`), join(to.deployments, `${wanted}.${ending}`)]
-    if (!nodeFiles.test(`${id}.${ending}`) || !existsSync(source)) continue
-    if (existsSync(target) && (ending === 'zip' || ending === 'log')) continue
-    await rm(target, { force: true })
-    await linkOrCopy(source, target)
   }
 }

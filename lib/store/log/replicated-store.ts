@@ -16,7 +16,7 @@ import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd } from './etcd/connection.js'
 import type { EtcdOptions } from './etcd/connection.js'
-import { Unreachable } from './etcd/errors.js'
+import { explainEtcd, Unreachable } from './etcd/errors.js'
 import { createEtcdLog } from './etcd-log.js'
 import { createHub } from './hub.js'
 import type { Hub } from './hub.js'
@@ -141,7 +141,7 @@ export async function openReplicatedStore(options: ReplicatedStoreOptions): Prom
     return await open({ ...options, clock, warn, signal, limits }, { ...outside, history, copy, connection })
   } catch (error) {
     for (const end of ends.reverse()) await end()
-    throw error
+    throw explainEtcd(error, `Cannot open the database of the cluster "${options.cluster}"`)
   }
 }
 
@@ -340,10 +340,12 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       })
       return found.map(({ name, url, applied, seenAt }) => ({ name, url, applied, seenAt }))
     },
-    forgetHub(name) {
+    async forgetHub(name) {
       // It would announce itself again.
       if (name === options.hub.name) rounds.stop()
-      return list.forget(name)
+      await list.forget(name).catch((error: unknown) => {
+        throw explainEtcd(error, `Cannot remove the hub "${name}" from the list in etcd`)
+      })
     },
     resign: () => hub.resign()
   }
