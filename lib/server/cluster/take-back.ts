@@ -6,7 +6,7 @@
  * the files of the node's one. Deployments that were made on the node itself become records of the server.
  */
 import { existsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { linkOrCopy } from '../../base/link-or-copy.js'
 import type { Home } from '../../config/home.js'
@@ -14,6 +14,7 @@ import type { Reader, Row, Store, Transaction } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { findNodeByName } from '../../store/tables/nodes.js'
+import { listPlacements } from '../../store/tables/placements.js'
 import { insertRow } from './node-database.js'
 import { refuseUnfinished } from './unfinished.js'
 
@@ -33,12 +34,14 @@ export async function takeBack({ database, nodeHome, target, hub }: TakeBack): P
   try {
     refuseUnfinished(node, await readdir(nodeHome.deployments))
     const names = namesOf(node)
-    const rows = node.all('SELECT * FROM deployments ORDER BY position')
+    const nodeId = findNodeByName(database, hub)?.id ?? ''
+    // Of other projects, which were on the node once, the hub has its own records.
+    const projects = new Set(listPlacements(database, { nodeId }).map(({ projectId }) => projectId))
+    const rows = node
+      .all('SELECT * FROM deployments ORDER BY position')
+      .filter(({ projectId }) => projects.has(String(projectId)))
     await database.write(tx => {
-      const nodeId = findNodeByName(tx, hub)?.id ?? ''
-      for (const { projectId } of tx.all('SELECT projectId FROM placements WHERE nodeId = ?', nodeId)) {
-        tx.run('UPDATE deployments SET placed = NULL WHERE projectId = ?', projectId as string)
-      }
+      for (const id of projects) tx.run('UPDATE deployments SET placed = NULL WHERE projectId = ?', id)
       for (const row of rows) merge(tx, row, names)
     })
     for (const row of rows) await takeFiles(String(row['id']), names, { from: nodeHome, to: target })
@@ -115,6 +118,13 @@ async function takeFiles(
     if (!nodeFiles.test(`${id}.${ending}`) || !existsSync(source)) continue
     if (existsSync(target) && (ending === 'zip' || ending === 'log')) continue
     await rm(target, { force: true })
-    await linkOrCopy(source, target)
+    if (ending === 'manifest') await writeFile(target, await renamed(source, names), { mode: 0o600 })
+    else await linkOrCopy(source, target)
   }
+}
+
+/** Returns a manifest whose lines name the archives (`EarlierFile.kept`) by the ids of the server. */
+async function renamed(path: string, names: ReadonlyMap<string, string>): Promise<string> {
+  const text = await readFile(path, 'utf8')
+  return text.replace(/(?<="kept":"archive:)dep_[a-z2-7]{16}(?=")/g, id => names.get(id) ?? id)
 }

@@ -25,7 +25,8 @@ export async function forgetHub(
     const outside = { client, keys: keysOf(cluster), sealing: createSealing(options.clusterKey) }
     const found = await readHistory(outside)
     if (found === null) {
-      throw new Refusal('unavailable', 'cluster_missing', `etcd does not have the log of the cluster "${cluster}"`)
+      const sentence = `Cannot remove the hub "${name}": etcd does not have the log of the cluster "${cluster}"`
+      throw new Refusal('unavailable', 'cluster_missing', sentence)
     }
     const parts = { ...outside, history: found.id }
     const list = createHubList(parts)

@@ -103,6 +103,7 @@ t.test('a hub leaves the others, its node stays, and the last hub takes back wha
   await upload.finished
   t.equal(readFileSync(join(server.site, 'index.html'), 'utf8'), 'three')
 
+  t.match((await run(0, 'cluster', 'forget', 'h2')).stderr, /was seen in the last minute.*svc cluster leave/s)
   await second.stop()
   const left = await run(1, 'cluster', 'leave', '--json')
   t.equal(left.code, 0, left.stderr)
@@ -129,7 +130,8 @@ t.test('a hub leaves the others, its node stays, and the last hub takes back wha
   )
   const verified = await alone.api<{ changes?: object[] }>('GET', `/api/projects/${server.project.id}/drift`)
   t.strictSame(verified.changes ?? [], [], 'the manifest of the node is that of the target')
-  for (const before of ['three', 'two']) {
+  // An undo can be undone.
+  for (const before of ['three', 'four']) {
     await alone.api('POST', `/api/projects/${server.project.id}/undo`, {})
     await until(() => readFileSync(join(server.site, 'index.html'), 'utf8') === before, { what: before })
     await until(async () => (await alone.deployments(server.project.id))[0]?.status === 'success')
