@@ -174,6 +174,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   const election = createElection({ ...parts, hub: options.hub, leaseSeconds: limits.leaseSeconds, clock })
   const log = createEtcdLog({
     ...parts,
+    seen: copy.belonging?.seen ?? null,
     leading: () => hub.state.term?.revision ?? null,
     onLeader: (found, asOf) => hub.onLeaderKey(found, asOf)
   })
@@ -186,7 +187,10 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     warn,
     staleMs: copy.ageMs,
     observe: seconds => appends.observe(seconds),
-    fetchImage: signal => takeImage({ ...parts, options, signal }),
+    async fetchImage(signal) {
+      await takeImage({ ...parts, options, signal })
+      log.forget()
+    },
     async holdBackMs() {
       const hubs = await list.list({ limitMs: holdBackMs }).catch(() => [])
       return hubs.some(({ schema }) => schema > schemaVersion) ? holdBackMs : 0
@@ -256,6 +260,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     await hub.state.commits?.settled().catch(() => {})
     stop.abort()
     await running.catch(() => {})
+    if (log.seen !== null) await copy.note(log.seen).catch(() => {})
     await copy.close()
     connection.close()
     tell()
