@@ -49,7 +49,7 @@ export interface EtcdLogNeeds {
   sealing: Sealing
   /** The id of the log. */
   history: string
-  /** The last line that the database has, as far as it is known. */
+  /** The last line that the database surely has; null: it is not known. */
   seen?: SeenLine | null
   /** The create revision of the leader's key while this hub leads; null while it does not. */
   leading: () => number | null
