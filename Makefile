@@ -23,7 +23,7 @@ serve: build ## Start a server on your own data directory
 demo: build ## Serve from a throw-away directory; push, undo, repair and verify a sample site
 	node dist/test/demo/demo.js
 
-demo-fleet: build ## A hub and five agents on this machine; a rollout halts on a bad node, is reverted and resumed
+demo-fleet: build ## Five agents; a rollout halts on a bad node, is reverted and resumed; then two hubs on etcd, and the leader is killed
 	node dist/test/demo/demo-fleet.js
 
 # The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=logs runs test/logs,

@@ -244,6 +244,7 @@ connection.addEventListener('change', () => {
   app.connection = connection.state
   if (connection.state === 'lost') void findAgain()
 })
+connection.addEventListener('stale', () => (app.staleSeconds = connection.staleSeconds))
 addEventListener('offline', () => connection.set('lost'))
 app.addEventListener('overlay', event => withOverlays(({ lay }) => lay(event.overlay)))
 addEventListener('keydown', event => {

@@ -29,8 +29,8 @@ import type { ApiRequest, Handler } from './route.js'
 export interface AgentNeeds {
   agents(): Promise<HubAgents>
   nodes: Pick<NodeRequests, 'begin'>
-  /** Returns the path of the archive of a deployment. */
-  archivePath(deployId: string): string
+  /** Returns the path of the archive of a deployment. In a cluster, another hub may have to send it first. */
+  archivePath(deployId: string, signal: AbortSignal): Promise<string>
 }
 
 /** Limits of a report. */
@@ -81,7 +81,8 @@ export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
     async blob(request) {
       const { archiveOf, limited } = await agents()
       const deployId = archiveOf(nodeOf(request).id, param(request, 'sha256'))
-      return limited(fileReply({ file: archivePath(deployId), headers: { 'content-type': 'application/zip' } }))
+      const file = await archivePath(deployId, request.signal)
+      return limited(fileReply({ file, headers: { 'content-type': 'application/zip' } }))
     },
 
     async report(request) {

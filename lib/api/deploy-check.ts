@@ -23,6 +23,8 @@ export interface DeployCheckNeeds {
   expiryOf(tokenId: string): string
   /** Returns the nodes on which a project is placed. */
   nodesOf(projectId: string): FleetNode[]
+  /** The addresses of the hubs of the cluster; undefined: the server is alone. */
+  hubs: (() => string[]) | undefined
 }
 
 /**
@@ -54,7 +56,8 @@ export function deployCheckHandlers(needs: DeployCheckNeeds) {
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
         features: [...uploadFeatures],
         ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } }),
-        rollout: await plannedRollout(project, needs.nodesOf(project.id))
+        rollout: await plannedRollout(project, needs.nodesOf(project.id)),
+        ...(needs.hubs !== undefined && { hubs: needs.hubs() })
       }
       return json(permit)
     }

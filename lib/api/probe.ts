@@ -1,19 +1,24 @@
 import { json } from '../http/core/route.js'
 import type { Probe } from '../machine/probe.js'
+import { queryChoice } from './query.js'
 import { row } from './route.js'
 import type { ApiRoute } from './route.js'
 
-/** A start usually takes one second; undoing a commit to a large target takes longer. */
+/** A start usually takes one second, as the election of a leader; undoing a commit to a large target takes longer. */
 const retryAfterSeconds = 1
 
 /**
  * Returns the route `GET /api/health` (§4.8). It is a separate file because a starting server answers this route before
- * the other routes are loaded.
+ * the other routes are loaded. A hub that is cut off is alive: it answers reads, and a restart would not help. So it answers
+ * 200, unless the client asks for `check=leader`.
  */
 export function probeRow(probe: Pick<Probe, 'report'>): ApiRoute {
-  return row('GET', '/api/health', 'public', 'none', async () => {
+  return row('GET', '/api/health', 'public', 'none', async ({ query }) => {
+    const needsLeader = queryChoice(query, 'check', ['leader']) !== undefined
     const report = await probe.report()
-    if (report.status === 'starting') return json(report, 503, { 'retry-after': String(retryAfterSeconds) })
-    return json(report, report.status === 'ok' ? 200 : 503)
+    const { status } = report
+    const passes = status === 'starting' || (status === 'cut_off' && needsLeader)
+    if (passes) return json(report, 503, { 'retry-after': String(retryAfterSeconds) })
+    return json(report, status === 'unhealthy' ? 503 : 200)
   })
 }

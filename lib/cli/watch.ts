@@ -1,11 +1,12 @@
 import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
+import type { UploadPermit } from '../model/upload-permit.js'
 import type { Api, Run, RunEvent } from './client/api.js'
-import { isBroken } from './client/streams.js'
+import { isBroken, mayRepeat } from './client/streams.js'
 import type { Waiting } from './check-from-here.js'
 import type { Context } from './command.js'
 import { detachedLine, nextLine } from './fleet/rollout-watch.js'
-import { followLine, type GivenOptions } from './hints.js'
+import { commandLine, followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
 import { pageOf, type Known, type RunResult } from './run-result.js'
 import { appendSummary } from './terminal/step-summary.js'
@@ -22,6 +23,8 @@ export interface WatchOptions {
   projectId: string
   /** Options that the user gave, for hints. */
   given?: GivenOptions
+  /** What the server said before the upload. */
+  permit?: UploadPermit | null
   print(line: string): void
   /** Called when the deployment waits to be confirmed. */
   onConfirm?(waiting: Waiting): void
@@ -31,12 +34,14 @@ export interface WatchOptions {
 
 /**
  * Prints the lines of a deployment until it finishes. If the connection is lost, it warns and continues with the event
- * stream. That stream replays the output, so lines that were already printed are skipped.
+ * stream. That stream replays the output, so lines that were already printed are skipped. If another hub of a cluster
+ * continues the deployment, it writes an output of its own: nothing of that is skipped.
  */
 export async function watchRun(run: Run, { output }: Context, options: WatchOptions): Promise<Watched> {
   const { api, projectId, print, signal } = options
   let deployId = run.deployId
   let printed = 0
+  let firstLine: string | null = null
   try {
     return await consume(run.events)
   } catch (error) {
@@ -49,11 +54,10 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
     )
   }
   try {
-    let skip = printed
-    printed = 0
-    return await consume(skipping(api.follow(deployId, { signal }), () => skip-- > 0))
+    return await consume(unprinted(api.follow(deployId, { signal }), { printed, firstLine }))
   } catch (error) {
     if (signal.aborted) return await detached()
+    if (mayRepeat(error)) output.note(lostLine(deployId, options))
     throw error
   }
 
@@ -61,6 +65,7 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
     for await (const event of events) {
       if (event.event === 'log') {
         printed++
+        firstLine ??= event.text
         print(event.text)
       } else if (event.event === 'confirm') options.onConfirm?.(event)
       else
@@ -86,8 +91,33 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
   }
 }
 
-async function* skipping(events: AsyncIterable<RunEvent>, isSkipped: () => boolean): AsyncGenerator<RunEvent> {
-  for await (const event of events) if (event.event !== 'log' || !isSkipped()) yield event
+/** Leaves out the lines that were printed, if the output is the same one. */
+async function* unprinted(
+  events: AsyncIterable<RunEvent>,
+  { printed, firstLine }: { printed: number; firstLine: string | null }
+): AsyncGenerator<RunEvent> {
+  let line = 0
+  let isSame = true
+  for await (const event of events) {
+    if (event.event === 'log') {
+      if (line === 0) isSame = event.text === firstLine
+      if (isSame && line++ < printed) continue
+    }
+    yield event
+  }
+}
+
+/** Says where to find the result of a deployment whose server does not come back. */
+function lostLine(deployId: string, { api, given, permit }: WatchOptions): string {
+  const others = (permit?.hubs ?? []).filter(url => new URL(url).origin !== new URL(api.address).origin)
+  const words = permit?.rollout ? ['rollout', 'status'] : ['logs', '-f', deployId]
+  const [other] = others
+  if (other === undefined) {
+    return `The result is unknown: the deployment may have continued. To see it: ${commandLine(words, given ?? {})}`
+  }
+  const line = commandLine(words, { ...given, server: other })
+  const more = others.length === 1 ? '' : `\nOther hubs: ${others.slice(1).join(', ')}`
+  return `The result is unknown: another hub of the cluster continues the deployment. To see it: ${line}${more}`
 }
 
 /** Options of `reportRun`. */

@@ -12,6 +12,7 @@ import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { putCopy } from '../store/tables/blob-copies.js'
 import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
+import { putQueuedRelease, type QueuedRelease } from '../store/tables/queued-releases.js'
 import { isPlaced } from '../store/tables/placements.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
@@ -324,12 +325,14 @@ export class Admission {
       })
       for (const line of firstLines(id, draft)) output.say(line)
       await output.flush()
+      const release = await this.#releaseOf(id, draft)
       const planned = await store.write(tx => {
         this.#needs.refuseWhenStopping()
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
         insertDeployment(tx, row)
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
+        if (release !== null) putQueuedRelease(tx, id, release)
         const { offered, env, plan, exact, repair, rollout, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
         return { row, live: run, offered, env, plan, exact, repair, rollout, discardUpload }
@@ -347,6 +350,15 @@ export class Admission {
     const { copies } = this.#needs
     if (copies === undefined || sha256 === null || bytes === null) return []
     return copies.keep({ deployId, sha256, bytes }, AbortSignal.timeout(maxCopyMs))
+  }
+
+  /** Returns what must outlive a kill while the deployment is queued; null: the project is not placed on nodes. */
+  async #releaseOf(id: string, { project, offered, env, rollout = {} }: Draft): Promise<QueuedRelease | null> {
+    const { store, fleet } = this.#needs
+    if (fleet === undefined || !isPlaced(store, project.id)) return null
+    const { preDeploy, postDeploy, postDeployAsync, origin } = offered
+    const offer = { offered: { preDeploy, postDeploy, postDeployAsync, origin }, clientEnv: env }
+    return { sealed: await fleet.sealOffer(id, offer), rollout }
   }
 
   #enqueue(planned: Planned): Run {

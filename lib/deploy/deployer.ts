@@ -11,6 +11,7 @@ import type { DriftReport } from '../model/plan.js'
 import type { ExactWindow } from '../model/rollback-plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { findQueuedRelease } from '../store/tables/queued-releases.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
 import {
@@ -43,6 +44,7 @@ import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives, retentionOf } from './retention.js'
+import { createRequeue } from './requeue.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createResume } from './resume.js'
 import { createRunner } from './run.js'
@@ -152,7 +154,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   /** Repairs what a stopped or killed server left behind. Must run first at a start. */
   recover(): Promise<void>
   /**
-   * Refuses new deployments (503) and fails the queued ones. Waits for the running ones, or stops them if `wait` is
+   * Refuses new deployments (503) and fails the queued ones, except those that are to be rolled out. Waits for the running ones, or stops them if `wait` is
    * false. The next start continues those that wait for their checks or their confirmation. It can be called again with
    * `wait: false` while the first call waits.
    */
@@ -228,6 +230,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const restore = createRestore({ ...needs, turns, trees })
   const maintenance = createMaintenances({ ...needs, files, executors, turns })
   const resume = createResume({ ...needs, files, live, queue, runner })
+  const requeue = createRequeue({ ...needs, files, live, queue, runner })
   const confirmation = createConfirmation({ ...needs, live, ends })
   let isStopping = false
 
@@ -266,7 +269,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   async function stop({ wait }: { wait: boolean }): Promise<void> {
     isStopping = true
     const neverRan = new StopRequest('stop', 'The server was stopped before the deployment started')
-    const dropped = queue.takeBackAll().map(entry => entry.drop(neverRan))
+    const dropped = queue.takeBackAll().map(entry => {
+      // The next start queues a deployment again that is to be rolled out.
+      return findQueuedRelease(store, entry.id) === undefined ? entry.drop(neverRan) : leaveQueued(entry.id)
+    })
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
     // The next start continues deployments that wait for their checks or their confirmation.
     for (const run of live.all()) run.suspend()
@@ -282,14 +288,16 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     await executors.close()
   }
 
+  /** Ends the run of a queued deployment without changing its record. */
+  function leaveQueued(deployId: string): void {
+    const row = findDeployment(store, deployId)
+    if (row !== undefined) live.find(deployId)?.end(row)
+  }
+
   async function leave(): Promise<void> {
     isStopping = true
-    const waiting = new Set(queue.takeBackAll().map(({ id }) => id))
-    for (const run of live.all()) {
-      const row = waiting.has(run.deployId) ? findDeployment(store, run.deployId) : undefined
-      if (row === undefined) run.suspend()
-      else run.end(row)
-    }
+    for (const { id } of queue.takeBackAll()) leaveQueued(id)
+    for (const run of live.all()) if (!run.isOver) run.suspend()
     const finished = Promise.all(live.all().map(run => run.finished))
     const late = await Promise.race([finished.then(() => false), sleep(leaveGraceMs, true, { ref: false })])
     if (late) {
@@ -370,7 +378,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
     maintenance,
-    recover: () => recover({ ...needs, files, executors, ends, open, resume, maintenance }),
+    recover: () => recover({ ...needs, files, executors, ends, open, resume, requeue, maintenance }),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

@@ -35,6 +35,12 @@ export interface KeptBytes {
   recountLater(): void
 }
 
+/** What the client of a push sent for scripts. */
+export interface ScriptOffer {
+  offered: OfferedScripts
+  clientEnv: Record<string, string>
+}
+
 /** A release for the nodes of a project. */
 export interface NodeRelease {
   projectId: string
@@ -44,7 +50,7 @@ export interface NodeRelease {
   archiveBytes: number
   policy: RolloutPolicy
   /** What the client sent for scripts. */
-  offer: { offered: OfferedScripts; clientEnv: Record<string, string> }
+  offer: ScriptOffer
   /** The deployment whose archive a rollback deploys again; null: it is none. */
   rollbackOf: string | null
   actor: Actor
@@ -64,6 +70,9 @@ export interface DeployFleet {
   follow(deployId: string, watch: { say(line: string): void; signal: AbortSignal }): Promise<RollEnd>
   /** Stops the rollout of a deployment, if it is going on. */
   halt(deployId: string, reason: string): Promise<void>
+  /** Encrypts what a client has sent, for the time in the queue; null if it sent nothing. */
+  sealOffer(deployId: string, offer: ScriptOffer): Promise<string | null>
+  openOffer(deployId: string, sealed: string): Promise<ScriptOffer>
 }
 
 /** Keeps archives on two hubs of a cluster. */

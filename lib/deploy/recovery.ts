@@ -2,6 +2,8 @@ import { rm } from 'node:fs/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
+import { isPlaced } from '../store/tables/placements.js'
+import { findQueuedRelease } from '../store/tables/queued-releases.js'
 import { rolloutOfDeployment } from '../store/tables/rollouts.js'
 import { recoverTargets } from '../install/unpack/extract.js'
 import { openState, type OpenExtractions } from '../install/unpack/open-extraction.js'
@@ -24,13 +26,23 @@ type RecoveryNeeds = DeployNeeds & {
   open: OpenExtractions
   /** Takes up a deployment that was held. */
   resume(row: DeploymentRow): Promise<void>
+  /** Queues a deployment again that was to be rolled out. */
+  requeue(row: DeploymentRow): Promise<void>
   maintenance: Pick<Maintenances, 'reconcile'>
 }
 
 const sentences = {
-  queued: 'The server was restarted before the deployment started',
-  // The deployment may have finished: perhaps only the record of its result was lost.
-  running: 'The server was restarted before the result of the deployment was recorded'
+  server: {
+    queued: 'The server was restarted before the deployment started',
+    // The deployment may have finished: perhaps only the record of its result was lost.
+    running: 'The server was restarted before the result of the deployment was recorded',
+    unrolled: 'The server was restarted before the rollout began: no node has changed. Push again'
+  },
+  hub: {
+    queued: 'The hub that led stopped before the deployment started',
+    running: 'The hub that led stopped before the result of the deployment was recorded',
+    unrolled: 'The hub that led stopped before the rollout began: no node has changed. Push again'
+  }
 }
 
 /** The state of the target of an interrupted deployment. */
@@ -46,8 +58,9 @@ const notes: Record<TargetState, string> = {
 
 /**
  * Repairs what an earlier server left behind. Stops scripts that still run, restores targets in the middle of a change,
- * and fails deployments that were queued or running. Deployments that were held continue. Then updates the records of
- * files in place and removes unused files.
+ * and fails deployments that were queued or running. Deployments that were held continue, and so do those whose nodes get
+ * the files: they wait again, or their rollout is followed. Then updates the records of files in place and removes unused
+ * files.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
   const startedMs = machineTimeOf(needs.clock)
@@ -94,15 +107,18 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
   for (const row of unfinishedDeployments(store)) {
     const isHeld = row.heldFor !== null && openState(home, row.id) !== null
     const isRollingOut = row.status === 'running' && rolloutOfDeployment(store, row.id) !== undefined
-    if (isHeld || isRollingOut)
-      await needs.resume(row).catch(error => log(`Cannot continue deployment ${row.id}`, error))
+    const isWaiting = row.status === 'queued' && isPlaced(store, row.projectId) && findQueuedRelease(store, row.id)
+    if (isHeld || isRollingOut || isWaiting)
+      await (isWaiting ? needs.requeue : needs.resume)(row).catch(error =>
+        log(`Cannot continue deployment ${row.id}`, error)
+      )
     else if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
   }
 }
 
 async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: TargetState | null): Promise<void> {
   const { files, clock } = needs
-  const errorMessage = sentences[row.status === 'queued' ? 'queued' : 'running']
+  const errorMessage = reasonFor(needs, row)
   const outcome: Outcome = { status: 'failed', cause: 'restart', errorMessage }
   const placed = target === 'complete' ? await placedPatch(needs, row, clock.now()) : null
   const { beforeFrom = null } = placed ?? {}
@@ -117,6 +133,13 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
   await rm(sharedChanges(files.changes(row.id)), { force: true }).catch(() => {})
   const final = await needs.ends.record(end, outcome)
   sendNotice(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })
+}
+
+function reasonFor({ copies, store }: RecoveryNeeds, row: DeploymentRow): string {
+  const said = sentences[copies === undefined ? 'server' : 'hub']
+  if (row.status === 'queued') return said.queued
+  const wasPlaced = findQueuedRelease(store, row.id) !== undefined || row.steps.some(({ name }) => name === 'rollout')
+  return wasPlaced ? said.unrolled : said.running
 }
 
 /** Appends the last lines to an output. A failure must not stop the start. */

@@ -8,7 +8,7 @@ import { offeredBySource } from './rollback.js'
 import type { Runner } from './run.js'
 
 /** Dependencies of `createResume`. */
-export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log'> {
+export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log' | 'copies'> {
   files: DeployFiles
   live: Live
   queue: Queue
@@ -20,7 +20,7 @@ export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log'
  * project in the queue. The variables that the client sent are not stored, so a script that runs again does not get
  * them.
  */
-export function createResume({ clock, files, live, queue, runner, log }: ResumeNeeds) {
+export function createResume({ clock, files, live, queue, runner, log, copies }: ResumeNeeds) {
   return async (row: DeploymentRow): Promise<void> => {
     const output = await openOutput({
       path: files.output(row.id),
@@ -29,7 +29,9 @@ export function createResume({ clock, files, live, queue, runner, log }: ResumeN
     })
     output.tolerateFailures()
     const run = live.begin({ deployId: row.id, projectId: row.projectId, output })
-    output.say('→ the server was restarted; the deployment continues')
+    output.say(
+      `→ ${copies === undefined ? 'the server was restarted' : 'this hub leads now'}; the deployment continues`
+    )
     const planned = {
       row: { ...row, steps: row.steps.flatMap(step => endedStep(step, clock.now())) },
       live: run,

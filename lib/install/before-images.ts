@@ -13,15 +13,15 @@ import { crc32 } from '../base/crc32.js'
 import { Refusal } from '../base/refusal.js'
 import { formatBytes } from '../shared/size.js'
 import { deflated, directoryOf, localHeader, newRecord, stored, type ZipRecord } from '../shared/zip-records.js'
-import { writeFully, type Disk } from './disk.js'
+import { syncOpen, writeFully, type Disk } from './disk.js'
 import { changedMeanwhile, type Folders } from './folders.js'
 import { deployIdOf } from './journal-file.js'
 import { openRegular } from './regular.js'
 
 /** The open file of the before-images. */
 export interface BeforeFile {
-  /** Calls `write` with the open file, which it creates. Its contents and its name are on disk when this returns. */
-  fill(write: (fd: number) => void): void
+  /** Calls `write` with the open file, which it creates. Its contents and its name are on disk when this resolves. */
+  fill(write: (fd: number) => void): Promise<void>
   remove(): void
 }
 
@@ -49,11 +49,11 @@ export function removeBeforeImages(disk: Disk, journalPath: string): void {
 /** Returns the before-images at a path. */
 export function beforeAt(disk: Disk, path: string): BeforeFile {
   return {
-    fill(write) {
+    async fill(write) {
       const fd = disk.openSync(path, 'w', 0o600)
       try {
         write(fd)
-        disk.fdatasyncSync(fd)
+        await syncOpen(disk, 'fdatasync', fd)
       } finally {
         disk.closeSync(fd)
       }
@@ -67,9 +67,9 @@ export function beforeAt(disk: Disk, path: string): BeforeFile {
 /** Returns the before-images of a helper process. svc has created the file, and removes it if it stays empty. */
 export function openedBefore(disk: Disk, fd: number): BeforeFile {
   return {
-    fill(write) {
+    async fill(write) {
       write(fd)
-      disk.fdatasyncSync(fd)
+      await syncOpen(disk, 'fdatasync', fd)
     },
     remove: () => disk.ftruncateSync(fd, 0)
   }
@@ -114,12 +114,16 @@ export interface BeforeNeeds {
 
 /**
  * Writes the contents of these entries of the target. Refuses (`conflict`, target_changed) an entry that has changed
- * since it was digested. Returns the size of the file in bytes.
+ * since it was digested. Resolves with the size of the file in bytes.
  */
-export function writeBeforeImages(to: BeforeFile, images: Iterable<BeforeImage>, needs: BeforeNeeds): number {
+export async function writeBeforeImages(
+  to: BeforeFile,
+  images: Iterable<BeforeImage>,
+  needs: BeforeNeeds
+): Promise<number> {
   let offset = 0
   const records: ZipRecord[] = []
-  to.fill(fd => {
+  await to.fill(fd => {
     const write = (bytes: Uint8Array): void => {
       writeFully(needs.disk, fd, bytes)
       offset += bytes.length

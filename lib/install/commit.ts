@@ -54,13 +54,13 @@ export async function commit(needs: CommitNeeds): Promise<void> {
       plan.folders.filter(folder => !folder.exists).map(folder => folder.path)
     )
   // If there is nothing to move, the target already has the contents of the archive. The journal must say so too.
-  journal.ready(lines)
+  await journal.ready(lines)
   if (lines.hasLines) {
     move(needs, lines)
     await sync.moved(changedDirectories(lines))
   }
-  if (needs.staysOpen) journal.placed()
-  else journal.done()
+  if (needs.staysOpen) await journal.placed()
+  else await journal.done()
 }
 
 function stagedFiles({ items, records }: CommitNeeds): StagedFile[] {

@@ -2,8 +2,9 @@ import * as fs from 'node:fs'
 
 /**
  * The file system calls of this room. They are passed in so that a test can make the n-th call fail, or kill the
- * process there. All but three are synchronous (discard.ts, durable.ts): they run in a worker thread, where a
- * synchronous call costs half as much as its asynchronous counterpart.
+ * process there. Most are synchronous, which costs half as much as their asynchronous counterparts: they run in a worker
+ * thread, or on a few small files. What may take as long as the disk needs is asynchronous: an extraction awaits its
+ * syncs, because a small one runs in the thread that answers requests (unpack/small.ts).
  */
 export type Disk = Pick<
   typeof fs,
@@ -60,4 +61,22 @@ export function syncDirectory(disk: Disk, path: string): void {
   } finally {
     disk.closeSync(fd)
   }
+}
+
+/** Does the same as `syncDirectory`, and leaves the thread free in the meantime. Opens `path` before it returns. */
+export async function syncDirectoryAsync(disk: Disk, path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const fd = disk.openSync(path, 'r')
+  try {
+    await syncOpen(disk, 'fsync', fd)
+  } catch (error) {
+    if (!notSyncable.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+  } finally {
+    disk.closeSync(fd)
+  }
+}
+
+/** Syncs an open file, and leaves the thread free in the meantime. */
+export function syncOpen(disk: Disk, call: 'fsync' | 'fdatasync', fd: number): Promise<void> {
+  return new Promise((resolve, reject) => disk[call](fd, error => (error == null ? resolve() : reject(error))))
 }

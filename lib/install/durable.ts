@@ -18,7 +18,7 @@
  * Times of files whose contents stay are not synced; the next deployment sets them again.
  */
 import { abreast } from './abreast.js'
-import { notSyncable, syncDirectory, type Disk } from './disk.js'
+import { notSyncable, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 
@@ -96,7 +96,7 @@ export function createTargetSync(needs: TargetSyncNeeds): TargetSync {
           typeof item === 'string' ? syncNames(disk, place(item)) : syncFile(disk, place(item.path), item.mode)
         )
       }
-      syncDirectory(disk, staging.path)
+      await syncDirectoryAsync(disk, staging.path)
     },
     async moved(directories) {
       const folders = holdFolders(disk, root)
@@ -159,7 +159,7 @@ async function syncNames(disk: Disk, place: string): Promise<void> {
 /** Asynchronous: a sync takes as long as the disk does, and the thread must notice an abort in the meantime. */
 async function syncOpened(disk: Disk, call: 'fsync' | 'fdatasync', fd: number): Promise<void> {
   try {
-    await new Promise<void>((resolve, reject) => disk[call](fd, error => (error == null ? resolve() : reject(error))))
+    await syncOpen(disk, call, fd)
   } finally {
     disk.closeSync(fd)
   }

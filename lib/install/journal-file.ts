@@ -7,7 +7,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { syncDirectory, writeFully, type Disk } from './disk.js'
+import { syncDirectoryAsync, syncOpen, writeFully, type Disk } from './disk.js'
 
 /** The first line of a journal of the current version. */
 export const journalVersion = 'svc-undo 4'
@@ -32,9 +32,11 @@ export function decodePath(text: string): string {
 /** The operations of an extraction, or of its recovery, on its journal. */
 export interface JournalFile {
   readonly deployId: string
-  /** Creates the journal and writes its target. The journal is on disk when this returns. */
-  begin(target: string): void
+  /** Creates the journal and writes its target. The journal is on disk when this resolves. */
+  begin(target: string): Promise<void>
   append(batches: Iterable<string>, options?: { isSynced?: boolean }): void
+  /** Appends at once, and syncs without blocking the thread. */
+  appendAsync(batches: Iterable<string>): Promise<void>
   /** Returns the whole text, and the user that must own staging. */
   read(): { text: string; user: number }
   /** Removes the journal: the extraction has finished. */
@@ -51,13 +53,22 @@ export function journalAt(disk: Disk, path: string): JournalFile {
       disk.closeSync(fd)
     }
   }
+  const useAsync = async (flags: string, batches: Iterable<string>): Promise<void> => {
+    const fd = disk.openSync(path, flags, 0o600)
+    try {
+      await writeAsync({ disk, fd }, batches)
+    } finally {
+      disk.closeSync(fd)
+    }
+  }
   return {
     deployId: deployIdOf(path),
-    begin(target) {
-      use('wx', file => writeTo(file, [`${journalVersion}\ntarget ${encodePath(target)}\n`], true))
-      syncDirectory(disk, dirname(path))
+    async begin(target) {
+      await useAsync('wx', [`${journalVersion}\ntarget ${encodePath(target)}\n`])
+      await syncDirectoryAsync(disk, dirname(path))
     },
     append: (batches, { isSynced = true } = {}) => use('a', file => writeTo(file, batches, isSynced)),
+    appendAsync: batches => useAsync('a', batches),
     read: () => use('r', ({ fd }) => ({ text: readFileSync(fd, 'utf8'), user: disk.fstatSync(fd).uid })),
     remove: () => disk.unlinkSync(path)
   }
@@ -70,8 +81,9 @@ export function journalAt(disk: Disk, path: string): JournalFile {
 export function openedJournal(disk: Disk, fd: number, deployId: string): JournalFile {
   return {
     deployId,
-    begin: target => writeTo({ disk, fd }, [`target ${encodePath(target)}\n`], true),
+    begin: target => writeAsync({ disk, fd }, [`target ${encodePath(target)}\n`]),
     append: (batches, { isSynced = true } = {}) => writeTo({ disk, fd }, batches, isSynced),
+    appendAsync: batches => writeAsync({ disk, fd }, batches),
     // Read by position: the file may have been read before.
     read: () => ({ text: readAll(disk, fd), user: process.geteuid?.() ?? 0 }),
     remove: () => disk.ftruncateSync(fd, 0)
@@ -110,6 +122,11 @@ interface OpenedFile {
 function writeTo({ disk, fd }: OpenedFile, batches: Iterable<string>, isSynced: boolean): void {
   for (const batch of batches) writeFully(disk, fd, Buffer.from(batch))
   if (isSynced) disk.fdatasyncSync(fd)
+}
+
+async function writeAsync({ disk, fd }: OpenedFile, batches: Iterable<string>): Promise<void> {
+  writeTo({ disk, fd }, batches, false)
+  await syncOpen(disk, 'fdatasync', fd)
 }
 
 function readAll(disk: Disk, fd: number): string {

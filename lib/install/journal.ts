@@ -21,23 +21,23 @@ export interface Journal {
    */
   staged(mark: string): void
   /** Writes and syncs the list of actions, before the first of them. */
-  ready(lines: Iterable<JournalLine>): void
+  ready(lines: Iterable<JournalLine>): Promise<void>
   /** Records that everything is in place, and that it may still be put back. */
-  placed(): void
+  placed(): Promise<void>
   /** Records that everything is in place: from here on nothing is undone. */
-  done(): void
+  done(): Promise<void>
 }
 
-/** Begins the journal of an extraction into a target. It is on disk when this returns. */
-export function beginJournal(file: JournalFile, target: string): Journal {
-  file.begin(target)
+/** Begins the journal of an extraction into a target. It is on disk when this resolves. */
+export async function beginJournal(file: JournalFile, target: string): Promise<Journal> {
+  await file.begin(target)
   let sum = sumSeed
   return {
     file,
     staged: mark => file.append([`staging ${mark}\n`], { isSynced: false }),
-    ready: lines => file.append(formatLines(lines, total => (sum = total))),
-    placed: () => file.append([`${formatPlaced(Date.now(), sum)}\n`]),
-    done: () => file.append(['done\n'])
+    ready: lines => file.appendAsync(formatLines(lines, total => (sum = total))),
+    placed: () => file.appendAsync([`${formatPlaced(Date.now(), sum)}\n`]),
+    done: () => file.appendAsync(['done\n'])
   }
 }
 

@@ -38,13 +38,13 @@ export function canonicalOrder(items: readonly Item[]): number[] {
 }
 
 /** Writes the manifest of staged items. An item that is left as it is (`kept`) is not in it. */
-export function writeManifest(to: ManifestFile, staged: Staged): Manifest & { treeSha256: string } {
+export async function writeManifest(to: ManifestFile, staged: Staged): Promise<Manifest & { treeSha256: string }> {
   const { disk, items, records, archiveModes } = staged
   const changes: Manifest['changes'] = []
   const utf8 = new TextEncoder()
   let [changedCount, fileCount, removedCount] = [0, 0, 0]
   const tree = createTreeDigest()
-  to.fill(fd => {
+  await to.fill(fd => {
     // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.
     const batch = Buffer.allocUnsafeSlow(batchBytes)
     let batchLength = 0

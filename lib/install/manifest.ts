@@ -18,7 +18,7 @@ import {
   type RemovedEntry
 } from '../model/manifest.js'
 import { removeBeforeImages } from './before-images.js'
-import { syncDirectory, type Disk } from './disk.js'
+import { syncDirectory, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
 import { deployIdOf } from './journal-file.js'
 import type { Recovery } from './undo.js'
 
@@ -39,8 +39,8 @@ export interface Manifest {
 
 /** The file that a manifest is written to. */
 export interface ManifestFile {
-  /** Calls `write` with the open file. Its contents and its name are on disk when this returns. */
-  fill(write: (fd: number) => void): void
+  /** Calls `write` with the open file at once. Its contents and its name are on disk when this resolves. */
+  fill(write: (fd: number) => void): Promise<void>
   /** Removes the manifest. */
   remove(): void
 }
@@ -49,15 +49,16 @@ export interface ManifestFile {
 export function manifestAt(disk: Disk, path: string): ManifestFile {
   const beside = unnamedManifest(path)
   return {
-    fill(write) {
+    async fill(write) {
       const fd = disk.openSync(beside, 'w', 0o600)
       try {
         write(fd)
-        disk.fdatasyncSync(fd)
+        await syncOpen(disk, 'fdatasync', fd)
       } finally {
         disk.closeSync(fd)
       }
-      nameManifest(disk, path)
+      disk.renameSync(beside, path)
+      await syncDirectoryAsync(disk, dirname(path))
     },
     remove() {
       for (const each of [path, beside]) {
@@ -83,9 +84,9 @@ export function nameManifest(disk: Disk, path: string): void {
  */
 export function openedManifest(disk: Disk, fd: number): ManifestFile {
   return {
-    fill(write) {
+    async fill(write) {
       write(fd)
-      disk.fdatasyncSync(fd)
+      await syncOpen(disk, 'fdatasync', fd)
     },
     remove: () => {}
   }

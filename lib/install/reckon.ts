@@ -90,12 +90,12 @@ export async function reckon(ownership: Ownership, needs: ReckonNeeds): Promise<
     if (!(error instanceof UnusableTree) || isNeeded) throw error
     return reckon({ ...ownership, tree: null }, needs)
   }
-  return reckoning.end()
+  return await reckoning.end()
 }
 
 interface Reckoning {
   walk(): Promise<void>
-  end(): Reckoned
+  end(): Promise<Reckoned>
 }
 
 /** The sources of kept contents, by number: 0 means those of the new entry. */
@@ -184,13 +184,13 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
     while (next < order.length) settleItem(order[next++] as number, null)
   }
 
-  function end(): Reckoned {
+  async function end(): Promise<Reckoned> {
     if (ownership.edited === 'refuse' && replaced.all.count > 0) throw targetDrifted(replaced.all)
     const { removes } = ownership
     const isMost = isTooMuch(removed.length, ownedCount)
     if (removes?.kind === 'absent' && !removes.isForced && isMost) throw pruneTooMuch(removed.length, ownedCount)
     const directories = removal.directories(removed)
-    const beforeBytes = writeBefore()
+    const beforeBytes = await writeBefore()
     removed.forEach(({ before }, at) => {
       const source = sources[removedSources[at] as number]
       if (source !== undefined) before.kept = source
@@ -216,7 +216,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   }
 
   /** Writes the before-images. What does not fit is noted as not kept. */
-  function writeBefore(): number {
+  async function writeBefore(): Promise<number> {
     const images: Array<BeforeImage & { drop(): void }> = []
     for (const index of order) {
       if (sourceOf[index] !== beforeSource) continue

@@ -2,6 +2,7 @@ import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
 import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
+import type { ClusterStatus } from '../model/cluster.js'
 import type { FleetHealth, HealthDetail } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
@@ -32,6 +33,8 @@ interface Needs {
   auditState?(): NonNullable<HealthDetail['audit']>
   /** Returns the state of the fleet; null: there are no nodes. */
   fleetState?(): FleetHealth | null
+  /** Returns the state of the cluster; undefined: the server is not a hub of one. */
+  cluster?: (() => Promise<ClusterStatus>) | undefined
   /** Returns the figures of the file system of the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
@@ -47,18 +50,20 @@ export function createHealth({
   checksHostNames,
   secretsFault,
   auditState,
-  fleetState
+  fleetState,
+  cluster
 }: Needs): Health {
   return {
     ...probe,
 
     async detail() {
-      const [disk, { uptime }, writable, tmpWritable, fault] = await Promise.all([
+      const [disk, { uptime }, writable, tmpWritable, fault, hubs] = await Promise.all([
         diskOf(home.directory),
         probe.report(),
         probe.isWritable(),
         isWritable(home.tmp),
-        secretsFault?.()
+        secretsFault?.(),
+        cluster?.()
       ])
       const { rss, heapUsed } = process.memoryUsage()
       return {
@@ -77,6 +82,7 @@ export function createHealth({
         ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
         ...fleetOf(fleetState),
+        ...(hubs === undefined ? {} : { cluster: hubs }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }
     },

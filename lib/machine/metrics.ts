@@ -2,7 +2,9 @@ import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
+import type { ClusterStatus } from '../model/cluster.js'
 import type { FleetHealth } from '../model/health.js'
+import { isCutOff } from '../shared/cut-off.js'
 import type { Store } from '../store/database.js'
 import { unfinishedDeployments } from '../store/tables/deployments.js'
 import { readProjects } from '../store/tables/projects.js'
@@ -14,7 +16,7 @@ import type { Metric } from './metrics-text.js'
 /** The metrics of the server. */
 export interface Metrics {
   /** Returns all metrics in the Prometheus text format. */
-  text(): string
+  text(): Promise<string>
 }
 
 /** What `createMetrics` reads. */
@@ -35,6 +37,8 @@ export interface MetricsNeeds {
   deliveries(): Readonly<Record<string, number>>
   /** The state of the fleet; null: there are no nodes. */
   fleet?(): FleetHealth | null
+  /** Returns the state of the cluster; undefined: the server is not a hub of one. */
+  cluster?: (() => Promise<ClusterStatus>) | undefined
 }
 
 /**
@@ -42,12 +46,13 @@ export interface MetricsNeeds {
  */
 export function createMetrics(needs: MetricsNeeds): Metrics {
   return {
-    text: () =>
+    text: async () =>
       metricsText([
         ...ofServer(needs),
         ...ofDeployments(needs),
         ...ofTransfers(needs),
         ...ofFleet(needs),
+        ...(await ofCluster(needs)),
         ...ofStore(needs)
       ])
   }
@@ -98,6 +103,33 @@ function ofFleet({ fleet = () => null }: MetricsNeeds): Metric[] {
     gauge('svc_nodes_connected', 'Nodes whose agent is connected.', state.connected),
     gauge('svc_rollouts_going', 'Rollouts that are going on, or wait for their next wave.', state.going),
     gauge('svc_rollouts_halted', 'Projects whose last rollout was halted.', state.halted)
+  ]
+}
+
+/** Returns the figures of a hub. Only the leader says how far the others are, so that each is counted once. */
+async function ofCluster({ cluster }: MetricsNeeds): Promise<Metric[]> {
+  if (cluster === undefined) return []
+  const state = await cluster()
+  const { role, staleSeconds, sequence } = state
+  const hubs = role === 'leader' ? state.hubs : []
+  const seen = hubs.filter(({ seenAt }) => seenAt !== null)
+  return [
+    gauge('svc_cluster_is_leader', '1 if this hub leads the cluster, else 0.', role === 'leader' ? 1 : 0),
+    gauge('svc_cluster_is_cut_off', '1 if this hub cannot follow the cluster, else 0.', isCutOff(state) ? 1 : 0),
+    gauge('svc_cluster_stale_seconds', 'How old a read of this hub may be.', staleSeconds),
+    gauge('svc_cluster_applied_sequence', 'Number of the last write of the cluster that this hub has.', sequence),
+    {
+      name: 'svc_cluster_hub_behind_writes',
+      type: 'gauge',
+      help: 'Writes that the leader had and a hub had not, when the hub was last seen. Only the leader has this metric.',
+      samples: hubs.map(({ name, behind }) => ({ labels: { hub: name }, value: behind }))
+    },
+    {
+      name: 'svc_cluster_hub_seen_timestamp_seconds',
+      type: 'gauge',
+      help: 'When a hub was last seen, by its own clock, in seconds since 1970. Only the leader has this metric.',
+      samples: seen.map(({ name, seenAt }) => ({ labels: { hub: name }, value: Date.parse(seenAt as string) / 1000 }))
+    }
   ]
 }
 

@@ -2,7 +2,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
+import type { HubState } from '../model/cluster.js'
 import type { HealthReport } from '../model/health.js'
+import { isCutOff } from '../shared/cut-off.js'
 import type { Store } from '../store/database.js'
 
 /** The short health report. */
@@ -23,6 +25,8 @@ export interface ProbeNeeds {
   directory: string
   /** Whether there is an admin token. */
   hasToken(): boolean
+  /** The state of this hub; undefined: the server is not a hub of a cluster. */
+  hub?: (() => HubState) | undefined
   /** Whether the recovery after a killed server is still in progress. */
   isRecovering?: (() => boolean) | undefined
 }
@@ -36,7 +40,7 @@ const limitMs = 3000
 /** The block size of most file systems. */
 const probeBytes = 4096
 
-/** Creates the probe: `starting`, `ok` or `unhealthy`. */
+/** Creates the probe. */
 export function createProbe({
   store,
   clock,
@@ -44,6 +48,7 @@ export function createProbe({
   startedAtMs,
   directory,
   hasToken,
+  hub,
   isRecovering = () => false
 }: ProbeNeeds): Probe {
   const path = join(directory, 'health.probe')
@@ -64,18 +69,24 @@ export function createProbe({
     return known !== null && ageMs < usableMs ? known.isWritable : within(looking as Promise<boolean>, limitMs)
   }
 
-  function statusOf(isWritable: boolean): HealthReport['status'] {
+  function statusOf(isWritable: boolean, state: HubState | undefined): HealthReport['status'] {
     const isReachable = hasToken()
     hasStarted ||= isReachable
     if (!hasStarted || isRecovering()) return 'starting'
-    return isReachable && isWritable && store.state().ok ? 'ok' : 'unhealthy'
+    if (!isReachable || !isWritable || !store.state().ok) return 'unhealthy'
+    return state !== undefined && isCutOff(state) ? 'cut_off' : 'ok'
   }
 
   return {
     isWritable,
     async report() {
-      const status = statusOf(await isWritable())
-      return { status, uptime: Math.floor((elapsedOf(clock) - startedAtMs) / 1000), version }
+      const [canWrite, state] = [await isWritable(), hub?.()]
+      return {
+        status: statusOf(canWrite, state),
+        uptime: Math.floor((elapsedOf(clock) - startedAtMs) / 1000),
+        version,
+        ...(state !== undefined && { cluster: { role: state.role, staleSeconds: state.staleSeconds } })
+      }
     }
   }
 }

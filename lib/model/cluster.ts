@@ -14,7 +14,7 @@ export interface ClusterStatus {
   sequence: number
   /** Why this hub cannot follow or lead; null if it can. */
   problem: string | null
-  /** All hubs that have ever followed, by name; empty if etcd does not answer. */
+  /** All hubs that have ever followed, by name, as etcd said last; empty if it never answered. */
   hubs: Array<
     ClusterHub & {
       /** The number of the last write that it had when it was last seen. */
@@ -25,6 +25,19 @@ export interface ClusterStatus {
       seenAt: string | null
     }
   >
+}
+
+/** What a hub knows of itself without asking anybody. */
+export type HubState = Pick<ClusterStatus, 'role' | 'staleSeconds' | 'sequence' | 'problem'>
+
+/** What the probe says of a hub to everybody: no names and no addresses. */
+export type ClusterHealth = Pick<ClusterStatus, 'role' | 'staleSeconds'>
+
+/** The cluster, as one of its hubs sees it. */
+export interface ClusterView {
+  state(): HubState
+  /** Also asks for the other hubs. It does not fail if nobody answers. */
+  status(): Promise<ClusterStatus>
 }
 
 /** A hub and the address at which the others reach it. */

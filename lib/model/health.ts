@@ -1,3 +1,4 @@
+import type { ClusterHealth, ClusterStatus } from './cluster.js'
 import type { DeploymentRow } from './deployment.js'
 import type { DiskFigures } from './machine.js'
 
@@ -15,11 +16,16 @@ export interface ServerStatus {
 
 /** The public health report (§2.10). */
 export interface HealthReport {
-  /** `starting`: there is no admin token yet, or recovery after a kill is still in progress. */
-  status: 'ok' | 'starting' | 'unhealthy'
+  /**
+   * `starting`: there is no admin token yet, or recovery after a kill is still in progress. `cut_off`: this hub is well, but
+   * cannot follow its cluster.
+   */
+  status: 'ok' | 'starting' | 'unhealthy' | 'cut_off'
   /** Time since the start, in seconds. */
   uptime: number
   version: string
+  /** The role of this hub. Absent if the server is not a hub of a cluster. */
+  cluster?: ClusterHealth
 }
 
 /** The detailed health report, for administrators. */
@@ -46,6 +52,8 @@ export interface HealthDetail {
   revertsPending?: string[]
   /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
   fleet?: FleetHealth
+  /** The cluster, as this hub sees it. Absent if the server is not a hub of one. */
+  cluster?: ClusterStatus
   memoryMB: { rss: number; heapUsed: number }
 }
 

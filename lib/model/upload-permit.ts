@@ -23,6 +23,8 @@ export interface UploadPermit {
   token?: Pick<AccessToken, 'name' | 'expiresAt'>
   /** The rollout that the upload would begin; null: the server deploys the project itself. Absent on older servers. */
   rollout?: PlannedRollout | null
+  /** The addresses of the hubs of the cluster. Absent on a server alone. */
+  hubs?: string[]
 }
 
 /** A rollout that has not begun. */

@@ -28,9 +28,6 @@ export interface HelperCall<Job> {
   onStart?(pid: number): void
 }
 
-/** The number of the first of `descriptors` in a helper process; Node's channel is 3. */
-export const firstDescriptor = 4
-
 /** Maximum heap size of a helper process, like that of a thread (install/unpack/extract-threads.ts). */
 const maxHeapMb = 192
 

@@ -4,6 +4,7 @@
  */
 import type { Hub } from '../fleet/hub/hub.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
+import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { systemActor } from '../model/audit.js'
 import { findDeployment } from '../store/tables/deployments.js'
@@ -56,6 +57,7 @@ export function createFleet(
           .deployer.mark(deployId, 'success', systemActor)
           .catch(error => log(`Cannot correct the record of deployment ${deployId}`, error))
       },
+      mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts')),
       megabytesPerSecond: () => settings.number('fleet_upload_rate'),
       sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'rollout'),
       variables: { open: projectId => work().variables.open(projectId) }

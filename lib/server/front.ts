@@ -33,7 +33,7 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
 import type { ArchiveCopies } from '../deploy/needs.js'
-import type { ClusterStatus } from '../model/cluster.js'
+import type { ClusterView } from '../model/cluster.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
@@ -63,8 +63,8 @@ export interface World {
   publicUrl: string | null
   /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
   relaySecret?: string | undefined
-  /** Returns the state of the cluster; undefined: the server is not a hub of one. */
-  cluster?: (() => Promise<ClusterStatus>) | undefined
+  /** The cluster; undefined: the server is not a hub of one. */
+  cluster?: ClusterView | undefined
   /** Returns the addresses of all hubs; undefined: the server is not a hub of a cluster. */
   hubUrls?: (() => string[]) | undefined
   /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
@@ -105,7 +105,7 @@ const settingsTables = ['settings'] as const
 
 /** Creates the front. It is built first, because it is all that a server needs to listen. */
 export function createFront(
-  { store, home, clock, ids, version, base, keys, relaySecret, log }: World,
+  { store, home, clock, ids, version, base, keys, relaySecret, cluster, log }: World,
   admin: AdminToken,
   { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
 ): Front {
@@ -180,6 +180,7 @@ export function createFront(
     startedAtMs,
     directory: home.directory,
     hasToken: () => hasToken(admin),
+    hub: cluster?.state,
     isRecovering
   })
   return {

@@ -154,7 +154,10 @@ export function createServices(world: World, front: Front): Services {
       agent: {
         agents: async () => (await fleet.hub()).agents,
         nodes: front.nodes,
-        archivePath: id => join(world.home.deployments, `${id}.zip`)
+        async archivePath(id, signal) {
+          await world.copies?.ensure(id, signal)
+          return join(world.home.deployments, `${id}.zip`)
+        }
       }
     }
   }
@@ -212,7 +215,9 @@ function createWork(
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
       follow: async (...given) => (await fleet.hub()).rolls.follow(...given),
-      halt: async (...given) => (await fleet.hub()).rolls.halt(...given)
+      halt: async (...given) => (await fleet.hub()).rolls.halt(...given),
+      sealOffer: async (...given) => (await fleet.hub()).sealOffer(...given),
+      openOffer: async (...given) => (await fleet.hub()).openOffer(...given)
     },
     audit: event => void audit.record(event),
     notify: webhook.notify,
@@ -293,6 +298,7 @@ function createMachine(world: World, front: Front, work: Work) {
     secretsFault: variables.check,
     auditState: front.keeper.state,
     fleetState: fleetOf(store, work.fleet),
+    cluster: world.cluster?.status,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const history = createHistory({
@@ -377,7 +383,8 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
       settings,
       quota,
       expiryOf,
-      nodesOf: id => nodesOfProject(store, id)
+      nodesOf: id => nodesOfProject(store, id),
+      hubs: world.hubUrls
     },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
@@ -447,11 +454,12 @@ function apiOfMachine(
         uploads: () => deployer.figures().uploads,
         outputFollowers: () => deployer.figures().followers,
         deliveries: webhook.deliveries,
-        fleet: fleetOf(store, work.fleet)
+        fleet: fleetOf(store, work.fleet),
+        cluster: world.cluster?.status
       })
     },
     pm2: { pm2, projects },
-    cluster: { status: world.cluster },
+    cluster: { status: world.cluster?.status },
     stats: { stats, projects },
     fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
   } satisfies Partial<ApiNeeds>

@@ -539,6 +539,19 @@ const migrations: Migration[] = [
   {
     what: 'the duties of an agent of a fleet',
     sql: duties
+  },
+  {
+    what: 'what clients sent for deployments that wait to be rolled out',
+    sql: `
+      CREATE TABLE queuedReleases (
+        deployId TEXT PRIMARY KEY NOT NULL,
+        sealed TEXT,
+        rollout TEXT NOT NULL
+      ) WITHOUT ROWID;`
+  },
+  {
+    what: 'the node that used an enrollment token',
+    sql: 'ALTER TABLE enrollments ADD COLUMN nodeId TEXT;'
   }
 ]
 

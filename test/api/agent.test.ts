@@ -86,8 +86,12 @@ t.test('continues after a restart of the hub', async t => {
   t.match((await agent.report()).json, { code: 'session_unknown' })
   await agent.begin()
   t.match((await agent.report()).json, { success: true })
-  t.match(await (await agent.follow()).next(), { type: 'welcome' })
+  const after = await agent.follow()
+  t.match(await after.next(), { type: 'welcome' })
+  t.match(await after.next(), { type: 'order', action: 'prepare' })
   t.match(stage.server.services.fleet.running()?.rollouts.get(id), { state: 'preparing' })
+  // Its first write since the start is when nodes were heard of: the directory must still exist.
+  await stage.server.stop({ wait: true })
 })
 
 t.test('gives a node the release and its archive, whole and in parts', async t => {

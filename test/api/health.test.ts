@@ -2,6 +2,7 @@ import t from 'tap'
 import { healthHandlers } from '../../lib/api/health.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 import type { Health } from '../../lib/machine/health.js'
+import { startHubs, type Hub } from '../support/hubs.js'
 import { startServer } from '../support/server.js'
 
 t.test('a healthy server answers 200', async t => {
@@ -45,4 +46,30 @@ t.test('an unhealthy server answers 503 with the same fields', async t => {
   ] as const) {
     t.match(await handlers(isWell).detail(), { kind: 'json', status })
   }
+})
+
+t.test('the detail of a hub says which hub leads, and how far the others are', async t => {
+  const { hubs, cluster } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  t.match(await leader.client.get('/api/health/detail'), {
+    status: 200,
+    body: {
+      cluster: { hub: 'h1', role: 'leader', leader: { name: 'h1' }, hubs: [{ name: 'h1' }, { name: 'h2', behind: 0 }] }
+    }
+  })
+  await follower.client.get('/api/cluster')
+  await cluster.separate('h2', true)
+  t.match(await follower.client.get('/api/health/detail'), {
+    status: 200,
+    body: {
+      db: { ok: true },
+      cluster: { role: 'alone', leader: null, staleSeconds: 2, hubs: [{ name: 'h1' }, { name: 'h2' }] }
+    }
+  })
+})
+
+t.test('the detail of a server alone has no cluster', async t => {
+  const { client } = await startServer(t)
+  t.notOk('cluster' in (await client.get('/api/health/detail')).body)
+  t.notOk('cluster' in (await client.get('/api/health')).body)
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { spawnSync } from 'node:child_process'
+import { startHubs, type Hub } from '../support/hubs.js'
 import { eventsOf } from '../support/client.js'
 import { parseMetrics } from '../support/prometheus.js'
 import { startServer } from '../support/server.js'
@@ -116,4 +117,33 @@ for family in parse(sys.stdin.read()):
       body: { field: 'metrics_token' }
     })
   })
+})
+
+t.test('each hub says what it is, and only the leader how far the others are', async t => {
+  const { hubs, cluster } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const scrape = async ({ client }: Hub) => {
+    const { text } = await client.get('/metrics')
+    return { text, lines: text.split('\n').filter(line => line.startsWith('svc_cluster_')) }
+  }
+  await cluster.separate('h2', true)
+  await leader.client.post('/api/categories', { name: 'One', color: 'blue' })
+  const [first, second] = [await scrape(leader), await scrape(follower)]
+  const behind = first.lines.find(line => line.startsWith('svc_cluster_hub_behind_writes{hub="h2"}'))
+  t.match(first.lines.join('\n'), /^svc_cluster_is_leader 1\nsvc_cluster_is_cut_off 0\nsvc_cluster_stale_seconds 0\n/)
+  t.ok(Number(behind?.split(' ')[1]) >= 1)
+  t.match(first.text, /^svc_cluster_hub_seen_timestamp_seconds\{hub="h2"\} \d/m)
+  t.match(second.lines.join('\n'), /^svc_cluster_is_leader 0\nsvc_cluster_is_cut_off 1\nsvc_cluster_stale_seconds 2\n/)
+  t.notMatch(second.text, 'svc_cluster_hub_')
+  t.ok(first.text.match(/http:/) === null, 'no addresses')
+  if (!hasPromtool) return
+  for (const { text } of [first, second]) {
+    const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], { input: text })
+    t.same([status, `${stdout}`, `${stderr}`], [0, '', ''])
+  }
+})
+
+t.test('a server alone has no metrics of a cluster', async t => {
+  const { client } = await startServer(t)
+  t.notMatch((await client.get('/metrics')).text, 'svc_cluster_')
 })

@@ -234,10 +234,34 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
   await beginRollout({ hub }, {}, shop.id)
   await page.goto(`${stage.url}/projects/${shop.id}/files`)
   await page.getByText('The files of this project are on its nodes').waitFor()
+  t.match(
+    await page.getByRole('link', { name: 'plant-a2', exact: true }).getAttribute('href'),
+    new RegExp(`^nodes/node_\\w+/projects/${shop.id}/files$`)
+  )
   await photograph(page, 'files-elsewhere')
+
+  // Logs and PM2 are those of the nodes, too. What this server has is named as such.
+  t.equal((await stage.client.put(`/api/projects/${shop.id}`, { pm2AppName: 'shop' })).status, 200)
+  await page.goto(`${stage.url}/projects/${shop.id}/logs`)
+  await page.getByText('The log files of this project are on its nodes').waitFor()
+  t.equal(await page.getByRole('link', { name: 'Add log files' }).count(), 0)
+  t.equal(await page.getByRole('navigation', { name: 'Project' }).getByText('Files').count(), 0)
+  t.same(await survey(page), [])
+  await photograph(page, 'logs-elsewhere')
+  const items = [{ label: 'Old log', filePath: '/var/log/shop.log' }]
+  t.equal((await stage.client.post(`/api/projects/${shop.id}/log-sources`, { items })).status, 200)
+  await page.reload()
+  await page.getByRole('heading', { name: 'Log files on this server' }).waitFor()
+  t.match(
+    await page.getByRole('link', { name: 'plant-a2', exact: true }).getAttribute('href'),
+    new RegExp(`^nodes/node_\\w+/projects/${shop.id}/logs$`)
+  )
+  await page.getByRole('link', { name: 'Old log' }).waitFor()
+  await photograph(page, 'logs-here-and-elsewhere')
   await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Deployments' }).click()
   await page.getByText('0 of 11 good').waitFor()
   t.equal(await page.getByRole('button', { name: 'Maintenance…' }).count(), 0)
+  t.equal(await page.locator('svc-pm2').count(), 0, 'its application runs on the nodes')
   t.same(await survey(page), [])
   await photograph(page, 'placed-deployments')
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { startCutProxy } from '../support/cut-proxy.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
@@ -16,7 +16,7 @@ const startMs = Date.parse('2026-11-20T00:00:00Z')
 const at = (index: number): string => new Date(startMs + index * 1000).toISOString()
 const levels = ['INFO', 'INFO', 'WARN', 'DEBUG', 'ERROR'] as const
 
-async function stageOf() {
+async function stageOf(t: Test) {
   const stage = await startServer(t)
   const { id } = await stage.createProject('storefront')
   const lines = (name: string, count: number): string =>
@@ -44,7 +44,7 @@ async function stageOf() {
 }
 
 t.test('lines are marked by their level, and chosen by it', { skip }, async t => {
-  const { stage, id, app, plain } = await stageOf()
+  const { stage, id, app, plain } = await stageOf(t)
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${id}/logs/${app}`, { viewport: desktop })
   const line = (words: string) => page.locator('svc-log .line', { hasText: words })
   await line('app request 9999').waitFor()
@@ -110,7 +110,7 @@ t.test('lines are marked by their level, and chosen by it', { skip }, async t =>
 })
 
 t.test('one search in all files of a project, its hits named, and a way to each', { skip }, async t => {
-  const { stage, id, app } = await stageOf()
+  const { stage, id, app } = await stageOf(t)
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${id}/logs`, { viewport: desktop })
   const box = page.getByRole('searchbox', { name: 'Search these files' })
   await box.fill('(request|job) 4')
@@ -147,7 +147,7 @@ t.test('one search in all files of a project, its hits named, and a way to each'
 })
 
 t.test('JSON lines are columns in merged logs, too, and levels choose there', { skip }, async t => {
-  const { stage, app, worker } = await stageOf()
+  const { stage, app, worker } = await stageOf(t)
   writeFileSync(
     join(stage.sites, 'app.log'),
     Array.from({ length: 50 }, (_, index) => `${at(index)} ${levels[index % 5]} app request ${index}\n`).join('')
@@ -181,7 +181,7 @@ t.test('JSON lines are columns in merged logs, too, and levels choose there', { 
 })
 
 t.test('merged logs of which one stepped back in time show the lines of both', { skip }, async t => {
-  const { stage, app, worker } = await stageOf()
+  const { stage, app, worker } = await stageOf(t)
   const lines = (name: string, from: number, count: number): string =>
     Array.from({ length: count }, (_, index) => `${at(from + index)} ${name} ${index} ${'.'.repeat(60)}\n`).join('')
   // More than is held at first, and the end of one is older than all that is held of the other.
@@ -198,7 +198,7 @@ t.test('merged logs of which one stepped back in time show the lines of both', {
 })
 
 t.test('a search continues after a cut network from the oldest hit', { skip }, async t => {
-  const { stage, id, app } = await stageOf()
+  const { stage, id, app } = await stageOf(t)
   const proxy = await startCutProxy(t, stage.url)
   const { page } = await openDuring(t, browser, proxy.url, `projects/${id}/logs/${app}?q=request`, {
     viewport: desktop

@@ -4,6 +4,7 @@ import type { Context } from '../../lib/cli/command.js'
 import { nothingKnown } from '../../lib/cli/run-result.js'
 import { reportRun, watchRun, type Watched } from '../../lib/cli/watch.js'
 import type { Deployment } from '../../lib/model/deployment.js'
+import type { PlannedRollout, UploadPermit } from '../../lib/model/upload-permit.js'
 
 const log = (text: string): RunEvent => ({ event: 'log', text }) as RunEvent
 const end = { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' } as RunEvent
@@ -17,7 +18,8 @@ async function* eventsOf(events: RunEvent[], error?: Error): AsyncGenerator<RunE
 function stage({
   newest = 'dep_a' as string | null,
   follow = [] as RunEvent[],
-  followError = undefined as Error | undefined
+  followError = undefined as Error | undefined,
+  permit = null as Partial<UploadPermit> | null
 } = {}) {
   const said: string[] = []
   const printed: string[] = []
@@ -31,6 +33,7 @@ function stage({
   }
   const followed: string[] = []
   const api = {
+    address: 'http://h1.test/svc',
     deployments: async () => (newest === null ? [] : [{ id: newest }]),
     follow(id: string) {
       followed.push(id)
@@ -42,6 +45,8 @@ function stage({
     watchRun({ deployId: null, page: null, ...run } as Run, context, {
       api,
       projectId: 'proj_a',
+      given: { env: 'production' },
+      permit: permit as UploadPermit | null,
       print: line => void printed.push(line),
       signal
     })
@@ -76,6 +81,37 @@ t.test('continues after a broken connection, and prints no line twice', async t 
   t.strictSame(other.followed, [])
   const twice = stage({ followError: broken })
   await t.rejects(twice.watch({ deployId: 'dep_b', events: eventsOf([], broken) }), broken)
+})
+
+t.test('prints the whole output of a hub that continues the deployment', async t => {
+  const follow = [log('this hub leads now'), log('two'), log('three'), end]
+  const { watch, printed } = stage({ follow })
+  t.match(await watch({ deployId: 'dep_b', events: eventsOf([log('one'), log('two')], broken) }), { outcome: 'ended' })
+  t.strictSame(printed, ['one', 'two', 'this hub leads now', 'two', 'three'])
+})
+
+t.test('says where to find the result if the server does not come back', async t => {
+  const hubs = ['http://h1.test/svc', 'http://h2.test/svc', 'http://h3.test']
+  const cases: Array<[Partial<UploadPermit> | null, RegExp]> = [
+    [null, /may have continued\. To see it: svc logs -f dep_b --env production$/],
+    [{ hubs: ['http://h1.test/svc'] }, /may have continued/],
+    [
+      { hubs },
+      /another hub .* continues .*: svc logs -f dep_b --env production --server http:\/\/h2\.test\/svc\nOther hubs: http:\/\/h3\.test$/
+    ],
+    [
+      { hubs: hubs.slice(0, 2), rollout: {} as PlannedRollout },
+      /: svc rollout status --env production --server \S+h2\.test\/svc$/
+    ]
+  ]
+  for (const [permit, note] of cases) {
+    const { watch, said } = stage({ followError: broken, permit })
+    await t.rejects(watch({ deployId: 'dep_b', events: eventsOf([log('one')], broken) }), broken)
+    t.match(said, [/the connection was lost/, note])
+  }
+  const { watch, said } = stage({ followError: new Error('a bug') })
+  await t.rejects(watch({ deployId: 'dep_b', events: eventsOf([], broken) }), { message: 'a bug' })
+  t.equal(said.length, 1)
 })
 
 t.test('an interrupted watch leaves the deployment running', async t => {

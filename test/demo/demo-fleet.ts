@@ -1,30 +1,17 @@
 /**
- * `make demo-fleet`: a hub and five agents as real processes on free ports of this machine. Each stage is a function; the
- * next one gets what the one before has opened. Serves until Ctrl-C on a terminal; elsewhere it ends after the last stage.
+ * `make demo-fleet`: a hub and five agents as real processes on free ports of this machine; then (`several-hubs.ts`) the hub
+ * becomes one of two on three members of etcd. Each stage is a function; the next one gets what the one before has opened.
+ * Serves until Ctrl-C on a terminal; elsewhere it ends after the last stage.
  */
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withoutEtcd } from '../support/etcd.js'
+import { connected, nodeNames, replaceInPage, showPages, type Fleet, type Hub } from './fleet.js'
+import { showSeveralHubs } from './several-hubs.js'
 import { openStage, top, type DemoStage, type Run, type Service } from './stage.js'
 
-const nodeNames = ['plant-1', 'plant-2', 'plant-3', 'plant-4', 'plant-5'] as const
 /** The node that is out of order, in the third wave. */
 const badNode = 'plant-4'
-
-/** A hub that runs. */
-interface Hub {
-  service: Service
-  url: string
-  /** The environment of a command with the admin token. */
-  admin: Record<string, string>
-}
-
-/** A hub with nodes and a project. */
-interface Fleet {
-  hub: Hub
-  agents: Map<string, Service>
-  /** Runs `svc push` and others with the deploy token, in the directory of the project. */
-  pusher: Run
-}
 
 async function startHub(stage: DemoStage): Promise<Hub> {
   stage.say('A hub: an ordinary server')
@@ -57,16 +44,6 @@ async function enrollNodes(stage: DemoStage, hub: Hub): Promise<Map<string, Serv
   return agents
 }
 
-/** Waits until the hub has heard of every node. */
-async function connected(stage: DemoStage, { admin }: Hub): Promise<void> {
-  for (;;) {
-    const nodes = JSON.parse(await stage.svc(['fleet', 'nodes', '--json'], { env: admin, isQuiet: true })) as Array<{
-      isConnected: boolean
-    }>
-    if (nodes.length === nodeNames.length && nodes.every(({ isConnected }) => isConnected)) return
-  }
-}
-
 /** Creates a project with a check, and places it on all nodes. */
 async function placeProject(stage: DemoStage, hub: Hub): Promise<Run> {
   stage.say('A project. Each node checks itself after a deployment: here it must not be out of order')
@@ -91,27 +68,12 @@ async function placeProject(stage: DemoStage, hub: Hub): Promise<Run> {
   return pusher
 }
 
-/** Prints what the page of each node says. */
-function showPages({ directory, print }: DemoStage): void {
-  print('')
-  for (const name of nodeNames) {
-    const page = join(directory, name, 'www/index.html')
-    const heading = existsSync(page) ? /<h1>(.*)<\/h1>/.exec(readFileSync(page, 'utf8'))?.[1] : 'no page'
-    print(`${name}: ${heading}`)
-  }
-}
-
-function replaceInPage({ directory }: DemoStage, from: string, to: string): void {
-  const page = join(directory, 'work/dist/index.html')
-  writeFileSync(page, readFileSync(page, 'utf8').replaceAll(from, to))
-}
-
 /** A release reaches all nodes in three waves. */
 async function rollOut(stage: DemoStage, { pusher }: Fleet): Promise<void> {
   stage.say('A push goes to one node first, then to two at a time')
   await stage.svc(['push', '-m', 'First version'], pusher)
   await stage.svc(['rollout', 'status'], pusher)
-  showPages(stage)
+  showPages(stage, 'Harbour Books')
 }
 
 /** A rollout halts on a node whose check fails, and is reverted. */
@@ -121,16 +83,17 @@ async function haltAndRevert(stage: DemoStage, { pusher }: Fleet): Promise<void>
   writeFileSync(disorder, '')
   replaceInPage(stage, 'Harbour Books', 'Harbour Books & Maps')
   await stage.svc(['push', '-m', 'We sell maps, too'], { ...pusher, code: 1 })
-  showPages(stage)
+  const maps = 'Harbour Books & Maps'
+  showPages(stage, { [badNode]: 'Harbour Books', others: maps })
 
   stage.say('Put back what every node had before')
   await stage.svc(['rollout', 'revert'], pusher)
-  showPages(stage)
+  showPages(stage, 'Harbour Books')
 
   stage.say(`${badNode} is repaired: the same rollout continues`)
   rmSync(disorder)
   await stage.svc(['rollout', 'resume'], pusher)
-  showPages(stage)
+  showPages(stage, maps)
 }
 
 /** A node that was away gets what is desired when it is back. */
@@ -141,7 +104,8 @@ async function comeBackLate(stage: DemoStage, { hub, agents, pusher }: Fleet): P
   await agents.get(name)?.stop()
   replaceInPage(stage, 'Books & Maps', 'Books, Maps & Tea')
   await stage.svc(['push', '-m', 'And tea'], pusher)
-  showPages(stage)
+  const tea = 'Harbour Books, Maps & Tea'
+  showPages(stage, { [name]: 'Harbour Books & Maps', others: tea })
 
   stage.say(`It is back, and gets the release by itself`)
   const env = { SVC_HOME: join(stage.directory, name, 'home') }
@@ -151,7 +115,7 @@ async function comeBackLate(stage: DemoStage, { hub, agents, pusher }: Fleet): P
   const page = join(stage.directory, name, 'www/index.html')
   while (!readFileSync(page, 'utf8').includes('Tea'))
     await stage.svc(['fleet', 'nodes'], { env: hub.admin, isQuiet: true })
-  showPages(stage)
+  showPages(stage, tea)
   await stage.svc(['rollout', 'list'], pusher)
 }
 
@@ -164,6 +128,9 @@ try {
   await rollOut(stage, fleet)
   await haltAndRevert(stage, fleet)
   await comeBackLate(stage, fleet)
+  const missing = withoutEtcd()
+  if (missing === false) await showSeveralHubs(stage, fleet)
+  else stage.say(`The second half, with several hubs, is left out: ${missing}. Install it: apt-get install etcd-server`)
   stage.say(`The panel: ${hub.url}/`)
   stage.print(`Admin token: ${hub.admin['SVC_TOKEN']}`)
   if (process.stdout.isTTY) {

@@ -22,6 +22,8 @@ export interface Run {
   code?: number
   /** Whether the output is only returned. */
   isQuiet?: boolean
+  /** Whether a command that keeps running, and its output, is shown. */
+  isShown?: boolean
 }
 
 /** A process that keeps running. */
@@ -31,6 +33,8 @@ export interface Service {
   said(): string
   /** Resolves when its output matches. Throws if it ends before. */
   says(pattern: RegExp): Promise<RegExpExecArray>
+  /** Its exit code; null: a signal ended it. */
+  ended: Promise<number | null>
   /** Ends it, and waits until it has ended. */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
@@ -46,6 +50,8 @@ export interface DemoStage {
   svc(words: readonly string[], run?: Run): Promise<string>
   /** Starts a command that keeps running. */
   start(words: readonly string[], run?: Run): Service
+  /** Has something closed at the end, after the processes of the stage. */
+  defer(close: () => Promise<void>): void
   /** Ends all processes and removes the directory. */
   end(): Promise<void>
 }
@@ -54,6 +60,7 @@ export interface DemoStage {
 export function openStage(prefix: string): DemoStage {
   const directory = mkdtempSync(join(tmpdir(), prefix))
   const services: Service[] = []
+  const deferred: Array<() => Promise<void>> = []
   const base: Record<string, string> = { PATH: process.env['PATH'] ?? '', HOME: directory }
   // A demo that is ended from outside leaves no process behind.
   process.once('exit', () => {
@@ -87,7 +94,8 @@ export function openStage(prefix: string): DemoStage {
       return said
     },
 
-    start(words, { cwd = '.', env = {}, input } = {}) {
+    start(words, { cwd = '.', env = {}, input, isShown = false } = {}) {
+      if (isShown) say(`$ svc ${words.map(shown).join(' ')}`)
       const child = spawn(process.execPath, [launcher, ...words], {
         cwd: join(directory, cwd),
         env: { ...base, ...env },
@@ -96,11 +104,15 @@ export function openStage(prefix: string): DemoStage {
       child.stdin?.end(input ?? '')
       let said = ''
       for (const stream of [child.stdout, child.stderr])
-        stream?.setEncoding('utf8').on('data', (text: string) => (said += text))
-      const ended = once(child, 'close')
+        stream?.setEncoding('utf8').on('data', (text: string) => {
+          said += text
+          if (isShown) process.stdout.write(text)
+        })
+      const ended = once(child, 'close').then(([code]) => code as number | null)
       const service: Service = {
         process: child,
         said: () => said,
+        ended,
         async says(pattern) {
           for (;;) {
             const found = pattern.exec(said)
@@ -122,8 +134,11 @@ export function openStage(prefix: string): DemoStage {
       return service
     },
 
+    defer: close => void deferred.push(close),
+
     async end() {
       await Promise.all(services.map(service => service.stop()))
+      for (const close of deferred.reverse()) await close()
       rmSync(directory, { recursive: true, force: true })
     }
   }

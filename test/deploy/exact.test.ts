@@ -181,6 +181,7 @@ t.test('exact rollbacks', async t => {
     const project = await stage.addProject({ policy: { rollback: 'exact' } })
     const first = await stage.deploy(project, { a: '1', b: '1' })
     await stage.deploy(project, { a: '2', b: '1' })
+    await settled(project.id)
     const back = await (await deployer.rollback(first.id, { actor: admin })).finished
     t.match(back, { status: 'success', exact: true, fileCount: 1 })
     await settled(project.id)

@@ -1,10 +1,16 @@
 import t from 'tap'
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { archivesToPrune, retentionOf } from '../../lib/deploy/retention.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import type { DeploymentStatus } from '../../lib/model/deployment.js'
+import { eventsOf } from '../support/client.js'
 import { deployStage } from '../support/deploy-stage.js'
+import { startNode } from '../support/fake-node.js'
+import { ana } from '../support/fleet-stage.js'
+import { startServer } from '../support/server.js'
+import { until } from '../support/until.js'
+import { zipOf } from '../support/zip.js'
 
 const statuses: Record<string, DeploymentStatus> = { s: 'success', f: 'failed', q: 'queued', r: 'running' }
 /** Returns rows for a text like `'qsf'`: newest first, with their position as id. */
@@ -115,4 +121,53 @@ t.test('removes the before-images of deployments that cannot be undone any more'
   t.notOk(existsSync(files.before(first.id)))
   t.match(stage.kept.at(-1), [project.id, -size])
   t.match(stage.deployer.exactWindow(project.id), { exactBackTo: { deployId: first.id, steps: 2 } })
+})
+
+t.test('keeps the archive of the last rollout for nodes that come late', async t => {
+  const stage = await startServer(t, { settings: { keep_archives: '1', keep_undo: '0' } })
+  const hub = await stage.server.services.fleet.hub()
+  const project = await stage.createProject('shop')
+  const [first, second, late] = [
+    await startNode({ url: stage.url, hub }, 'n1'),
+    await startNode({ url: stage.url, hub }, 'n2'),
+    await startNode({ url: stage.url, hub }, 'late')
+  ]
+  t.teardown(() => [first, second, late].forEach(node => node.close()))
+  await hub.placements.change(project.id, { add: [{ node: 'n1' }, { node: 'n2' }], remove: [] }, ana)
+  const push = async (text: string): Promise<string> => {
+    const file = { filename: 'a.zip', bytes: await zipOf({ 'a.txt': text }) }
+    const pushed = await stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', file]
+    ])
+    return eventsOf(pushed).at(-1).deployId
+  }
+  // The rollout is halted, so its deployment has failed. Later ones fail before a rollout begins.
+  second.answering = ({ action }) => (action === 'swap' ? { answer: 'failed', error: 'check failed' } : undefined)
+  const wanted = await push('wanted')
+  const [rollout] = hub.rollouts.list({ limit: 1 })
+  t.match(rollout, { state: 'halted', deployId: wanted })
+  for (const name of ['n1', 'n2']) await hub.nodes.drain(name, true, ana)
+  const others: string[] = []
+  for (let n = 0; n < 5; n++) others.push(await push(`other ${n}`))
+  const archiveOf = (id: string): string => join(stage.home.deployments, `${id}.zip`)
+  t.ok(
+    others.some(id => !existsSync(archiveOf(id))),
+    'old archives are removed'
+  )
+  t.ok(existsSync(archiveOf(wanted)))
+  t.equal((await stage.client.post('/api/storage/clean', { keep: 1 })).status, 200)
+  t.ok(existsSync(archiveOf(wanted)), 'also when a user removes archives')
+
+  second.answering = null
+  for (const name of ['n1', 'n2']) await hub.nodes.drain(name, false, ana)
+  await hub.rollouts.resume(rollout?.id as string, ana)
+  for await (const event of hub.rollouts.follow(rollout?.id as string, new AbortController().signal))
+    if (event.type === 'end') t.equal(event.rollout.state, 'done')
+  await hub.placements.change(project.id, { add: [{ node: 'late' }], remove: [] }, ana)
+  await until(() => late.orders.some(({ action }) => action === 'swap'))
+  const { archiveSha256 } = late.orders.at(-1) as { archiveSha256: string }
+  const reply = await late.agent.request('GET', `/api/agent/blobs/${archiveSha256}`)
+  t.equal(reply.status, 200)
+  t.ok(reply.body.equals(readFileSync(archiveOf(wanted))))
 })

@@ -45,7 +45,7 @@ t.test('keeps small, large, compressible and linked contents', async t => {
     link: Buffer.from('nowhere/../x')
   }
   const { images, path, needs } = scene(t, files)
-  const bytes = writeBeforeImages(beforeAt(disk, path), images, needs)
+  const bytes = await writeBeforeImages(beforeAt(disk, path), images, needs)
   t.equal(lstatSync(path).size, bytes)
   t.equal(lstatSync(path).mode & 0o777, 0o600)
   const archive = await openArchive(path, { maxEntries: 10, maxExtractedBytes: 1e9 })
@@ -65,7 +65,7 @@ t.test('keeps small, large, compressible and linked contents', async t => {
   t.equal(beforePathOf('/x/dep_1.undo'), '/x/dep_1.before.zip')
 })
 
-t.test('refuses an entry that changed since it was read', t => {
+t.test('refuses an entry that changed since it was read', async t => {
   const changes: Array<[string, (place: string) => void]> = [
     ['b', place => writeFileSync(place, 'c')],
     ['b', place => writeFileSync(place, '')],
@@ -74,14 +74,14 @@ t.test('refuses an entry that changed since it was read', t => {
   for (const [name, change] of changes) {
     const { target, images, path, needs } = scene(t, { b: Buffer.from('b'), large: Buffer.alloc(5 * 1024 * 1024) })
     change(join(target, name))
-    t.throws(() => writeBeforeImages(beforeAt(disk, path), images, needs), { code: 'target_changed', message: name })
+    await t.rejects(writeBeforeImages(beforeAt(disk, path), images, needs), { code: 'target_changed', message: name })
     beforeAt(disk, path).remove()
     t.notOk(existsSync(path))
   }
   t.end()
 })
 
-t.test('leaves out the largest until the others fit', t => {
+t.test('leaves out the largest until the others fit', async t => {
   const images = [3, 1, 2].map(size => ({ size }))
   const sizes = (maxBytes: number): number[] =>
     [...fitBeforeImages(images, { maxBytes, isRequired: false })].map(({ size }) => size)

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { disk, syncDirectory, writeFully, type Disk } from '../../lib/install/disk.js'
+import { disk, syncDirectory, syncDirectoryAsync, syncOpen, writeFully, type Disk } from '../../lib/install/disk.js'
 
 const failing = (call: keyof Disk, code: string): Disk => ({
   ...disk,
@@ -34,4 +34,20 @@ t.test('syncs a directory if possible, and throws any other error', async t => {
   syncDirectory(failing('fsyncSync', 'EINVAL'), directory)
   t.throws(() => syncDirectory(failing('fsyncSync', 'EIO'), directory), { code: 'EIO' })
   t.throws(() => syncDirectory(disk, join(directory, 'none')), { code: 'ENOENT' })
+})
+
+t.test('syncs without blocking the thread, with the same errors', { skip: process.platform === 'win32' }, async t => {
+  const directory = t.testdir({ file: 'x' })
+  const failingLate = (code: string): Disk => ({
+    ...disk,
+    fsync: ((_fd: number, done: (error: Error) => void) =>
+      setImmediate(done, Object.assign(new Error(code), { code }))) as unknown as Disk['fsync']
+  })
+  await syncDirectoryAsync(disk, directory)
+  await syncDirectoryAsync(failingLate('EINVAL'), directory)
+  await t.rejects(syncDirectoryAsync(failingLate('EIO'), directory), { code: 'EIO' })
+  const fd = fs.openSync(join(directory, 'file'), 'r+')
+  await syncOpen(disk, 'fdatasync', fd)
+  fs.closeSync(fd)
+  await t.rejects(syncOpen(disk, 'fdatasync', fd), { code: 'EBADF' })
 })

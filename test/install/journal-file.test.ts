@@ -17,20 +17,20 @@ import { describeJournal, recover } from '../../lib/install/undo.js'
 t.test('reads the same journal by its path and as an open file', async t => {
   const directory = t.testdir({ target: { other: '' } })
   const target = join(directory, 'target')
-  const fill = (file: Parameters<typeof beginJournal>[0]): void => {
-    const journal = beginJournal(file, target)
+  const fill = async (file: Parameters<typeof beginJournal>[0]): Promise<void> => {
+    const journal = await beginJournal(file, target)
     journal.staged('mark')
-    journal.ready([{ kind: 'N', path: 'a\u00e9' }])
+    await journal.ready([{ kind: 'N', path: 'a\u00e9' }])
   }
   const named = journalAt(disk, join(directory, 'dep_a.undo'))
-  fill(named)
+  await fill(named)
   const helper = { user: 'app', pid: 7, startedAt: '123' }
   const path = join(directory, 'dep_b.undo')
   writeFileSync(path, formatHelper(helper))
   const fd = openSync(path, 'a+')
   t.teardown(() => closeSync(fd))
   const opened = openedJournal(disk, fd, 'dep_b')
-  fill(opened)
+  await fill(opened)
   t.strictSame([named.deployId, opened.deployId], ['dep_a', 'dep_b'])
   t.equal(opened.read().text.replace('helper app 7 123\n', ''), named.read().text)
   t.equal(opened.read().user, process.geteuid?.())
@@ -49,9 +49,9 @@ t.test('reads the same journal by its path and as an open file', async t => {
 t.test('an empty target keeps its journal, because its disk may not be mounted', async t => {
   const directory = t.testdir({ target: {} })
   const file = journalAt(disk, join(directory, 'dep_a.undo'))
-  const journal = beginJournal(file, join(directory, 'target'))
+  const journal = await beginJournal(file, join(directory, 'target'))
   journal.staged('mark')
-  journal.ready([{ kind: 'N', path: 'a' }])
+  await journal.ready([{ kind: 'N', path: 'a' }])
   t.equal(recover(disk, file), 'absent')
   t.ok(existsSync(join(directory, 'dep_a.undo')))
 })

@@ -37,7 +37,7 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
   const archiveModes = items.map(({ path }) => (path === 'mode' ? 0o755 : null))
   const order = canonicalOrder(items)
   const staged = { disk, items, order, records, archiveModes, plan: { folders: [] }, reckoned: nothingReckoned }
-  const { fileCount, changedCount, changes, treeSha256 } = writeManifest(manifestAt(disk, path), staged)
+  const { fileCount, changedCount, changes, treeSha256 } = await writeManifest(manifestAt(disk, path), staged)
   t.equal(fileCount, 5)
   t.equal(changedCount, 3)
   t.equal(Buffer.concat(changes).toString(), 'a b/\u2028"ü"\nb\nkind\n')
@@ -86,7 +86,7 @@ t.test('lists what was removed, made, and kept as it was', async t => {
   }
   const order = canonicalOrder(items)
   const staged = { disk, items, order, records, archiveModes: [null, null, null], plan, reckoned }
-  const written = writeManifest(manifestAt(disk, path), staged)
+  const written = await writeManifest(manifestAt(disk, path), staged)
   t.match(written, { fileCount: 2, changedCount: 2, removedCount: 2 })
   t.equal(Buffer.concat(written.changes).toString(), '- m\nnew/file\n- old/file\nz\n')
   const { changes, ...summary } = await summarizeManifest(path)
@@ -118,15 +118,15 @@ t.test('syncs a manifest and its name', async t => {
   })
   const given = { items: [item('a')], order: [0], records: createRecords(1), archiveModes: [null] }
   const staged = { disk: recording, ...given, plan: { folders: [] }, reckoned: nothingReckoned }
-  writeManifest(manifestAt(recording, path), staged)
+  await writeManifest(manifestAt(recording, path), staged)
   t.strictSame(calls, [
     `open ${path}.tmp`,
     'writeSync',
-    'fdatasyncSync',
+    'fdatasync',
     'closeSync',
     'renameSync',
     `open ${dirname(path)}`,
-    'fsyncSync',
+    'fsync',
     'closeSync'
   ])
 })

@@ -21,7 +21,7 @@ import { snapshot } from '../support/tree.js'
 const recover = (path: string) => recoverFile(disk, journalAt(disk, path))
 
 /** A target in the middle of a commit: `app/old` replaced, `new` and `fresh` moved, `late` not yet. */
-function interrupted(directory: string, name = 'target'): { target: string; journal: string } {
+async function interrupted(directory: string, name = 'target'): Promise<{ target: string; journal: string }> {
   const target = join(directory, name)
   const staging = join(target, '.svc-staging-dep_x')
   mkdirSync(staging, { mode: 0o700, recursive: true })
@@ -40,8 +40,8 @@ function interrupted(directory: string, name = 'target'): { target: string; jour
   }
   for (const [path, contents] of Object.entries(files)) writeFileSync(join(target, path), contents)
   const path = join(directory, 'dep_x.undo')
-  const journal = beginJournal(journalAt(disk, path), target)
-  journal.ready([
+  const journal = await beginJournal(journalAt(disk, path), target)
+  await journal.ready([
     { kind: 'D', path: 'fresh' },
     { kind: 'd', path: 'fresh/deep' },
     { kind: 'n', path: 'fresh/a' },
@@ -54,7 +54,7 @@ function interrupted(directory: string, name = 'target'): { target: string; jour
 }
 
 t.test('undoes only the actions that were done', async t => {
-  const { target, journal } = interrupted(t.testdir())
+  const { target, journal } = await interrupted(t.testdir())
   t.strictSame(describeJournal(journal), { target, helper: null, open: null })
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
@@ -68,11 +68,11 @@ t.test('restores a time if it was set and the file is unchanged since', async t 
   const times = { set: 2000, 'not set': 1000, 'changed since': 9000, 'folder/with space': 2000 }
   for (const [path, ms] of Object.entries(times)) utimesSync(join(target, path), ms / 1000, ms / 1000)
   const path = join(directory, 'dep_x.undo')
-  const journal = beginJournal(journalAt(disk, path), target)
+  const journal = await beginJournal(journalAt(disk, path), target)
   mkdirSync(join(target, '.svc-staging-dep_x'), 0o700)
   mkdirSync(join(target, '.svc-staging-dep_x/files'))
   mkdirSync(join(target, '.svc-staging-dep_x/aside'))
-  journal.ready([...Object.keys(times), 'gone'].map(path => ({ kind: 'T', path, fromMs: 1000, toMs: 2000 })))
+  await journal.ready([...Object.keys(times), 'gone'].map(path => ({ kind: 'T', path, fromMs: 1000, toMs: 2000 })))
   t.equal(recover(path), 'put back')
   t.strictSame(
     Object.keys(times).map(path => statSync(join(target, path)).mtimeMs),
@@ -101,13 +101,13 @@ t.test('restores a time to the microsecond', async t => {
   }))
   for (const name of names) utimesSync(join(target, name), 2, 2)
   const path = join(directory, 'dep_x.undo')
-  beginJournal(journalAt(disk, path), target).ready(lines)
+  await (await beginJournal(journalAt(disk, path), target)).ready(lines)
   t.equal(recover(path), 'put back')
   t.strictSame(nanoseconds(), before)
 })
 
 t.test('moves the old file over a new one that has another name', async t => {
-  const { target, journal } = interrupted(t.testdir())
+  const { target, journal } = await interrupted(t.testdir())
   const links: number[] = []
   const renameSync: Disk['renameSync'] = (from, to) => {
     if (String(from).endsWith('/aside/0')) links.push(statSync(join(target, 'app/old')).nlink)
@@ -151,7 +151,7 @@ t.test('putting back can be interrupted at any call and started again', async t 
   for (const [what, refused, step] of kinds) {
     let ended = 0
     for (let n = 1; ; n += step) {
-      const { target, journal } = interrupted(t.testdir())
+      const { target, journal } = await interrupted(t.testdir())
       const first = endingDisk(n, refused)
       try {
         recoverFile(first.disk, journalAt(first.disk, journal))
@@ -175,27 +175,27 @@ t.test('putting back can be interrupted at any call and started again', async t 
 })
 
 t.test('keeps files that somebody else put into a new directory', async t => {
-  const { target, journal } = interrupted(t.testdir())
+  const { target, journal } = await interrupted(t.testdir())
   writeFileSync(join(target, 'fresh/deep/upload'), 'a visitor')
   recover(journal)
   t.match(snapshot(target).join('\n'), 'fresh/ 755\nfresh/deep/ 755\nfresh/deep/upload 644 a visitor')
 })
 
 t.test('recovers a done or torn journal, and one without its staging directory', async t => {
-  const done = interrupted(t.testdir())
+  const done = await interrupted(t.testdir())
   appendFileSync(done.journal, 'done\n')
   t.equal(recover(done.journal), 'complete')
   t.match(snapshot(done.target).join('\n'), 'app/old 644 new contents')
 
-  const whole = readFileSync(interrupted(t.testdir()).journal)
+  const whole = readFileSync((await interrupted(t.testdir())).journal)
   for (let length = 0; length < whole.length; length++) {
-    const { target, journal } = interrupted(t.testdir())
+    const { target, journal } = await interrupted(t.testdir())
     writeFileSync(journal, whole.subarray(0, length))
     const outcome = recover(journal)
     if (outcome !== 'untouched') t.equal(outcome, 'untouched', `${length} bytes`)
     if (!snapshot(target).includes('new 644 new')) t.fail(`${length} bytes: something was undone`)
   }
-  const zeroed = interrupted(t.testdir())
+  const zeroed = await interrupted(t.testdir())
   writeFileSync(zeroed.journal, readFileSync(zeroed.journal, 'utf8').replace('\nD ', `\n${'\0'.repeat(41)}D `))
   t.equal(
     recover(zeroed.journal),
@@ -203,7 +203,7 @@ t.test('recovers a done or torn journal, and one without its staging directory',
     'the line of the staging directory was not on disk, so the list was not used'
   )
 
-  const lost = interrupted(t.testdir())
+  const lost = await interrupted(t.testdir())
   disk.renameSync(join(lost.target, '.svc-staging-dep_x'), join(lost.target, 'elsewhere'))
   t.equal(recover(lost.journal), 'lost', 'nothing is guessed')
   t.match(snapshot(lost.target).join('\n'), 'app/old 644 new contents')
@@ -235,7 +235,7 @@ t.test('does not touch, or put back from, a staging directory of another journal
   ]
   for (const [what, plant] of plants) {
     const directory = t.testdir({ outside: { aside: { 0: 'outside' }, files: { late: 'outside' } } })
-    const { target, journal } = interrupted(directory)
+    const { target, journal } = await interrupted(directory)
     const staging = join(target, '.svc-staging-dep_x')
     mkdirSync(join(staging, 'a-mark'))
     writeFileSync(journal, readFileSync(journal, 'utf8').replace('\nD ', '\nstaging a-mark\nD '))
@@ -250,7 +250,7 @@ t.test('does not touch, or put back from, a staging directory of another journal
       'files/late 644 outside'
     ])
   }
-  const { target, journal } = interrupted(t.testdir())
+  const { target, journal } = await interrupted(t.testdir())
   mkdirSync(join(target, '.svc-staging-dep_x/a-mark'))
   writeFileSync(journal, readFileSync(journal, 'utf8').replace('\nD ', '\nstaging a-mark\nD '))
   t.equal(recover(journal), 'put back', 'it is recognized by its mark')
@@ -259,7 +259,7 @@ t.test('does not touch, or put back from, a staging directory of another journal
 
 t.test('does not follow links in the place of directories when a target is put back', async t => {
   const directory = t.testdir({ outside: { old: 'outside', a: 'outside', b: 'outside', deep: { b: 'outside' } } })
-  const { target, journal } = interrupted(directory)
+  const { target, journal } = await interrupted(directory)
   for (const name of ['app', 'fresh']) {
     renameSync(join(target, name), join(target, `${name}-away`))
     symlinkSync('../outside', join(target, name))
@@ -271,7 +271,7 @@ t.test('does not follow links in the place of directories when a target is put b
 
 t.test('puts back a target whose path contains forged journal lines', async t => {
   for (const name of ['a\nstaging x', 'a\nready 0 0\ndone\n', 'a\r\n b', '100%0A', ' a ']) {
-    const { target, journal } = interrupted(t.testdir(), name)
+    const { target, journal } = await interrupted(t.testdir(), name)
     t.strictSame(describeJournal(journal), { target, helper: null, open: null })
     t.equal(recover(journal), 'put back', JSON.stringify(name))
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
@@ -280,7 +280,7 @@ t.test('puts back a target whose path contains forged journal lines', async t =>
 
 t.test('reads unencoded paths in a journal of an earlier version', async t => {
   for (const version of [1, 2]) {
-    const { target, journal } = interrupted(t.testdir(), '100%25 and %0A')
+    const { target, journal } = await interrupted(t.testdir(), '100%25 and %0A')
     const [, , ...lines] = readFileSync(journal, 'utf8').split('\n').slice(0, -2)
     const sum = [...`${lines.join('\n')}\n`].reduce(
       (sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0,
@@ -297,7 +297,7 @@ t.test('reads unencoded paths in a journal of an earlier version', async t => {
 })
 
 t.test('reads a journal of version 3', async t => {
-  const { target, journal } = interrupted(t.testdir(), 'with a %')
+  const { target, journal } = await interrupted(t.testdir(), 'with a %')
   writeFileSync(journal, readFileSync(journal, 'utf8').replace(/^svc-undo \d+/, 'svc-undo 3'))
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
@@ -305,7 +305,7 @@ t.test('reads a journal of version 3', async t => {
 
 t.test('keeps entries that are created while staging is removed, even if that is interrupted', async t => {
   for (const failing of ['rmdirSync', 'unlinkSync', 'renameSync'] as const) {
-    const { target, journal } = interrupted(t.testdir())
+    const { target, journal } = await interrupted(t.testdir())
     let isUndone = false
     const call = (...args: [string, string]): void => {
       ;(disk[failing] as (...args: string[]) => void)(...args)

@@ -7,6 +7,7 @@ import { openStore } from '../../lib/store/durable-store.js'
 import { realDisk } from '../../lib/store/disk.js'
 import type { Disk } from '../../lib/store/disk.js'
 import { createProbe } from '../../lib/machine/probe.js'
+import type { HubState } from '../../lib/model/cluster.js'
 import { setClock } from '../support/clock.js'
 import { smallDisk } from '../support/small-disk.js'
 import { openStage } from '../support/store.js'
@@ -115,5 +116,25 @@ t.test('writes at most once a second, and frequent requests do not wait', async 
   clock.advance(1000)
   t.equal((await probe.report()).status, 'ok', 'while the next write is under way')
   while ((await probe.report()).status === 'ok') await nextTurn()
+  t.equal((await probe.report()).status, 'unhealthy')
+})
+
+t.test('a hub that cannot follow its cluster is cut off, unless it is also unhealthy', async t => {
+  const { store, clock, directory } = await openStage(t)
+  const state = { ok: true, path: '/svc.db', error: null }
+  let hub: HubState = { role: 'follower', staleSeconds: 1, sequence: 7, problem: null }
+  const facts = { clock, version: '1', startedAtMs: clock.now(), directory, hasToken: () => true, hub: () => hub }
+  const probe = createProbe({ store: { ...store, state: () => state }, ...facts })
+  t.same(await probe.report(), {
+    status: 'ok',
+    uptime: 0,
+    version: '1',
+    cluster: { role: 'follower', staleSeconds: 1 }
+  })
+  hub = { ...hub, role: 'alone', staleSeconds: 20 }
+  t.match(await probe.report(), { status: 'cut_off', cluster: { role: 'alone', staleSeconds: 20 } })
+  hub = { ...hub, role: 'follower', problem: 'The cluster has a newer schema' }
+  t.equal((await probe.report()).status, 'cut_off', 'a follower that has stopped following')
+  state.ok = false
   t.equal((await probe.report()).status, 'unhealthy')
 })

@@ -13,7 +13,8 @@ import {
   chownSync
 } from 'node:fs'
 import { join } from 'node:path'
-import { firstDescriptor, runHelper } from '../../lib/proc/helper.js'
+import { firstDescriptor } from '../../lib/proc/first-descriptor.js'
+import { runHelper } from '../../lib/proc/helper.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../lib/proc/identity.js'
 import type { Job } from '../support/helper-fixture.js'
 import { openDirectory } from '../support/open-directory.js'

@@ -99,11 +99,11 @@ t.test('a stream that its reader leaves ends on the node, too', async t => {
   await read(/first/)
   writeFileSync(log, 'first\nsecond\n')
   await read(/second/)
-  const followers = (): number =>
-    Number(/^svc_followers\{of="log[^"]*"\} (\d+)$/m.exec(agent.services.api.metrics.metrics.text())?.[1])
-  t.equal(followers(), 1)
+  const followers = async (): Promise<number> =>
+    Number(/^svc_followers\{of="log[^"]*"\} (\d+)$/m.exec(await agent.services.api.metrics.metrics.text())?.[1])
+  t.equal(await followers(), 1)
   leaving.abort()
-  await until(() => followers() === 0)
+  await until(async () => (await followers()) === 0)
 })
 
 t.test('an agent with --no-relay and a node that is away are refusals', async t => {

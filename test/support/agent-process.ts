@@ -47,11 +47,14 @@ export async function startAgentProcess(
     all += text
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => (all += text))
-  const more = (): Promise<unknown> => Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data'), ended])
-  while (!stdout.includes('Data directory: ')) {
-    if (child.exitCode !== null) throw new Error(`svc agent ended: ${all}`)
-    await more()
+  let hasEnded = false
+  void ended.then(() => (hasEnded = true))
+  const more = async (): Promise<void> => {
+    // A process that was killed has no exit code.
+    if (hasEnded) throw new Error(`svc agent ended: ${all}`)
+    await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data'), ended])
   }
+  while (!stdout.includes('Data directory: ')) await more()
   const url = /^svc listens on (\S+?)\/?$/m.exec(stdout)?.[1] as string
   const adminToken = tokenSaid(stdout, environment)
   return {
@@ -62,10 +65,7 @@ export async function startAgentProcess(
     child,
     said: () => all,
     async says(pattern) {
-      while (!pattern.test(all)) {
-        if (child.exitCode !== null) throw new Error(`svc agent ended: ${all}`)
-        await more()
-      }
+      while (!pattern.test(all)) await more()
     },
     async stop(signal = 'SIGTERM') {
       child.kill(signal)

@@ -7,18 +7,22 @@ export interface CutProxy {
   /** Breaks every connection and refuses new ones until `mend`. */
   cut(): void
   mend(): void
+  /** Passes requests on, and breaks each connection when its answer arrives, until `mend`. */
+  loseAnswers(): void
 }
 
 export async function startCutProxy(t: { teardown(work: () => unknown): void }, target: string): Promise<CutProxy> {
   const { hostname, port, pathname } = new URL(target)
   const sockets = new Set<Socket>()
   let isCut = false
+  let losesAnswers = false
   const server = createServer(near => {
     if (isCut) {
       near.destroy()
       return
     }
     const far = connect(Number(port), hostname)
+    far.on('data', () => void (losesAnswers && near.destroy()))
     for (const [from, to] of [
       [near, far],
       [far, near]
@@ -46,6 +50,10 @@ export async function startCutProxy(t: { teardown(work: () => unknown): void }, 
     cut,
     mend: () => {
       isCut = false
+      losesAnswers = false
+    },
+    loseAnswers: () => {
+      losesAnswers = true
     }
   }
 }

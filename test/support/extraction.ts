@@ -27,7 +27,10 @@ export interface ExtractionStage {
     syncFileSystem?: SyncFileSystem
     check?: () => void
   }): Promise<ExtractedPaths>
-  /** Extracts in a thread, as the product does. The tests of a file share the threads by default. */
+  /**
+   * Extracts as the product does, by default in threads that the tests of a file share; other executors may do what is
+   * small without one.
+   */
   runThreads(options?: {
     threads?: Executors
     signal?: AbortSignal | undefined
@@ -44,7 +47,10 @@ function withPaths(extracted: Extracted): ExtractedPaths {
   return { ...extracted, changedPaths: Buffer.concat(extracted.changes).toString().split('\n').slice(0, -1) }
 }
 
-const sharedThreads = createExecutors()
+/** Limits with which even the smallest extraction takes a thread. */
+export const nothingIsSmall = { archiveBytes: 0, bytes: 0, entries: 0, existingBytes: 0, treeBytes: 0 }
+
+const sharedThreads = createExecutors({ small: nothingIsSmall })
 
 /** Creates a place to extract to, below a directory of the test. */
 export function extractionStage(

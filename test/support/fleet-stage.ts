@@ -3,6 +3,7 @@ import { createServerKey } from '../../lib/audit/server-key.js'
 import { createHub, type Hub } from '../../lib/fleet/hub/hub.js'
 import { defaultRolloutPolicy, type RolloutPolicy } from '../../lib/model/rollout.js'
 import type { FleetNode } from '../../lib/model/node.js'
+import { readAuditTree } from '../../lib/store/tables/audit-tree.js'
 import { insertNode } from '../../lib/store/tables/nodes.js'
 import { insertPlacement } from '../../lib/store/tables/placements.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
@@ -66,19 +67,26 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     }
   })
   const serverKey = createServerKey(join(directory, 'keys'))
+  // It writes its file now, and not while the directory is removed.
+  await serverKey.signers(readAuditTree(store).origin)
   const ended: string[] = []
   const running = new Set<string>()
   const told: string[] = []
   const done: string[] = []
+  /** The addresses of the hubs, which a test may change. */
+  const addresses = ['https://hub.example']
   const hubs: Hub[] = []
+  /** The setting `allow_client_scripts`. */
+  const mayScripts = { value: true }
   t.teardown(() => Promise.all(hubs.map(hub => hub.stop())))
   const start = (): Hub => {
     const hub = createHub({
       ...stage,
       serverKey,
       version: '2.0.0',
-      hubs: () => ['https://hub.example'],
+      hubs: () => addresses,
       hasRunning: projectId => running.has(projectId),
+      mayClientsSendScripts: ({ allowClientScripts }) => allowClientScripts ?? mayScripts.value,
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
@@ -89,7 +97,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, ended, running, told, done, start, hub: start() }
+  return { ...stage, serverKey, mayScripts, ended, running, told, done, addresses, start, hub: start() }
 }
 
 /** The user of the tests. */

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync, wr
 import { Refusal } from '../../lib/base/refusal.js'
 import { runSync } from '../../lib/install/sync-program.js'
 import { serveHelper } from '../../lib/proc/helper-process.js'
-import { firstDescriptor } from '../../lib/proc/helper.js'
+import { firstDescriptor } from '../../lib/proc/first-descriptor.js'
 import { disk } from '../../lib/install/disk.js'
 import { holdTarget } from '../../lib/install/reach.js'
 

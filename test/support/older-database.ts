@@ -3,13 +3,14 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 9
+export const olderVersion = schemaVersion - 10
 
 /** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP TABLE queuedReleases;
     DROP TABLE hubDeployments;
     DROP TABLE duties;
     DROP TABLE clusterSecrets;

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { extractArchive } from '../../lib/install/unpack/extract.js'
 import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { nothingIsSmall } from './extraction.js'
 
 const [archivePath, target, deployments, deployId] = process.argv.slice(2) as [string, string, string, string]
 process.on('SIGTERM', () => process.stdout.write('a listener for signals\n'))
@@ -15,7 +16,7 @@ const looking = setInterval(() => {
   controller.abort(new Error('cancelled'))
 }, 10)
 const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
-const threads = createExecutors({ graceMs: 100 })
+const threads = createExecutors({ small: nothingIsSmall, graceMs: 100 })
 await extractArchive(threads, {
   archivePath,
   target,

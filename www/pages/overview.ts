@@ -293,6 +293,10 @@ function brokenAnswer({ items, total }: BrokenProjects): Template {
     : html`<h1>${t('{name} failed to deploy', { name: first.projectName })}</h1>`
 }
 
+function healthWords(status: Overview['health']['status']): string {
+  return status === 'ok' ? t('Healthy') : status === 'cut_off' ? t('Cut off') : t('Unhealthy')
+}
+
 function figures({ status, health }: Overview, isLost: boolean): Template {
   const isWell = health.status === 'ok'
   const hasRuns = status.successCount + status.failedCount > 0
@@ -300,7 +304,7 @@ function figures({ status, health }: Overview, isLost: boolean): Template {
   const rows: Array<{ name: string; value: string; note?: string; kind?: string }> = [
     {
       name: t('Health'),
-      value: isLost ? t('Unknown') : isWell ? t('Healthy') : t('Unhealthy'),
+      value: isLost ? t('Unknown') : healthWords(health.status),
       note: t('version {version}', { version: health.version }),
       ...(!isLost && { kind: isWell ? 'good' : 'bad' })
     },

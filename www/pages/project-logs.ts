@@ -1,9 +1,11 @@
+import type { ListedPlacement } from '../../lib/model/node.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { isUnknown, missing, missingProject } from '../elements/base/missing.js'
+import { onNodes } from '../elements/projects/on-nodes.js'
 import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -18,16 +20,18 @@ import { isNothing } from '../state/log-search.js'
 import type { Sought } from '../state/log-search.js'
 import { MergedSearch } from '../state/merged-search.js'
 import type { MergedHit } from '../state/merged-search.js'
+import { createFleetCalls } from '../server/fleet-calls.js'
 import { createLogCalls } from '../server/log-calls.js'
 import type { LogCalls } from '../server/log-calls.js'
 import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
-import { may } from '../state/rights.js'
+import { hasFleet, isLookingAtNode, may } from '../state/rights.js'
 
 /**
- * The log files of a project, or the file that the path names. Query of the list: `add` opens the dialog that adds
+ * The log files of a project, or the file that the path names. Those of a placed project are on its nodes; the files that
+ * this server has for it follow, if there are any. Query of the list: `add` opens the dialog that adds
  * files; `q`, `regex`, `cased`, `level`, `since` and `until` search in all files. Query of a file: the same, and `at`,
  * the offset of a line.
  */
@@ -48,6 +52,8 @@ export class ProjectLogsPage extends Page {
   #places!: PlaceCalls
   #project!: Resource<Project>
   #sources!: Resource<LogSource[]>
+  /** Null on a server without nodes. */
+  #placements: Resource<ListedPlacement[]> | null = null
   #isFormLoaded = false
   #search: MergedSearch | null = null
   /** The last search, to avoid repeating it. */
@@ -64,6 +70,10 @@ export class ProjectLogsPage extends Page {
     this.entitle(t('Logs'), [{ words: t('Projects'), address: 'projects' }])
     this.#project = this.resource(signal => calls.project(this.#projectId, signal))
     this.#sources = this.resource(signal => this.#calls.sources(this.#projectId, signal))
+    if (hasFleet() && !isLookingAtNode()) {
+      const fleet = createFleetCalls(client)
+      this.#placements = this.resource(signal => fleet.placements(this.#projectId, signal))
+    }
     this.signal.addEventListener('abort', () => this.#search?.cancel())
     this.moved()
   }
@@ -103,10 +113,40 @@ export class ProjectLogsPage extends Page {
     return html`
       <div class="page-head">
         <div><h1 translate="no">${project.name}</h1></div>
-        ${may('add_logs') ? html`<a class="button primary" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>` : null}
+        ${may('add_logs') && !this.#isPlaced ? html`<a class="button primary" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>` : null}
       </div>
-      ${projectTabs(project.id, 'logs')}
+      ${this.#tabs(project)}
       ${staleLine(this.#sources)}
+      ${this.#placements === null ? this.#here(project) : loaded(this.#placements, 'the nodes', placements => this.#withNodes(project, placements))}
+      ${
+        this.#isAdding && this.#isFormLoaded
+          ? html`
+          <svc-dialog heading="${t('Add log files')}" .content="${this.#form(project)}"
+            @dialogclose="${() => this.#close()}"></svc-dialog>`
+          : null
+      }`
+  }
+
+  get #isPlaced(): boolean {
+    return (this.#placements?.value?.length ?? 0) > 0
+  }
+
+  #tabs({ id }: Project): Template {
+    return projectTabs(id, 'logs', { isPlaced: this.#isPlaced })
+  }
+
+  #withNodes(project: Project, placements: readonly ListedPlacement[]): Template {
+    if (placements.length === 0) return this.#here(project)
+    if (this.#sources.value?.length === 0) return onNodes('logs', placements)
+    return html`
+      ${onNodes('logs', placements)}
+      <section class="section"><h2>${t('Log files on this server')}</h2>${this.#here(project)}</section>`
+  }
+
+  /** Shows the log files of this server. */
+  #here(project: Project): Template {
+    const address = `projects/${project.id}`
+    return html`
       ${this.#sources.value === undefined || this.#sources.value.length < 2 ? null : this.#searchAll(this.#sources.value)}
       <div class="card">
         ${loaded(this.#sources, 'the log files', sources =>
@@ -123,14 +163,7 @@ export class ProjectLogsPage extends Page {
             <svc-log-sources .sources="${sources}" .calls="${this.#calls}"
               @sourceschange="${() => void this.#sources.load()}"></svc-log-sources>`
         )}
-      </div>
-      ${
-        this.#isAdding && this.#isFormLoaded
-          ? html`
-          <svc-dialog heading="${t('Add log files')}" .content="${this.#form(project)}"
-            @dialogclose="${() => this.#close()}"></svc-dialog>`
-          : null
-      }`
+      </div>`
   }
 
   /** Shows the search in all files of the project. Hits are links to their files. */
@@ -210,7 +243,7 @@ export class ProjectLogsPage extends Page {
       <div class="page-head">
         <div><h1 translate="no">${source.label}</h1><p class="back"><code translate="no">${source.filePath}</code></p></div>
       </div>
-      ${projectTabs(project.id, 'logs')}
+      ${this.#tabs(project)}
       <div class="card viewer">
         <svc-log-file .source="${source}" .calls="${this.#calls}" .connection="${this.context.connection}"
           .place="${placeOf(this.place.query)}"

@@ -22,6 +22,7 @@ import { fileAddress } from '../elements/projects/file-address.js'
 import { isUnknown, missingProject } from '../elements/base/missing.js'
 import { labelList } from '../elements/base/label-list.js'
 import { inForce } from '../elements/projects/lock-words.js'
+import { onNodes } from '../elements/projects/on-nodes.js'
 import { SvcLock } from '../elements/projects/svc-lock.js'
 import { SvcLocks } from '../elements/projects/svc-locks.js'
 import { SvcMaintenance } from '../elements/projects/svc-maintenance.js'
@@ -163,6 +164,11 @@ export class ProjectPage extends Page {
     void this.#searchEdits(id)
   }
 
+  /** Whether the project is known to be deployed on this server: then its application runs here. */
+  get #isHere(): boolean {
+    return this.#placements === null || this.#placements.value?.length === 0
+  }
+
   /** Whether the project is rolled out to nodes. */
   get #isPlaced(): boolean {
     return (this.#placements?.value?.length ?? 0) > 0
@@ -249,7 +255,7 @@ export class ProjectPage extends Page {
             @lockschange="${() => void this.#locks.refresh()}"></svc-locks>`
       }
       ${
-        project.pm2AppName === null || !may('pm2')
+        project.pm2AppName === null || !this.#isHere || !may('pm2')
           ? null
           : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`
       }
@@ -310,7 +316,7 @@ export class ProjectPage extends Page {
           .calls="${this.#fleetCalls}" .define="${this.context.define}"
           @placed="${(event: Event) => this.#placements?.set((event as PlacedEvent).placements)}"></svc-project-nodes>`
     }
-    if (this.#tab === 'files') return placements.length > 0 ? this.#filesElsewhere(project) : this.#files(project)
+    if (this.#tab === 'files') return placements.length > 0 ? onNodes('files', placements) : this.#files(project)
     return html`
       ${
         this.#rollouts?.value === undefined || this.#rollouts.value.length === 0
@@ -322,15 +328,6 @@ export class ProjectPage extends Page {
           </section>`
       }
       ${this.#deploy(project)}`
-  }
-
-  #filesElsewhere(project: Project): Template {
-    return html`
-      <div class="card"><div class="state">
-        <h2>${t('The files of this project are on its nodes')}</h2>
-        <p class="muted">${t('Choose a node, then “On the node”: its pages show the files, the history, and what was edited there.')}</p>
-        <a class="button" href="projects/${project.id}/nodes">${t('Nodes of this project')}</a>
-      </div></div>`
   }
 
   #deploy(project: Project): Template {

@@ -12,6 +12,7 @@ import { addReading, elements as machineElements } from '../elements/machine/svc
 import { elements as historyElements } from '../elements/machine/svc-history.js'
 import { SvcMeter } from '../elements/machine/svc-meter.js'
 import { percentWords, spanWords } from '../elements/base/words.js'
+import { isCutOff } from '../shared/cut-off.js'
 import { formatBytes } from '../shared/size.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
@@ -72,7 +73,13 @@ export class SystemPage extends Page {
   protected override connected(): void {
     this.entitle(t('System'), [{ words: t('System') }])
     this.#calls = createAdminCalls(this.context.client)
-    this.#health = this.resource(signal => this.#calls.healthDetail(signal))
+    this.#health = this.resource(async signal => {
+      const health = await this.#calls.healthDetail(signal)
+      if (health.cluster !== undefined) {
+        this.context.define((await import('../elements/machine/svc-cluster.js')).elements)
+      }
+      return health
+    })
     this.#reading = this.resource(async signal => {
       const reading = await this.context.calls.resources(signal)
       addReading(this.context.readings, reading)
@@ -90,9 +97,7 @@ export class SystemPage extends Page {
 
   protected override view(): Template {
     const health = this.#health.value
-    const isWell = health !== undefined && checksOf(health).every(({ kind }) => kind !== 'bad')
-    const answer =
-      health === undefined ? t('System') : isWell ? t('The server is healthy') : t('The server is unhealthy')
+    const answer = health === undefined ? t('System') : answerOf(health)
     return html`
       <div class="page-head">
         <div>
@@ -113,6 +118,15 @@ export class SystemPage extends Page {
         <h2>${t('Health')}</h2>
         <div class="card">${loaded(this.#health, 'the health', checks)}</div>
       </section>
+      ${
+        health?.cluster === undefined
+          ? null
+          : html`
+          <section class="section">
+            <h2>${t('Cluster “{name}”', { name: health.cluster.name })}</h2>
+            <div class="card"><svc-cluster .cluster="${health.cluster}"></svc-cluster></div>
+          </section>`
+      }
       <section class="section">
         <h2>${t('Last ten minutes')}</h2>
         <div class="card">
@@ -139,6 +153,12 @@ export class SystemPage extends Page {
           </section>`
       }`
   }
+}
+
+function answerOf(health: HealthDetail): string {
+  if (checksOf(health).some(({ kind }) => kind === 'bad')) return t('The server is unhealthy')
+  const isAlone = health.cluster !== undefined && isCutOff(health.cluster)
+  return isAlone ? t('This hub is cut off') : t('The server is healthy')
 }
 
 interface Check {

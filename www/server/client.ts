@@ -63,6 +63,8 @@ export interface Client {
 /** A header of every request. Pages of other origins cannot send it (lib/http/core/fetch-site.ts). */
 const panelHeader = 'x-svc-panel'
 const csrfHeader = 'x-svc-csrf'
+/** The age in seconds of what a hub answers that is cut off from its cluster. */
+const staleHeader = 'x-svc-stale'
 /** Refusals with status 401 that concern the fields of a form, not the session. */
 const formCodes: ReadonlySet<string> = new Set(['wrong_token', 'wrong_code', 'code_required'])
 
@@ -137,6 +139,8 @@ export function createClient(needs: {
       throw new Unreachable(error)
     }
     connection.set(isFromGateway(response) ? 'lost' : 'open')
+    const stale = response.headers.get(staleHeader)
+    connection.setStale(stale === null ? null : Number(stale))
     if (response.status === 304 && known !== undefined) return known.answer.clone()
     if (method === 'GET' && response.ok) {
       try {
@@ -216,11 +220,14 @@ async function refusedBy(response: Response): Promise<Refused> {
 /** State of the connection: the last request was answered or not. */
 export type ConnectionState = 'open' | 'lost'
 
-/** The connection to the server. Dispatches `change` when its state changes. */
+/** The connection to the server. Dispatches `change` when its state changes, and `stale` when `staleSeconds` does. */
 export interface Connection extends EventTarget {
   readonly state: ConnectionState
   /** Time of the last answer in milliseconds since the epoch; null before the first. */
   readonly answeredAtMs: number | null
+  /** The age of the last answer, if a hub gave it that is cut off from its cluster; else null. */
+  readonly staleSeconds: number | null
+  setStale(seconds: number | null): void
   set(state: ConnectionState): void
 }
 
@@ -229,6 +236,11 @@ export function createConnection(clock: () => number = Date.now): Connection {
   class Observed extends EventTarget implements Connection {
     #state: ConnectionState = 'open'
     #answeredAtMs: number | null = null
+    #staleSeconds: number | null = null
+
+    get staleSeconds(): number | null {
+      return this.#staleSeconds
+    }
 
     get answeredAtMs(): number | null {
       return this.#answeredAtMs
@@ -236,6 +248,12 @@ export function createConnection(clock: () => number = Date.now): Connection {
 
     get state(): ConnectionState {
       return this.#state
+    }
+
+    setStale(seconds: number | null): void {
+      if (seconds === this.#staleSeconds) return
+      this.#staleSeconds = seconds
+      this.dispatchEvent(new Event('stale'))
     }
 
     set(state: ConnectionState): void {

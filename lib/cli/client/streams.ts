@@ -54,7 +54,7 @@ export async function* followEvents<T>(
       }
       throw streamBroken()
     } catch (error) {
-      if (!isBroken(error) || brokenInRow >= maxBrokenInRow) throw error
+      if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow) throw error
       onBroken?.()
       await delay(Math.min(longestPauseMs, 250 * 2 ** brokenInRow), undefined, signal === undefined ? {} : { signal })
     }
@@ -73,6 +73,12 @@ export function isBroken(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE'].includes(
     String((error as NodeJS.ErrnoException)?.code)
   )
+}
+
+/** Returns whether a read may be repeated: the connection is broken, or a cluster has no leader for some seconds. */
+export function mayRepeat(error: unknown): boolean {
+  const isLeaderless = error instanceof Refusal && ['no_leader', 'not_leader', 'leader_lost'].includes(error.code)
+  return isLeaderless || isBroken(error)
 }
 
 interface TextReader {

@@ -28,10 +28,11 @@ export const command = defineCommand({
       maximum: 3600,
       help: 'wait up to this long until the server is healthy'
     },
-    json: { type: 'switch', help: 'print {status, uptime, version} as JSON' }
+    json: { type: 'switch', help: 'print {status, uptime, version, cluster?} as JSON' }
   },
   details:
-    'The exit code is 0 if the server is healthy, else 1. Without --url, svc asks the server of this data\n' +
+    'The exit code is 0 if the server is healthy, else 1. It is 0 for a hub that is cut off from its cluster, too: it answers\n' +
+    'reads, and a restart would not help ("svc cluster status" ends with 1 then). Without --url, svc asks the server of this data\n' +
     'directory (SVC_HOME) through its local socket. This needs no port, prefix or token, but only works for the\n' +
     'user of the server.',
   examples: [
@@ -45,10 +46,10 @@ export const command = defineCommand({
     for (;;) {
       const found = await ask(url, context).catch(asRefusal)
       const isLast = performance.now() + pollMs > untilMs
-      if (!(found instanceof Refusal) && (found.status === 'ok' || isLast)) {
+      if (!(found instanceof Refusal) && (isAlive(found) || isLast)) {
         if (json) output.json(found)
-        else output.print(`${found.status}, version ${found.version}, up for ${found.uptime} s`)
-        return found.status === 'ok' ? exitCodes.success : exitCodes.failed
+        else output.print(lineOf(found))
+        return isAlive(found) ? exitCodes.success : exitCodes.failed
       }
       // Waiting does not cure a wrong address.
       if (found instanceof Refusal && (isLast || found.kind === 'usage')) throw found
@@ -56,6 +57,16 @@ export const command = defineCommand({
     }
   }
 })
+
+function isAlive({ status }: HealthReport): boolean {
+  return status === 'ok' || status === 'cut_off'
+}
+
+function lineOf({ status, version, uptime, cluster }: HealthReport): string {
+  const line = `${status}, version ${version}, up for ${uptime} s`
+  if (cluster === undefined) return line
+  return `${line}, ${cluster.role}${cluster.role === 'leader' ? '' : `, reads are at most ${cluster.staleSeconds} s old`}`
+}
 
 async function ask(url: string | undefined, context: Context): Promise<HealthReport> {
   const { env } = context

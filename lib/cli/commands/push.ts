@@ -13,6 +13,7 @@ import { withInterrupts } from '../interrupts.js'
 import type { PackedArchive } from '../pack/pack.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
+import type { UploadPermit } from '../../model/upload-permit.js'
 import { splitList } from '../terminal/lists.js'
 import { packProject } from '../pack/packing.js'
 import type { Wishes } from '../pack/planning.js'
@@ -147,13 +148,13 @@ export const command = defineCommand({
         if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
         const asked = { wishes, planId: plan?.planId }
         const upload = { api, projectId, config, confirm, rollout, given, origin, known, waitMs, ...asked, signal }
-        const run = await packAndUpload(upload, context)
+        const { run, permit } = await packAndUpload(upload, context)
         log.open('Deployment output')
         const { note } = context.output
         const onConfirm = (waiting: Waiting): void => {
           if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
         }
-        const watching = { api, projectId, given, print: log.line, onConfirm, signal }
+        const watching = { api, projectId, given, permit, print: log.line, onConfirm, signal }
         return await watchRun(run, context, watching).finally(log.close)
       }).finally(() => report.abort())
       const { harmless } = log
@@ -254,7 +255,7 @@ interface Upload {
 }
 
 /** Packs and uploads. Deletes the archive before it returns or throws. */
-async function packAndUpload(request: Upload, context: Context): Promise<Run> {
+async function packAndUpload(request: Upload, context: Context): Promise<{ run: Run; permit: UploadPermit | null }> {
   const { api, origin, known, waitMs, signal } = request
   const check = () => checkBeforePacking(request)
   const { note } = context.output
@@ -276,7 +277,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
     const run = await upload(archive, { ...request, planId }, context)
     known.deployId = run.deployId
     known.url = pageOf(api, run.deployId, run.page)
-    return run
+    return { run, permit: limits }
   } finally {
     await archive.discard()
   }

@@ -138,6 +138,7 @@ async function checkKey(check: string, path: string): Promise<Finding[]> {
 
 const adviceFor = {
   starting: 'It is recovering from an interruption. Wait for it: svc health --wait 60',
+  cut_off: 'It cannot follow its cluster, so reads are old and nothing can be changed there. See: svc cluster status',
   unhealthy: 'See the detailed checks (which need the admin token) and the log of the server'
 }
 
@@ -153,7 +154,11 @@ export async function diagnoseServer(
   const version =
     probe.status === 'ok'
       ? pass(check, `${client.address} answers, version ${probe.version}`)
-      : failure(check, `${client.address} is ${probe.status}`, adviceFor[probe.status])
+      : (probe.status === 'cut_off' ? warning : failure)(
+          check,
+          `${client.address} is ${probe.status}`,
+          adviceFor[probe.status]
+        )
   if (token === null) {
     return [
       version,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isGoing, type NodePhase, type RolloutDetail, type RolloutEvent } from '../../model/rollout.js'
-import { isBroken } from '../client/streams.js'
+import { mayRepeat } from '../client/streams.js'
 import type { FleetApi } from '../client/fleet-api.js'
 import type { RolloutView } from './rollout-views.js'
 
@@ -35,7 +35,7 @@ export async function followRollout({ fleet, rolloutId, view, until, signal }: F
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason
-        if (!isBroken(error) || brokenInRow >= maxBrokenInRow) throw error
+        if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow) throw error
         await delay(Math.min(longestPauseMs, 250 * 2 ** brokenInRow), undefined, { signal }).catch(() => {
           throw signal.reason
         })

@@ -22,6 +22,9 @@ const adopted: Record<string, { kind: Kind; isNullable?: boolean }> = {
   pm2AppName: { kind: 'text', isNullable: true }
 }
 
+/** If the hub allows client scripts, the setting of the node decides: a node may forbid more than its hub, never allow more. */
+const allowing = 'allowClientScripts'
+
 const isKind: Record<Kind, (value: unknown) => boolean> = {
   text: value => typeof value === 'string',
   flag: value => typeof value === 'boolean',
@@ -61,7 +64,7 @@ export function adoptedFields({ projectName, env, deployPath, policy, project }:
       const sentence = `Cannot use the release from the hub: "${name}" of the project has another type`
       throw new Refusal('invalid', 'wrong_release', sentence)
     }
-    fields[name] = value
+    fields[name] = name === allowing && value === true ? null : value
   }
   return fields
 }

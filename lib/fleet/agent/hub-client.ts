@@ -55,6 +55,10 @@ export interface HubClientNeeds {
 const answerLimitMs = 60_000
 const maxAnswerBytes = 4 * 1024 * 1024
 const maxRefusalBytes = 64 * 1024
+/** The hub did not get the head of a request in time. */
+const requestTimeout = 408
+/** How often a request is sent that the hub did not get: this process was too busy, or did not run at all. */
+const maxSendings = 3
 
 /** Creates the client of an agent. */
 export function createHubClient({ nodeId, key, createCaller, ...given }: HubClientNeeds): HubClient {
@@ -71,7 +75,16 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
     session = null
   }
 
-  async function send(request: HubRequest, signer: { session: string; counter: number | string }) {
+  /** Sends a request, again if it did not arrive in time; each sending is signed with a number of its own. */
+  async function send(request: HubRequest, sign: () => { session: string; counter: number | string }) {
+    for (let sending = 1; ; sending++) {
+      const answer = await sendOnce(request, sign())
+      if (answer.statusCode !== requestTimeout || sending === maxSendings) return answer
+      answer.resume()
+    }
+  }
+
+  async function sendOnce(request: HubRequest, signer: { session: string; counter: number | string }) {
     const { method, path, headers, body, limitMs = answerLimitMs, signal } = request
     const bytes = body === undefined ? undefined : body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body))
     const bodySha256 = sha256(bytes ?? Buffer.alloc(0)).toString('hex')
@@ -97,8 +110,10 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
   }
 
   async function begin(signal: AbortSignal): Promise<{ id: string; last: number }> {
-    const counter = randomBytes(18).toString('base64url')
-    const answer = await send({ method: 'POST', path: '/api/agent/session', signal }, { session: '-', counter })
+    const answer = await send({ method: 'POST', path: '/api/agent/session', signal }, () => ({
+      session: '-',
+      counter: randomBytes(18).toString('base64url')
+    }))
     if (answer.statusCode !== 200) throw await refusalOf(answer)
     const { session: id } = (await readJson(answer, maxRefusalBytes)) as { session?: unknown }
     if (typeof id !== 'string') throw notHub(address())
@@ -113,7 +128,7 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
         throw error
       }))
       const current = await beginning
-      const answer = await send(request, { session: current.id, counter: ++current.last })
+      const answer = await send(request, () => ({ session: current.id, counter: ++current.last }))
       const status = answer.statusCode as number
       if (status >= 200 && status < 300) return { answer, session: current.id }
       const refusal = await refusalOf(answer)
@@ -142,11 +157,14 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
   }
 }
 
+/** Statuses that another attempt may change. */
+const mayPass: ReadonlySet<number> = new Set([requestTimeout, 429])
+
 /** Returns the refusal that an answer contains. */
 export async function refusalOf(answer: IncomingMessage): Promise<Refusal> {
   const status = answer.statusCode as number
   const value = (await readJson(answer, maxRefusalBytes).catch(() => null)) as Record<string, unknown> | null
-  const kind = status === 404 ? 'not_found' : status >= 500 || status === 429 ? 'unavailable' : 'forbidden'
+  const kind = status === 404 ? 'not_found' : status >= 500 || mayPass.has(status) ? 'unavailable' : 'forbidden'
   const retryAfterSeconds = Number(answer.headers['retry-after']) || undefined
   const details = retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
   if (typeof value?.['error'] !== 'string') {

@@ -25,6 +25,7 @@ export interface ReportsNeeds {
   everyMs: number
   /** Waits between attempts to send a report, in ms. The last one is repeated. */
   retriesMs?: readonly number[]
+  /** Called when a second attempt in a row has failed. */
   failed(error: unknown): void
 }
 
@@ -113,7 +114,8 @@ export function createReports(needs: ReportsNeeds): Reports {
           failures = 0
         } catch (error) {
           if (signal.aborted) return
-          if (failures === 0) failed(error)
+          // Once is no news: the next attempt follows at once.
+          if (failures === 1) failed(error)
           const ms = retriesMs[Math.min(failures++, retriesMs.length - 1)] as number
           await sleep(ms, undefined, { signal }).catch(() => {})
           isHurried = true

@@ -1,6 +1,7 @@
 /*
  * One-time tokens with which machines become nodes: `svcnode_<secret>_<public key of the hub>`. The secret is stored as a
- * hash only. From the token, the machine knows which hub to trust.
+ * hash only. From the token, the machine knows which hub to trust. A used token is kept until it expires, to give the same
+ * machine the same answer again: the first one may have been lost.
  */
 import { createHash } from 'node:crypto'
 import { instantOf, type Clock } from '../../base/clock.js'
@@ -18,9 +19,10 @@ import {
   insertEnrollment,
   listEnrollments,
   removeExpiredEnrollments,
+  useEnrollment,
   type StoredEnrollment
 } from '../../store/tables/enrollments.js'
-import { countNodes, findNodeByName, insertNode } from '../../store/tables/nodes.js'
+import { countNodes, findNode, findNodeByName, insertNode } from '../../store/tables/nodes.js'
 import type { Enrollments } from './fleet.js'
 import type { HubKey } from './hub-key.js'
 import { refuseTaken } from './nodes.js'
@@ -37,7 +39,7 @@ export interface EnrollmentsNeeds {
 /** The enrolments of a hub, with what machines do with them. */
 export interface HubEnrollments extends Enrollments {
   /**
-   * Makes a machine a node. Audited. Refuses 403 `enrollment_invalid`, 409 `too_many_nodes`, 400 for a wrong key. A
+   * Makes a machine a node. Audited. The same machine, known by its key, gets the same answer again. Refuses 403 `enrollment_invalid`, 409 `too_many_nodes`, 400 for a wrong key. A
    * proposed name that is taken gets a number.
    */
   enroll(request: EnrollRequest, from: Pick<Actor, 'ip' | 'claimedIp'>): Promise<EnrollAnswer>
@@ -63,7 +65,8 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
         labels,
         createdAt,
         createdBy: actor.name,
-        expiresAt: new Date(clock.now() + seconds * 1000).toISOString()
+        expiresAt: new Date(Date.parse(createdAt) + seconds * 1000).toISOString(),
+        nodeId: null
       }
       await store.write(tx => {
         removeExpiredEnrollments(tx, createdAt)
@@ -78,7 +81,7 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
     revoke: (id, actor) =>
       store.write(tx => {
         const enrollment = findEnrollment(tx, id)
-        if (enrollment === undefined) throw notFound('Enrollment', id)
+        if (enrollment === undefined || enrollment.nodeId !== null) throw notFound('Enrollment', id)
         deleteEnrollment(tx, id)
         audit.within(tx, { action: 'enrollment.revoke', actor, target: id, detail: enrollment.name })
       }),
@@ -91,6 +94,7 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
       return store.write(tx => {
         const found = findEnrollmentByDigest(tx, digestOf(secret))
         if (found === undefined || found.expiresAt <= instantOf(clock)) throw unusable()
+        if (found.nodeId !== null) return { ...enrolled(tx, found.nodeId, publicKey), hubKey }
         if (countNodes(tx) >= fleetLimits.nodes) throw fullFleet()
         const chosen = found.name ?? freeName(tx, name)
         refuseTaken(tx, chosen)
@@ -107,7 +111,7 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
           version,
           freeBytes: null
         })
-        deleteEnrollment(tx, found.id)
+        useEnrollment(tx, found.id, nodeId)
         const actor = { ...systemActor, name: `node:${chosen}`, ip, claimedIp }
         audit.within(tx, { action: 'node.enroll', actor, target: nodeId, detail: `${chosen}, with ${found.id}` })
         return { nodeId, name: chosen, hubKey }
@@ -116,8 +120,15 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
   }
 }
 
-function shown({ digest: _, ...enrollment }: StoredEnrollment): Enrollment {
+function shown({ digest: _, nodeId: __, ...enrollment }: StoredEnrollment): Enrollment {
   return enrollment
+}
+
+/** Returns the node that has used a token, if it has this key and was not forgotten. */
+function enrolled(db: Reader, nodeId: string, publicKey: string): Pick<EnrollAnswer, 'nodeId' | 'name'> {
+  const node = findNode(db, nodeId)
+  if (node === undefined || node.publicKey !== publicKey) throw unusable()
+  return { nodeId, name: node.name }
 }
 
 /** Returns the proposed name, with a number if it is taken. */

@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import type { Sink } from '../../http/core/route.js'
-import { heartbeatMs, type AgentReport } from '../../model/fleet-wire.js'
+import { heartbeatMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'
 import type { AuditEvent } from '../../model/audit.js'
 import type { ServerKey } from '../../audit/server-key.js'
 import type { Store, Transaction } from '../../store/database.js'
@@ -27,7 +27,7 @@ import { createUploadRate, type UploadRate } from './upload-rate.js'
 import { createRolloutReader, createRollouts } from './rollouts.js'
 
 /** Dependencies of the hub on the rest of the server. */
-export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables'> {
+export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'mayClientsSendScripts'> {
   store: Store
   clock: Clock
   ids: Ids
@@ -68,6 +68,7 @@ export interface Hub extends Fleet {
   /** Rollouts of deployments. */
   rolls: Rolls
   sealOffer: Releases['sealOffer']
+  openOffer: Releases['openOffer']
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
   key: HubKey
@@ -108,11 +109,24 @@ export function createHub(needs: HubNeeds): Hub {
   const begin = createBegin({ ...needs, rollings, presence })
   const enrollments = createEnrollments({ ...needs, key })
   let timer: NodeJS.Timeout | undefined
+  let told = hubs().join()
+
+  function welcome(): DesiredLine {
+    return { type: 'welcome', version, heartbeatMs, hubs: hubs() }
+  }
+
+  /** Tells the agents of a hub that has joined since they connected: they need it when this one is lost. */
+  function tellHubs(): void {
+    const now = hubs().join()
+    if (now === told) return
+    told = now
+    for (const nodeId of links.connected()) links.find(nodeId)?.send(welcome())
+  }
 
   async function desired({ nodeId, session }: { nodeId: string; session: string }, sink: Sink): Promise<void> {
     const link = links.open({ nodeId, session })
     presence.heard(nodeId)
-    link.send({ type: 'welcome', version, heartbeatMs, hubs: hubs() })
+    link.send(welcome())
     for (const line of key.lines()) link.send(line)
     const running = link.run(sink)
     // A write waits for the writes before it: no order leaves before it is on the disk.
@@ -128,6 +142,7 @@ export function createHub(needs: HubNeeds): Hub {
   /** Lets rollouts continue whose pause has ended, and takes note of nodes that do not answer. */
   async function tick(): Promise<void> {
     links.beat()
+    tellHubs()
     for (const projectId of rollings.going()) {
       const machine = rollings.read(projectId)?.machine
       if (machine === undefined) continue
@@ -181,6 +196,7 @@ export function createHub(needs: HubNeeds): Hub {
     begin,
     rolls: createRolls({ ...needs, begin, rollings, events, releases }),
     sealOffer: releases.sealOffer,
+    openOffer: releases.openOffer,
     links,
     key,
     tick,

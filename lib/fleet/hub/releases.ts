@@ -10,7 +10,7 @@ import type { Store } from '../../store/database.js'
 import { findDeployment } from '../../store/tables/deployments.js'
 import { findPlacement } from '../../store/tables/placements.js'
 import { findProject } from '../../store/tables/projects.js'
-import { archiveForNode, rolloutOfDeployment, type StoredRollout } from '../../store/tables/rollouts.js'
+import { archiveForNode, rolloutOfDeployment } from '../../store/tables/rollouts.js'
 import type { HubKey } from './hub-key.js'
 
 /** What the client of a push sent for scripts. It is encrypted with the rollout. */
@@ -33,6 +33,8 @@ export interface Releases {
   offerOf(deployId: string): Promise<SealedOffer | null>
   /** Encrypts what a client has sent; null if it sent nothing. */
   sealOffer(deployId: string, offer: SealedOffer): Promise<string | null>
+  /** Decrypts it. Refuses 503 `variables_key`. */
+  openOffer(deployId: string, sealed: string | null): Promise<SealedOffer>
 }
 
 /** Dependencies of the releases. */
@@ -41,13 +43,17 @@ export interface ReleasesNeeds {
   key: HubKey
   sealing: OfferSealing
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
+  /** Whether clients may send scripts to a project, by its own value or by the setting of the hub. */
+  mayClientsSendScripts(project: Project): boolean
 }
 
 const nothing: SealedOffer = { offered: { origin: 'upload' }, clientEnv: {} }
 
 /** Creates the releases. */
-export function createReleases({ store, key, sealing, variables }: ReleasesNeeds): Releases {
-  async function openOffer({ deployId, sealed }: StoredRollout): Promise<SealedOffer> {
+export function createReleases(needs: ReleasesNeeds): Releases {
+  const { store, key, sealing, variables } = needs
+
+  async function openOffer(deployId: string, sealed: string | null): Promise<SealedOffer> {
     return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as SealedOffer)
   }
 
@@ -70,9 +76,10 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
         archiveBytes,
         fileCount: row?.fileCount ?? null,
         policy: project.policy,
-        project: settingsOf(project),
+        // Nodes must not decide by their settings what the hub has told the user.
+        project: { ...settingsOf(project), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
-        ...(await openOffer(rollout)),
+        ...(await openOffer(deployId, rollout.sealed)),
         message: row?.message ?? null
       }
       const json = JSON.stringify(document)
@@ -88,7 +95,7 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
     async offerOf(deployId) {
       const rollout = rolloutOfDeployment(store, deployId)
       if (rollout === undefined || rollout.sealed === null) return null
-      const { offered, clientEnv } = await openOffer(rollout)
+      const { offered, clientEnv } = await openOffer(deployId, rollout.sealed)
       return { offered: { ...offered, origin: 'source deployment' }, clientEnv }
     },
 
@@ -97,14 +104,16 @@ export function createReleases({ store, key, sealing, variables }: ReleasesNeeds
       const isEmpty = !preDeploy && !postDeploy && Object.keys(offer.clientEnv).length === 0
       const isPlain = offer.offered.origin === 'upload' && offer.offered.postDeployAsync === undefined
       return isEmpty && isPlain ? null : sealing.seal(deployId, JSON.stringify(offer))
-    }
+    },
+
+    openOffer
   }
 }
 
 /** Returns the settings of a project that its deployments on a node use. */
 function settingsOf(project: Project): ReleaseDocument['project'] {
-  const { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv } = project
+  const { preDeployScript, postDeployScript, postDeployAsync, allowedEnv } = project
   const { runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description } = project
-  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
+  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowedEnv }
   return { ...scripts, runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description }
 }

@@ -14,7 +14,7 @@ import {
   updateRollout,
   type StoredRollout
 } from '../../store/tables/rollouts.js'
-import { putRolloutNodes, rolloutNodes } from '../../store/tables/rollout-nodes.js'
+import { nextNodePosition, putRolloutNodes, rolloutNodes } from '../../store/tables/rollout-nodes.js'
 import { beginsByOrder, Machine, orderIn, type Order } from '../machine.js'
 
 /** The last rollout of a project, with its rules. */
@@ -23,6 +23,8 @@ export interface Rolling {
   machine: Machine
   /** The state of the rollout as it was written last. */
   written: string
+  /** The position of a node that is added: after all others, as in the memory. */
+  nextPosition: number
 }
 
 /** An order that a change has brought about. */
@@ -72,10 +74,10 @@ const keptEnded = 16
 export function createRollings({ store, clock, send, changed }: RollingsNeeds): Rollings {
   const known = new Map<string, Rolling>()
 
-  function rolling(stored: StoredRollout, nodes: RolloutNode[]): Rolling {
+  function rolling(stored: StoredRollout, nodes: RolloutNode[], nextPosition: number): Rolling {
     const isDrained = (id: string): boolean => findNode(store, id)?.isDrained ?? true
     const machine = new Machine(stored, nodes, { now: clock.now, isDrained })
-    const made = { stored, machine, written: JSON.stringify(stateOf(stored)) }
+    const made = { stored, machine, written: JSON.stringify(stateOf(stored)), nextPosition }
     known.delete(stored.projectId)
     known.set(stored.projectId, made)
     trim()
@@ -92,13 +94,13 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
     const found = known.get(projectId)
     if (found !== undefined) return found
     const stored = lastRollout(db, projectId)
-    return stored === undefined ? null : rolling(stored, rolloutNodes(db, stored.id))
+    return stored === undefined ? null : rolling(stored, rolloutNodes(db, stored.id), nextNodePosition(db, stored.id))
   }
 
   return {
     async write(work) {
       const touched = new Map<string, Rolling>()
-      const left: Saved[] = []
+      const left = new Map<string, Saved>()
       try {
         const { result, saved } = await store.write(tx => {
           const result = work({
@@ -111,23 +113,23 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
             added(stored, nodes) {
               insertRollout(tx, stored)
               putRolloutNodes(tx, stored.id, { nodes, position: 0 })
-              const found = rolling(stored, nodes)
+              const found = rolling(stored, nodes, nodes.length)
               touched.set(stored.projectId, found)
               return found
             },
             leave(projectId) {
               const found = read(tx, projectId)
-              if (found !== null) left.push({ ...save(tx, found), orders: [] })
+              if (found !== null) left.set(projectId, { ...save(tx, found), orders: [] })
             }
           })
-          return { result, saved: [...left, ...[...touched.values()].map(each => save(tx, each))] }
+          return { result, saved: [...left.values(), ...[...touched.values()].map(each => save(tx, each))] }
         })
         for (const { orders } of saved) send(orders)
         for (const { rollout, nodeIds, isNews, from } of saved) if (isNews) changed(rollout, nodeIds, from)
         return result
       } catch (error) {
         // The memory is ahead of the store, whose transaction was undone.
-        for (const projectId of touched.keys()) known.delete(projectId)
+        for (const projectId of [...touched.keys(), ...left.keys()]) known.delete(projectId)
         throw error
       }
     },
@@ -156,7 +158,8 @@ function save(tx: Transaction, rolling: Rolling): Saved {
   const from = (JSON.parse(rolling.written) as { state: RolloutState }).state
   if (isChanged) updateRollout(tx, stored.id, state)
   rolling.written = text
-  putRolloutNodes(tx, stored.id, { nodes, position: 0 })
+  putRolloutNodes(tx, stored.id, { nodes, position: rolling.nextPosition })
+  rolling.nextPosition += nodes.length
   const ordered = nodes.filter(({ phase }) => beginsByOrder(phase))
   const orders = ordered.map(node => ({ nodeId: node.nodeId, rollout: stored, order: orderIn(node) }))
   const nodeIds = nodes.map(({ nodeId }) => nodeId)

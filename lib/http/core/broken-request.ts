@@ -5,6 +5,7 @@ import type { Connections } from './connections.js'
 /** Time in which a client may read the answer to a request that could not be parsed. */
 const closeMs = 2_000
 const pipelineCode = 'PIPELINE_TOO_LONG'
+const headTimeoutCode = 'ERR_HTTP_REQUEST_TIMEOUT'
 
 /** Connections whose bytes could not be parsed. Whatever follows on them is ignored. */
 const refused = new WeakSet<Socket>()
@@ -27,6 +28,22 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     if (!isAnswered) hangUp(socket, explain(error))
     else if (broken?.answeredAtMs === undefined) socket.destroy()
     else closeGently(socket, '')
+  })
+}
+
+/**
+ * Does the same, but if the head of a request did not arrive in time, it first has the bytes read that have arrived. Node
+ * looks at the clock before it reads: after a moment in which this process did not run at all, every client that sent
+ * its request meanwhile would be refused.
+ */
+export function answerAfterReading(error: NodeJS.ErrnoException, socket: Socket, connections: Connections): void {
+  if (error.code !== headTimeoutCode) return answerBrokenRequest(error, socket, connections)
+  const [read, written] = [socket.bytesRead, socket.bytesWritten]
+  setImmediate(() => {
+    // A head that has only begun to arrive now gets the whole time from Node.
+    const hasBegun = read === 0 && socket.bytesRead > 0
+    if (hasBegun || connections.isBusy(socket) || socket.bytesWritten > written) return
+    answerBrokenRequest(error, socket, connections)
   })
 }
 
@@ -106,7 +123,7 @@ function explain(error: NodeJS.ErrnoException): Explanation {
         sentence:
           'Cannot answer the request: the client sent too many requests on this connection without reading the answers'
       }
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
+    case headTimeoutCode:
       return {
         status: '408 Request Timeout',
         code: 'header_timeout',

@@ -13,7 +13,7 @@ import { performance } from 'node:perf_hooks'
 import { Refusal } from '../../base/refusal.js'
 import { createSlices } from '../../base/slices.js'
 import { bunVersion } from '../../base/runtime.js'
-import { answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
+import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
 import { localClient } from './client-address.js'
 import { createConnections, type Connections } from './connections.js'
 import { createCrowd } from './crowd.js'
@@ -249,9 +249,10 @@ export class HttpServer<R extends string = string, A = unknown> {
     // A connection could not be accepted: no descriptor was left, or the client has gone. A failed `listen` has a
     // listener of its own.
     server.on('error', error => void (isOutOfDescriptors(error) && this.#relieve()))
-    const answerBroken = (error: Error, socket: Socket): void => answerBrokenRequest(error, socket, this.#connections)
-    server.on('clientError', (error, socket) => answerBroken(error, socket as Socket))
-    server.on('connect', (_request, socket) => answerBroken(new Error('CONNECT'), socket as Socket))
+    server.on('clientError', (error, socket) => answerAfterReading(error, socket as Socket, this.#connections))
+    server.on('connect', (_request, socket) =>
+      answerBrokenRequest(new Error('CONNECT'), socket as Socket, this.#connections)
+    )
   }
 
   #listenToRequests(): void {

@@ -5,8 +5,13 @@ import { ensureTarget, type NewTargetRules } from '../guard.js'
 import type { JournalHelper } from '../journal-file.js'
 import { createExtractHelpers } from './extract-helpers.js'
 import { createExtractThreads, type Executor, type ThreadOptions } from './extract-threads.js'
+import { createSmallJobs } from './small-jobs.js'
+import type { SmallLimits } from './small.js'
 
-/** Executes jobs on targets: threads with the rights of svc, or processes with those of a user. */
+/**
+ * Executes jobs on targets: with the rights of svc in threads, or without one if they are small; with those of a user in
+ * processes.
+ */
 export interface Executors {
   /** Returns the executor for these rights; null means those of svc. */
   as(rights: Rights | null): Executor
@@ -28,18 +33,25 @@ export interface Executors {
   close(): Promise<void>
 }
 
+/** Options of the executors of a server. */
+export interface ExecutorOptions extends ThreadOptions {
+  /** The largest extraction that needs no thread. */
+  small?: SmallLimits
+}
+
 /** Creates the executors of a server. Threads and processes start when there is work. */
-export function createExecutors(options: ThreadOptions = {}): Executors {
+export function createExecutors({ small, ...options }: ExecutorOptions = {}): Executors {
   const threads = createExtractThreads(options)
+  const own = createSmallJobs(threads, small)
   const helpers = createExtractHelpers()
   const compareThreads = createExtractThreads(options)
   const compareHelpers = createExtractHelpers()
-  const as = (rights: Rights | null): Executor => (rights === null ? threads : helpers.as(rights))
+  const as = (rights: Rights | null): Executor => (rights === null ? own : helpers.as(rights))
   return {
     as,
     comparing: rights => (rights === null ? compareThreads : compareHelpers.as(rights)),
     async ofJournal(helper) {
-      if (helper === null) return threads
+      if (helper === null) return own
       await killProcess(helper)
       return as({ identity: await findIdentity(helper.user), umask: null })
     },

@@ -1,7 +1,7 @@
 /* A helper process that does one job on the target of a project with its own user. extract-helpers.ts starts it. */
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { firstDescriptor } from '../../proc/helper.js'
+import { firstDescriptor } from '../../proc/first-descriptor.js'
 import { serveHelper } from '../../proc/helper-process.js'
 import { compareTarget, type CompareJob } from '../compare.js'
 import { disk } from '../disk.js'
@@ -9,6 +9,7 @@ import type { Displaced } from '../displaced.js'
 import { ensureTarget, type TargetRules } from '../guard.js'
 import { openedJournal } from '../journal-file.js'
 import { parseManifest } from '../manifest.js'
+import { runSync } from '../sync-program.js'
 import { workOnFile, type FileJob } from '../target-file.js'
 import { recover, type PlacedDecision } from '../undo.js'
 import { verifyTarget, type VerifyJob } from '../verify.js'
@@ -52,7 +53,9 @@ serveHelper(async (job: HelperJob): Promise<Answer | string | undefined> => {
       return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
     case 'extract': {
       const files = openedFiles(disk, job.extraction.deployId)
-      return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk }) }
+      // Loaded before the rights change: the user may not be allowed to read the module.
+      const tools = { disk, syncFileSystem: runSync }
+      return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, tools) }
     }
   }
 })

@@ -2,7 +2,7 @@
  * One extraction, from the archive to the target, in the order that makes it all or nothing: check names and sizes,
  * look up the target, write everything into staging and compare it with its CRC, write the manifest, sync everything to
  * disk, and only then rename. Synchronous except for large entries and syncs; it runs in a worker thread
- * (extract-worker.ts).
+ * (extract-worker.ts), or in pieces if it is small (small.ts).
  */
 import { createEntryReader, isSmall } from '../../archive/entry-data.js'
 import { checkLinks, maxLinkBytes } from '../../archive/links.js'
@@ -11,7 +11,7 @@ import type { Archive, ArchiveLimits } from '../../archive/read.js'
 import { Refusal } from '../../base/refusal.js'
 import { commit } from '../commit.js'
 import { discardFiles } from '../discard.js'
-import { syncDirectory, type Disk } from '../disk.js'
+import { syncDirectoryAsync, type Disk } from '../disk.js'
 import { createTargetSync, type SyncFileSystem } from '../durable.js'
 import { checkExactly, exactTimeMs, exactUmask, setExactly } from '../exact-items.js'
 import { refuseOutdated, type Expected } from '../expected.js'
@@ -33,8 +33,7 @@ import type { JournalFile } from '../journal-file.js'
 import { beginJournal } from '../journal.js'
 import { recover, type Recovery, type StillHeld } from '../undo.js'
 import type { BeginSecond } from './second-stage.js'
-import { stageEntries } from './stage-entries.js'
-import { runSync } from '../sync-program.js'
+import { stageEntries, type Pause } from './stage-entries.js'
 
 /** The parameters of an extraction, as plain data. */
 export interface ExtractionJob {
@@ -92,6 +91,8 @@ export interface ExtractionTools {
   disk: Disk
   /** Called now and then. Throws if the extraction must be abandoned. */
   check?(): void
+  /** Called before each file; a promise means that other work comes first. */
+  pause?: Pause | undefined
   syncFileSystem?: SyncFileSystem | undefined
 }
 
@@ -99,7 +100,7 @@ export interface ExtractionTools {
 export async function runExtraction(
   job: ExtractionJob,
   files: ExtractionFiles,
-  { disk, check = () => {}, syncFileSystem = runSync }: ExtractionTools
+  { disk, check = () => {}, pause, syncFileSystem = syncByProgram }: ExtractionTools
 ): Promise<Extracted> {
   const archive = await files.openArchive(job.limits)
   try {
@@ -107,13 +108,19 @@ export async function runExtraction(
     try {
       if (canHoldDirectories && job.real !== undefined && root.real !== job.real)
         throw leadsElsewhere(job.target, root.real)
-      return await extractInto(root, archive, { job, files, disk, check, syncFileSystem })
+      return await extractInto(root, archive, { job, files, disk, check, pause, syncFileSystem })
     } finally {
       root.close()
     }
   } finally {
     archive.close()
   }
+}
+
+/** Loads the module only if many files are synced: it loads all that runs programs. */
+const syncByProgram: SyncFileSystem = async (directory, signal) => {
+  const { runSync } = await import('../sync-program.js')
+  return runSync(directory, signal)
 }
 
 function leadsElsewhere(target: string, real: string): Refusal {
@@ -126,13 +133,14 @@ interface ExtractionNeeds {
   files: ExtractionFiles
   disk: Disk
   check(): void
+  pause: Pause | undefined
   syncFileSystem: SyncFileSystem
 }
 
 async function extractInto(
   root: HeldTarget,
   archive: Archive,
-  { job, files, disk, check, syncFileSystem }: ExtractionNeeds
+  { job, files, disk, check, pause, syncFileSystem }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
   const archiveModes = items.map(({ mode }) => mode)
@@ -147,7 +155,7 @@ async function extractInto(
   plan.existing.forEach((existing, index) => records.setExisting(index, existing))
 
   check()
-  const journal = beginJournal(files.journal, root.real)
+  const journal = await beginJournal(files.journal, root.real)
   const folders = holdFolders(disk, root)
   let staging: Staging | null = null
   let extracted: Extracted | null = null
@@ -161,7 +169,7 @@ async function extractInto(
       { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },
       items.length
     )
-    await stageEntries(archive, { stage, check, second })
+    await stageEntries(archive, { stage, check, pause, second })
     if (digests !== null) checkExactly(digests, { items, records })
     const order = canonicalOrder(items)
     const ownership = job.ownership ?? nothingKnown
@@ -172,7 +180,7 @@ async function extractInto(
     sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
     const staged = { disk, items, order, records, archiveModes, plan, reckoned }
     const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
-    const manifest = writeManifest(files.manifest, staged)
+    const manifest = await writeManifest(files.manifest, staged)
     extracted = { ...manifest, bytes: archive.totalBytes, replaced, kept, beforeFrom, beforeBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     const staysOpen = job.staysOpen ?? false
@@ -267,7 +275,7 @@ async function tidy(
     removeStaging(disk, { root, staging, deployId })
     // The journal may be on another disk. Without the journal, nobody would look for a staging directory that a power
     // cut restores.
-    syncDirectory(disk, root.path)
+    await syncDirectoryAsync(disk, root.path)
   } catch {
     // The next start tries again.
   }

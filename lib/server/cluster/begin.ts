@@ -43,7 +43,7 @@ import { putCopy } from '../../store/tables/blob-copies.js'
 import { putSecret } from '../../store/tables/cluster-secrets.js'
 import { archivedDeployments, liveDeployment } from '../../store/tables/deployments.js'
 import { insertNode } from '../../store/tables/nodes.js'
-import { insertPlacement } from '../../store/tables/placements.js'
+import { insertPlacement, isPlaced } from '../../store/tables/placements.js'
 import { listProjects } from '../../store/tables/projects.js'
 import { randomBytes } from 'node:crypto'
 import { createNodeDatabase } from './node-database.js'
@@ -223,19 +223,23 @@ async function transform({ home, file, clock, ids }: BeginNeeds, data: string, n
   }
 }
 
-/** Places every project on the node of the hub: its target stays where it is. */
+/**
+ * Places every project on the node of the hub: its target stays where it is. A project that is on nodes already has no
+ * target here.
+ */
 function place(tx: Transaction, { nodeId, hub, at }: { nodeId: string; hub: string; at: string }): void {
   for (const { id: projectId, deployPath } of listProjects(tx)) {
     const live = liveDeployment(tx, projectId)
-    insertPlacement(tx, {
-      projectId,
-      nodeId,
-      deployPath,
-      liveDeployId: live?.id ?? null,
-      liveTree: live === undefined || live.exact ? null : live.treeSha256,
-      seenAt: at,
-      isDrifted: false
-    })
+    if (!isPlaced(tx, projectId))
+      insertPlacement(tx, {
+        projectId,
+        nodeId,
+        deployPath,
+        liveDeployId: live?.id ?? null,
+        liveTree: live === undefined || live.exact ? null : live.treeSha256,
+        seenAt: at,
+        isDrifted: false
+      })
     for (const { id } of archivedDeployments(tx, projectId)) putCopy(tx, { deployId: id, hub })
   }
 }

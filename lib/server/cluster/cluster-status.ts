@@ -1,4 +1,4 @@
-import type { ClusterStatus } from '../../model/cluster.js'
+import type { ClusterView, HubState } from '../../model/cluster.js'
 import type { ListedHub } from '../../store/log/hub-list.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 
@@ -11,25 +11,40 @@ export interface ClusterStatusNeeds {
 /** Maximum time to ask etcd for the hubs. */
 const maxAskMs = 3000
 
-/** Returns the state of the cluster as this hub sees it. It does not fail if etcd does not answer. */
-export async function readClusterStatus({ store, cluster }: ClusterStatusNeeds): Promise<ClusterStatus> {
-  const hubs = await Promise.race([store.hubs(), later()]).catch((): ListedHub[] => [])
-  const { kind, leader, staleMs, sequence, problem } = store.role()
+/** Creates the view of the cluster that this hub has. */
+export function createClusterView({ store, cluster }: ClusterStatusNeeds): ClusterView {
+  let hubs: readonly ListedHub[] = []
+
+  function state(): HubState {
+    const { kind, staleMs, sequence, problem } = store.role()
+    return { role: kind, staleSeconds: Math.ceil(staleMs / 1000), sequence, problem }
+  }
+
+  /** A hub that hears of no leader keeps the list that it has: an answer would not come, or come late. */
+  async function look(): Promise<void> {
+    if (store.role().kind === 'alone' && hubs.length > 0) return
+    hubs = (await Promise.race([store.hubs(), later()]).catch(() => null)) ?? hubs
+  }
+
   return {
-    name: cluster.name,
-    hub: cluster.hub.name,
-    role: kind,
-    leader,
-    staleSeconds: Math.ceil(staleMs / 1000),
-    sequence,
-    problem,
-    hubs: hubs.map(({ name, url, applied, seenAt }) => {
-      const known = name === cluster.hub.name ? sequence : applied
-      return { name, url, applied: known, behind: Math.max(0, sequence - known), seenAt }
-    })
+    state,
+    async status() {
+      await look()
+      const now = state()
+      return {
+        name: cluster.name,
+        hub: cluster.hub.name,
+        leader: store.role().leader,
+        ...now,
+        hubs: hubs.map(({ name, url, applied, seenAt }) => {
+          const known = name === cluster.hub.name ? now.sequence : applied
+          return { name, url, applied: known, behind: Math.max(0, now.sequence - known), seenAt }
+        })
+      }
+    }
   }
 }
 
-function later(): Promise<ListedHub[]> {
-  return new Promise(resolve => setTimeout(resolve, maxAskMs, []).unref())
+function later(): Promise<null> {
+  return new Promise(resolve => setTimeout(resolve, maxAskMs, null).unref())
 }

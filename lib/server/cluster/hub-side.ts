@@ -11,10 +11,11 @@ import type { HubSide } from '../../http/core/server.js'
 import { sequenceHeader } from '../../http/outgoing/forward.js'
 import type { Forwarder } from '../../http/outgoing/forward.js'
 import { forwardedHeader, readForwarded } from '../../http/outgoing/forwarded.js'
+import { isCutOff } from '../../shared/cut-off.js'
 import type { HubRole } from '../../store/log/replicated-store.js'
 import { notLeader } from './fenced-store.js'
 
-/** The header with the age of an answer in seconds, if this hub hears of no leader. */
+/** The header with the age of an answer in seconds, if this hub is cut off. */
 export const staleHeader = 'x-svc-stale'
 
 /** Dependencies of `createHubSide`. */
@@ -71,11 +72,15 @@ export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide
       if (exchange.client.hub !== undefined) {
         exchange.stamp = () => ({ [sequenceHeader]: String(store.role().sequence) })
         exchange.trailers = exchange.stamp
-      } else if (store.role().kind === 'alone') {
+      } else if (isCutOff(stateOf(store.role()))) {
         exchange.stamp = () => ({ [staleHeader]: String(Math.ceil(store.role().staleMs / 1000)) })
       }
     }
   }
+}
+
+function stateOf({ kind, problem }: HubRole) {
+  return { role: kind, problem }
 }
 
 /** Returns the refusal of a change while nobody leads. */

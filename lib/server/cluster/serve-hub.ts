@@ -24,7 +24,7 @@ import { createReload } from '../reload.js'
 import { reportFailure, reportRequest } from '../reporter.js'
 import { announce, followRecords, readOverride } from '../serve.js'
 import type { RunningServer, ServeOptions } from '../serve.js'
-import { readClusterStatus } from './cluster-status.js'
+import { createClusterView } from './cluster-status.js'
 import { notLeader } from './fenced-store.js'
 import { createHubSide, noLeader } from './hub-side.js'
 import { createReplicatedKeys, createReplicatedToken } from './keys.js'
@@ -38,6 +38,8 @@ import type { Terms } from './terms.js'
 
 /** Time for replies in progress after the work has ended. */
 const replyGraceMs = 3000
+/** Time between two looks for further hubs. */
+const hubsEveryMs = 10_000
 /** How long the token of a hub's own node is valid. */
 const enrollSeconds = 600
 
@@ -86,11 +88,15 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     // Commands on this machine read it there. The replicated one applies.
     await writeConfig(home, config => void (config.adminToken = admin.current()))
     const forwarder = createForwarder({ key, hub: cluster.hub.name, ca: cluster.hubCa, reached: store.reached })
-    /** Agents learn the addresses of all hubs when they connect. */
-    async function followHubs(signal: AbortSignal): Promise<void> {
-      hubUrls = (await store.hubs()).map(({ url }) => url)
-      await archives.mirror(signal)
-    }
+    /** Agents and pushes learn the addresses of all hubs. */
+    const followHubs = (): void =>
+      void store.hubs().then(
+        hubs => (hubUrls = hubs.map(({ url }) => url)),
+        () => {}
+      )
+    followHubs()
+    const hubsTimer = setInterval(followHubs, hubsEveryMs).unref()
+    opened.push(async () => clearInterval(hubsTimer))
     let http: HttpServer<Auth, Caller> | undefined
     const late: { terms?: Terms } = {}
     const terms = openTerms({
@@ -108,7 +114,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
         keys: createReplicatedKeys(store),
         copies: archives,
         hubUrls: () => hubUrls,
-        cluster: () => readClusterStatus({ store, cluster }),
+        cluster: createClusterView({ store, cluster }),
         log
       },
       admin,
@@ -141,9 +147,9 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     opened.push(() => server.close({ graceMs: 0 }))
     const stopCutting = store.onRole(({ leader }) => forwarder.cut(leader?.name ?? null))
     opened.push(async () => stopCutting())
-    const mirror = startMirror({ archives: { mirror: followHubs }, store, log })
+    const mirror = startMirror({ archives, store, log })
     opened.push(() => mirror.stop())
-    const ending: Array<() => Promise<void>> = []
+    const ending: Array<() => Promise<void>> = [async () => clearInterval(hubsTimer)]
     const place = await entrance.open(server)
     server.serve(owner.server)
     if (cluster.hasNode) {

@@ -48,7 +48,7 @@ export interface HubRole {
 /**
  * The store of a hub. `write` refuses 503 `not_leader` on a follower, and 503 `no_leader` if nobody can lead, because
  * there is no majority. It refuses 503 `write_unknown` if etcd did not say in time whether the write was accepted: then
- * it may appear later. `state().ok` is false while this hub cannot write or follow.
+ * it may appear later. `state()` is that of the database of this hub; whether it can follow and lead is its role.
  */
 export interface ReplicatedStore extends Store {
   role(): HubRole
@@ -318,11 +318,9 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       return result
     },
     state() {
-      const { kind, problem } = role()
-      const alone = kind === 'alone' ? 'No hub of the cluster leads' : null
       // A follower does not write, so an earlier failure is past.
       const failure = hub.state.commits !== null || memory.isGone ? memory.failure : null
-      const error = copy.pages.damage?.message ?? failure ?? problem ?? alone
+      const error = copy.pages.damage?.message ?? failure
       return { ok: error === null, path: copy.path, error }
     },
     revision: () => memory.revision,

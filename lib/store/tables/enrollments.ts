@@ -8,6 +8,8 @@ import { tableOf } from './table.js'
 export interface StoredEnrollment extends Enrollment {
   /** Identifies the secret, which is not stored. */
   digest: string
+  /** The node that has used it; null: it is unused. */
+  nodeId: string | null
 }
 
 const enrollments = tableOf<StoredEnrollment>('enrollments', {
@@ -17,7 +19,8 @@ const enrollments = tableOf<StoredEnrollment>('enrollments', {
   labels,
   createdAt: text,
   createdBy: text,
-  expiresAt: text
+  expiresAt: text,
+  nodeId: nullable(text)
 })
 const readCount = valueReader('count of enrollments', number)
 
@@ -35,14 +38,21 @@ export function findEnrollmentByDigest(db: Reader, digest: string): StoredEnroll
   return db.all('SELECT * FROM enrollments WHERE digest = ?', digest).map(enrollments.read)[0]
 }
 
-/** Returns the enrollments that have not expired at `now` (ISO text), the oldest first. */
-export function listEnrollments(db: Reader, now: string): StoredEnrollment[] {
-  return db.all('SELECT * FROM enrollments WHERE expiresAt > ? ORDER BY createdAt, id', now).map(enrollments.read)
+/** Notes the node that has used an enrollment. */
+export function useEnrollment(tx: Transaction, id: string, nodeId: string): void {
+  tx.run('UPDATE enrollments SET nodeId = ? WHERE id = ?', nodeId, id)
 }
 
-/** Returns the number of enrollments. */
+/** Returns the unused enrollments that have not expired at `now` (ISO text), the oldest first. */
+export function listEnrollments(db: Reader, now: string): StoredEnrollment[] {
+  return db
+    .all('SELECT * FROM enrollments WHERE nodeId IS NULL AND expiresAt > ? ORDER BY createdAt, id', now)
+    .map(enrollments.read)
+}
+
+/** Returns the number of unused enrollments. */
 export function countEnrollments(db: Reader): number {
-  return db.all('SELECT count(*) FROM enrollments').map(readCount)[0] ?? 0
+  return db.all('SELECT count(*) FROM enrollments WHERE nodeId IS NULL').map(readCount)[0] ?? 0
 }
 
 /** Removes the enrollments that expired before an instant (ISO text). */

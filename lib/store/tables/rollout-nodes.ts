@@ -4,7 +4,7 @@
  */
 import { nodePhases, type NodePhase, type RolloutNode } from '../../model/rollout.js'
 import type { Reader, Transaction } from '../database.js'
-import { choice, flag, nullable, number, rowReader, text, type Columns } from './columns.js'
+import { choice, flag, nullable, number, rowReader, text, valueReader, type Columns } from './columns.js'
 
 /** What a node said about its deployment. */
 export interface NodeReport {
@@ -36,6 +36,7 @@ const readStored = rowReader<StoredRolloutNode>('rolloutNodes', {
   tookMs: nullable(number),
   nodeName: text
 })
+const readPosition = valueReader('rolloutNodes', number)
 const readCount = rowReader<{ phase: NodePhase; nodes: number }>('rolloutNodes', {
   phase: choice(nodePhases),
   nodes: number
@@ -47,7 +48,7 @@ const insert = `INSERT INTO rolloutNodes (rolloutId, nodeId, position, ${fields.
   SELECT ?, json_extract(given.value, '$[0]'), ? + given.key, ${given.join(', ')} FROM json_each(?) AS given WHERE true
   ON CONFLICT (rolloutId, nodeId) DO UPDATE SET ${fields.map(field => `${field} = excluded.${field}`).join(', ')}`
 
-/** Adds nodes to a rollout, from a position on, or writes their state. */
+/** Adds nodes to a rollout, from a position on, or writes their state. The position of a node never changes. */
 export function putRolloutNodes(
   tx: Transaction,
   rolloutId: string,
@@ -59,6 +60,12 @@ export function putRolloutNodes(
     ...fields.map(field => (field === 'hasBegun' ? Number(node.hasBegun) : node[field]))
   ])
   tx.run(insert, rolloutId, position, JSON.stringify(rows))
+}
+
+/** Returns the position after all nodes of a rollout. */
+export function nextNodePosition(db: Reader, rolloutId: string): number {
+  const sql = 'SELECT coalesce(max(position) + 1, 0) FROM rolloutNodes WHERE rolloutId = ?'
+  return db.all(sql, rolloutId).map(readPosition)[0] as number
 }
 
 /** Writes what a node said about its deployment. */

@@ -63,10 +63,15 @@ export function rolloutOfDeployment(db: Reader, deployId: string): StoredRollout
     .map(rollouts.read)[0]
 }
 
-/** Returns the deployment whose archive has this SHA-256, if a project of the node has rolled it out. */
+/**
+ * Returns the deployment whose archive has this SHA-256, if a project of the node has rolled it out. Several may have the
+ * same contents: one that still has its archive comes first.
+ */
 export function archiveForNode(db: Reader, nodeId: string, archiveSha256: string): string | undefined {
   const sql = `SELECT rollouts.deployId FROM placements JOIN rollouts ON rollouts.projectId = placements.projectId
-    WHERE placements.nodeId = ? AND rollouts.archiveSha256 = ? ORDER BY rollouts.position DESC LIMIT 1`
+    LEFT JOIN deployments ON deployments.id = rollouts.deployId
+    WHERE placements.nodeId = ? AND rollouts.archiveSha256 = ?
+    ORDER BY coalesce(deployments.hasArtifact, 0) DESC, rollouts.position DESC LIMIT 1`
   return db.all(sql, nodeId, archiveSha256).map(readText)[0]
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import * as http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApi, type Api, type RunEvent } from '../../../lib/cli/client/api.js'
-import { isBroken } from '../../../lib/cli/client/streams.js'
+import { isBroken, mayRepeat } from '../../../lib/cli/client/streams.js'
 import { createClient } from '../../../lib/cli/client/client.js'
 import { Refusal } from '../../../lib/base/refusal.js'
 
@@ -84,4 +84,11 @@ t.test('isBroken distinguishes temporary from permanent errors', async t => {
   t.ok(isBroken(Object.assign(new Error('aborted'), { code: 'ECONNRESET' })))
   t.notOk(isBroken(new Refusal('unauthorized', 'unauthorized', '')))
   t.notOk(isBroken(new TypeError()))
+  t.notOk(isBroken(new Refusal('unavailable', 'no_leader', '')), 'the server has answered')
+})
+
+t.test('mayRepeat allows a read while a cluster has no leader', async t => {
+  for (const code of ['no_leader', 'not_leader', 'leader_lost', 'stream_broken'])
+    t.ok(mayRepeat(new Refusal('unavailable', code, '')), code)
+  t.notOk(mayRepeat(new Refusal('unauthorized', 'unauthorized', '')))
 })

@@ -71,3 +71,18 @@ t.test('an unhealthy server is a failure, and --wait waits until it is healthy',
   })
   t.equal(asked, 3)
 })
+
+t.test('a hub that is cut off is alive: its reads are old, and the line says how old', async t => {
+  const cluster = { role: 'alone', staleSeconds: 12 }
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ status: 'cut_off', uptime: 1, version: '1.0.0', cluster }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  t.match(await svc(['health', '--wait', '60', '--url', url], { cwd: t.testdir({}) }), {
+    code: 0,
+    stdout: 'cut_off, version 1.0.0, up for 1 s, alone, reads are at most 12 s old\n'
+  })
+})

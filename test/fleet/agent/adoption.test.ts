@@ -71,3 +71,13 @@ t.test('a field of another type is refused, and what is not for nodes left out',
   t.strictSame(policy, { prune: 'managed' })
   t.strictSame(Object.keys(fields).sort(), ['deployPath', 'env', 'name', 'umask'])
 })
+
+t.test('a node may forbid client scripts that its hub allows, and never allows more', t => {
+  const adopted = (allowClientScripts: unknown): unknown =>
+    adoptedFields(release({ project: { allowClientScripts } }))['allowClientScripts']
+  t.equal(adopted(true), null, 'the setting of the node decides')
+  t.equal(adopted(false), false)
+  t.equal(adopted(null), null)
+  t.throws(() => adopted('yes'), { code: 'wrong_release' })
+  t.end()
+})

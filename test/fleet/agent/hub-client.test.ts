@@ -53,3 +53,19 @@ t.test('a hub that cannot be reached is left for the next address', async t => {
   client.setHubs(['http://127.0.0.1:2'])
   t.equal(client.address(), 'http://127.0.0.1:2')
 })
+
+t.test('a request that the hub did not get in time is sent again, signed again', async t => {
+  const hub = await startFakeHub(t)
+  const client = await clientOf(t, hub)
+  const signatures: unknown[] = []
+  let late = 2
+  hub.intercept = ({ headers }, response) => {
+    signatures.push(headers.authorization)
+    return late-- > 0 && Boolean(response.writeHead(408, { connection: 'close' }).end('{}'))
+  }
+  t.strictSame(await client.json(report), { success: true })
+  t.equal(new Set(signatures).size, signatures.length)
+  late = 100
+  await t.rejects(client.json(report), { kind: 'unavailable', code: 'http_408' })
+  t.equal(late, 97, 'three times at most')
+})

@@ -56,7 +56,7 @@ t.test('a report that fails is repeated with what is so then', async t => {
   })
   void reports.run(['a'], signal)
   await until(() => taken.length === 1)
-  t.equal(failed.length, 1)
+  t.equal(failed.length, 1, 'only the second failure in a row is news')
   t.match(taken[0]?.answers, [{ projectId: 'a' }])
 })
 
@@ -83,4 +83,20 @@ t.test('reports stay within their size, and say now and then that the node is th
   t.strictSame(sent.at(-1), { version: '1', freeBytes: 5, answers: [], placements: [] })
   stopping.abort()
   await running
+})
+
+t.test('a report that fails once is repeated without a word', async t => {
+  let failures = 1
+  const failed: unknown[] = []
+  const taken: AgentReport[] = []
+  const { reports, signal } = stage(t, {
+    async send(report) {
+      if (failures-- > 0) throw new Error('no network')
+      taken.push(report)
+    },
+    failed: error => void failed.push(error)
+  })
+  void reports.run(['a'], signal)
+  await until(() => taken.length === 1)
+  t.strictSame(failed, [])
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fleetLimits } from '../../../lib/model/node.js'
-import { findNode } from '../../../lib/store/tables/nodes.js'
+import { countNodes, deleteNode, findNode, findNodeByName } from '../../../lib/store/tables/nodes.js'
 import { ana, openFleet } from '../../support/fleet-stage.js'
 
 const publicKey = Buffer.alloc(32, 7).toString('base64')
@@ -19,7 +19,24 @@ t.test('makes a machine a node, once', async t => {
   t.equal(Buffer.from(answer.hubKey, 'base64').toString('base64url'), token.split('_').slice(2).join('_'))
   t.match(findNode(store, answer.nodeId), { labels: { os: 'linux', zone: 'eu' }, publicKey, version: '2.0.0' })
   t.same(hub.enrollments.list(), [])
+  await t.rejects(hub.enrollments.revoke(enrollment.id, ana), { code: 'not_found' }, 'a used one cannot be revoked')
+})
+
+t.test('the same machine gets the same answer again until the token expires; another machine gets none', async t => {
+  const { hub, store, clock } = await openFleet(t)
+  const { token } = await hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana)
+  const answer = await hub.agents.enroll({ ...machine, token }, from)
+  t.same(await hub.agents.enroll({ ...machine, name: 'other', token }, from), answer)
+  t.equal(countNodes(store), 1)
+  const other = { ...machine, publicKey: Buffer.alloc(32, 8).toString('base64') }
+  await t.rejects(hub.agents.enroll({ ...other, token }, from), { code: 'enrollment_invalid' })
+  clock.advance(60_000)
   await t.rejects(hub.agents.enroll({ ...machine, token }, from), { code: 'enrollment_invalid' })
+  const next = await hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana)
+  t.equal((await hub.agents.enroll({ ...other, token: next.token }, from)).name, 'plant-a-2')
+  await store.write(tx => void deleteNode(tx, findNodeByName(tx, 'plant-a-2')?.id as string))
+  await t.rejects(hub.agents.enroll({ ...other, token: next.token }, from), { code: 'enrollment_invalid' })
+  t.equal(countNodes(store), 1, 'a node that was forgotten does not come back with its token')
 })
 
 t.test('gives a proposed name that is taken a number, and keeps a name that was chosen', async t => {
@@ -51,7 +68,7 @@ t.test('limits the number of open tokens', async t => {
   const { hub, store } = await openFleet(t)
   await store.write(tx => {
     for (let n = 0; n < fleetLimits.enrollments; n++)
-      tx.run(`INSERT INTO enrollments VALUES ('enr_${n}', 'd${n}', NULL, '{}', 'x', 'ana', '2031-01-01')`)
+      tx.run(`INSERT INTO enrollments VALUES ('enr_${n}', 'd${n}', NULL, '{}', 'x', 'ana', '2031-01-01', NULL)`)
   })
   await t.rejects(hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana), {
     code: 'too_many_enrollments'

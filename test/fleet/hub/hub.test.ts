@@ -1,6 +1,8 @@
 import t from 'tap'
+import type { Sink } from '../../../lib/http/core/route.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 import { openFleet } from '../../support/fleet-stage.js'
+import { until } from '../../support/until.js'
 
 t.test('continues open rollouts after a restart, with their pauses', async t => {
   const stage = await openFleet(t, ['a', 'b'])
@@ -47,4 +49,32 @@ t.test('takes note of nodes that do not answer, and gives a late one what is des
   await answer('node_b', 'prepared')
   await answer('node_b', 'good')
   t.same(phases(), ['good', 'good'])
+})
+
+t.test('tells connected nodes the address of a hub that joins', async t => {
+  const { hub, addresses } = await openFleet(t, ['a'])
+  const lines: string[] = []
+  const sink = {
+    signal: new AbortController().signal,
+    sendHead() {},
+    async write(text: string) {
+      lines.push(text)
+    }
+  } as unknown as Sink
+  const writing = hub.agents.desired({ nodeId: 'node_a', session: 's' }, sink)
+  await until(() => lines.length > 0)
+  await hub.tick()
+  addresses.push('https://second.example')
+  await hub.tick()
+  await hub.tick()
+  await hub.stop()
+  await writing
+  const told = lines
+    .join('')
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as { type: string; hubs: string[] })
+    .filter(({ type }) => type === 'welcome')
+  t.match(told, [{ hubs: ['https://hub.example'] }, { hubs: ['https://hub.example', 'https://second.example'] }])
+  t.equal(told.length, 2)
 })

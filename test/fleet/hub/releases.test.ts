@@ -1,7 +1,8 @@
 import { createPublicKey, verify } from 'node:crypto'
 import t from 'tap'
-import { releaseText } from '../../../lib/model/fleet-wire.js'
+import { releaseText, type ReleaseDocument } from '../../../lib/model/fleet-wire.js'
 import { insertDeployment } from '../../../lib/store/tables/deployments.js'
+import { updateProject } from '../../../lib/store/tables/projects.js'
 import { aDeployment } from '../../store/stage.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { openFleet } from '../../support/fleet-stage.js'
@@ -48,4 +49,24 @@ t.test('gives a node only releases of projects that are placed on it', async t =
     t.throws(unknown, { code: 'not_found' })
   await t.rejects(hub.agents.document({ ...node, nodeId: 'node_b' }, 'dep_a'), { code: 'not_found' })
   await t.rejects(hub.agents.document(node, 'dep_b'), { code: 'not_found' })
+})
+
+t.test('says whether clients may send scripts, whoever has decided it', async t => {
+  const stage = await openFleet(t, ['a'])
+  const { hub, store, mayScripts } = stage
+  await beginRollout(stage)
+  const said = async (): Promise<unknown> =>
+    (JSON.parse((await hub.agents.document(node, 'dep_a')).json) as ReleaseDocument).project['allowClientScripts']
+  const own = (allowClientScripts: boolean | null) =>
+    store.write(tx => updateProject(tx, 'proj_a', { allowClientScripts }))
+  for (const [project, setting, expected] of [
+    [null, true, true],
+    [null, false, false],
+    [true, false, true],
+    [false, true, false]
+  ] as const) {
+    await own(project)
+    mayScripts.value = setting
+    t.equal(await said(), expected, `${project}, ${setting}`)
+  }
 })

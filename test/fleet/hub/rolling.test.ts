@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createRollings, type NewOrder } from '../../../lib/fleet/hub/rolling.js'
 import type { Store } from '../../../lib/store/database.js'
+import { deleteRolloutNode } from '../../../lib/store/tables/rollout-nodes.js'
 import { findRollout } from '../../../lib/store/tables/rollouts.js'
 import { aRollout, openFleet } from '../../support/fleet-stage.js'
 
@@ -71,4 +72,36 @@ t.test('reads rollouts of the store, and forgets those that have ended after a w
   t.equal(again.read('proj_a')?.machine.node('node_a')?.phase, 'preparing')
   t.equal(again.read('proj_a'), again.read('proj_a'), 'once')
   t.equal(again.read('proj_other'), null)
+})
+
+t.test('forgets a rollout that was left, if the write fails', async t => {
+  const { rollings, fail } = await openRollings(t)
+  await rollings.write(turn => turn.added(aRollout(), [node('node_a')]).machine.start())
+  const before = rollings.read('proj_a')
+  before?.machine.halt('It is not written yet')
+  fail(new Error('no space'))
+  await t.rejects(
+    rollings.write(turn => turn.leave('proj_a')),
+    /no space/
+  )
+  t.equal(rollings.read('proj_a')?.stored.state, 'preparing', 'as in the store')
+})
+
+t.test('nodes have the same order after a restart', async t => {
+  const { store, rollings } = await openRollings(t)
+  await rollings.write(turn => turn.added(aRollout(), [node('node_b')]).machine.start())
+  await rollings.write(turn => turn.of('proj_a')?.machine.answer({ nodeId: 'node_b', attempt: 1, answer: 'prepared' }))
+  const restarted = () => createRollings({ store, clock: { now: () => 0 }, send() {}, changed() {} })
+  const orderOf = (all: typeof rollings) => [...(all.read('proj_a')?.machine.nodes ?? [])].map(({ nodeId }) => nodeId)
+  await rollings.write(turn => turn.of('proj_a')?.machine.add('node_a'))
+  t.same(orderOf(rollings), ['node_b', 'node_a'])
+  t.same(orderOf(restarted()), ['node_b', 'node_a'])
+  const again = restarted()
+  await again.write(({ tx, of }) => {
+    of('proj_a')?.machine.remove('node_b')
+    deleteRolloutNode(tx, 'ro_a', 'node_b')
+  })
+  await again.write(turn => turn.of('proj_a')?.machine.add('node_b'))
+  t.same(orderOf(again), ['node_a', 'node_b'])
+  t.same(orderOf(restarted()), ['node_a', 'node_b'])
 })

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -288,3 +289,29 @@ function isErrorBody(text: string | undefined): boolean {
     return false
   }
 }
+
+t.test('a request that arrived while the process did not run is answered', async t => {
+  const { server, port } = await startServer(t, routes, { limits: { headersMs: 200 } })
+  /** The process stands still when the server has accepted a connection on which the client writes `bytes` meanwhile. */
+  const whileStill = async (bytes: string) => {
+    const socket = connect(port, '127.0.0.1')
+    const replied = readRaw(socket)
+    await once(socket, 'connect')
+    await sleep(20)
+    socket.write(bytes)
+    await new Promise<void>(resolve => {
+      setImmediate(() => {
+        const untilMs = performance.now() + 700
+        while (performance.now() < untilMs);
+        resolve()
+      })
+    })
+    return replied
+  }
+  t.match(await whileStill(get('Connection: close')), { status: 200, body: '{"now":true}' })
+  const startedMs = performance.now()
+  t.match(await whileStill('GET /api/now HTTP/1.1\r\nHost:'), { status: 408, body: /header_timeout/ })
+  t.ok(performance.now() - startedMs > 900, 'a head that has only begun has the whole time')
+  t.match(await sendRaw(port, ''), { status: 408 }, 'a client that sends nothing is still refused')
+  t.ok(server.address())
+})

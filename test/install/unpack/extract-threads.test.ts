@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
 import { bare } from '../../support/bare.js'
-import { extractionStage, type ExtractionStage } from '../../support/extraction.js'
+import { extractionStage, nothingIsSmall, type ExtractionStage } from '../../support/extraction.js'
 import { makeZip } from '../../support/make-zip.js'
 import { snapshot } from '../../support/tree.js'
 import { until } from '../../support/until.js'
@@ -39,7 +39,7 @@ function stages(directory: string, count: number, files = 1): ExtractionStage[] 
 }
 
 t.test('many jobs share two threads, which end after some idle time', async t => {
-  const threads = createExecutors({ idleMs: 1_000 })
+  const threads = createExecutors({ small: nothingIsSmall, idleMs: 1_000 })
   const all = stages(t.testdir(), 12)
   await Promise.all(all.map(stage => stage.runThreads({ threads })))
   all.forEach(({ target }, i) => t.equal(readFileSync(join(target, 'f0'), 'utf8'), `${i} 0 `.repeat(500)))
@@ -51,7 +51,7 @@ t.test('many jobs share two threads, which end after some idle time', async t =>
 })
 
 t.test('no job affects the next one by its umask, failure or abort', async t => {
-  const threads = createExecutors()
+  const threads = createExecutors({ small: nothingIsSmall })
   t.teardown(() => threads.close())
   const [stage] = stages(t.testdir(), 1, 300) as [ExtractionStage]
   const mode = (): number =>
@@ -75,7 +75,7 @@ t.test('no job affects the next one by its umask, failure or abort', async t => 
 })
 
 t.test('never starts a job that is aborted while it is queued', async t => {
-  const threads = createExecutors()
+  const threads = createExecutors({ small: nothingIsSmall })
   t.teardown(() => threads.close())
   const all = stages(t.testdir(), 4, 50)
   const controllers = all.map(() => new AbortController())
@@ -90,7 +90,7 @@ t.test('never starts a job that is aborted while it is queued', async t => {
 })
 
 t.test('a thread that dies fails only its own job and is replaced', async t => {
-  const threads = createExecutors({ heapMb: 12 })
+  const threads = createExecutors({ small: nothingIsSmall, heapMb: 12 })
   t.teardown(() => threads.close())
   const all = stages(t.testdir(), 4)
   const [deadly] = all as [ExtractionStage]
@@ -107,7 +107,7 @@ t.test('a thread that dies fails only its own job and is replaced', async t => {
 })
 
 t.test('ends a thread that does not answer an abort, and puts the target back', async t => {
-  const threads = createExecutors({ graceMs: 0 })
+  const threads = createExecutors({ small: nothingIsSmall, graceMs: 0 })
   t.teardown(() => threads.close())
   const [stage] = stages(t.testdir(), 1, 400) as [ExtractionStage]
   let ended = 0
@@ -148,7 +148,7 @@ t.test(
   'a thread that is stuck in a system call does not delay other jobs',
   { skip: !hasPipes && 'a pipe without a reader is needed' },
   async t => {
-    const threads = createExecutors({ graceMs: 50 })
+    const threads = createExecutors({ small: nothingIsSmall, graceMs: 50 })
     t.teardown(() => threads.close())
     const all = stages(t.testdir(), 4)
     const [first, second, ...others] = all as [ExtractionStage, ExtractionStage, ...ExtractionStage[]]

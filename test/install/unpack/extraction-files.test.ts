@@ -19,7 +19,7 @@ t.test('opens the files of an extraction by their paths', async t => {
     ['index.html']
   )
   await archive.close()
-  beginJournal(files.journal, target)
+  await beginJournal(files.journal, target)
   t.ok(existsSync(paths.journalPath))
   t.equal(describeJournal(paths.journalPath)?.target, target)
   t.match(readFileSync(paths.journalPath, 'utf8'), /^svc-undo /)

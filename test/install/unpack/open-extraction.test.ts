@@ -179,6 +179,10 @@ t.test('an extraction that fails after "placed" was written puts everything back
       isPlaced ||= Buffer.from(bytes).toString().startsWith('placed ')
       return realDisk.writeSync(fd, bytes, ...rest)
     }) as typeof realDisk.writeSync,
+    fdatasync: ((fd: number, done: (error: Error | null) => void) =>
+      isPlaced
+        ? setImmediate(done, Object.assign(new Error('EIO: test'), { code: 'EIO' }))
+        : realDisk.fdatasync(fd, done)) as unknown as typeof realDisk.fdatasync,
     fdatasyncSync(fd: number) {
       if (isPlaced) throw Object.assign(new Error('EIO: test'), { code: 'EIO' })
       realDisk.fdatasyncSync(fd)

@@ -26,6 +26,11 @@ t.test(
     const project = await before.createProject({ name: 'Shop', deployPath: site })
     for (const text of ['one', 'two']) await (await before.upload(project, { 'index.html': text })).finished
     const records = await before.deployments(project.id)
+    const elsewhere = await before.createProject({ name: 'Forum', deployPath: join(cwd, 'forum') })
+    const node = (await before.api<{ token: string }>('POST', '/api/enrollments', { name: 'n1' })).token
+    const publicKey = Buffer.alloc(32, 1).toString('base64')
+    await before.api('POST', '/api/agent/enroll', { token: node, publicKey, name: 'n1', labels: {}, version: '1' })
+    await before.api('PATCH', `/api/projects/${elsewhere.id}/placements`, { add: [{ node: 'n1' }], remove: [] })
     const { size } = await before.api<{ size: number }>('GET', '/api/audit/checkpoint')
     await before.stop()
 
@@ -36,7 +41,7 @@ t.test(
     const etcdWords = ['--store', store, '--etcd-ca', 'etcd-ca.pem', '--etcd-user', etcd.options.user as string]
     const begun = await run(['cluster', 'init', ...etcdWords, '--hub-name', 'h1', '--hub-url', url])
     t.equal(begun.code, 0, begun.stderr)
-    t.match(begun.stdout, /"h1" is a hub of the cluster "svc", with 1 project and 2 deployments/)
+    t.match(begun.stdout, /"h1" is a hub of the cluster "svc", with 2 projects and 2 deployments/)
     t.equal(statSync(join(home, 'cluster.key')).mode & 0o777, 0o600)
     t.match((await run(['serve'])).stderr, /is a hub of a cluster/, 'it is not a server alone any more')
 
@@ -50,6 +55,9 @@ t.test(
     await until(async () => (await nodes()).some(({ name, isConnected }) => name === 'h1' && isConnected))
     const { placements } = await hub.api<{ placements: object[] }>('GET', `/api/projects/${project.id}/placements`)
     t.match(placements, [{ nodeName: 'h1', deployPath: site, liveDeployId: records[0]?.id }])
+    const others = await hub.api<{ placements: object[] }>('GET', `/api/projects/${elsewhere.id}/placements`)
+    t.match(others.placements, [{ nodeName: 'n1' }], 'what is placed on other nodes has no target here')
+    t.equal(others.placements.length, 1)
     await hub.changeProject(project.id, { description: 'on a hub' })
     t.ok((await hub.api<{ size: number }>('GET', '/api/audit/checkpoint')).size > size)
     await hub.api('GET', `/api/audit/proof?from=${size}`)

@@ -1,43 +1,12 @@
 import { writeFileSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
 import { freePort } from '../../support/free-port.js'
+import { relayTo } from '../../support/cut-relay.js'
 import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
-
-/** A relay to one port that can be cut, so that a hub loses etcd. */
-async function relayTo(t: { teardown(work: () => unknown): void }, port: number) {
-  const sockets = new Set<Socket>()
-  let isCut = false
-  const server: Server = createServer(near => {
-    if (isCut) return void near.destroy()
-    const far = connect(port, '127.0.0.1')
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket
-        .on('error', () => {})
-        .on('close', () => {
-          sockets.delete(socket)
-          near.destroy()
-          far.destroy()
-        })
-    }
-    near.pipe(far).pipe(near)
-  })
-  const own = await freePort()
-  server.listen(own, '127.0.0.1')
-  t.teardown(() => void server.close())
-  return {
-    port: own,
-    cut(cut: boolean) {
-      isCut = cut
-      if (cut) for (const socket of sockets) socket.destroy()
-    }
-  }
-}
 
 const roleOf = async (hub: ServeProcess): Promise<string> =>
   (await hub.api<{ cluster: { role: string } }>('GET', '/api/cluster')).cluster.role

@@ -1,5 +1,6 @@
 import t from 'tap'
 import {
+  archiveForNode,
   countRollouts,
   findRollout,
   goingProjects,
@@ -11,6 +12,8 @@ import {
   rolloutOfDeployment,
   updateRollout
 } from '../../../lib/store/tables/rollouts.js'
+import { insertDeployment, updateDeployment } from '../../../lib/store/tables/deployments.js'
+import { aDeployment } from '../../store/stage.js'
 import { aRollout, openFleet } from '../../support/fleet-stage.js'
 
 t.test('keeps rollouts', async t => {
@@ -48,4 +51,20 @@ t.test('lists rollouts, the newest first', async t => {
   t.match(listRollouts(store, { limit: 1 }), [{ projectName: 'Site' }])
   await store.write(tx => removeOldRollouts(tx, 'proj_a', 2))
   t.same(list({}), ['ro_3', 'ro_2'])
+})
+
+t.test('finds an archive that is still there among those with the same contents', async t => {
+  const { store } = await openFleet(t, ['a'])
+  const found = () => archiveForNode(store, 'node_a', 'archive')
+  t.equal(found(), undefined)
+  await store.write(tx => {
+    for (const [number, letter] of ['a', 'b'].entries()) {
+      insertDeployment(tx, aDeployment({ id: `dep_${letter}`, hasArtifact: true }))
+      insertRollout(tx, aRollout({ id: `ro_${letter}`, number, deployId: `dep_${letter}` }))
+    }
+  })
+  t.equal(found(), 'dep_b')
+  await store.write(tx => updateDeployment(tx, 'dep_b', { hasArtifact: false }))
+  t.equal(found(), 'dep_a')
+  t.equal(archiveForNode(store, 'node_b', 'archive'), undefined, 'no project of this node')
 })

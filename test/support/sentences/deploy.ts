@@ -8,6 +8,9 @@ export const deploySays = {
   cancelledBy: (actor: string): string => `Cancelled by ${actor}`,
   stoppedWhileQueued: 'The server was stopped before the deployment started',
   stoppedWhileRunning: 'The server was stopped while the deployment was running',
+  restartedBeforeRollout: 'The server was restarted before the rollout began: no node has changed. Push again',
+  archiveLostInQueue: (id: string): string =>
+    `Cannot continue the deployment after a restart: Archive not found: "${id}". Push again`,
   restartedWhileQueued: 'The server was restarted before the deployment started',
   restartedWhileRunning: 'The server was restarted before the result of the deployment was recorded',
   lockedBy: (what: string, owner: string): string => `${what} is locked by ${owner} until `,

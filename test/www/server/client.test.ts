@@ -12,6 +12,27 @@ t.test('announces each change of the connection once', async t => {
   t.same(told, ['lost', 'open'])
 })
 
+t.test('knows how old the answers of a hub are that is cut off, also those that have not changed', async t => {
+  let stale: string | null = '12'
+  const server = createServer((request, response) => {
+    if (stale !== null) response.setHeader('x-svc-stale', stale)
+    const isKnown = request.headers['if-none-match'] === 'W/"1"'
+    response.writeHead(isKnown ? 304 : 200, { etag: 'W/"1"', 'content-type': 'application/json' })
+    response.end(isKnown ? undefined : '{}')
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const connection = createConnection()
+  const told: Array<number | null> = []
+  connection.addEventListener('stale', () => told.push(connection.staleSeconds))
+  connection.addEventListener('change', () => t.fail('pages load again at each change'))
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const session = { id: 'ses_a', csrf: null, end() {} } as unknown as Session
+  const client = createClient({ base, session, connection })
+  for (stale of ['12', '12', '17', null, null]) await client.ask('GET', 'api/list')
+  t.same(told, [12, 17, null])
+})
+
 t.test('pauses double up to a maximum and are randomized', async t => {
   t.same(
     [0, 1, 2, 3].map(attempt => pauseMs(attempt, () => 0.5)),

@@ -6,7 +6,7 @@ import { fleetRoom, shownRooms } from '../../router.js'
 import { holderNow } from '../../state/rights.js'
 import { t } from '../../words/t.js'
 import { roleWords } from './role-words.js'
-import { clockTimeWords, exactWords } from './words.js'
+import { clockTimeWords, exactWords, secondsWords } from './words.js'
 import type { SvcNotices } from './svc-notices.js'
 
 /** One step of the path to a page. The step without an address is the page itself. */
@@ -54,7 +54,8 @@ const absolute = (address: string): string => new URL(address, base).href
 /**
  * The frame around every page: navigation at the side (at the bottom on a phone), breadcrumb, connection state,
  * notices. Properties: `page`, an element; `room`, the address of its room, or null for a page without a frame;
- * `connection`; `answeredAtMs`, the time of the last answer of the server; `node`, what is above the pages of a node,
+ * `connection`; `answeredAtMs`, the time of the last answer of the server; `staleSeconds`, how old the answers of a hub are
+ * that is cut off from its cluster, or null; `node`, what is above the pages of a node,
  * or null. Listens to `pagetitle`, `notice` and `framechange`. Event: `overlay`.
  */
 export class SvcApp extends SvcElement {
@@ -143,6 +144,8 @@ export class SvcApp extends SvcElement {
         background: var(--warning-quiet);
         color: var(--warning);
         font-size: var(--size-13);
+
+        > span + span { margin-left: 0.5em; }
       }
 
       > .frame > .content > .stale + main { padding-top: 20px; }
@@ -206,6 +209,7 @@ export class SvcApp extends SvcElement {
   #crumbs: readonly Crumb[] = []
   connection: ConnectionState = 'open'
   answeredAtMs: number | null = null
+  staleSeconds: number | null = null
   #isTurning = false
   /** Phone only: the rooms behind the last button are visible. */
   #isOpen = false
@@ -302,7 +306,7 @@ export class SvcApp extends SvcElement {
               ${icon('search')}<span class="unseen">${t('Search and commands')}</span><kbd aria-hidden="true">Ctrl K</kbd>
             </button>
           </header>
-          ${this.connection === 'open' ? null : this.#staleLine()}
+          ${this.connection === 'open' ? this.#cutOffLine() : this.#staleLine()}
           <main id="main" tabindex="-1" data-connection="${this.connection}">${this.node?.banner}${this.#page}</main>
         </div>
       </div>`
@@ -320,6 +324,16 @@ export class SvcApp extends SvcElement {
                 time: clockTimeWords(at)
               })
         }
+      </p>`
+  }
+
+  /** Returns a warning that a hub answers which is cut off from its cluster. The live region has no number that counts. */
+  #cutOffLine(): Template | null {
+    if (this.staleSeconds === null) return null
+    return html`
+      <p class="stale">
+        <span role="status">${t('This hub is cut off from its cluster, and refuses changes.')}</span>
+        <span>${t('What you see is {time} old.', { time: secondsWords(this.staleSeconds) })}</span>
       </p>`
   }
 

@@ -125,6 +125,11 @@ export function spanWords(ms: number): string {
   return pair([dayMs, 'd'], [hourMs, 'h'])
 }
 
+/** Returns whole seconds as a duration: `2 s`, `3 min 5 s`. */
+export function secondsWords(seconds: number): string {
+  return seconds < 10 ? `${seconds} ${t('s')}` : spanWords(seconds * 1000)
+}
+
 /** Returns a percentage: `0.4 %`, `12 %`, `100 %`. */
 export function percentWords(percent: number): string {
   return `${percent !== 0 && percent < 9.95 ? Math.round(percent * 10) / 10 : Math.round(percent)} %`

@@ -33,6 +33,8 @@ export const words: Words = {
   'Open the authenticator of this device': '打开此设备上的验证器',
   'From then on the token only opens this panel. The svc command and scripts need another token.':
     '此后该令牌只能用于登录此面板。svc 命令和脚本需要另外的令牌。',
+  'This hub is cut off from its cluster, and refuses changes.': '此中枢已与集群断开，会拒绝更改。',
+  'What you see is {time} old.': '您看到的是 {time}前的内容。',
   Confirm: '确认',
   'Each of these recovery codes works once in place of your authenticator. Store them now: nobody can show them again.':
     '每个恢复码可代替验证器使用一次。请立即保存：之后无法再次显示。',

@@ -29,6 +29,7 @@ export const words: Words = {
   Health: '健康',
   Healthy: '正常',
   Unhealthy: '异常',
+  'Cut off': '已断开',
   'version {version}': '版本 {version}',
   'Success rate': '成功率',
   Uptime: '运行时间',

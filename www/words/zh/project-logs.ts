@@ -35,5 +35,12 @@ export const words: Words = {
   Add: '添加',
   'Add {files}': '添加 {files}',
   'Too many paths: {count}. Add at most {most} at a time.': '{count} 个路径超过了 {most} 个：请分批添加。',
-  'Line {line}: {problem}': '第 {line} 行：{problem}'
+  'Line {line}: {problem}': '第 {line} 行：{problem}',
+  'the nodes': '节点',
+  node: '个节点',
+  'Log files on this server': '本服务器上的日志文件',
+  'The files of this project are on its nodes': '该项目的文件在它的节点上',
+  'The log files of this project are on its nodes': '该项目的日志文件在它的节点上',
+  'Choose a node. Its pages show them through this server.': '请选择一个节点，其页面会通过本服务器显示它们。',
+  'All {nodes}': '全部 {nodes}'
 }

@@ -398,8 +398,9 @@ export const words: Words = {
   'Last rollout': '最近一次发布',
   'All rollouts': '所有发布',
   'The files of this project are on its nodes': '该项目的文件在它的节点上',
-  'Choose a node, then “On the node”: its pages show the files, the history, and what was edited there.':
-    '选择一个节点，然后点“在节点上查看”：其页面显示文件、历史以及在那里改动过的内容。',
+  'The log files of this project are on its nodes': '该项目的日志文件在它的节点上',
+  'Choose a node. Its pages show them through this server.': '请选择一个节点，其页面会通过本服务器显示它们。',
+  'All {nodes}': '全部 {nodes}',
   'Nodes of this project': '该项目的节点',
   'Place on nodes…': '放到节点上…',
   '{count} drifted': '{count} 个有改动',

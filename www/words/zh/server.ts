@@ -304,6 +304,13 @@ export const words: Words = {
   'server:The project is not linked to a PM2 application': '该项目没有关联 PM2 应用',
   'server:PM2 not found on PATH or in the directories of npm. Install it with "npm install -g pm2"':
     '找不到 PM2：可用 npm install -g pm2 安装',
+  'server:The server was restarted before the rollout began: no node has changed. Push again':
+    '发布开始之前服务器重启了：没有节点发生变化。请重新推送',
+  'server:The hub that led stopped before the deployment started': '部署排队期间主导的 hub 停止了',
+  'server:The hub that led stopped before the result of the deployment was recorded':
+    '部署结果被记录之前主导的 hub 停止了',
+  'server:The hub that led stopped before the rollout began: no node has changed. Push again':
+    '发布开始之前主导的 hub 停止了：没有节点发生变化。请重新推送',
   'server:The server was restarted before the deployment started': '部署排队期间服务器重启了',
   'server:The server was restarted before the result of the deployment was recorded': '部署结果被记录之前服务器重启了',
   'server:Cancelled by {actor}': '已由 {actor} 取消',

@@ -105,12 +105,18 @@ export const terminalParameters: Parameter[] = [
 export const serverOperations: Operations = {
   'GET /api/health': {
     summary: 'Get the health of the server',
+    parameters: [
+      query('check', '`leader`: a hub that is cut off from its cluster answers 503', {
+        type: 'string',
+        enum: ['leader']
+      })
+    ],
     answers: {
-      ...answer('The server is healthy', healthReport),
+      ...answer('The server is healthy, or a hub that is cut off', healthReport),
       503: {
         what: 'The server is starting or unhealthy',
         json: any(healthReport),
-        headers: { 'Retry-After': 'Seconds to wait before the next request. Only sent while the server is starting.' }
+        headers: { 'Retry-After': 'Seconds to wait before the next request. Not sent if the server is unhealthy.' }
       }
     }
   },

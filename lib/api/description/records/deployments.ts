@@ -58,6 +58,12 @@ export const uploadPermit = record<UploadPermit>({
         })
       )
     )
+  ),
+  hubs: optional(
+    described(
+      'The addresses of the hubs of the cluster. Absent on a server alone',
+      list(text('https://h2.example.org'))
+    )
   )
 })
 

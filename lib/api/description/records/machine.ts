@@ -1,5 +1,5 @@
 /* Schemas of the health of the server, the machine and its applications. */
-import type { ClusterHub, ClusterStatus } from '../../../model/cluster.js'
+import type { ClusterHealth, ClusterHub, ClusterStatus } from '../../../model/cluster.js'
 import type { FleetHealth, HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
 import type {
   ContainerFigures,
@@ -43,22 +43,57 @@ export const serverStatus = named(
   })
 )
 
+const clusterRole = described(
+  '`alone`: it hears of no leader, so its reads may be old and nothing can be changed.',
+  oneOf(['leader', 'follower', 'alone'], 'follower')
+)
+const staleSeconds = described('How old a read of this hub may be.', integer(0))
+
 /** The health of the server. */
 export const healthReport = named(
   'Health',
   record<HealthReport>({
     status: described(
-      '`starting` until the server has an admin token and has recovered from an interrupted run',
-      oneOf(['ok', 'starting', 'unhealthy'])
+      '`starting` until the server has an admin token and has recovered from an interrupted run. `cut_off`: this hub cannot follow its cluster; it still answers reads',
+      oneOf(['ok', 'starting', 'unhealthy', 'cut_off'])
     ),
     uptime: number(11045, { description: 'Seconds since the start of the server' }),
-    version: text('1.0.0')
+    version: text('1.0.0'),
+    cluster: optional(record<ClusterHealth>({ role: clusterRole, staleSeconds }))
   })
 )
 
 const disk = named(
   'Disk',
   record<DiskFigures>({ freeBytes: nullableBytes, totalBytes: nullableBytes, percentUsed: nullable(number(41.5)) })
+)
+
+const hubFields = { name: text('h1'), url: text('https://h1.example.com:5431') }
+const clusterHub = record<ClusterHub>(hubFields)
+
+/** The state of a cluster. */
+export const clusterStatus = named(
+  'ClusterStatus',
+  record<ClusterStatus>({
+    name: text('svc'),
+    hub: described('The hub that answers.', text('h2')),
+    role: clusterRole,
+    leader: nullable(clusterHub),
+    staleSeconds,
+    sequence: described('The number of the last write that this hub has.', integer(4711)),
+    problem: described(
+      'Why this hub cannot follow or lead; null if it can.',
+      nullable(text('etcd does not answer'), null)
+    ),
+    hubs: list(
+      record<ClusterStatus['hubs'][number]>({
+        ...hubFields,
+        applied: described('The last write that the hub had when it was last seen.', integer(4711)),
+        behind: described('How many writes it was behind this hub.', integer(0)),
+        seenAt: nullableInstant
+      })
+    )
+  })
 )
 
 /** The health of the server in detail. */
@@ -113,6 +148,7 @@ export const healthDetail = record<HealthDetail>({
       why: nullableText
     })
   ),
+  cluster: optional(clusterStatus),
   memoryMB: record<HealthDetail['memoryMB']>({ rss: number(63), heapUsed: number(14) })
 })
 
@@ -207,35 +243,4 @@ export const pm2Binding = anyOf<Pm2Binding[]>(
     name: text('shop')
   }) as never,
   record<{ bound: false; message: string }>({ bound: constant(false), message }) as never
-)
-
-const hubFields = { name: text('h1'), url: text('https://h1.example.com:5431') }
-const clusterHub = record<ClusterHub>(hubFields)
-
-/** The state of a cluster. */
-export const clusterStatus = named(
-  'ClusterStatus',
-  record<ClusterStatus>({
-    name: text('svc'),
-    hub: described('The hub that answers.', text('h2')),
-    role: described(
-      '`alone`: it hears of no leader, so its reads may be old and nothing can be changed.',
-      oneOf(['leader', 'follower', 'alone'], 'follower')
-    ),
-    leader: nullable(clusterHub),
-    staleSeconds: described('How old a read of this hub may be.', integer(0)),
-    sequence: described('The number of the last write that this hub has.', integer(4711)),
-    problem: described(
-      'Why this hub cannot follow or lead; null if it can.',
-      nullable(text('etcd does not answer'), null)
-    ),
-    hubs: list(
-      record<ClusterStatus['hubs'][number]>({
-        ...hubFields,
-        applied: described('The last write that the hub had when it was last seen.', integer(4711)),
-        behind: described('How many writes it was behind this hub.', integer(0)),
-        seenAt: nullableInstant
-      })
-    )
-  })
 )

@@ -1,0 +1,66 @@
+/*
+ * Does a job on a target: in a thread (extract-worker.ts), or in the thread that answers requests if it is small
+ * (small-jobs.ts). Modules are loaded when a job needs them, because loading is most of the cost of a new thread.
+ */
+import { readFileSync } from 'node:fs'
+import type { Displaced } from '../displaced.js'
+import type { BeginSecond } from './second-stage.js'
+import type { Answer, Job } from './extract-threads.js'
+import type { Pause } from './stage-entries.js'
+
+/** How a job is done. */
+export interface JobTools {
+  /** Called now and then. Throws if the job must be abandoned. */
+  check(): void
+  /** Called before each file of an extraction; a promise means that other work of the thread comes first. */
+  pause?: Pause
+  /** Starts a second thread for an extraction with many files; absent: none is used. */
+  secondOf?(archivePath: string): BeginSecond
+}
+
+/** Does a job. An extraction that fails has put the target back. */
+export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Promise<Answer> {
+  const { disk } = await import('../disk.js')
+  switch (job.kind) {
+    case 'extract': {
+      const [{ filesAt }, { runExtraction }] = await Promise.all([
+        import('./extraction-files.js'),
+        import('./extraction.js')
+      ])
+      const beginSecond = secondOf?.(job.archivePath)
+      const files = { ...filesAt(disk, job), ...(beginSecond === undefined ? {} : { beginSecond }) }
+      return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk, check, pause }) }
+    }
+    case 'recover':
+      return recoverTarget(job)
+    case 'compare': {
+      const { compareTarget } = await import('../compare.js')
+      return { kind: 'compared', compared: await compareTarget(job.compare, { disk, check }) }
+    }
+    case 'file': {
+      const { workOnFile } = await import('../target-file.js')
+      return { kind: 'found', found: workOnFile(job.file, disk) }
+    }
+    case 'verify': {
+      const { verifyTarget } = await import('../verify.js')
+      return { kind: 'verified', findings: verifyTarget(job.verify, { disk, check }) }
+    }
+  }
+}
+
+async function recoverTarget({ journalPath, placed }: Extract<Job, { kind: 'recover' }>): Promise<Answer> {
+  const [{ disk }, { journalAt }, { manifestOf, parseManifest, settleManifest }, { recover }] = await Promise.all([
+    import('../disk.js'),
+    import('../journal-file.js'),
+    import('../manifest.js'),
+    import('../undo.js')
+  ])
+  let displaced: Displaced | null = null
+  const recovery = recover(disk, journalAt(disk, journalPath), {
+    placed,
+    files: () => parseManifest(readFileSync(manifestOf(journalPath) ?? '/dev/null', 'utf8')),
+    onDisplaced: found => (displaced = found),
+    settle: found => settleManifest(disk, journalPath, found)
+  })
+  return { kind: 'recovered', recovery, displaced }
+}

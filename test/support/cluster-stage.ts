@@ -1,0 +1,89 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { ClusterStatus } from '../../lib/model/cluster.js'
+import type { Project } from '../../lib/model/project.js'
+import type { RolloutPolicy } from '../../lib/model/rollout.js'
+import { startAgentProcess } from './agent-process.js'
+import { anEtcd } from './etcd.js'
+import { freePort } from './free-port.js'
+import { startServeProcess, type ServeProcess } from './serve-process.js'
+import { svc } from './svc.js'
+import { until } from './until.js'
+
+/** Two hubs on etcd and nodes that know both, as real processes. */
+export interface ClusterStage {
+  cwd: string
+  /** The addresses of the hubs. */
+  urls: readonly [string, string]
+  /** The hubs. The first one leads at the beginning. */
+  hubs: [ServeProcess, ServeProcess]
+  /** Starts a hub again that has ended, and waits until it follows. */
+  startAgain(at: 0 | 1): Promise<void>
+  roleOf(at: 0 | 1): Promise<ClusterStatus['role'] | null>
+  /** Creates a project on all nodes; its target on each is `<cwd>/<node>/www`. */
+  placedProject(name: string, rollout: Partial<RolloutPolicy>): Promise<Project>
+}
+
+/** Starts two hubs, and one agent for each name. */
+export async function startCluster(t: Test, nodes: readonly string[]): Promise<ClusterStage> {
+  const etcd = await anEtcd(t)
+  const cwd = t.testdir()
+  writeFileSync(join(cwd, 'ca.pem'), etcd.options.ca as string)
+  const { user, password, endpoints } = etcd.options
+  const words = ['--store', `etcd:${endpoints.join(',')}`, '--etcd-ca', 'ca.pem', '--etcd-user', user as string]
+  const ports = [await freePort(), await freePort()] as const
+  const urls = ports.map(port => `http://127.0.0.1:${port}`) as unknown as [string, string]
+  const envOf = (at: 0 | 1) => ({ SVC_HOME: join(cwd, `h${at + 1}`), SVC_ETCD_PASSWORD: password as string })
+
+  async function enter(at: 0 | 1, command: string[]): Promise<void> {
+    const hub = ['--hub-name', `h${at + 1}`, '--hub-url', urls[at]]
+    const { code, stderr } = await svc([...command, ...words, ...hub], { cwd, env: envOf(at) })
+    if (code !== 0) throw new Error(`svc ${command.join(' ')} ended with ${code}: ${stderr}`)
+  }
+
+  const start = (at: 0 | 1): Promise<ServeProcess> =>
+    startServeProcess(t, cwd, [...words, '--port', String(ports[at])], envOf(at))
+
+  async function roleOf(at: 0 | 1): Promise<ClusterStatus['role'] | null> {
+    const answer = await hubs[at].api<{ cluster: ClusterStatus }>('GET', '/api/cluster').catch(() => null)
+    return answer?.cluster.role ?? null
+  }
+
+  await enter(0, ['cluster', 'init'])
+  const first = await start(0)
+  await enter(1, ['cluster', 'join', '--key-file', join(cwd, 'h1', 'cluster.key')])
+  const hubs: [ServeProcess, ServeProcess] = [first, await start(1)]
+  await until(async () => (await roleOf(1)) === 'follower')
+
+  for (const name of nodes) {
+    const { token } = await first.api<{ token: string }>('POST', '/api/enrollments', { name })
+    mkdirSync(join(cwd, name))
+    const env = { SVC_ENROLL_TOKEN: token, SVC_HOME: join(cwd, name, 'home') }
+    const agent = await startAgentProcess(
+      t,
+      cwd,
+      urls.flatMap(url => ['--hub', url]),
+      { env }
+    )
+    await agent.says(/Connected to the hub/)
+  }
+
+  return {
+    cwd,
+    urls,
+    hubs,
+    roleOf,
+    async startAgain(at) {
+      hubs[at] = await start(at)
+      await until(async () => (await roleOf(at)) === 'follower')
+    },
+    async placedProject(name, rollout) {
+      const project = await first.createProject({ name, deployPath: join(cwd, 'www') })
+      await first.changeProject(project.id, { policy: { rollout } })
+      const add = nodes.map(node => ({ node, deployPath: join(cwd, node, 'www') }))
+      await first.api('PATCH', `/api/projects/${project.id}/placements`, { add, remove: [] })
+      return project
+    }
+  }
+}
