@@ -78,6 +78,8 @@ export interface NamedTokens {
   validDigests(id: string): readonly string[]
   /** Returns a signal that aborts when the token ends or its rights change. */
   ended(id: string): AbortSignal
+  /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
+  review(): void
   list(): AccessToken[]
   /** Refuses: 404. */
   get(id: string): AccessToken
@@ -187,13 +189,17 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
     timer ??= setInterval(() => void flush().catch(() => {}), minuteMs).unref()
   }
 
-  async function flush(): Promise<void> {
+  function review(): void {
     refresh()
     const nowMs = clock.now()
     for (const [id] of lives) {
       const known = byId.get(id)
-      if (known === undefined || nowMs >= known.expiresAtMs) end(id)
+      if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) end(id)
     }
+  }
+
+  async function flush(): Promise<void> {
+    review()
     if (uses.size === 0) return
     const written = uses
     uses = new Map()
@@ -307,6 +313,8 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       const { digest, oldDigest } = known.stored
       return oldDigest === null || nowMs >= known.oldExpiresAtMs ? [digest] : [digest, oldDigest]
     },
+
+    review,
 
     ended(id) {
       let life = lives.get(id)

@@ -293,6 +293,12 @@ export class Sessions {
     return null
   }
 
+  /** Ends what lives with sessions that have ended in the database: another hub may have ended them. */
+  review(): void {
+    const alive = new Set(this.list().map(({ id }) => id))
+    this.#forgetAll([...this.#lives.keys()].filter(id => !alive.has(id)))
+  }
+
   #forgetAll(ids: readonly string[]): void {
     for (const id of ids) this.#forget(id)
   }

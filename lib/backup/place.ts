@@ -105,12 +105,20 @@ function isUnfinished(name: string): boolean {
 
 /** Removes an uncommitted restore and its directory for the old files, which is still empty. */
 export async function removeUnfinished(building: string): Promise<void> {
-  const aside = await readlink(placesWithin(building).aside).catch(() => null)
+  await removeAside(building)
+  await rm(building, { recursive: true, force: true })
+}
+
+/** Removes the directory for the old files of an uncommitted restore, which is still empty, and what `makeAside` left. */
+export async function removeAside(building: string): Promise<void> {
+  const link = placesWithin(building).aside
+  const aside = await readlink(link).catch(() => null)
   if (aside !== null) {
     await rmdir(join(aside, 'probe')).catch(() => {})
     await rmdir(aside).catch(() => {})
   }
-  await rm(building, { recursive: true, force: true })
+  await rm(link, { force: true })
+  await rmdir(join(building, 'probe')).catch(() => {})
 }
 
 async function moveAside(home: string, names: readonly string[]): Promise<void> {

@@ -414,6 +414,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/cluster-leave.js')
   },
   {
+    name: 'cluster forget',
+    group: 'server',
+    summary: 'remove a hub whose machine is gone from its cluster',
+    load: () => import('./commands/cluster-forget.js')
+  },
+  {
     name: 'keys rotate',
     group: 'server',
     summary: 'replace the key that signs the audit log',

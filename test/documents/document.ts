@@ -123,7 +123,15 @@ export interface Given {
 }
 
 /** Runs the commands of a document on its own stage. */
-export async function runDocument(document: string, { files = {}, env = {}, done = [] }: Given): Promise<Outcome> {
+export function runDocument(document: string, given: Given): Promise<Outcome> {
+  return runBlocks(
+    blocksOf(document).filter(({ mark }) => /^sh( server)?$/.test(mark)),
+    given
+  )
+}
+
+/** Runs blocks on a stage of their own. */
+export async function runBlocks(blocks: Block[], { files = {}, env = {}, done = [] }: Given): Promise<Outcome> {
   const stage = { root: mkdtempSync(join(tmpdir(), 'svc-docs-')), port: await freePort() }
   try {
     for (const place of places) mkdirSync(join(stage.root, place), { recursive: true })
@@ -131,7 +139,6 @@ export async function runDocument(document: string, { files = {}, env = {}, done
       mkdirSync(dirname(join(stage.root, path)), { recursive: true })
       writeFileSync(join(stage.root, path), contents)
     }
-    const blocks = blocksOf(document).filter(({ mark }) => /^sh( server)?$/.test(mark))
     return await runScript(script([...done, ...blocks], stage), stage, env)
   } finally {
     rmSync(stage.root, { recursive: true, force: true })

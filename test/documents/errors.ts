@@ -311,6 +311,17 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The data directory is on a network file system',
     'Choose a local disk with `SVC_HOME`, or set `SVC_NETWORK_HOME=1`.'
   ),
+  etcd_refused: row(
+    'server start',
+    'etcd refused a request of the hub',
+    'Check the user and the password of etcd, and what its role may do.'
+  ),
+  hub_running: row(
+    'command',
+    'The hub to forget is running',
+    'Take it out of the cluster on its machine with `svc cluster leave`.'
+  ),
+  hub_unknown: row('command', 'The cluster has no hub of this name', 'Look for it in `svc cluster status`.'),
   hub_name_taken: row('command', 'Another hub of the cluster has this name', 'Choose another `--hub-name`.'),
   hub_unreachable: row(
     'command',
@@ -400,6 +411,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'command',
     'The project has no rollout yet',
     'Push, or name a rollout: `svc rollout list` shows all.'
+  ),
+  no_other_hub: row(
+    'command',
+    'The hub would leave although no other hub of the cluster runs',
+    'Start another hub, or remove hubs that are gone with `svc cluster forget`.'
   ),
   only_copy: row(
     'command',

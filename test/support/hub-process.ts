@@ -32,6 +32,10 @@ const store = await openReplicatedStore({
   },
   warn: sentence => console.error(`${options.hub.name}: ${sentence}`),
   onWaiting: sentence => console.log(`waiting: ${sentence}`)
+}).catch((error: Error) => {
+  // As the command does: a refusal is a sentence.
+  console.error(`${options.hub.name}: ${error.message}`)
+  process.exit(1)
 })
 
 type Answer = [status: number, body: object | string]

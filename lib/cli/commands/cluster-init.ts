@@ -46,7 +46,7 @@ export const command = defineCommand({
     if (json) output.json({ cluster: file.cluster, hub: file.hub, ...begun })
     else {
       const what = `${countOf(begun.projects, 'project')} and ${countOf(begun.deployments, 'deployment')}`
-      output.print(`"${file.hub.name}" is the first hub of the cluster "${file.cluster}", with ${what}`)
+      output.print(`"${file.hub.name}" is a hub of the cluster "${file.cluster}", with ${what}`)
     }
     if (begun.aside !== null) output.note(`The files as they were are in ${begun.aside}`)
     output.note(`Start it: svc serve --store etcd:${file.etcd.endpoints.join(',')}`)

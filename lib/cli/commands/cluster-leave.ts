@@ -1,6 +1,4 @@
 import { systemClock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
-import { readClusterFile } from '../../config/cluster-file.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
@@ -20,19 +18,19 @@ export const command = defineCommand({
   examples: [['cluster leave', 'leave the cluster']],
   async run({ options: { force, json } }, { env, cwd, output }) {
     const home = locateHome(env, cwd)
-    const file = await readClusterFile(home.directory)
-    if (file === null) {
-      const sentence = `"${home.directory}" is not a hub of a cluster. Use SVC_HOME to choose the data directory`
-      throw new Refusal('not_found', 'no_cluster', sentence)
-    }
-    const options = await clusterOptionsOf(file, { home, env })
     const { leaveCluster } = await import('../../server/cluster/leave.js')
-    const left = await leaveCluster({ home, options, force, clock: systemClock, warn: output.warn, info: output.note })
-    if (json) output.json({ cluster: file.cluster, hub: file.hub, ...left })
-    else if (left.outcome === 'alone')
-      output.print('This server is not part of a cluster any more. Start it: svc serve')
-    else output.print(`"${file.hub.name}" has left the cluster "${file.cluster}"`)
-    output.note(`The files as they were are in ${left.aside}`)
+    const { hub, outcome, aside } = await leaveCluster({
+      home,
+      optionsOf: file => clusterOptionsOf(file, { home, env }),
+      force,
+      clock: systemClock,
+      warn: output.warn,
+      info: output.note
+    })
+    if (json) output.json({ cluster: hub?.cluster ?? null, hub: hub?.hub ?? null, outcome, aside })
+    else if (outcome === 'alone') output.print('This server is not part of a cluster any more. Start it: svc serve')
+    else output.print(`${hub === null ? 'This hub' : `"${hub.hub.name}"`} has left its cluster`)
+    if (aside !== null) output.note(`The files as they were are in ${aside}`)
     return exitCodes.success
   }
 })

@@ -204,7 +204,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
 function answerTo(request: http.ClientRequest, exchange: Exchange, to: ForwardPlace): Promise<http.IncomingMessage> {
   return new Promise((resolve, reject) => {
     let isConnected = false
-    request.once('socket', socket => socket.once('connect', () => (isConnected = true)))
+    // Nothing is sent before the certificate has been checked.
+    const connected = to.url.startsWith('https:') ? 'secureConnect' : 'connect'
+    request.once('socket', socket => socket.once(connected, () => (isConnected = true)))
     request.once('response', resolve)
     request.on('error', error => reject(lost(error, exchange, { to, isSent: isConnected })))
     request.once('close', () => reject(lost(new Error('connection closed'), exchange, { to, isSent: isConnected })))

@@ -15,7 +15,7 @@ import { reasonOf } from '../../base/system-error.js'
 import type { HubClient } from '../../http/outgoing/hub-request.js'
 import type { ListedHub } from '../../store/log/hub-list.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
-import { copiesOf, dropCopies, putCopy } from '../../store/tables/blob-copies.js'
+import { copiesOf, dropCopies, dropCopiesOf, putCopy } from '../../store/tables/blob-copies.js'
 
 /** An archive, as one hub tells another. */
 export interface ArchiveFacts {
@@ -242,16 +242,26 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     if (!isArriving && !isComposed) await rm(pathOf(deployId), { force: true })
   }
 
-  /** The leader records which archives it has itself. The other hubs are asked when it matters. */
+  /**
+   * The leader records which archives it has itself, and forgets those of hubs that have left. The other hubs are asked when it
+   * matters.
+   */
   async function noteCopies(facts: readonly ArchiveFacts[]): Promise<void> {
     if (store.role().kind !== 'leader') return
-    const missing = facts.filter(({ deployId }) => !copiesOf(store, deployId).includes(hub.name))
+    const present = new Set(await readdir(home.deployments))
+    const missing = facts.filter(
+      ({ deployId }) => present.has(`${deployId}.zip`) && !copiesOf(store, deployId).includes(hub.name)
+    )
+    const names = new Set([hub.name, ...(await others()).map(({ name }) => name)])
+    const rows = store.all('SELECT DISTINCT hub FROM blobCopies').map(row => String(row['hub']))
+    const left = rows.filter(name => !names.has(name))
     const isStale =
       store.get('SELECT 1 FROM blobCopies WHERE deployId NOT IN (SELECT id FROM deployments WHERE hasArtifact = 1)') !==
       undefined
-    if (missing.length === 0 && !isStale) return
+    if (missing.length === 0 && left.length === 0 && !isStale) return
     await store.write(tx => {
       for (const { deployId } of missing) putCopy(tx, { deployId, hub: hub.name })
+      for (const name of left) dropCopiesOf(tx, name)
       dropCopies(tx)
     })
   }

@@ -10,18 +10,18 @@
  *   .cluster-init/complete         everything above is on the disk; contains the number of the last write of the server
  *
  * After that the log is created in etcd, and then the directory is committed. If a crash comes in between, the next
- * `init` finds `.cluster-init` complete and the log in etcd, and only commits.
+ * `init` finds `.cluster-init` complete, with the id of the log in etcd, and only commits.
  */
-import { cp, link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { strongToken } from '../../auth/admin-token.js'
 import { sessionKeyBytes, sessionKeyName } from '../../auth/session-key.js'
-import { commitRestore, finishRestore, makeAside, placesWithin } from '../../backup/place.js'
+import { commitRestore, finishRestore, makeAside, placesWithin, removeAside } from '../../backup/place.js'
 import { instantOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
-import { Refusal } from '../../base/refusal.js'
-import { syncDirectory } from '../../base/sync.js'
+import { linkOrCopy } from '../../base/link-or-copy.js'
+import { syncPath, syncTree } from '../../base/sync.js'
 import {
   clusterKeyName,
   newClusterKey,
@@ -36,18 +36,19 @@ import { openAgentKey, writeIdentity } from '../../fleet/agent/identity.js'
 import { createServerKey } from '../../audit/server-key.js'
 import { openStore } from '../../store/durable-store.js'
 import type { Store, Transaction } from '../../store/database.js'
-import type { ReplicatedStore, ReplicatedStoreOptions } from '../../store/log/replicated-store.js'
+import type { ReplicatedStoreOptions } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { readAuditTree } from '../../store/tables/audit-tree.js'
 import { putCopy } from '../../store/tables/blob-copies.js'
 import { putSecret } from '../../store/tables/cluster-secrets.js'
-import { archivedDeployments, liveDeployment, unfinishedDeployments } from '../../store/tables/deployments.js'
+import { archivedDeployments, liveDeployment } from '../../store/tables/deployments.js'
 import { insertNode } from '../../store/tables/nodes.js'
 import { insertPlacement, isPlaced } from '../../store/tables/placements.js'
 import { listProjects } from '../../store/tables/projects.js'
 import { randomBytes } from 'node:crypto'
 import { createNodeDatabase } from './node-database.js'
 import type { ClusterOptions } from './options.js'
+import { refuseUnfinished } from './unfinished.js'
 
 /** Dependencies of `beginCluster`. */
 export interface BeginNeeds {
@@ -83,13 +84,16 @@ export async function beginCluster(needs: BeginNeeds): Promise<BegunCluster> {
   const { home } = needs
   const owner = await ownDirectory(home.directory)
   try {
+    // After a crash beyond the commit, the directory is that of the hub.
     await finishRestore(home.directory)
     if (isHub(home.directory)) return await beginAgain(needs)
     const building = join(home.directory, buildingName)
     const counts = await build(needs, building)
     await openLog(needs, building)
     const at = instantOf(needs.clock).slice(0, 19).replaceAll(':', '-')
+    await removeAside(building)
     const aside = await makeAside(home.directory, building, at)
+    await syncTree(building)
     await commitRestore(home.directory, building)
     await finishRestore(home.directory)
     return { ...counts, aside }
@@ -98,7 +102,10 @@ export async function beginCluster(needs: BeginNeeds): Promise<BegunCluster> {
   }
 }
 
-/** Creates the log of a hub whose cluster was lost, for example from a backup. Its database becomes the beginning. */
+/**
+ * Creates the log of a hub whose cluster was lost, for example from a backup: its database becomes the beginning. If the log
+ * is that of this hub, an earlier attempt has created it.
+ */
 async function beginAgain({ home, optionsOf, clock }: BeginNeeds): Promise<BegunCluster> {
   const options = await optionsOf(await readClusterKey(join(home.directory, clusterKeyName)))
   const store = await options.openStore({ ...storeOptions(options, home.directory), begin: true, clock })
@@ -128,8 +135,10 @@ async function build(needs: BeginNeeds, building: string): Promise<Omit<BegunClu
     }
     await rm(building, { recursive: true, force: true })
     await fill(needs, store, placesWithin(building).data)
-    await writeFile(join(building, completeName), sequence, { mode: 0o600 })
     await syncTree(building)
+    await writeFile(join(building, completeName), sequence, { mode: 0o600 })
+    await syncPath(join(building, completeName))
+    await syncPath(building)
     return counts
   } finally {
     await store.close()
@@ -139,16 +148,6 @@ async function build(needs: BeginNeeds, building: string): Promise<Omit<BegunClu
 function countsOf(store: Pick<Store, 'all'>): { projects: number; deployments: number } {
   const count = (table: string): number => Number(store.all(`SELECT count(*) AS count FROM ${table}`)[0]?.['count'])
   return { projects: count('projects'), deployments: count('deployments') }
-}
-
-/** A deployment in progress belongs to the server as it is: it must end first. */
-function refuseUnfinished(store: Store, names: readonly string[]): void {
-  const [row] = unfinishedDeployments(store)
-  const journal = names.find(name => name.endsWith('.undo'))
-  if (row === undefined && journal === undefined) return
-  const id = row?.id ?? (journal as string).slice(0, -'.undo'.length)
-  const sentence = `Deployment ${id} has not finished. Start the server, let it finish, stop the server, and try again`
-  throw new Refusal('conflict', 'deployment_running', sentence)
 }
 
 async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void> {
@@ -249,15 +248,7 @@ function place(tx: Transaction, { nodeId, hub, at }: { nodeId: string; hub: stri
 async function openLog({ optionsOf, clock }: BeginNeeds, building: string): Promise<void> {
   const { data } = placesWithin(building)
   const options = await optionsOf(await readClusterKey(join(data, clusterKeyName)))
-  const open = (begin: boolean): Promise<ReplicatedStore> =>
-    options.openStore({ ...storeOptions(options, data), begin, clock })
-  const store = await open(true).catch(async (error: unknown) => {
-    if (!(error instanceof Refusal) || error.code !== 'cluster_exists') throw error
-    // Only the directory that began the log has its key.
-    return open(false).catch(() => {
-      throw error
-    })
-  })
+  const store = await options.openStore({ ...storeOptions(options, data), begin: true, clock })
   await store.close()
 }
 
@@ -268,15 +259,4 @@ async function writeImage(store: Store, path: string): Promise<void> {
   } finally {
     image.release()
   }
-}
-
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  await link(from, to).catch(() => cp(from, to, { preserveTimestamps: true }))
-}
-
-async function syncTree(directory: string): Promise<void> {
-  for (const entry of await readdir(directory, { withFileTypes: true })) {
-    if (entry.isDirectory()) await syncTree(join(directory, entry.name))
-  }
-  await syncDirectory(directory)
 }

@@ -50,6 +50,9 @@ export interface TermsNeeds {
 
 /** Time for notifications after a term has ended. */
 const notificationGraceMs = 1000
+/** How often a follower looks whether tokens or sessions have changed, and their tables. */
+const reviewMs = 1000
+const accessTables = ['tokens', 'sessions'] as const
 /** Time until a change of the role that failed is tried again. */
 const retryMs = 1000
 
@@ -111,6 +114,7 @@ interface Active {
   term: Term
   store: FencedStore
   isReady: boolean
+  stopReviews(): void
 }
 
 function isLeader({ kind }: HubRole): boolean {
@@ -129,7 +133,20 @@ function prepare(needs: TermsNeeds, isLeader: boolean): Active {
   const services = createServices(world, front)
   const term = { isLeader, front, services }
   needs.onTerm(term, createTable(services, { base: world.base, publicUrl }))
-  return { term, store, isReady: !isLeader }
+  return { term, store, isReady: !isLeader, stopReviews: isLeader ? () => {} : startReviews(store, front) }
+}
+
+/** Ends streams of a follower when the log brings the end of their token or session. The leader ends its own at once. */
+function startReviews(store: FencedStore, { named, sessions }: Front): () => void {
+  let seen = store.version(accessTables)
+  const timer = setInterval(() => {
+    const now = store.version(accessTables)
+    if (now === seen) return
+    seen = now
+    named.review()
+    sessions.review()
+  }, reviewMs).unref()
+  return () => clearInterval(timer)
 }
 
 /** Recovers what the leader before left, and begins the background work. */
@@ -144,7 +161,8 @@ async function lead(active: Active): Promise<void> {
 }
 
 /** Ends the services of a term. */
-async function end({ term: { front, services, isLeader } }: Active): Promise<void> {
+async function end({ term: { front, services, isLeader }, stopReviews }: Active): Promise<void> {
+  stopReviews()
   await services.fleet.stop()
   await Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()])
   if (isLeader) await Promise.all([services.reminders.stop(), services.history.stop(), front.keeper.stop()])

@@ -7,6 +7,10 @@
  * whatever their clocks say. The transaction may be carried out twice: if the line exists and is this one, it was accepted
  * the first time. If no member answers in time, the outcome is unknown, and the hub stops leading.
  *
+ * etcd may be restored from an older snapshot, and then grow past the number that a hub has. Each value is sealed with a random
+ * nonce, so its tag tells two lines of the same number apart: the log remembers the tag of a line that was appended or taken,
+ * and compares it with the one in etcd each time it begins to read.
+ *
  * A line of more than `partBytes` is stored in parts; the line itself then names their number, and appears last. etcd
  * refuses requests of more than 1.5 MiB.
  */
@@ -17,12 +21,23 @@ import type { EtcdClient, KeyValue } from './etcd/client.js'
 import { openHistory, sealHistory } from './history.js'
 import type { ClusterKeys } from './keys.js'
 import { pause } from './pause.js'
-import { LostLeadership, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
+import { DivergedLog, LostLeadership, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
 import type { FollowOptions, LogLine, RedoLog } from './redo-log.js'
-import type { Sealing } from './sealing.js'
+import { tagBytes, type Sealing } from './sealing.js'
 
-/** The redo log on etcd. */
+/** A line that a hub has applied, and the tag of its value in etcd. */
+export interface SeenLine {
+  /** The number of its last transaction. */
+  sequence: number
+  tag: string
+}
+
+/** The redo log on etcd. `follow` and `catchUp` throw `DivergedLog`. */
 export interface EtcdLog extends RedoLog {
+  /** The last line that was appended or taken; null: none. */
+  readonly seen: SeenLine | null
+  /** Forgets the last line: the database was replaced. */
+  forget(): void
   /** Hands over the transactions after number `after` that are in the log now. Returns the number of the last one. */
   catchUp(after: number, options: FollowOptions): Promise<number>
 }
@@ -34,6 +49,8 @@ export interface EtcdLogNeeds {
   sealing: Sealing
   /** The id of the log. */
   history: string
+  /** The last line that the database surely has; null: it is not known. */
+  seen?: SeenLine | null
   /** The create revision of the leader's key while this hub leads; null while it does not. */
   leading: () => number | null
   /**
@@ -60,12 +77,15 @@ interface Page {
   isLast: boolean
   begun: KeyValue | undefined
   leader: KeyValue | undefined
+  /** The line in which the last transaction that was seen must be. */
+  last: KeyValue | undefined
 }
 
 /** Creates the log. It sends nothing before it is used. */
 export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   const { client, keys, sealing, history, leading } = needs
   const endOfLog = endOfPrefix(keys.log)
+  let seen = needs.seen ?? null
 
   function openAt(key: string, value: Buffer, number: number): Buffer {
     return sealing.open(value, { key, history, number })
@@ -126,19 +146,36 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
           { range: { key: keys.log, end: keys.line(at + 2), limit: 1, isDescending: true } },
           { range: { key: keys.line(at + 2), end: endOfLog, limit: pageLines } },
           { range: { key: keys.history } },
-          { range: { key: keys.leader } }
+          { range: { key: keys.leader } },
+          { range: { key: keys.log, end: keys.line((seen?.sequence ?? 0) + 1), limit: 1, isDescending: true } }
         ]
       },
       { signal }
     )
-    const [before = [], after = [], begun = [], leader = []] = ranges
+    const [before = [], after = [], begun = [], leader = [], last = []] = ranges
     return {
       revision,
       lines: [...before, ...after],
       isLast: after.length < pageLines,
       begun: begun[0],
-      leader: leader[0]
+      leader: leader[0],
+      last: last[0]
     }
+  }
+
+  /** Throws if the log has another line where the last one was seen. A line that was trimmed proves nothing. */
+  async function checkSeen({ last }: Page): Promise<void> {
+    if (seen === null || last === undefined || tagOf(last.value) === seen.tag) return
+    const { first, transactions } = await decode(last)
+    if (first + transactions.length > seen.sequence) throw new DivergedLog(seen.sequence)
+  }
+
+  /** Hands a line over, and remembers it. */
+  async function hand(line: LogLine, value: Buffer, take: FollowOptions['take']): Promise<number> {
+    await take(line)
+    const sequence = line.first + line.transactions.length - 1
+    seen = { sequence, tag: tagOf(value) }
+    return sequence
   }
 
   /** Throws if the log does not fit to a database with the transactions up to `at`. It has no more than these. */
@@ -153,14 +190,14 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
     for (let at = after; ; ) {
       const page = await readPage(at, signal)
       let end: number | null = null
+      if (at === after) await checkSeen(page)
       for (const value of page.lines) {
         const { first, transactions } = await decode(value)
         if (signal.aborted) return { at, revision: page.revision }
         end = first + transactions.length - 1
         if (end <= at) continue
         if (first > at + 1) throw new Trimmed(at, first - 1)
-        await take({ first, transactions })
-        at = end
+        at = await hand({ first, transactions }, value.value, take)
       }
       if (!page.isLast) continue
       checkEnd(at, end, page)
@@ -170,6 +207,10 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   }
 
   return {
+    get seen() {
+      return seen
+    },
+    forget: () => void (seen = null),
     async append(first, transactions) {
       const revision = leading()
       if (revision === null) throw new LostLeadership()
@@ -197,6 +238,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
         })
         if (!wasWritten) throw error
       }
+      seen = { sequence: first + transactions.length - 1, tag: tagOf(value) }
     },
     catchUp: async (after, options) => (await readOn(after, options)).at,
     async follow(after, { take, signal }) {
@@ -221,8 +263,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
                     const line = await decode(event)
                     if (line.first !== at + 1) throw new Gap()
                     if (signal.aborted) return
-                    await take(line)
-                    at = line.first + line.transactions.length - 1
+                    at = await hand(line, event.value, take)
                   }
                 }
               }
@@ -267,6 +308,11 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
       })
     }
   }
+}
+
+/** Returns what tells a sealed value apart from every other one: its tag depends on its nonce and its contents. */
+function tagOf(value: Buffer): string {
+  return value.subarray(-tagBytes).toString('base64url')
 }
 
 /** A watch did not report a line. The log is read again from there. */

@@ -22,7 +22,7 @@ import type { EtcdLog } from './etcd-log.js'
 import type { HubAddress } from './hub-list.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
-import { OlderLog, Trimmed } from './redo-log.js'
+import { DivergedLog, OlderLog, Trimmed } from './redo-log.js'
 import { refusalOf } from './write-refusals.js'
 
 /** What is known of the cluster at the moment. */
@@ -278,6 +278,11 @@ export function createHub(needs: HubNeeds): Hub {
       warn(`${error.message}. This hub takes a copy of the database of another hub`)
       await needs.fetchImage(signal)
       setProblem(null)
+    } else if (error instanceof DivergedLog) {
+      setProblem(
+        `${error.message}: etcd was restored from a backup, and other writes took the place of those that this hub has. Nothing was changed here. To give up what only this hub has, let it join again with an empty data directory`
+      )
+      await pause(stuckMs, signal)
     } else if (error instanceof OlderLog) {
       setProblem(
         `${error.message}: etcd was restored from a backup, or is another one. Nothing was changed on this hub`

@@ -66,7 +66,11 @@ async function begin({ copy, options, signal, ...outside }: Joining): Promise<st
   // A crash after this line is continued by the next `begin`, with the same id.
   const isBegun = copy.belonging?.cluster === cluster
   const id = isBegun ? (copy.belonging as { history: string }).history : newHistoryId()
-  const found = await readHistory(outside, { signal })
+  const found = await readHistory(outside, { signal }).catch((error: unknown) => {
+    // Only hubs have the key of a cluster, so this log is not the one that an earlier attempt of this hub began.
+    throw error instanceof Refusal && error.code === 'cluster_sealed' ? exists(cluster) : error
+  })
+  if (found !== null && isBegun && found.id === id) return id
   if (found !== null) throw exists(cluster)
   await copy.upgrade()
   await copy.belong({ cluster, history: id })
@@ -78,7 +82,7 @@ function exists(cluster: string): Refusal {
   return new Refusal(
     'conflict',
     'cluster_exists',
-    `Cannot begin the cluster "${cluster}": etcd already has its log. Join it, or choose another name`
+    `Cannot begin the cluster "${cluster}": etcd already has its log. Join it, or choose another name. If no hub uses that log, remove it: etcdctl del --prefix /svc/${cluster}/`
   )
 }
 

@@ -25,6 +25,7 @@ import { encodeTransaction } from '../redo.js'
 import { migrationOf, schemaVersion, versionOf } from '../schema.js'
 import { loadSqlite } from '../sqlite.js'
 import { upgrade } from '../upgrade.js'
+import type { SeenLine } from './etcd-log.js'
 import { openFileLog } from './file-log.js'
 import type { FileLog } from './file-log.js'
 import { Trimmed } from './redo-log.js'
@@ -34,6 +35,8 @@ import type { LogLine } from './redo-log.js'
 export interface Belonging {
   cluster: string
   history: string
+  /** A line of the log that the database has (etcd-log.ts). */
+  seen?: SeenLine | null
 }
 
 /** The database of a hub, in memory and on its disk. */
@@ -64,6 +67,8 @@ export interface LocalCopy {
   /** Replaces the database by an image, which becomes part of this log. */
   replace(image: AsyncIterable<Uint8Array>, belonging: Belonging): Promise<void>
   belong(belonging: Belonging): Promise<void>
+  /** Keeps which line of the log it has, for the next start. */
+  note(seen: SeenLine): Promise<void>
   image(at?: () => void): Promise<Image>
   checkpoint(): Promise<void>
   /** To be called after each write. */
@@ -219,6 +224,10 @@ export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCop
       await writeWhole(disk, belongingPath, Buffer.from(JSON.stringify(next)))
       belonging = next
     },
+    note: seen =>
+      turns(async () => {
+        if (belonging !== null && belonging.seen?.tag !== seen.tag) await copy.belong({ ...belonging, seen })
+      }),
     async image(at = () => {}) {
       await pages.verified()
       const upTo = copy.commits?.executed ?? applied

@@ -61,6 +61,14 @@ export class OlderLog extends Error {
   }
 }
 
+/** The log has another line at a place that the reader has applied: it was restored from an older copy, and then grew. */
+export class DivergedLog extends Error {
+  constructor(sequence: number) {
+    super(`The log has another transaction ${sequence} than this database`)
+    this.name = 'DivergedLog'
+  }
+}
+
 /** Another process writes the log now, so the line was not written. */
 export class LostLeadership extends Error {
   constructor() {

@@ -16,7 +16,7 @@ import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd } from './etcd/connection.js'
 import type { EtcdOptions } from './etcd/connection.js'
-import { Unreachable } from './etcd/errors.js'
+import { explainEtcd, Unreachable } from './etcd/errors.js'
 import { createEtcdLog } from './etcd-log.js'
 import { createHub } from './hub.js'
 import type { Hub } from './hub.js'
@@ -58,7 +58,7 @@ export interface ReplicatedStore extends Store {
   reached(sequence: number, signal: AbortSignal): Promise<void>
   /** Returns the hubs that have ever followed the log, by name. Refuses `no_leader` if etcd does not answer. */
   hubs(): Promise<ListedHub[]>
-  /** Removes a hub that will not come back, so that the log is no longer kept for it. */
+  /** Removes a hub that will not come back, so that the log is no longer kept for it. This one announces itself no more. */
   forgetHub(name: string): Promise<void>
   /** Gives the leadership up if this hub has it: another hub leads then. Called by `close`, too. */
   resign(): Promise<void>
@@ -141,7 +141,7 @@ export async function openReplicatedStore(options: ReplicatedStoreOptions): Prom
     return await open({ ...options, clock, warn, signal, limits }, { ...outside, history, copy, connection })
   } catch (error) {
     for (const end of ends.reverse()) await end()
-    throw error
+    throw explainEtcd(error, `Cannot open the database of the cluster "${options.cluster}"`)
   }
 }
 
@@ -174,6 +174,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   const election = createElection({ ...parts, hub: options.hub, leaseSeconds: limits.leaseSeconds, clock })
   const log = createEtcdLog({
     ...parts,
+    seen: copy.belonging?.seen ?? null,
     leading: () => hub.state.term?.revision ?? null,
     onLeader: (found, asOf) => hub.onLeaderKey(found, asOf)
   })
@@ -186,7 +187,10 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     warn,
     staleMs: copy.ageMs,
     observe: seconds => appends.observe(seconds),
-    fetchImage: signal => takeImage({ ...parts, options, signal }),
+    async fetchImage(signal) {
+      await takeImage({ ...parts, options, signal })
+      log.forget()
+    },
     async holdBackMs() {
       const hubs = await list.list({ limitMs: holdBackMs }).catch(() => [])
       return hubs.some(({ schema }) => schema > schemaVersion) ? holdBackMs : 0
@@ -256,6 +260,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     await hub.state.commits?.settled().catch(() => {})
     stop.abort()
     await running.catch(() => {})
+    if (log.seen !== null) await copy.note(log.seen).catch(() => {})
     await copy.close()
     connection.close()
     tell()
@@ -338,7 +343,13 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       })
       return found.map(({ name, url, applied, seenAt }) => ({ name, url, applied, seenAt }))
     },
-    forgetHub: name => list.forget(name),
+    async forgetHub(name) {
+      // It would announce itself again.
+      if (name === options.hub.name) rounds.stop()
+      await list.forget(name).catch((error: unknown) => {
+        throw explainEtcd(error, `Cannot remove the hub "${name}" from the list in etcd`)
+      })
+    },
     resign: () => hub.resign()
   }
 }

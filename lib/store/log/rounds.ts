@@ -13,6 +13,7 @@ import type { EtcdLog } from './etcd-log.js'
 import type { Hub } from './hub.js'
 import type { HubAddress, HubList } from './hub-list.js'
 import type { ClusterKeys } from './keys.js'
+import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
 
 /** Dependencies of `startRounds`. */
@@ -24,7 +25,7 @@ export interface RoundsNeeds {
   election: Election
   log: EtcdLog
   list: HubList
-  copy: { readonly applied: number }
+  copy: Pick<LocalCopy, 'applied' | 'note'>
   options: {
     hub: HubAddress
     clock: Clock
@@ -89,6 +90,7 @@ export function startRounds(needs: RoundsNeeds): Rounds {
     const hubNow = { ...options.hub, applied, seenAt: instantOf(clock), schema: schemaVersion }
     await list.announce(hubNow, { limitMs: announceMs, signal })
     announced = applied
+    if (log.seen !== null) await copy.note(log.seen)
   }
 
   let trimmed = 0
@@ -121,5 +123,8 @@ export function startRounds(needs: RoundsNeeds): Rounds {
   void repeat(announce, announceMs)
   void repeat(trim, limits.trimMs)
   void repeat(prefer, preferMs)
-  return { announce: () => announce().catch(() => {}), stop: () => stopping.abort() }
+  return {
+    announce: () => announce().catch(() => {}),
+    stop: () => stopping.abort()
+  }
 }

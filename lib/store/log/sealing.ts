@@ -31,7 +31,8 @@ export interface SealedPlace {
 const algorithm = 'aes-256-gcm'
 const keyBytes = 32
 const nonceBytes = 12
-const tagBytes = 16
+/** Length of the tag at the end of a sealed value. */
+export const tagBytes = 16
 const block = 2 ** 20
 /** Keys of blocks that are cached: the present one and the last one, and the one for other values. */
 const maxKeys = 8

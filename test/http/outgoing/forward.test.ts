@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createServer as createSecureServer } from 'node:https'
 import { createServer } from 'node:net'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,6 +9,7 @@ import { forwardKeyOf, readForwarded } from '../../../lib/http/outgoing/forwarde
 import { json, streamedBody } from '../../../lib/http/core/route.js'
 import type { Route } from '../../../lib/http/core/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
+import { makeSigned } from '../../support/certificates.js'
 import { createClient } from '../../support/client.js'
 import { freePort } from '../../support/free-port.js'
 import { startServer } from '../../support/http-server.js'
@@ -164,4 +166,21 @@ t.test('a body that is too large is refused on the way', async t => {
   const follower = await startServer(t, routes, { hub })
   const reply = await createClient(() => follower.url, 'secret').send('POST', '/x', { body: Buffer.alloc(5000) })
   t.equal(reply.status, 413)
+})
+
+t.test('a leader without a valid certificate gets nothing, and the change was surely not made', async t => {
+  const asked: unknown[] = []
+  const impostor = createSecureServer(makeSigned().server, (request, response) => {
+    asked.push(request.headers.authorization)
+    response.end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(impostor, 'listening')
+  t.teardown(() => impostor.close())
+  const follower = await startFollower(t, `https://localhost:${(impostor.address() as AddressInfo).port}`)
+  for (const method of ['GET', 'POST']) {
+    const answer = await fetch(`${follower.url}/x`, { method, headers: { authorization: 'Bearer secret' } })
+    t.equal(answer.status, 503)
+    t.match(await answer.json(), { code: 'no_leader' })
+  }
+  t.strictSame(asked, [])
 })

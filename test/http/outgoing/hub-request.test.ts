@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { forwardKeyOf, readForwarded } from '../../../lib/http/outgoing/forwarded.js'
 import { createHubClient } from '../../../lib/http/outgoing/hub-request.js'
+import { makeSigned } from '../../support/certificates.js'
 import { freePort } from '../../support/free-port.js'
 
 const key = forwardKeyOf(Buffer.alloc(32, 7))
@@ -44,4 +46,22 @@ t.test('a refusal keeps its code, and anything else names the hub', async t => {
   const silent = await startHub(t, () => {})
   await t.rejects(ask(silent), { code: 'hub_unreachable', message: /silent/ })
   await t.rejects(ask(`http://127.0.0.1:${await freePort()}`), { code: 'hub_unreachable', message: /refused/ })
+})
+
+t.test('only a hub with a certificate of the given authority gets a request', async t => {
+  const { authority, server: own } = makeSigned()
+  const asked: unknown[] = []
+  const server = createSecureServer(own, (request, response) => {
+    asked.push(readForwarded(key, { method: 'GET', target: '/', headers: request.headers })?.hub)
+    response.end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`
+  const ask = (ca?: string) => createHubClient({ key, hub: 'h2', ca }).json(url, { method: 'GET', target: '/', signal })
+  await t.rejects(ask(), { code: 'hub_unreachable' }, 'an authority that this machine does not know')
+  await t.rejects(ask(makeSigned().authority.cert), { code: 'hub_unreachable' }, 'another authority')
+  t.strictSame(asked, [])
+  await ask(authority.cert)
+  t.strictSame(asked, [{ name: 'h2', isOwn: true, isSecure: true }])
 })

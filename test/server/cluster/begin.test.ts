@@ -1,11 +1,16 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { finishRestore } from '../../../lib/backup/place.js'
+import { openStore } from '../../../lib/store/durable-store.js'
+import { findSecret } from '../../../lib/store/tables/cluster-secrets.js'
+import { listPlacements } from '../../../lib/store/tables/placements.js'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
 import { freePort } from '../../support/free-port.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
+import { copyOf, killed, stepsOf, stoppedServer, tokenOf, wordsFor, type StoppedServer } from './kills.js'
 
 t.test(
   'a server moves into a cluster and back, and nothing is lost',
@@ -36,7 +41,7 @@ t.test(
     const etcdWords = ['--store', store, '--etcd-ca', 'etcd-ca.pem', '--etcd-user', etcd.options.user as string]
     const begun = await run(['cluster', 'init', ...etcdWords, '--hub-name', 'h1', '--hub-url', url])
     t.equal(begun.code, 0, begun.stderr)
-    t.match(begun.stdout, /"h1" is the first hub of the cluster "svc", with 2 projects and 2 deployments/)
+    t.match(begun.stdout, /"h1" is a hub of the cluster "svc", with 2 projects and 2 deployments/)
     t.equal(statSync(join(home, 'cluster.key')).mode & 0o777, 0o600)
     t.match((await run(['serve'])).stderr, /is a hub of a cluster/, 'it is not a server alone any more')
 
@@ -75,3 +80,70 @@ t.test(
     await until(() => readFileSync(join(site, 'index.html'), 'utf8') === 'one')
   }
 )
+
+t.test(
+  'a kill at any step leaves the server as it was, or the hub, and the command continues',
+  { skip: withoutEtcd(), timeout: 600_000 },
+  async t => {
+    const etcd = await anEtcd(t)
+    const cwd = t.testdir()
+    const server = await stoppedServer(t, cwd)
+    const { words, env } = wordsFor(etcd, cwd)
+    const init = (home: string, n: number, cluster: string) =>
+      killed(n, ['cluster', 'init', ...words, '--cluster', cluster, '--hub-name', 'h1', '--hub-url', 'http://h1'], {
+        cwd,
+        env: { ...env, SVC_HOME: home }
+      })
+    const whole = await init(copyOf(server.home, 'c0'), 0, 'c0')
+    t.equal(whole.code, 0, whole.stderr)
+    t.notMatch(whole.stderr, /not synced/, 'every file is on the disk before it replaces another')
+    const outcomes = new Set<string>()
+    for (const step of stepsOf(whole)) {
+      const cluster = `c${step}`
+      const home = copyOf(server.home, cluster)
+      t.equal((await init(home, step, cluster)).signal, 'SIGKILL')
+      // As every start does.
+      await finishRestore(home)
+      outcomes.add(existsSync(join(home, 'cluster.json')) ? 'hub' : 'server')
+      if (existsSync(join(home, 'cluster.json'))) await isHubOf(t, home, server)
+      else await isServer(t, home, server)
+      const again = await init(home, 0, cluster)
+      t.equal(again.code, 0, `step ${step}: ${again.stderr}`)
+      await isHubOf(t, home, server)
+      const asides = readdirSync(cwd).filter(name => name.startsWith(`server-home-${cluster}.before-`))
+      t.equal(asides.length, 1, `step ${step}: one directory has the files as they were`)
+      await isServer(t, join(cwd, asides[0] as string), server)
+      t.strictSame(
+        readdirSync(home).filter(name => /^\.(cluster|restore)/.test(name)),
+        [],
+        'nothing is left over'
+      )
+    }
+    t.strictSame([...outcomes].sort(), ['hub', 'server'])
+  }
+)
+
+/** The data directory is that of the server alone, with all that it had. */
+async function isServer(t: Test, home: string, server: StoppedServer): Promise<void> {
+  t.notOk(existsSync(join(home, 'cluster.json')) || existsSync(join(home, 'cluster.key')))
+  t.equal(tokenOf(home), tokenOf(server.home))
+  await hasDeployments(t, home, server)
+}
+
+/** The data directory is that of a hub whose node has the target. */
+async function isHubOf(t: Test, home: string, server: StoppedServer): Promise<void> {
+  t.ok(existsSync(join(home, 'cluster.key')) && existsSync(join(home, 'node/agent.json')))
+  await hasDeployments(t, home, server)
+  await hasDeployments(t, join(home, 'node'), server)
+  const store = await openStore({ directory: home })
+  t.match(listPlacements(store, { projectId: server.project.id }), [{ deployPath: server.site }])
+  t.equal(findSecret(store, 'adminToken'), tokenOf(server.home))
+  await store.close()
+}
+
+async function hasDeployments(t: Test, home: string, { deployments }: StoppedServer): Promise<void> {
+  const store = await openStore({ directory: home })
+  t.equal(store.all('SELECT id FROM deployments').length, deployments.length)
+  await store.close()
+  for (const { id } of deployments) t.ok(existsSync(join(home, `deployments/${id}.zip`)), `${id} in ${home}`)
+}

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { createClient, formOf } from '../../support/client.js'
 import { zipOf } from '../../support/zip.js'
@@ -139,4 +140,32 @@ t.test('a deployment whose rollout did not begin before the leader changed says 
   await until(async () => (await record())?.['status'] === 'failed')
   t.match(await record(), { errorMessage: deploySays.ledBeforeRollout })
   t.strictSame((await second.client.get('/api/rollouts')).body, { success: true, rollouts: [] })
+})
+
+t.test('a stream of a follower ends when its token is revoked on the leader', async t => {
+  const { hubs, sites } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const log = join(sites, 'app.log')
+  writeFileSync(log, 'one\n')
+  const created = await leader.client.post('/api/projects', { name: 'Shop', deployPath: join(sites, 'shop') })
+  const { id: projectId } = created.body.project ?? created.body
+  const { body } = await leader.client.post(`/api/projects/${projectId}/log-sources`, { items: [{ filePath: log }] })
+  const clients: string[] = []
+  for (const name of ['revoked', 'kept'])
+    clients.push((await leader.client.post('/api/tokens', { name, role: 'viewer' })).body.token)
+  const path = `/api/log-sources/${body.items[0].id}/stream`
+  await until(async () => (await follower.client.get('/api/log-sources')).body.items.length === 1)
+  const open = (token: string) => createClient(() => follower.url, token).open('GET', path)
+  const [ending, staying] = await Promise.all(clients.map(open))
+  t.equal(ending?.statusCode, 200)
+  let isEnded = false
+  ending?.on('error', () => {}).once('close', () => (isEnded = true))
+  staying?.on('error', () => {})
+  for (const stream of [ending, staying]) stream?.resume()
+  const { items = [], tokens = items } = (await leader.client.get('/api/tokens')).body
+  const revoked = tokens.find(({ name }: { name: string }) => name === 'revoked')
+  t.equal((await leader.client.send('DELETE', `/api/tokens/${revoked.id}`)).status, 200)
+  await until(() => isEnded, { what: 'the end of the stream' })
+  t.equal(staying?.destroyed, false, 'others go on')
+  staying?.destroy()
 })

@@ -41,8 +41,11 @@ t.test('a cluster begins once, and only on request', { skip }, async t => {
   const first = await stage.open('h1', { begin: true })
   await t.rejects(stage.open('h2', { begin: true }), { code: 'cluster_exists', kind: 'conflict' })
   await t.rejects(stage.open('h3', { begin: false, clusterKey: randomBytes(32) }), { code: 'cluster_sealed' })
+  await t.rejects(stage.open('h3', { begin: true, clusterKey: randomBytes(32) }), { code: 'cluster_exists' })
+  await put(await stage.leader(), 'a', '1')
   await first.close()
-  await t.rejects(stage.open('h1', { begin: true }), { code: 'cluster_exists' })
+  const again = await stage.open('h1', { begin: true })
+  t.same(readSettings(again), { a: '1' }, 'the hub that began it continues')
 })
 
 t.test('a hub with another database takes that of the cluster', { skip }, async t => {

@@ -1,3 +1,5 @@
+import { Refusal } from '../../../base/refusal.js'
+
 /** The codes of gRPC that matter here: https://grpc.io/docs/guides/status-codes/. */
 const [invalidArgument, deadlineExceeded, notFound, exhausted, outOfRange, unavailable, unauthenticated] = [
   3, 4, 5, 8, 11, 14, 16
@@ -48,6 +50,18 @@ export class Unreachable extends Error {
     super(last instanceof Error ? `${of}: ${last.message}` : of, { cause: last })
     this.name = 'Unreachable'
   }
+}
+
+/**
+ * Returns the refusal for an operator if etcd did not answer (`no_leader`) or refused what was asked (`etcd_refused`), for
+ * example because of a wrong password; else the error.
+ */
+export function explainEtcd(error: unknown, what: string): unknown {
+  if (error instanceof Unreachable)
+    return new Refusal('unavailable', 'no_leader', `${what}: ${error.message}`, { cause: error })
+  if (!(error instanceof EtcdError)) return error
+  const sentence = `${what}: ${error.message}. Check the user and the password of etcd, and what its role may do`
+  return new Refusal('unavailable', 'etcd_refused', sentence, { cause: error })
 }
 
 /** Returns the error of an answer with another status than 200. */
