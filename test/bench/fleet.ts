@@ -1,7 +1,7 @@
 /*
  * A rollout of a tree of 20 files to many nodes on this machine, in four waves, against what people do without a fleet:
  * rsync in a shell loop, as Capistrano copies to one directory after the other. `node fleet.js [nodes]`, 50 by default; the
- * goals are for 500 (issue 15: 60 s, hub below 250 MB, idle below half a core).
+ * goals are for 500: 60 s, hub below 250 MB, idle below half a core.
  *
  * The agents are real: each has its own data directory, store, queue, target and connection to the hub. They share a few
  * processes, since 500 processes of Node do not fit here; so the code is compiled once a process, which helps, and they

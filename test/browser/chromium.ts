@@ -3,7 +3,8 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { findProgram } from '../support/programs.js'
 import { openShared } from '../support/shared-in-process.js'
 
-const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+/** The first is half as expensive: the others draw the window around the page, although nobody sees it. */
+const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
 /**
  * Options of Chromium: no screen, no sandbox (root in a container cannot use it), no requests besides those of the
