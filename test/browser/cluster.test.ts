@@ -94,7 +94,7 @@ t.test('a server alone loads and shows nothing of a cluster', { skip }, async t 
   const stage = await startServer(t)
   const { page, watch } = await openDuring(t, browser, stage.url, 'system')
   await page.getByRole('heading', { level: 2, name: 'Health' }).waitFor()
-  await page.getByText('Data directory').waitFor()
+  await page.getByText('Data directory').first().waitFor()
   t.equal(await card(page).count(), 0)
   t.same(
     watch.fetched.filter(({ url }) => /cluster\.js|api\/cluster/.test(url)),
