@@ -17,7 +17,8 @@ t.test('enrolls an agent, which then signs its requests', async t => {
   const { token } = await hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana)
   const agent = new FakeAgent(stage.url)
   t.match(await agent.enroll(token, 'plant-a'), { status: 200, json: { success: true, name: 'plant-a' } })
-  t.match((await agent.enroll(token)).json, { code: 'enrollment_invalid' })
+  const other = new FakeAgent(stage.url)
+  t.match((await other.enroll(token)).json, { code: 'enrollment_invalid' }, 'another machine cannot use it again')
   agent.nodeId = hub.nodes.get('plant-a').id
   t.match((await agent.report()).json, { code: 'session_unknown' })
   await agent.begin()

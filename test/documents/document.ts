@@ -89,6 +89,8 @@ learn() {
 listening() {
   until grep -q "$3" "$1"; do
     kill -0 "$2" || { cat "$1" >&2; return 1; }
+    # The test that waits is gone, for example because of Ctrl-C.
+    kill -0 "$PPID" || kill -KILL 0
     sleep 0.05
   done
 }

@@ -28,10 +28,13 @@ export async function killed(n: number, words: string[], { cwd, env }: { cwd: st
   return new Promise<Ended>(resolve => child.once('close', (code, signal) => resolve({ code, signal, ...said })))
 }
 
-/** Returns the steps at which a command of `calls` steps is killed: all of them, or some in `make test`. */
+/** A command is killed at this many of its steps at most: each one takes some seconds. */
+const maxSteps = 60
+
+/** Returns the steps at which a command is killed, spread over all of them; fewer in `make test`. */
 export function stepsOf({ stderr }: Ended): number[] {
   const calls = Number(/calls: (\d+)/.exec(stderr)?.[1])
-  const count = repetitions(8, calls)
+  const count = repetitions(8, Math.min(calls, maxSteps))
   return Array.from({ length: count }, (_, index) => Math.max(1, Math.round(((index + 1) * calls) / count)))
 }
 
