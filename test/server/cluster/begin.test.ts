@@ -10,7 +10,7 @@ import { freePort } from '../../support/free-port.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
-import { copyOf, killed, stepsOf, stoppedServer, tokenOf, wordsFor, type StoppedServer } from './kills.js'
+import { copyOf, killed, stepsOf, stoppedServer, tokenOf, wasKilled, wordsFor, type StoppedServer } from './kills.js'
 
 t.test(
   'a server moves into a cluster and back, and nothing is lost',
@@ -101,7 +101,7 @@ t.test(
     for (const step of stepsOf(whole)) {
       const cluster = `c${step}`
       const home = copyOf(server.home, cluster)
-      t.equal((await init(home, step, cluster)).signal, 'SIGKILL')
+      wasKilled(t, await init(home, step, cluster), { step, whole })
       // As every start does.
       await finishRestore(home)
       outcomes.add(existsSync(join(home, 'cluster.json')) ? 'hub' : 'server')

@@ -32,10 +32,19 @@ export async function killed(n: number, words: string[], { cwd, env }: { cwd: st
 const maxSteps = 60
 
 /** Returns the steps at which a command is killed, spread over all of them; fewer in `make test`. */
-export function stepsOf({ stderr }: Ended): number[] {
-  const calls = Number(/calls: (\d+)/.exec(stderr)?.[1])
+export function stepsOf(whole: Ended): number[] {
+  const calls = callsOf(whole)
   const count = repetitions(8, Math.min(calls, maxSteps))
   return Array.from({ length: count }, (_, index) => Math.max(1, Math.round(((index + 1) * calls) / count)))
+}
+
+function callsOf({ stderr }: Ended): number {
+  return Number(/calls: (\d+)/.exec(stderr)?.[1])
+}
+
+/** Tests that a command was killed. The number of its calls varies a little, so it may end before one of the last. */
+export function wasKilled(t: Test, { code, signal }: Ended, { step, whole }: { step: number; whole: Ended }): void {
+  if (code !== 0 || step < 0.9 * callsOf(whole)) t.equal(signal, 'SIGKILL', `step ${step}`)
 }
 
 /** A server with a project and two deployments, which was stopped. */
