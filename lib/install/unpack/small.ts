@@ -24,7 +24,7 @@ export interface SmallLimits {
   treeBytes: number
 }
 
-/** Measured: the event loop then waits for at most 20 ms at a time (test/install/unpack/small-jobs.test.ts). */
+/** The event loop never waits for 100 ms of processor time at once (test/install/unpack/small-jobs.test.ts). */
 export const defaultSmall: SmallLimits = {
   archiveBytes: 1024 * 1024,
   bytes: 4 * 1024 * 1024,
