@@ -116,7 +116,9 @@ async function soak(running: Running): Promise<ClusterReport> {
   const acknowledgedAt = clients.flatMap(client => client.acknowledgedAt).sort((a, b) => a.call - b.call)
   for (const { kind, atMs } of kills) {
     report.kills[kind]++
-    const next = Math.min(...acknowledgedAt.filter(({ call }) => call >= atMs).map(({ end }) => end))
+    // A loop: so many acknowledgements do not fit into the arguments of one call.
+    let next = Infinity
+    for (const { call, end } of acknowledgedAt) if (call >= atMs) next = Math.min(next, end)
     if (Number.isFinite(next)) report.outagesMs[kind].push(next - atMs)
   }
   say(`${directory}: ${sequence} transactions in the log`)
