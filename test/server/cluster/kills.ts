@@ -29,7 +29,7 @@ export async function killed(n: number, words: string[], { cwd, env }: { cwd: st
 }
 
 /** A command is killed at this many of its steps at most: each one takes some seconds. */
-const maxSteps = 60
+const maxSteps = 40
 
 /** Returns the steps at which a command is killed, spread over all of them; fewer in `make test`. */
 export function stepsOf(whole: Ended): number[] {
