@@ -11,8 +11,8 @@ import { StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live } from './output/live.js'
-import { openOutput } from './output/output.js'
 import type { Queue } from './queue.js'
+import { takeUp } from './resume.js'
 import type { Runner } from './run.js'
 import type { Planned } from './turn.js'
 
@@ -59,15 +59,9 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
   }
 
   return async (row: DeploymentRow): Promise<void> => {
-    const output = await openOutput({
-      path: files.output(row.id),
-      clock,
-      onWritten: () => live.find(row.id)?.wake()
-    })
-    output.tolerateFailures()
     const planned: Planned = {
       row,
-      live: live.begin({ deployId: row.id, projectId: row.projectId, output }),
+      live: await takeUp(row, 'the deployment is queued again', { clock, files, live, copies }),
       offered: { origin: 'upload' },
       env: {},
       plan: null,
@@ -75,9 +69,6 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
       repair: null,
       discardUpload: async () => {}
     }
-    output.say(
-      `→ ${copies === undefined ? 'the server was restarted' : 'this hub leads now'}; the deployment is queued again`
-    )
     queue.add({
       key: row.projectId,
       id: row.id,

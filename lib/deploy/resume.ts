@@ -1,7 +1,7 @@
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import type { Live } from './output/live.js'
+import type { Live, LiveRun } from './output/live.js'
 import { openOutput } from './output/output.js'
 import type { Queue } from './queue.js'
 import { offeredBySource } from './rollback.js'
@@ -16,22 +16,33 @@ export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log'
 }
 
 /**
+ * Begins the run of a deployment that an earlier process, or another hub, had accepted. Its output says so, and what
+ * happens now.
+ */
+export async function takeUp(
+  row: DeploymentRow,
+  what: string,
+  { clock, files, live, copies }: Pick<ResumeNeeds, 'clock' | 'files' | 'live' | 'copies'>
+): Promise<LiveRun> {
+  const output = await openOutput({
+    path: files.output(row.id),
+    clock,
+    onWritten: () => live.find(row.id)?.wake()
+  })
+  output.tolerateFailures()
+  const run = live.begin({ deployId: row.id, projectId: row.projectId, output })
+  output.say(`→ ${copies === undefined ? 'the server was restarted' : 'this hub leads now'}; ${what}`)
+  return run
+}
+
+/**
  * Creates the function that takes up a deployment which was held when the server stopped. It is the first of its
  * project in the queue. The variables that the client sent are not stored, so a script that runs again does not get
  * them.
  */
 export function createResume({ clock, files, live, queue, runner, log, copies }: ResumeNeeds) {
   return async (row: DeploymentRow): Promise<void> => {
-    const output = await openOutput({
-      path: files.output(row.id),
-      clock,
-      onWritten: () => live.find(row.id)?.wake()
-    })
-    output.tolerateFailures()
-    const run = live.begin({ deployId: row.id, projectId: row.projectId, output })
-    output.say(
-      `→ ${copies === undefined ? 'the server was restarted' : 'this hub leads now'}; the deployment continues`
-    )
+    const run = await takeUp(row, 'the deployment continues', { clock, files, live, copies })
     const planned = {
       row: { ...row, steps: row.steps.flatMap(step => endedStep(step, clock.now())) },
       live: run,
