@@ -1,9 +1,8 @@
 import { instantOf } from '../base/clock.js'
-// Imported also as a whole: `statfs` does not exist in every supported version of Node, and a missing named export
-// would keep this module from loading.
-import fs, { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
+import { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileSeconds } from '../base/file-time.js'
+import { freeBytes } from '../base/free-space.js'
 import { formatBytes } from '../shared/size.js'
 import { Refusal } from '../base/refusal.js'
 import { syncDirectory } from '../base/sync.js'
@@ -137,11 +136,11 @@ async function giveTo(directory: string, paths: readonly string[]): Promise<void
 }
 
 async function refuseFull(directory: string, bytes: number): Promise<void> {
-  // `statfs` needs Node 18.15. Without it, writing fails on a full disk.
-  const disk = await (async () => fs.statfs(directory))().catch(() => null)
-  if (disk === null || disk.bavail * disk.bsize >= bytes) return
+  const free = await freeBytes(directory)
+  // Where it is unknown, writing fails on a full disk.
+  if (free === null || free >= bytes) return
   throw noSpace(directory, {
-    figures: `: ${formatBytes(bytes)} required, ${formatBytes(disk.bavail * disk.bsize)} free`
+    figures: `: ${formatBytes(bytes)} required, ${formatBytes(free)} free`
   })
 }
 

@@ -2,9 +2,11 @@
  * Checks whether an archive could be deployed, without its contents and without a thread: for a node of a fleet, which
  * prepares a release long before it puts the release in place. What only the deployment can find out, it finds out.
  */
-import { access, constants, lstat, stat, statfs } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { constants } from 'node:fs'
+import { access, lstat, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { openArchive, type ArchiveEntry } from '../archive/read.js'
+import { freeBytes } from '../base/free-space.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import { checkDeployPath, whyNotMade } from '../install/guard.js'
@@ -84,16 +86,6 @@ async function changedBytes(target: string, entries: readonly ArchiveEntry[], fr
     if (bytes > free) break
   }
   return bytes
-}
-
-/** Returns the free space of the file system that a target is or would be on; null if it is unknown. */
-async function freeBytes(path: string): Promise<number | null> {
-  try {
-    const { blocks, bavail, bsize } = await statfs(path)
-    return blocks === 0 ? null : bavail * bsize
-  } catch (error) {
-    return hasCode(error, 'ENOENT') && dirname(path) !== path ? freeBytes(dirname(path)) : null
-  }
 }
 
 function missing(error: unknown): null {

@@ -47,6 +47,16 @@ export function writeFully(disk: Disk, fd: number, bytes: Uint8Array): void {
   }
 }
 
+/** Returns what statfs(2) says of the file system of `path`; null where that fails, and in Node before 18.15. */
+export function fileSystemOf(disk: Disk, path: string): fs.StatsFs | null {
+  if (typeof disk.statfsSync !== 'function') return null
+  try {
+    return disk.statfsSync(path)
+  } catch {
+    return null
+  }
+}
+
 /** Error codes of file systems that cannot sync directories. */
 export const notSyncable = new Set(['EINVAL', 'ENOTSUP', 'EOPNOTSUPP'])
 

@@ -18,7 +18,7 @@
  * Times of files whose contents stay are not synced; the next deployment sets them again.
  */
 import { abreast } from './abreast.js'
-import { notSyncable, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
+import { fileSystemOf, notSyncable, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 
@@ -111,13 +111,7 @@ export function createTargetSync(needs: TargetSyncNeeds): TargetSync {
 
 /** Returns the type of the file system as in statfs(2), or null if it is unknown. */
 function fileSystemType(disk: Disk, { path }: HeldDirectory): number | null {
-  // Node before 18.15 has no statfs.
-  if (typeof disk.statfsSync !== 'function') return null
-  try {
-    return disk.statfsSync(path).type
-  } catch {
-    return null
-  }
+  return fileSystemOf(disk, path)?.type ?? null
 }
 
 /** Opens a file that svc made, to sync it. Works whatever the mode of the file is. */

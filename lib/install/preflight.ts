@@ -1,10 +1,10 @@
 /* Checks of a target before a deployment: rights, other owners, free space. They write nothing. */
-import { accessSync, constants, type StatsFs } from 'node:fs'
+import { accessSync, constants, existsSync, type StatsFs } from 'node:fs'
 import { dirname } from 'node:path'
-import { hasCode, reasonOf } from '../base/system-error.js'
+import { reasonOf } from '../base/system-error.js'
 import type { PlanBytes, PlanCheck } from '../model/plan.js'
 import { formatBytes } from '../shared/size.js'
-import type { Disk } from './disk.js'
+import { fileSystemOf, type Disk } from './disk.js'
 import type { Folders } from './folders.js'
 import { whyNotMade } from './guard.js'
 import { statHeld, type HeldDirectory } from './held.js'
@@ -32,18 +32,20 @@ export interface TargetChecks extends Pick<PlanBytes, 'diskNeeded' | 'diskFree'>
 const maxPaths = 10
 /** Space for directories and the metadata of the file system. */
 const spareShare = 1.02
+/** Size of a block where the file system does not say it. */
+const usualBlockBytes = 4096
 
 /** Checks an existing target. */
 export function checkTarget(intended: Intended): TargetChecks {
   const { disk, root, sizes, entries } = intended
-  const space = disk.statfsSync(root.path)
-  const blockBytes = space.bsize
+  const space = fileSystemOf(disk, root.path)
+  const blockBytes = space?.bsize ?? usualBlockBytes
   let bytes = 0
   for (const size of sizes) bytes += Math.ceil(size / blockBytes) * blockBytes
   const diskNeeded = Math.ceil(bytes * spareShare)
   const diskFree = freeBytes(space)
   // Some file systems count no inodes.
-  const inodesFree = space.files === 0 ? null : space.ffree
+  const inodesFree = space === null || space.files === 0 ? null : space.ffree
   const checks = [
     writable(intended),
     owners(intended),
@@ -69,16 +71,14 @@ export function checkMissingTarget(disk: Disk, target: string, bytes: number): T
 
 /** Returns the free space of the file system that the target would be on; null if it is unknown. */
 function freeAbove(disk: Disk, target: string): number | null {
-  try {
-    return freeBytes(disk.statfsSync(target))
-  } catch (error) {
-    return hasCode(error, 'ENOENT') && dirname(target) !== target ? freeAbove(disk, dirname(target)) : null
-  }
+  let place = target
+  while (!existsSync(place) && dirname(place) !== place) place = dirname(place)
+  return freeBytes(fileSystemOf(disk, place))
 }
 
 /** Some file systems count no blocks. */
-function freeBytes({ blocks, bavail, bsize }: StatsFs): number | null {
-  return blocks === 0 ? null : bavail * bsize
+function freeBytes(space: StatsFs | null): number | null {
+  return space === null || space.blocks === 0 ? null : space.bavail * space.bsize
 }
 
 function spaceCheck(needed: number, free: number | null): PlanCheck {

@@ -143,3 +143,10 @@ t.test('a missing target needs a directory that can be written', async t => {
   t.match(full[1], { name: 'space_target', ok: false, code: 'no_space' })
   t.strictSame(failed('inodes', 'no_space', 'full'), { name: 'inodes', ok: false, code: 'no_space', message: 'full' })
 })
+
+t.test('free space is unknown in Node before 18.15, which has no statfs', async t => {
+  const oldDisk = { ...disk, statfsSync: undefined as never }
+  const { checks, diskFree } = checkMissingTarget(oldDisk, join(t.testdir(), 'a'), 2 ** 50)
+  t.equal(diskFree, null)
+  t.match(checks[1], { name: 'space_target', ok: true, message: 'The free space of the target is unknown' })
+})

@@ -2,15 +2,15 @@
  * The agent: keeps the stream from the hub open, does what it orders, and reports. It is a part of a whole svc, which
  * also works without the hub: it serves, reverts by itself, and takes local pushes.
  */
-import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KeyObject } from 'node:crypto'
 import { machineTimeOf, type Clock } from '../../base/clock.js'
+import { freeBytes } from '../../base/free-space.js'
 import type { Ids } from '../../base/ids.js'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 import type { Caller } from '../../http/outgoing/caller.js'
-import { reportEveryMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'
+import { reportEveryMs, type DesiredLine } from '../../model/fleet-wire.js'
 import type { Store } from '../../store/database.js'
 import { answerOf } from '../duty.js'
 import { adoptProject } from './adoption.js'
@@ -226,12 +226,5 @@ function keyOfHub(base64: string): KeyObject {
     'unavailable',
     'agent_identity',
     'The key of the hub in "agent.json" is not an Ed25519 key. Enroll again'
-  )
-}
-
-async function freeBytes(directory: string): Promise<AgentReport['freeBytes']> {
-  return statfs(directory).then(
-    ({ bavail, bsize }) => bavail * bsize,
-    () => null
   )
 }

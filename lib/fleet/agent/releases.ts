@@ -6,8 +6,9 @@
 import { createHash, type Hash, type KeyObject } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freeBytes } from '../../base/free-space.js'
 import { Refusal } from '../../base/refusal.js'
 import { syncPath } from '../../base/sync.js'
 import { isDiskFull } from '../../base/system-error.js'
@@ -190,10 +191,8 @@ async function sizeOf(path: string): Promise<number | null> {
 }
 
 async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
-  const { bavail, bsize, blocks } = await statfs(directory)
-  const free = bavail * bsize
-  // Some file systems count no blocks.
-  if (blocks === 0 || bytes <= free) return
+  const free = await freeBytes(directory)
+  if (free === null || bytes <= free) return
   const sentence = `The archive needs ${formatBytes(bytes)} in "${directory}", and ${formatBytes(free)} are free`
   throw new Refusal('invalid', 'no_space', sentence)
 }
