@@ -1,29 +1,26 @@
 /*
- * The redo log on etcd. A line is one key, by the number of its first transaction; its value is the line as it would be in
- * the file (redo.ts), sealed.
+ * The redo log on etcd. A line is one key, by the number of its first transaction (line-values.ts: its value).
  *
  * An append is one transaction of etcd: the leader must still be the one that this hub became (its key has the same create
  * revision), and the line must not exist. So two hubs never both write a number, however long one of them slept and
  * whatever their clocks say. The transaction may be carried out twice: if the line exists and is this one, it was accepted
- * the first time. If no member answers in time, the outcome is unknown, and the hub stops leading.
+ * the first time. If no member answers in time, or one refuses after another one did not answer, the outcome is unknown,
+ * and the hub stops leading.
  *
  * etcd may be restored from an older snapshot, and then grow past the number that a hub has. Each value is sealed with a random
  * nonce, so its tag tells two lines of the same number apart: the log remembers the tag of a line that was appended or taken,
  * and compares it with the one in etcd each time it begins to read.
- *
- * A line of more than `partBytes` is stored in parts; the line itself then names their number, and appears last. etcd
- * refuses requests of more than 1.5 MiB.
  */
-import { decodeLine, encodeLine } from '../redo.js'
 import { EtcdError, Unreachable } from './etcd/errors.js'
 import { endOfPrefix } from './etcd/client.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import { openHistory, sealHistory } from './history.js'
 import type { ClusterKeys } from './keys.js'
+import { createLineValues, tagOf } from './line-values.js'
 import { pause } from './pause.js'
 import { DivergedLog, LostLeadership, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
 import type { FollowOptions, LogLine, RedoLog } from './redo-log.js'
-import { tagBytes, type Sealing } from './sealing.js'
+import type { Sealing } from './sealing.js'
 
 /** A line that a hub has applied, and the tag of its value in etcd. */
 export interface SeenLine {
@@ -60,15 +57,12 @@ export interface EtcdLogNeeds {
   onLeader?: (found: KeyValue | null, asOf: number) => void
 }
 
-/** Maximum size of a line in one value, and of a part. */
-const partBytes = 768 * 1024
 /** After this time, writers are told that the outcome is unknown. */
 const appendMs = 7000
 /** Lines that are read at once: a page has at most 24 MiB. */
 const pageLines = 32
 /** Pause after an error of etcd while the log is followed. */
 const pauseMs = 250
-const marker = '{"parts":'
 
 interface Page {
   /** The revision of etcd at that moment. */
@@ -85,56 +79,13 @@ interface Page {
 export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   const { client, keys, sealing, history, leading } = needs
   const endOfLog = endOfPrefix(keys.log)
+  const values = createLineValues({ client, keys, sealing, history, writeMs: appendMs })
   let seen = needs.seen ?? null
-
-  function openAt(key: string, value: Buffer, number: number): Buffer {
-    return sealing.open(value, { key, history, number })
-  }
-
-  /** Writes what the line's value contains: the line, or how many parts it has. */
-  async function placeParts(line: Buffer, first: number, revision: number): Promise<Buffer> {
-    if (line.length <= partBytes) return line
-    const count = Math.ceil(line.length / partBytes)
-    for (let part = 0; part < count; part++) {
-      const key = keys.partOf(first, part)
-      const plain = line.subarray(part * partBytes, (part + 1) * partBytes)
-      const { succeeded } = await client.transact(
-        {
-          when: [{ key: keys.leader, createRevision: revision }],
-          then: [{ put: key, value: sealing.seal(plain, { key, history, number: first }) }]
-        },
-        { limitMs: appendMs }
-      )
-      if (!succeeded) throw new LostLeadership()
-    }
-    return Buffer.from(`${marker}${count}}`)
-  }
 
   /** Returns whether the line is in the log with this value. */
   async function isThere(key: string, value: Buffer): Promise<boolean> {
     const { keys: found } = await client.range({ key }, { limitMs: appendMs })
     return found[0]?.value.equals(value) === true
-  }
-
-  async function decode({ key, value }: KeyValue): Promise<LogLine> {
-    const first = keys.numberOf(key)
-    const plain = openAt(key, value, first)
-    const isInParts = plain.subarray(0, marker.length).equals(Buffer.from(marker))
-    const line = decodeLine(isInParts ? await joinParts(first, plain) : plain)
-    if (line === null || line.first !== first) throw new Error(`The line "${key}" in etcd is damaged`)
-    return line
-  }
-
-  async function joinParts(first: number, plain: Buffer): Promise<Buffer> {
-    const { parts } = JSON.parse(plain.toString()) as { parts: number }
-    const pieces: Buffer[] = []
-    for (let part = 0; part < parts; part++) {
-      const key = keys.partOf(first, part)
-      const { keys: found } = await client.range({ key })
-      if (found[0] === undefined) throw new Error(`The part "${key}" in etcd is missing`)
-      pieces.push(openAt(key, found[0].value, first))
-    }
-    return Buffer.concat(pieces)
   }
 
   /** Reads the line that contains `at + 1` or ends before it, the ones after it, and what the log says of itself. */
@@ -166,7 +117,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   /** Throws if the log has another line where the last one was seen. A line that was trimmed proves nothing. */
   async function checkSeen({ last }: Page): Promise<void> {
     if (seen === null || last === undefined || tagOf(last.value) === seen.tag) return
-    const { first, transactions } = await decode(last)
+    const { first, transactions } = await values.open(last)
     if (first + transactions.length > seen.sequence) throw new DivergedLog(seen.sequence)
   }
 
@@ -192,7 +143,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
       let end: number | null = null
       if (at === after) await checkSeen(page)
       for (const value of page.lines) {
-        const { first, transactions } = await decode(value)
+        const { first, transactions } = await values.open(value)
         if (signal.aborted) return { at, revision: page.revision }
         end = first + transactions.length - 1
         if (end <= at) continue
@@ -215,8 +166,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
       const revision = leading()
       if (revision === null) throw new LostLeadership()
       const key = keys.line(first)
-      const plain = await placeParts(encodeLine(first, transactions), first, revision)
-      const value = sealing.seal(plain, { key, history, number: first })
+      const value = await values.seal(first, transactions, revision)
       try {
         const { succeeded, ranges } = await client.transact(
           {
@@ -236,7 +186,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
         const wasWritten = await isThere(key, value).catch((cause: unknown) => {
           throw new UnknownOutcome(cause)
         })
-        if (!wasWritten) throw error
+        if (!wasWritten) throw error.isRepeated ? new UnknownOutcome(error) : error
       }
       seen = { sequence: first + transactions.length - 1, tag: tagOf(value) }
     },
@@ -260,7 +210,7 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
                 for (const event of events) {
                   if (event.key === keys.leader) needs.onLeader?.(event.isDeleted ? null : event, event.modRevision)
                   else if (!event.isDeleted && keys.numberOf(event.key) > at) {
-                    const line = await decode(event)
+                    const line = await values.open(event)
                     if (line.first !== at + 1) throw new Gap()
                     if (signal.aborted) return
                     at = await hand(line, event.value, take)
@@ -308,11 +258,6 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
       })
     }
   }
-}
-
-/** Returns what tells a sealed value apart from every other one: its tag depends on its nonce and its contents. */
-function tagOf(value: Buffer): string {
-  return value.subarray(-tagBytes).toString('base64url')
 }
 
 /** A watch did not report a line. The log is read again from there. */

@@ -83,6 +83,10 @@ t.test('an error after the write is resolved by reading the line', { skip }, asy
     throw new EtcdError(13, 'internal error')
   }
   await t.rejects(log.append(2, [one(2)]), { code: 13 })
+  client.transact = async () => {
+    throw Object.assign(new EtcdError(8, 'mvcc: database space exceeded'), { isRepeated: true })
+  }
+  await t.rejects(log.append(2, [one(2)]), UnknownOutcome, 'another member may still carry it out')
   client.transact = transact
   t.same(await read(), [[1, 1]])
 })

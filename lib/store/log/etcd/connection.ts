@@ -177,7 +177,10 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
         return await work(member, limit.signal)
       } catch (error) {
         signal?.throwIfAborted()
-        if (error instanceof EtcdError && !error.isPassing) throw error
+        if (error instanceof EtcdError && !error.isPassing) {
+          error.isRepeated = failed > 0
+          throw error
+        }
         last = limit.signal.aborted ? new Error(`${member.host} did not answer in time`) : error
         if (current === at) current = (at + 1) % members.length
         if (++failed % members.length === 0) await pause(pauseMs, signal)

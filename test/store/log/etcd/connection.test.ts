@@ -55,6 +55,28 @@ t.test('refuses a certificate of another authority, and a wrong password', { ski
   for (const connection of [stranger, guessing]) connection.close()
 })
 
+t.test('says of a refusal whether another member was asked before, and did not answer', async t => {
+  const silent = createServer(() => {})
+  const full = createServer((_, response) => {
+    response.writeHead(429).end('{"message":"etcdserver: mvcc: database space exceeded","code":8}')
+  })
+  const endpoints: string[] = []
+  for (const server of [silent, full]) {
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    t.teardown(() => server.close())
+    endpoints.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  }
+  for (const [asked, isRepeated] of [
+    [endpoints.slice(1), false],
+    [endpoints, true]
+  ] as const) {
+    const connection = connectEtcd({ endpoints: [...asked] })
+    const error = await connection.ask(...read).catch((refused: unknown) => refused)
+    t.match(error, { isFull: true, isRepeated })
+    connection.close()
+  }
+})
+
 t.test('hands over the lines of a stream, and ends it when it is told to', { skip }, async t => {
   const etcd = await anEtcd(t)
   const connection = connectEtcd(etcd.options)

@@ -1,0 +1,86 @@
+/*
+ * How a line of the log is in etcd: as it would be in the file (redo.ts), sealed. A line of more than `partBytes` is
+ * stored in parts; its value then names their number, and is written last. etcd refuses requests of more than 1.5 MiB.
+ */
+import { decodeLine, encodeLine } from '../redo.js'
+import type { EtcdClient, KeyValue } from './etcd/client.js'
+import type { ClusterKeys } from './keys.js'
+import { LostLeadership } from './redo-log.js'
+import type { LogLine } from './redo-log.js'
+import { tagBytes, type Sealing } from './sealing.js'
+
+/** Writes and reads the values of lines. */
+export interface LineValues {
+  /**
+   * Returns the value of a line whose first transaction has the number `first`, and puts its parts into etcd if it is too
+   * long. Throws `LostLeadership` if the leader's key no longer has this create revision.
+   */
+  seal(first: number, transactions: string[], revision: number): Promise<Buffer>
+  /** Returns the line of a value. Throws if it is damaged, or a part is missing. */
+  open(found: Pick<KeyValue, 'key' | 'value'>): Promise<LogLine>
+}
+
+/** Dependencies of `createLineValues`. */
+export interface LineValuesNeeds {
+  client: EtcdClient
+  keys: ClusterKeys
+  sealing: Sealing
+  /** The id of the log. */
+  history: string
+  /** Time limit of one request that writes. */
+  writeMs: number
+}
+
+/** Maximum size of a line in one value, and of a part. */
+const partBytes = 768 * 1024
+const marker = '{"parts":'
+
+/** Creates what writes and reads the values of one log. */
+export function createLineValues({ client, keys, sealing, history, writeMs }: LineValuesNeeds): LineValues {
+  /** Puts the parts of a line into etcd, and returns what its value says of them. */
+  async function putParts(line: Buffer, first: number, revision: number): Promise<Buffer> {
+    const count = Math.ceil(line.length / partBytes)
+    for (let part = 0; part < count; part++) {
+      const key = keys.partOf(first, part)
+      const plain = line.subarray(part * partBytes, (part + 1) * partBytes)
+      const value = sealing.seal(plain, { key, history, number: first })
+      const when = [{ key: keys.leader, createRevision: revision }]
+      const { succeeded } = await client.transact({ when, then: [{ put: key, value }] }, { limitMs: writeMs })
+      if (!succeeded) throw new LostLeadership()
+    }
+    return Buffer.from(`${marker}${count}}`)
+  }
+
+  async function joinParts(first: number, plain: Buffer): Promise<Buffer> {
+    const { parts } = JSON.parse(plain.toString()) as { parts: number }
+    const pieces: Buffer[] = []
+    for (let part = 0; part < parts; part++) {
+      const key = keys.partOf(first, part)
+      const { keys: found } = await client.range({ key })
+      if (found[0] === undefined) throw new Error(`The part "${key}" in etcd is missing`)
+      pieces.push(sealing.open(found[0].value, { key, history, number: first }))
+    }
+    return Buffer.concat(pieces)
+  }
+
+  return {
+    async seal(first, transactions, revision) {
+      const line = encodeLine(first, transactions)
+      const plain = line.length <= partBytes ? line : await putParts(line, first, revision)
+      return sealing.seal(plain, { key: keys.line(first), history, number: first })
+    },
+    async open({ key, value }) {
+      const first = keys.numberOf(key)
+      const plain = sealing.open(value, { key, history, number: first })
+      const isInParts = plain.subarray(0, marker.length).equals(Buffer.from(marker))
+      const line = decodeLine(isInParts ? await joinParts(first, plain) : plain)
+      if (line === null || line.first !== first) throw new Error(`The line "${key}" in etcd is damaged`)
+      return line
+    }
+  }
+}
+
+/** Returns what tells a sealed value apart from every other one: its tag depends on its nonce and its contents. */
+export function tagOf(value: Buffer): string {
+  return value.subarray(-tagBytes).toString('base64url')
+}
