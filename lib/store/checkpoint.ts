@@ -121,6 +121,8 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
 
 /** Returns an image of a database that records that it includes the writes up to `upTo`. The caller releases it. */
 export function stampedImage(memory: Memory, upTo: number, clock: Clock): Image {
+  // SQLite writes no page that stays as it is, and a second image of the same moment would have the same stamp.
+  memory.run("UPDATE store SET writtenAt = ''", [])
   return memory.image('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, instantOf(clock)])
 }
 

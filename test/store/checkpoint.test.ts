@@ -5,6 +5,8 @@ import t from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
 import type { Disk } from '../../lib/store/disk.js'
 import { openStore } from '../../lib/store/durable-store.js'
+import { createMemory } from '../../lib/store/memory.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
 import { writeSetting } from '../../lib/store/tables/settings.js'
 import { onDisk } from './stage.js'
 import { until } from '../support/until.js'
@@ -21,6 +23,21 @@ t.test('writes everything to svc.db in a checkpoint and starts a new redo log', 
   const { settings, lines } = await onDisk(directory)
   t.equal(Object.keys(settings).length, 11)
   t.equal(lines, 1)
+})
+
+t.test('takes two images of the same moment', async t => {
+  const store = await openStore({ directory: t.testdir(), clock: { now: () => 1_700_000_000_000 } })
+  t.teardown(() => store.close())
+  await store.write(tx => writeSetting(tx, 'a', 'x'))
+  const stamps = []
+  for (let count = 0; count < 2; count++) {
+    const image = await store.image()
+    const copy = createMemory(await loadSqlite(), Buffer.concat(image.pieces))
+    stamps.push(copy.get('SELECT sequence, writtenAt FROM store'))
+    copy.close()
+    image.release()
+  }
+  t.same(stamps, Array(2).fill({ sequence: 1, writtenAt: '2023-11-14T22:13:20.000Z' }))
 })
 
 t.test('loses no write that arrives while a checkpoint is written', async t => {
