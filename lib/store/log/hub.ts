@@ -11,7 +11,6 @@ import { elapsedOf } from '../../base/clock.js'
 import type { Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
-import { createGroupCommit } from '../group-commit.js'
 import type { GroupCommit } from '../group-commit.js'
 import { encodeTransaction } from '../redo.js'
 import { migrationCall, migrationOf, schemaVersion } from '../schema.js'
@@ -19,11 +18,12 @@ import type { Election, Leader, Term } from './election.js'
 import type { KeyValue } from './etcd/client.js'
 import { EtcdError } from './etcd/errors.js'
 import type { EtcdLog } from './etcd-log.js'
+import { createLeaderQueue } from './leader-queue.js'
 import type { HubAddress } from './hub-list.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
 import { DivergedLog, OlderLog, Trimmed } from './redo-log.js'
-import { refusalOf } from './write-refusals.js'
+import { aborted, createSignal } from './signals.js'
 
 /** What is known of the cluster at the moment. */
 export interface HubState {
@@ -211,7 +211,15 @@ export function createHub(needs: HubNeeds): Hub {
       if (copy.schema < schemaVersion && !won.lost.aborted) await migrate()
       if (won.lost.aborted || signal.aborted) return
       setProblem(null)
-      commits = queueOf(won)
+      commits = createLeaderQueue({
+        ...needs,
+        won,
+        onDurable() {
+          isFull = false
+          onChange()
+        },
+        onFailure: error => void (isFull = error instanceof EtcdError && error.isFull)
+      })
       copy.commits = commits
       onChange()
       signal.addEventListener('abort', end)
@@ -236,33 +244,6 @@ export function createHub(needs: HubNeeds): Hub {
     const calls = [migrationCall()]
     await log.append(copy.applied + 1, [encodeTransaction(calls)])
     await copy.apply({ first: copy.applied + 1, transactions: [calls] })
-  }
-
-  function queueOf(won: Term): GroupCommit {
-    return createGroupCommit({
-      durable: copy.applied,
-      async append(first, transactions) {
-        const fromMs = performance.now()
-        await log.append(first, transactions)
-        needs.observe((performance.now() - fromMs) / 1000)
-        await copy.record(first, transactions)
-        if (copy.fault !== null) won.abandon()
-      },
-      onDurable() {
-        isFull = false
-        copy.memory.succeed()
-        copy.consider()
-        onChange()
-      },
-      onFailure(error) {
-        const { refusal, endsTerm } = refusalOf(error)
-        isFull = error instanceof EtcdError && error.isFull
-        const expected = copy.applied
-        const failure = copy.memory.fail(refusal)
-        if (endsTerm || copy.applied !== expected) won.abandon()
-        return failure
-      }
-    })
   }
 
   function refuseNewer(transactions: LineTransactions): void {
@@ -375,35 +356,4 @@ function newer(version: number): Refusal {
     'database_newer',
     `This hub stops following: the cluster was migrated to schema version ${version}, but this svc supports at most ${schemaVersion}. Install the newer svc on this hub`
   )
-}
-
-interface Fired {
-  fire(): void
-  /** Resolves once it was fired, or when the signal aborts. */
-  wait(signal: AbortSignal): Promise<void>
-}
-
-function createSignal(): Fired {
-  const fired = new AbortController()
-  return {
-    fire: () => fired.abort(),
-    wait: signal =>
-      new Promise(resolve => {
-        const end = () => {
-          fired.signal.removeEventListener('abort', end)
-          signal.removeEventListener('abort', end)
-          resolve()
-        }
-        fired.signal.addEventListener('abort', end)
-        signal.addEventListener('abort', end)
-        if (fired.signal.aborted || signal.aborted) end()
-      })
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

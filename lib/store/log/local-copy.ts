@@ -25,19 +25,13 @@ import { encodeTransaction } from '../redo.js'
 import { migrationOf, schemaVersion, versionOf } from '../schema.js'
 import { loadSqlite } from '../sqlite.js'
 import { upgrade } from '../upgrade.js'
+import { createBelongingFile } from './belonging.js'
+import type { Belonging } from './belonging.js'
 import type { SeenLine } from './etcd-log.js'
 import { openFileLog } from './file-log.js'
 import type { FileLog } from './file-log.js'
 import { Trimmed } from './redo-log.js'
 import type { LogLine } from './redo-log.js'
-
-/** Which log a database belongs to. */
-export interface Belonging {
-  cluster: string
-  history: string
-  /** A line of the log that the database has (etcd-log.ts). */
-  seen?: SeenLine | null
-}
 
 /** The database of a hub, in memory and on its disk. */
 export interface LocalCopy {
@@ -88,16 +82,15 @@ const idleMs = 30 * 1000
 const foldBytes = 4 * 1024 * 1024
 /** A transaction travels to etcd in one line, in parts. */
 const maxLength = 32 * 1024 * 1024
-const belongingName = 'svc.db.cluster'
 
 /** Opens the database in `directory`, or an empty one in memory. Refuses like `openStore`. */
 export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCopy> {
   const { directory, disk, clock, warn } = options
   const databasePath = join(directory, 'svc.db')
   const redoPath = join(directory, 'svc.db.redo')
-  const belongingPath = join(directory, belongingName)
   const sqlite = await loadSqlite()
-  let belonging = readBelonging(disk, belongingPath)
+  const belongingFile = createBelongingFile(directory, disk)
+  let belonging = belongingFile.read()
   const files = { sqlite, disk, databasePath, redoPath }
   const turns = createTurns()
 
@@ -206,8 +199,7 @@ export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCop
       await turns(async () => {
         // Until it is written again, the next start takes an image again, whatever of this had happened.
         belonging = null
-        await disk.remove(belongingPath)
-        await disk.syncDirectory(directory)
+        await belongingFile.remove()
         await redo.close()
         await disk.remove(redoPath)
         await disk.rename(beside, databasePath)
@@ -221,7 +213,7 @@ export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCop
       await copy.belong(next)
     },
     async belong(next) {
-      await writeWhole(disk, belongingPath, Buffer.from(JSON.stringify(next)))
+      await belongingFile.write(next)
       belonging = next
     },
     note: seen =>
@@ -311,11 +303,6 @@ function ageOf(memory: Recovered['memory'], clock: Clock): number {
   return typeof writtenAt === 'string' ? Math.max(0, clock.now() - Date.parse(writtenAt)) : 0
 }
 
-function readBelonging(disk: Disk, path: string): Belonging | null {
-  const bytes = disk.read(path)
-  return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Belonging)
-}
-
 async function receive(disk: Disk, path: string, image: AsyncIterable<Uint8Array>): Promise<void> {
   const file = await disk.create(path)
   try {
@@ -328,11 +315,6 @@ async function receive(disk: Disk, path: string, image: AsyncIterable<Uint8Array
   } finally {
     await file.close()
   }
-}
-
-async function writeWhole(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
-  const image = { bytes: bytes.length, pieces: [bytes], release() {} }
-  await replaceFile(disk, path, image)
 }
 
 /** The same disk with files that are not synced. */

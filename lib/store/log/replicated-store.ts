@@ -27,6 +27,7 @@ import { keysOf } from './keys.js'
 import { openLocalCopy } from './local-copy.js'
 import { startRounds } from './rounds.js'
 import { createSealing } from './sealing.js'
+import { createChanges } from './signals.js'
 import { noLeader, notLeader } from './write-refusals.js'
 
 /** What this hub is at the moment. */
@@ -165,7 +166,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   const appends = createHistogram(syncBounds)
   const stop = new AbortController()
   const listeners = new Set<(role: HubRole) => void>()
-  const waiting = new Set<() => void>()
+  const changes = createChanges()
   let told = ''
   /** The term for which the member that leads etcd was looked for. */
   let preferred = 0
@@ -196,7 +197,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       return hubs.some(({ schema }) => schema > schemaVersion) ? holdBackMs : 0
     },
     onChange() {
-      for (const look of waiting) look()
+      changes.happened()
       tell()
       const { term } = hub.state
       if (term === null || term.revision === preferred) return
@@ -228,29 +229,6 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     for (const listener of listeners) listener(now)
   }
 
-  /** Resolves when `look` returns true: it is called after each change. */
-  function when(look: () => boolean, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const end = () => {
-        waiting.delete(check)
-        signal.removeEventListener('abort', check)
-      }
-      const check = () => {
-        try {
-          signal.throwIfAborted()
-          if (!look()) return
-          resolve()
-        } catch (error) {
-          reject(error as Error)
-        }
-        end()
-      }
-      waiting.add(check)
-      signal.addEventListener('abort', check)
-      check()
-    })
-  }
-
   const rounds = startRounds({ ...parts, hub, election, log, list, options, onRound: tell })
   const running = hub.run(stop.signal)
   running.catch((error: Error) => warn(`This hub has stopped: ${error.message}`))
@@ -273,10 +251,10 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       if (outdated !== null) throw outdated
       return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
     }
-    const timer = setTimeout(() => waiting.forEach(look => look()), openAloneMs + 1)
+    const timer = setTimeout(changes.happened, openAloneMs + 1)
     const asking = setInterval(() => options.onWaiting?.(whyWaiting()), waitingMs)
     try {
-      await when(isReady, options.signal)
+      await changes.until(isReady, options.signal)
     } finally {
       clearTimeout(timer)
       clearInterval(asking)
@@ -336,7 +314,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    reached: (sequence, signal) => when(() => copy.applied >= sequence, signal),
+    reached: (sequence, signal) => changes.until(() => copy.applied >= sequence, signal),
     async hubs(): Promise<ListedHub[]> {
       const found = await list.list().catch((error: unknown) => {
         throw error instanceof Unreachable ? noLeader(error) : error

@@ -8,7 +8,7 @@ const [invalidArgument, deadlineExceeded, notFound, exhausted, outOfRange, unava
 /** An error that etcd answered with. */
 export class EtcdError extends Error {
   readonly code: number
-  /** Whether an earlier attempt at the same request got no answer, so that it may be carried out later. */
+  /** Whether an earlier attempt at the same request got no answer: it may still be carried out. */
   isRepeated = false
 
   constructor(code: number, message: string) {

@@ -1,0 +1,71 @@
+/** Something that happens once, and that is waited for. */
+export interface Fired {
+  fire(): void
+  /** Resolves once it was fired, or when the signal aborts. */
+  wait(signal: AbortSignal): Promise<void>
+}
+
+/** Creates a signal that has not been fired. */
+export function createSignal(): Fired {
+  const fired = new AbortController()
+  return {
+    fire: () => fired.abort(),
+    wait: signal =>
+      new Promise(resolve => {
+        const end = () => {
+          fired.signal.removeEventListener('abort', end)
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        fired.signal.addEventListener('abort', end)
+        signal.addEventListener('abort', end)
+        if (fired.signal.aborted || signal.aborted) end()
+      })
+  }
+}
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Changes that are waited for. */
+export interface Changes {
+  /** To be called after each change. */
+  happened(): void
+  /** Resolves when `look`, which is called after each change, returns true. Rejects with the reason of the signal. */
+  until(look: () => boolean, signal: AbortSignal): Promise<void>
+}
+
+/** Creates changes that nobody waits for yet. */
+export function createChanges(): Changes {
+  const waiting = new Set<() => void>()
+  return {
+    happened() {
+      for (const check of waiting) check()
+    },
+    until: (look, signal) =>
+      new Promise((resolve, reject) => {
+        const end = () => {
+          waiting.delete(check)
+          signal.removeEventListener('abort', check)
+        }
+        const check = () => {
+          try {
+            signal.throwIfAborted()
+            if (!look()) return
+            resolve()
+          } catch (error) {
+            reject(error as Error)
+          }
+          end()
+        }
+        waiting.add(check)
+        signal.addEventListener('abort', check)
+        check()
+      })
+  }
+}
