@@ -5,6 +5,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -24,6 +25,7 @@ import { newerDatabase, olderDatabase, olderVersion } from '../support/older-dat
 import { startServeProcess } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
+import { until } from '../support/until.js'
 
 /**
  * A real `svc serve` under bad conditions must print a sentence with the cause and the next step, exit with 1, and
@@ -84,6 +86,8 @@ t.teardown(() => rmSync(killedHome, { recursive: true, force: true }))
 t.before(async () => {
   const server = await startServeProcess(t, killedHome)
   await server.createProject({ name: 'shop', deployPath: join(killedHome, 'www') })
+  // It is written after the start. A kill in between would leave a file, and the next start would name it.
+  await until(() => existsSync(join(killedHome, 'server-home/keys/server.ed25519')))
   await server.stop('SIGKILL')
 })
 
