@@ -12,8 +12,8 @@ import {
   multiline
 } from '../base/fields.js'
 import { invalid } from '../base/refusal.js'
-import { fileReply } from '../http/static/file.js'
-import { releaseSignatureHeader } from '../model/fleet-wire.js'
+import { fileReply, partsReply, type FilePart } from '../http/static/file.js'
+import { maxBlobRanges, releaseSignatureHeader } from '../model/fleet-wire.js'
 import { json, type BodyLimits } from '../http/core/route.js'
 import { streamHeaders } from '../http/core/reply.js'
 import type { HubAgents } from '../fleet/hub/hub.js'
@@ -33,6 +33,8 @@ export interface AgentNeeds {
   archivePath(deployId: string, signal: AbortSignal): Promise<string>
 }
 
+/** Limits of a request for parts of an archive. */
+export const rangesLimits: BodyLimits = { maxBytes: 512 * 1024, totalMs: 60_000 }
 /** Limits of a report. */
 export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
 
@@ -85,6 +87,15 @@ export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
       return limited(fileReply({ file, headers: { 'content-type': 'application/zip' } }))
     },
 
+    async blobRanges(request) {
+      const { archiveOf, limited } = await agents()
+      const deployId = archiveOf(nodeOf(request).id, param(request, 'sha256'))
+      const { ranges } = readFields(await signedJson(request), rangesFields)
+      const parts = partsOf(ranges)
+      const file = await archivePath(deployId, request.signal)
+      return limited(partsReply(file, { parts, headers: { 'content-type': 'application/octet-stream' } }))
+    },
+
     async report(request) {
       const { id } = nodeOf(request)
       const report = readFields(await signedJson(request), reportFields)
@@ -100,6 +111,20 @@ export function nodeOf({ actor }: ApiRequest): SigningNode {
   return actor.node
 }
 
+/** Returns the parts that pairs of offset and length name. Refuses (`invalid`) those that are not in ascending order. */
+function partsOf(ranges: readonly number[]): FilePart[] {
+  const parts: FilePart[] = []
+  for (let index = 0; index < ranges.length; index += 2) {
+    const [at, bytes = 0] = ranges.slice(index, index + 2) as [number, number?]
+    const { at: last, bytes: lastBytes } = parts.at(-1) ?? { at: 0, bytes: 0 }
+    if (bytes === 0 || at < last + lastBytes) {
+      throw invalid('ranges', 'Send an offset and a length for each part, in ascending order, and no part twice')
+    }
+    parts.push({ at, bytes })
+  }
+  return parts
+}
+
 const id = line({ min: 1, max: 100 })
 const tree = nullable(line({ max: 64 }))
 
@@ -110,6 +135,11 @@ export const enrollFields = {
   name: line({ min: 1, max: fleetLimits.nameLength }),
   labels: nodeLabels,
   version: line({ min: 1, max: 100 })
+}
+
+/** Fields of `POST /api/agent/blobs/:sha256/ranges`. */
+export const rangesFields = {
+  ranges: list(integer(0, Number.MAX_SAFE_INTEGER), { max: 2 * maxBlobRanges })
 }
 
 /** Fields of `POST /api/agent/reports`. */

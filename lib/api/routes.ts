@@ -1,7 +1,7 @@
 import { streamedBody } from '../http/core/route.js'
 import { json } from '../http/core/route.js'
 import { accessReportHandlers } from './access-report.js'
-import { agentHandlers, reportLimits } from './agent.js'
+import { agentHandlers, rangesLimits, reportLimits } from './agent.js'
 import type { Proof } from '../auth/proof.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
@@ -355,6 +355,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       byLeader(row('GET', '/api/agent/desired', 'agent', 'none', agent.desired)),
       byLeader(row('GET', '/api/agent/releases/:deployId', 'agent', 'none', agent.release)),
       byLeader(row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', agent.blob)),
+      taking(rangesLimits, row('POST', '/api/agent/blobs/:sha256/ranges', 'agent', 'none', agent.blobRanges)),
       taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
       taking(relayPartLimits, row('POST', '/api/agent/relays/:id', 'agent', 'none', relays.part)),
 

@@ -6,6 +6,7 @@
  *   GET  /api/agent/desired             NDJSON, DesiredLine: the orders of the node, at once and whenever they change
  *   GET  /api/agent/releases/:deployId  ReleaseDocument: what the node needs to know before it prepares
  *   GET  /api/agent/blobs/:sha256       the archive of a release, with Range
+ *   POST /api/agent/blobs/:sha256/ranges   BlobRanges; answers these parts of the archive, one after the other
  *   POST /api/agent/reports             AgentReport
  *   POST /api/agent/relays/:id          a part of the answer to a relayed request (`?part=1` and so on; the last one has
  *                                       `&last=1`). 404: nobody waits for the answer any more
@@ -38,6 +39,14 @@ export interface EnrollAnswer {
   /** The public key of the hub: the 32 bytes in base64. The token names it, too. */
   hubKey: string
 }
+
+/** The body of `POST /api/agent/blobs/:sha256/ranges`: offset and length of each part, in ascending order. */
+export interface BlobRanges {
+  ranges: number[]
+}
+
+/** Maximum number of parts of one request. */
+export const maxBlobRanges = 10_000
 
 /** What a node is told to do about one project. */
 export interface OrderLine {

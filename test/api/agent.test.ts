@@ -109,6 +109,14 @@ t.test('gives a node the release and its archive, whole and in parts', async t =
   await beginRollout({ hub }, {}, project.id, { archiveSha256: sha256, archiveBytes: bytes.length })
   t.match(await blob(), { status: 200, body: bytes })
   t.match(await blob({ range: 'bytes=4-8' }), { status: 206, body: bytes.subarray(4, 9) })
+  const ranges = (list: unknown[]) => agent.request('POST', `/api/agent/blobs/${sha256}/ranges`, { ranges: list })
+  t.match(await ranges([0, 3, 4, 5, 17, 5]), {
+    status: 200,
+    body: Buffer.from('thebyteschive'.replace('chive', bytes.subarray(17, 22).toString()))
+  })
+  for (const wrong of [[0], [0, 0], [4, 5, 0, 3], [0, 3, 2, 3], [0, 3, 20, 9], ['a', 1]]) {
+    t.match(await ranges(wrong), { status: 400, json: { field: /^ranges/ } }, JSON.stringify(wrong))
+  }
   const release = await agent.request('GET', '/api/agent/releases/dep_a')
   t.match(release, { status: 200, json: { projectId: project.id, deployPath: project.deployPath } })
   t.match(release.headers, { 'svc-signature': /^[A-Za-z0-9+/]{86}==$/ })

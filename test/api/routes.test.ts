@@ -159,6 +159,7 @@ POST /api/agent/session agent none
 GET /api/agent/desired agent none
 GET /api/agent/releases/:deployId agent none
 GET /api/agent/blobs/:sha256 agent none
+POST /api/agent/blobs/:sha256/ranges agent none
 POST /api/agent/reports agent none
 POST /api/agent/relays/:id agent none
 GET /api/openapi.json public none

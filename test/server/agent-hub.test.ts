@@ -1,5 +1,6 @@
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ListedNode } from '../../lib/model/node.js'
 import { startAgentProcess } from '../support/agent-process.js'
@@ -82,4 +83,34 @@ t.test('an agent that was away while the key of the hub was replaced twice follo
   await (await hubAgain.upload(project, { a: 'third' })).finished
   t.equal(readFileSync(join(site, 'a'), 'utf8'), 'third')
   t.equal(keyOf(), third)
+})
+
+t.test('a pushed change travels to a node as the bytes that changed', async t => {
+  const cwd = t.testdir({ sites: {}, 'site/assets': {} })
+  const hub = await startServeProcess(t, cwd)
+  const proxy = await startCutProxy(t, hub.url)
+  const agent = await startAgentProcess(t, cwd, ['--hub', proxy.url, '--name', 'plant-a'], {
+    env: { SVC_ENROLL_TOKEN: await tokenOf(hub) }
+  })
+  await agent.says(/Connected to the hub/)
+  const project = await hub.createProject({ name: 'shop', deployPath: join(cwd, 'sites/hub') })
+  const target = join(cwd, 'sites/a')
+  await hub.api('PATCH', `/api/projects/${project.id}/placements`, { add: [{ node: 'plant-a', deployPath: target }] })
+  const site = join(cwd, 'site')
+  const words = ['push', '--server', hub.url, '--project', project.id, '--token', project.token, '--out', 'site']
+  const push = async (): Promise<number> => {
+    const before = proxy.received()
+    t.match(await svc(words, { cwd }), { code: 0 })
+    return proxy.received() - before
+  }
+  for (let at = 0; at < 60; at++) writeFileSync(join(site, 'assets', `${at}.bin`), randomBytes(20_000))
+  const first = await push()
+  t.ok(first > 1_200_000, `${first} bytes`)
+  writeFileSync(join(site, 'assets/31.bin'), randomBytes(20_000))
+  writeFileSync(join(site, 'index.html'), '<p>new')
+  const second = await push()
+  t.ok(second < 150_000, `${second} bytes`)
+  for (const path of ['assets/0.bin', 'assets/31.bin', 'assets/59.bin', 'index.html']) {
+    t.strictSame(readFileSync(join(target, path)), readFileSync(join(site, path)), path)
+  }
 })

@@ -128,6 +128,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/agent/desired caller
      GET /api/agent/releases/:deployId caller
      GET /api/agent/blobs/:sha256 caller
+     POST /api/agent/blobs/:sha256/ranges caller
      POST /api/agent/reports caller
      POST /api/agent/relays/:id caller`
   ],

@@ -9,6 +9,8 @@ export interface CutProxy {
   mend(): void
   /** Passes requests on, and breaks each connection when its answer arrives, until `mend`. */
   loseAnswers(): void
+  /** Bytes that the server has sent. */
+  received(): number
 }
 
 export async function startCutProxy(t: { teardown(work: () => unknown): void }, target: string): Promise<CutProxy> {
@@ -16,13 +18,17 @@ export async function startCutProxy(t: { teardown(work: () => unknown): void }, 
   const sockets = new Set<Socket>()
   let isCut = false
   let losesAnswers = false
+  let received = 0
   const server = createServer(near => {
     if (isCut) {
       near.destroy()
       return
     }
     const far = connect(Number(port), hostname)
-    far.on('data', () => void (losesAnswers && near.destroy()))
+    far.on('data', (piece: Buffer) => {
+      received += piece.length
+      if (losesAnswers) near.destroy()
+    })
     for (const [from, to] of [
       [near, far],
       [far, near]
@@ -54,6 +60,7 @@ export async function startCutProxy(t: { teardown(work: () => unknown): void }, 
     },
     loseAnswers: () => {
       losesAnswers = true
-    }
+    },
+    received: () => received
   }
 }

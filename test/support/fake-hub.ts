@@ -11,6 +11,7 @@ import {
   releaseText,
   requestText,
   type AgentReport,
+  type BlobRanges,
   type DesiredLine,
   type OrderLine,
   type RelayedRequest,
@@ -160,7 +161,7 @@ export async function startFakeHub(
       answer(response, { success: true })
       return void events.emit('report')
     }
-    const [, kind, id = ''] = /^\/api\/agent\/(releases|blobs|relays)\/(.+)$/.exec(path) ?? []
+    const [, kind, id = ''] = /^\/api\/agent\/(releases|blobs|relays)\/([^/]+)(?:\/ranges)?$/.exec(path) ?? []
     if (kind === 'relays') {
       parts.push({ id, part: Number(searchParams.get('part')), last: searchParams.get('last') === '1', body })
       answer(response, { success: true })
@@ -169,6 +170,7 @@ export async function startFakeHub(
     const release = [...releases.values()].find(each => each.deployId === id || each.archiveSha256 === id)
     if (release === undefined) return refuse(response, 404, 'not_found')
     const { archive, ...document } = release
+    if (kind === 'blobs' && request.method === 'POST') return ranges(response, archive, body)
     if (kind === 'blobs') return blob(request, response, archive)
     const json = JSON.stringify(document)
     response.writeHead(200, {
@@ -206,6 +208,16 @@ export async function startFakeHub(
     const range = `bytes ${from}-${archive.length - 1}/${archive.length}`
     response.writeHead(206, { 'content-length': archive.length - from, 'content-range': range })
     response.end(archive.subarray(from))
+  }
+
+  function ranges(response: http.ServerResponse, archive: Buffer, body: Buffer): void {
+    const { ranges } = JSON.parse(body.toString()) as BlobRanges
+    const parts: Buffer[] = []
+    for (let at = 0; at < ranges.length; at += 2) {
+      const [from, bytes] = ranges.slice(at, at + 2) as [number, number]
+      parts.push(archive.subarray(from, from + bytes))
+    }
+    response.end(Buffer.concat(parts))
   }
 
   const toAll = (line: DesiredLine): void => {

@@ -12,6 +12,7 @@ import { reasonOf } from '../../base/system-error.js'
 import type { Caller } from '../../http/outgoing/caller.js'
 import { reportEveryMs, type DesiredLine } from '../../model/fleet-wire.js'
 import type { Store } from '../../store/database.js'
+import { liveDeployment } from '../../store/tables/deployments.js'
 import { answerOf } from '../duty.js'
 import { adoptProject } from './adoption.js'
 import { keepConnected, type ConnectionWaits } from './connection.js'
@@ -83,7 +84,16 @@ export function createAgent(needs: AgentNeeds): Agent {
   const { nodeId } = identity
   const stopping = new AbortController()
   const client = createHubClient({ nodeId, key, hubs: addressesOf(identity), createCaller })
-  const releases = createReleases({ directory: join(home, 'prepared'), nodeId, client, hubKey: () => hubKey })
+  const releases = createReleases({
+    directory: join(home, 'prepared'),
+    nodeId,
+    client,
+    hubKey: () => hubKey,
+    earlierArchive(projectId) {
+      const id = liveDeployment(store, projectId)?.id
+      return id === undefined ? null : join(home, 'deployments', `${id}.zip`)
+    }
+  })
   const live = createLive({ store, deployer })
   const relay = needs.createRelay?.(client)
   let saving: Promise<unknown> = Promise.resolve()

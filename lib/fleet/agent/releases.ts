@@ -15,6 +15,7 @@ import { isDiskFull } from '../../base/system-error.js'
 import { releaseSignatureHeader, releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Duty } from '../../model/duty.js'
+import { fetchDelta, giveUpIfSilent, minDeltaBytes } from './delta.js'
 import type { HubClient } from './hub-client.js'
 import { isSignedBy } from './signatures.js'
 
@@ -45,21 +46,24 @@ export interface ReleasesNeeds {
   nodeId: string
   client: Pick<HubClient, 'open'>
   hubKey(): KeyObject
+  /** Returns the path of the archive of what is in place of a project; null if there is none. It may be gone. */
+  earlierArchive(projectId: string): string | null
 }
 
 /** How long a prepared archive is kept. */
 export const preparedForMs = 24 * 60 * 60_000
 const maxDocumentBytes = 8 * 1024 * 1024
-/** Time without a byte after which a transfer is given up. It continues with the next attempt. */
-const silentMs = 60_000
 const directoryMode = 0o700
 const fileMode = 0o600
+/** A complete archive, one of which the beginning was received, and one that is being joined. */
+const endings = ['zip', 'part', 'delta'] as const
+type Ending = (typeof endings)[number]
 const sha256Pattern = /^[0-9a-f]{64}$/
 
 /** Creates the releases of an agent. */
-export function createReleases({ directory, nodeId, client, hubKey }: ReleasesNeeds): Releases {
+export function createReleases({ directory, nodeId, client, hubKey, earlierArchive }: ReleasesNeeds): Releases {
   const documents = new Map<string, ReleaseDocument>()
-  const pathOf = (sha256: string, ending: 'zip' | 'part'): string => join(directory, `${sha256}.${ending}`)
+  const pathOf = (sha256: string, ending: Ending): string => join(directory, `${sha256}.${ending}`)
 
   async function documentOf({ projectId, release }: Pick<Duty, 'projectId' | 'release'>, signal: AbortSignal) {
     const known = documents.get(release.deployId)
@@ -79,12 +83,26 @@ export function createReleases({ directory, nodeId, client, hubKey }: ReleasesNe
     return document
   }
 
-  async function fetchArchive({ archiveSha256, archiveBytes }: Duty['release'], signal: AbortSignal): Promise<string> {
+  /** Fetches an archive. What the archive `earlier` has of it is not transferred again. */
+  async function fetchArchive(
+    { archiveSha256, archiveBytes }: Duty['release'],
+    earlier: string | null,
+    signal: AbortSignal
+  ): Promise<string> {
     if (!sha256Pattern.test(archiveSha256)) throw wrongRelease('its digest is not a SHA-256')
     const [path, part] = [pathOf(archiveSha256, 'zip'), pathOf(archiveSha256, 'part')]
     if ((await sizeOf(path)) === archiveBytes) return path
     await mkdir(directory, { recursive: true, mode: directoryMode })
     await refuseFullDisk(directory, archiveBytes - ((await sizeOf(part)) ?? 0))
+    const [into, isBegun] = [pathOf(archiveSha256, 'delta'), (await sizeOf(part)) !== null]
+    if (earlier !== null && !isBegun && archiveBytes >= minDeltaBytes) {
+      const wanted = { sha256: archiveSha256, bytes: archiveBytes, earlier, into }
+      // Whatever went wrong, the whole archive is fetched next, and that says what is wrong.
+      const isDone = (await fetchDelta(client, wanted, signal).catch(() => null)) === archiveSha256
+      if (isDone) return keep(into, path)
+      await rm(into, { force: true })
+      signal.throwIfAborted()
+    }
     const found = await receive({ part, archiveSha256, archiveBytes }, signal)
     if (found !== archiveSha256) {
       await rm(part, { force: true })
@@ -94,8 +112,12 @@ export function createReleases({ directory, nodeId, client, hubKey }: ReleasesNe
         `The archive from the hub has the SHA-256 ${found}, not ${archiveSha256}`
       )
     }
-    await syncPath(part)
-    await rename(part, path)
+    return keep(part, path)
+  }
+
+  async function keep(complete: string, path: string): Promise<string> {
+    await syncPath(complete)
+    await rename(complete, path)
     return path
   }
 
@@ -125,16 +147,17 @@ export function createReleases({ directory, nodeId, client, hubKey }: ReleasesNe
   return {
     async fetch(duty, signal) {
       const document = await documentOf(duty, signal)
-      return { document, archivePath: await fetchArchive(duty.release, signal) }
+      const earlier = earlierArchive(duty.projectId)
+      return { document, archivePath: await fetchArchive(duty.release, earlier, signal) }
     },
     async remove({ deployId, archiveSha256 }) {
       documents.delete(deployId)
       if (!sha256Pattern.test(archiveSha256)) return
-      for (const ending of ['zip', 'part'] as const) await rm(pathOf(archiveSha256, ending), { force: true })
+      for (const ending of endings) await rm(pathOf(archiveSha256, ending), { force: true })
     },
     async sweep(nowMs, isInUse) {
       for (const name of await readdir(directory).catch(() => [])) {
-        const [, sha256] = /^([0-9a-f]{64})\.(?:zip|part)$/.exec(name) ?? []
+        const [, sha256] = /^([0-9a-f]{64})\.(?:zip|part|delta)$/.exec(name) ?? []
         const found = await stat(join(directory, name)).catch(() => null)
         if (sha256 === undefined || found === null || isInUse(sha256)) continue
         if (nowMs - found.mtimeMs < preparedForMs) continue
@@ -153,7 +176,7 @@ interface Writing {
 }
 
 async function write(answer: IncomingMessage, { part, hash, offset, maxBytes }: Writing): Promise<void> {
-  answer.setTimeout(silentMs, () => answer.destroy(new Error('the transfer of the archive stopped')))
+  giveUpIfSilent(answer)
   const file = await open(part, offset === 0 ? 'w' : 'r+', fileMode)
   try {
     let at = offset

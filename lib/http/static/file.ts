@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
+import { invalid, Refusal } from '../../base/refusal.js'
 import { wantedPart } from '../core/conditional.js'
 import { contentType } from './content-types.js'
 import { mergeHeaders } from '../core/reply.js'
@@ -15,6 +15,12 @@ export interface ServedFile {
   headers?: Headers
 }
 
+/** A part of a file. */
+export interface FilePart {
+  at: number
+  bytes: number
+}
+
 /** A file that is open for reading, and its path. The receiver closes it. */
 export interface OpenedFile {
   handle: FileHandle
@@ -22,6 +28,8 @@ export interface OpenedFile {
 }
 
 const readBytes = 256 * 1024
+/** Pieces of a file are sent once they have this size. */
+const collectedBytes = 64 * 1024
 
 /** A file of a deployed site must not act in the name of the panel, so no script of it runs here. */
 const fileHeaders: Headers = {
@@ -36,6 +44,29 @@ const fileHeaders: Headers = {
  */
 export function fileReply(served: ServedFile): Reply {
   return { kind: 'file', open: request => openFile(served, request) }
+}
+
+/**
+ * Returns a reply with the bytes of these parts of a file, without anything in between. Refuses: 404 `not_found`; 400
+ * for the field `ranges` if the file ends before a part does.
+ */
+export function partsReply(file: string, { parts, headers }: { parts: readonly FilePart[]; headers: Headers }): Reply {
+  return {
+    kind: 'file',
+    async open() {
+      const handle = await openHandle(file)
+      try {
+        const { size } = await handle.stat()
+        if (parts.some(({ at, bytes }) => at + bytes > size)) {
+          throw invalid('ranges', `The file has only ${size} bytes`)
+        }
+        return fileStream(handle, { status: 200, headers: mergeHeaders(fileHeaders, headers), parts })
+      } catch (error) {
+        await handle.close()
+        throw error
+      }
+    }
+  }
 }
 
 async function openFile({ file, headers }: ServedFile, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
@@ -92,35 +123,46 @@ async function describe(
       return { kind: 'empty', status: 416, headers: { ...headers, 'content-range': `bytes */${bytes}` } }
     case 'part':
       headers['content-range'] = `bytes ${wanted.from}-${wanted.to}/${bytes}`
-      return fileStream(handle, { status: 206, headers, from: wanted.from, to: wanted.to })
+      return fileStream(handle, {
+        status: 206,
+        headers,
+        parts: [{ at: wanted.from, bytes: wanted.to - wanted.from + 1 }]
+      })
     case 'all':
-      return fileStream(handle, { status: 200, headers, from: 0, to: bytes - 1 })
+      return fileStream(handle, { status: 200, headers, parts: [{ at: 0, bytes }] })
   }
 }
 
+/** Returns a reply with the parts of a file, one after the other. Small ones are collected. */
 function fileStream(
   handle: FileHandle,
-  { status, headers, from, to }: { status: number; headers: Headers; from: number; to: number }
+  { status, headers, parts }: { status: number; headers: Headers; parts: readonly FilePart[] }
 ): Extract<Reply, { kind: 'stream' }> {
+  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0)
   return {
     kind: 'stream',
     status,
-    headers: { ...headers, 'content-length': String(to - from + 1) },
+    headers: { ...headers, 'content-length': String(total) },
     async run(sink) {
+      let held: Buffer[] = []
+      let heldBytes = 0
       try {
-        let at = from
-        while (at <= to) {
-          const { bytesRead, buffer } = await handle.read(
-            Buffer.allocUnsafe(Math.min(readBytes, to - at + 1)),
-            0,
-            Math.min(readBytes, to - at + 1),
-            at
-          )
-          // The file is now shorter than the length that was sent. Only breaking the connection can report that.
-          if (bytesRead === 0) throw new Error('The file became shorter while it was being sent')
-          await sink.write(buffer.subarray(0, bytesRead))
-          at += bytesRead
+        for (const { at, bytes } of parts) {
+          for (let done = 0; done < bytes; ) {
+            const wanted = Math.min(readBytes, bytes - done)
+            const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(wanted), 0, wanted, at + done)
+            // The file is now shorter than the length that was sent. Only breaking the connection can report that.
+            if (bytesRead === 0) throw new Error('The file became shorter while it was being sent')
+            held.push(buffer.subarray(0, bytesRead))
+            done += bytesRead
+            heldBytes += bytesRead
+            if (heldBytes < collectedBytes) continue
+            await sink.write(held.length === 1 ? (held[0] as Buffer) : Buffer.concat(held))
+            held = []
+            heldBytes = 0
+          }
         }
+        if (heldBytes > 0) await sink.write(Buffer.concat(held))
       } finally {
         await handle.close()
       }

@@ -1,5 +1,5 @@
 import type { EnrollAnswer } from '../../../model/fleet-wire.js'
-import { enrollFields, reportFields } from '../../agent.js'
+import { enrollFields, rangesFields, reportFields } from '../../agent.js'
 import { answer, media, type Operations } from '../operation.js'
 import { terminalParameters } from './server.js'
 import { success } from '../records/common.js'
@@ -72,6 +72,15 @@ export const agentOperations: Operations = {
       416: { what: 'The part does not exist' }
     },
     errors: ['not_found']
+  },
+  'POST /api/agent/blobs/:sha256/ranges': {
+    summary: 'Download parts of the archive of a release',
+    description:
+      'For agents that have most of it already. The parts follow one another, without anything in between. All nodes together get at most the setting `fleet_upload_rate`.',
+    body: rangesFields,
+    fields: { ranges: 'Offset and length of each part, in ascending order' },
+    answers: media('The parts', 'application/octet-stream'),
+    errors: ['not_found', 'wrong_digest']
   },
   'POST /api/agent/reports': {
     summary: 'Report what a node has',
