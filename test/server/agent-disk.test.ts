@@ -1,12 +1,16 @@
 import t from 'tap'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { defaultSmall } from '../../lib/install/unpack/small.js'
+import type { Deployment } from '../../lib/model/deployment.js'
 import type { RolloutDetail } from '../../lib/model/rollout.js'
 import { startAgentProcess } from '../support/agent-process.js'
+import { exactTree } from '../support/exact-tree.js'
 import { startFakeHub } from '../support/fake-hub.js'
 import { emptyDisk, fillDisk } from '../support/full-disk.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
+import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 
 /* Real agents whose disks are full. */
@@ -75,6 +79,71 @@ t.test('a swap without room in the target leaves the earlier files, and succeeds
   emptyDisk(disk)
   await hub.answer(hub.order(second, 'swap', { number: 2 }), 'good')
   t.equal(readFileSync(join(site, 'a'), 'utf8'), 'second')
+})
+
+/** Releases that do not fit, by the way in which they are extracted. */
+const ways: Array<[way: string, isSmall: boolean, files: () => Record<string, string>]> = [
+  ['without a thread', true, () => ({ large: noise(1_000_000) })],
+  ['in a thread', false, () => ({ large: noise(4_000_000) })],
+  [
+    'in two threads',
+    false,
+    () => Object.fromEntries(Array.from({ length: 1200 }, (_, at) => [`many/${at}`, noise(2_000)]))
+  ]
+]
+
+t.test('a disk that fills while a node extracts halts the rollout, which is resumed when there is room', async t => {
+  const disk = smallDisk(t, 24 * 1024 * 1024)
+  if (disk === null) return
+  const cwd = t.testdir()
+  const hub = await startServeProcess(t, cwd)
+  const { token } = await hub.api<{ token: string }>('POST', '/api/enrollments', {})
+  const agent = await startAgentProcess(t, cwd, ['--hub', hub.url, '--name', 'node'], {
+    env: { SVC_ENROLL_TOKEN: token }
+  })
+  await agent.says(/Connected to the hub/)
+  const site = join(disk, 'site')
+  const [filler, isFilling] = [join(disk, 'filler'), join(cwd, 'filling')]
+  const project = await hub.createProject({ name: 'shop', deployPath: join(cwd, 'hub-site') })
+  await hub.api('PATCH', `/api/projects/${project.id}/placements`, { add: [{ node: 'node', deployPath: site }] })
+  // It runs after the space was checked, and leaves room for a part of the release.
+  const preDeployScript = `[ ! -e '${isFilling}' ] || { cat /dev/zero > '${filler}'; truncate -s -600K '${filler}'; }`
+  await hub.changeProject(project.id, { preDeployScript })
+  const rolloutOf = async (deployId: string): Promise<RolloutDetail> => {
+    const { rollouts } = await hub.api<{ rollouts: RolloutDetail[] }>('GET', `/api/rollouts?deployId=${deployId}`)
+    return (await hub.api<{ rollout: RolloutDetail }>('GET', `/api/rollouts/${rollouts[0]?.id}`)).rollout
+  }
+  await (await hub.upload(project, { a: 'first', 'b/c': 'first', 'd/e': 'first' })).finished
+
+  for (const [way, isSmall, files] of ways) {
+    const before = exactTree(site)
+    writeFileSync(isFilling, '')
+    const { deployId, finished } = await hub.upload(project, { a: way, 'b/c': 'first', ...files() })
+    t.match((await finished).at(-1), { status: 'failed' }, way)
+    const halted = await rolloutOf(deployId)
+    const { archiveBytes } = (await hub.deployments(project.id)).find(({ id }) => id === deployId) as Deployment
+    t.equal((archiveBytes as number) <= defaultSmall.archiveBytes, isSmall)
+    t.match(halted, { state: 'halted', haltedReason: '1 failed (allowed: 0)', counts: { failed: 1 } })
+    t.strictSame(exactTree(site), before, `the target is as it was: ${way}`)
+    const [node] = halted.nodes
+    const said = `Extracting the archive failed: The target was left as it was: no space left on device in "${site}", `
+    t.match(node, { phase: 'failed', failedStep: 'extract' })
+    t.ok(node?.error?.startsWith(said), node?.error ?? 'no error')
+    t.match(node?.error, /where 6\d\d KB are free/)
+    const [record] = await agent.api<Deployment[]>('GET', `/api/logs?projectId=${project.id}`)
+    t.match(record, { status: 'failed', errorMessage: node?.error, placed: null })
+    t.strictSame(
+      readdirSync(join(agent.home, 'deployments')).filter(name => name.endsWith('.undo')),
+      []
+    )
+
+    rmSync(isFilling)
+    rmSync(filler)
+    const env = { SVC_SERVER_URL: hub.url, SVC_TOKEN: hub.adminToken }
+    t.match(await svc(['rollout', 'resume', halted.id], { cwd, env }), { code: 0, stdout: /done/ })
+    t.match(await rolloutOf(deployId), { state: 'done', counts: { good: 1 } })
+    t.equal(readFileSync(join(site, 'a'), 'utf8'), way)
+  }
 })
 
 t.test('an agent whose own disk is full says what it has done, and goes on when there is room', async t => {

@@ -8,10 +8,12 @@ import { existsSync } from 'node:fs'
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../../archive/read.js'
+import { freeBytes } from '../../base/free-space.js'
 import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
 import { codeOf, messageOf, reasonOf } from '../../base/system-error.js'
 import type { Rights } from '../../proc/identity.js'
+import { formatBytes } from '../../shared/size.js'
 import type { Expected } from '../expected.js'
 import { beforePathOf } from '../before-images.js'
 import { summarizeManifest } from '../manifest.js'
@@ -126,7 +128,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     if (recovery === 'reverted') await removeJournal(home, deployId)
   }
   if (signal.aborted) throw signal.reason
-  if (outcome.kind === 'failed') throw explain(outcome.error, rights)
+  if (outcome.kind === 'failed') throw await explain(outcome.error, { target, rights })
   throw new Error('The thread that extracted the archive died')
 }
 
@@ -206,10 +208,16 @@ const curable: Record<string, string> = {
   EPERM: 'not_permitted'
 }
 
-function explain(error: unknown, rights: Rights | null): unknown {
+async function explain(
+  error: unknown,
+  { target, rights }: { target: string; rights: Rights | null }
+): Promise<unknown> {
   const refused = curable[codeOf(error)]
   if (error instanceof Refusal || refused === undefined) return error
-  const why = `${reasonOf(error)}${rights === null ? '' : ` for the user "${rights.identity.name}"`}`
+  const free = refused === 'no_space' ? await freeBytes(target) : null
+  const space = free === null ? '' : `, where ${formatBytes(free)} are free`
+  const who = rights === null ? '' : ` for the user "${rights.identity.name}"`
+  const why = `${reasonOf(error)}${who} in "${target}"${space}`
   return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${messageOf(error)})`, {
     cause: error
   })
