@@ -18,12 +18,21 @@ export interface Connections {
    * connection whose handler has nothing to send yet stays open.
    */
   expire(socket: Socket): void
-  /** Resolves when all connections are closed. Busy ones have `graceMs`, then they are destroyed. */
+  /**
+   * Resolves when all connections are closed. Busy ones have `graceMs`, then they are destroyed. A handler whose
+   * connection is closed has `handlerMs` more: what it does is then undone or complete.
+   */
   drain(graceMs: number): Promise<void>
 }
 
 /** Creates an empty set of connections. */
-export function createConnections({ maxPipelined }: { maxPipelined: number }): Connections {
+export function createConnections({
+  maxPipelined,
+  handlerMs
+}: {
+  maxPipelined: number
+  handlerMs: number
+}): Connections {
   /**
    * Requests by connection. An array: there are a few at most (`maxPipelined`) and almost always one; a Set that grows
    * and shrinks is slower (bench/api).
@@ -33,6 +42,9 @@ export function createConnections({ maxPipelined }: { maxPipelined: number }): C
   const pipelined = new WeakMap<Socket, number>()
   let isStopping = false
   let onEmpty: Array<() => void> = []
+  /** Number of requests that are being answered, also of connections that are closed. */
+  let running = 0
+  let onIdle: Array<() => void> = []
 
   function remove(socket: Socket): void {
     for (const exchange of [...(busy.get(socket) ?? [])]) exchange.abort()
@@ -72,10 +84,16 @@ export function createConnections({ maxPipelined }: { maxPipelined: number }): C
         if (count > maxPipelined) return false
       }
       exchanges?.push(exchange)
+      running++
       return true
     },
     isBusy: socket => (busy.get(socket)?.length ?? 0) > 0,
     leave(exchange) {
+      running--
+      if (running === 0) {
+        for (const call of onIdle) call()
+        onIdle = []
+      }
       const { socket } = exchange.request
       const exchanges = busy.get(socket)
       const at = exchanges?.indexOf(exchange) ?? -1
@@ -88,13 +106,22 @@ export function createConnections({ maxPipelined }: { maxPipelined: number }): C
     exchangesOf: socket => busy.get(socket) ?? [],
     async drain(graceMs) {
       stop()
-      if (busy.size === 0) return
-      const empty = new Promise<void>(resolve => onEmpty.push(resolve))
-      const deadline = setTimeout(() => {
-        for (const socket of busy.keys()) socket.destroy()
-      }, graceMs)
-      await empty
-      clearTimeout(deadline)
+      if (busy.size > 0) {
+        const empty = new Promise<void>(resolve => onEmpty.push(resolve))
+        const deadline = setTimeout(() => {
+          for (const socket of busy.keys()) socket.destroy()
+        }, graceMs)
+        await empty
+        clearTimeout(deadline)
+      }
+      if (running === 0) return
+      await new Promise<void>(resolve => {
+        const deadline = setTimeout(resolve, handlerMs)
+        onIdle.push(() => {
+          clearTimeout(deadline)
+          resolve()
+        })
+      })
     }
   }
 }

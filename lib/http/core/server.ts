@@ -52,6 +52,8 @@ export interface ServerLimits {
    * of them.
    */
   maxPipelined: number
+  /** Maximum time for which `close` waits for a handler whose connection is closed. */
+  handlerMs: number
   linger: LingerLimits
   /** Limits of connections. Default: half of the process's descriptors, a quarter for anonymous clients. */
   crowd?: CrowdLimits
@@ -65,6 +67,7 @@ export const defaultLimits: ServerLimits = {
   stalledMs: 10 * 60_000,
   keepAliveMs: 75_000,
   maxPipelined: 16,
+  handlerMs: 5_000,
   linger: defaultLingerLimits
 }
 
@@ -227,7 +230,8 @@ export class HttpServer<R extends string = string, A = unknown> {
 
   /**
    * Stops accepting connections, ends idle connections and lasting replies, and waits for the replies in progress, at
-   * most `graceMs`. Then closes the remaining connections. May be called again with a shorter time.
+   * most `graceMs`. Then closes the remaining connections, and waits for their handlers, which have been told that the
+   * client is gone, at most `handlerMs`. May be called again with a shorter time.
    */
   async close({ graceMs }: { graceMs: number }): Promise<void> {
     // The file is removed first: after the socket is closed, its name may belong to another server.

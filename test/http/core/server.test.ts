@@ -509,7 +509,7 @@ t.test('stops after its grace period at the latest', async t => {
       return new Promise(() => {})
     }
   }
-  const { server, port } = await startServer(t, [stuck])
+  const { server, port } = await startServer(t, [stuck], { limits: { handlerMs: 20 } })
   const reply = sendRaw(port, 'GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n')
   await begun
   const first = server.close({ graceMs: 60_000 })
@@ -517,6 +517,31 @@ t.test('stops after its grace period at the latest', async t => {
   await server.close({ graceMs: 20 })
   await first
   t.equal((await reply).status, 0)
+})
+
+t.test('waits for a handler whose client is gone', async t => {
+  let begin = (): void => {}
+  const begun = new Promise<void>(resolve => (begin = resolve))
+  let isUndone = false
+  const undoing: Route = {
+    method: 'GET',
+    path: '/undoing',
+    auth: 'public',
+    async handle({ signal }) {
+      begin()
+      await once(signal, 'abort')
+      for (let turn = 0; turn < 10; turn++) await sleep(1)
+      isUndone = true
+      return json({})
+    }
+  }
+  const { server, port } = await startServer(t, [undoing])
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.write('GET /undoing HTTP/1.1\r\nHost: a\r\n\r\n')
+  await begun
+  socket.destroy()
+  await server.close({ graceMs: 60_000 })
+  t.ok(isUndone)
 })
 
 t.test('refuses an address that it cannot listen on', async t => {
