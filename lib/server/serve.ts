@@ -179,7 +179,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     http.complete(createTable(services, { base, publicUrl, panel }))
     isRecovering = false
     const telemetry = new AbortController()
-    void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
+    const { signal } = telemetry
+    const reported = sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
     return {
       url,
@@ -187,7 +188,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       services,
       localSocket: owner.path,
       reload,
-      stop: createStop({ http, services, front, store, owner, telemetry })
+      stop: createStop({ http, services, front, store, owner, telemetry, reported })
     }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
@@ -231,8 +232,9 @@ function createStop(running: {
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
+  reported: Promise<void>
 }): RunningServer['stop'] {
-  const { http, services, front, store, owner, telemetry } = running
+  const { http, services, front, store, owner, telemetry, reported } = running
   let stopping: Promise<void> | undefined
 
   async function stop(wait: boolean): Promise<void> {
@@ -250,6 +252,8 @@ function createStop(running: {
     await front.failures.flush()
     await front.named.close()
     await front.keeper.stop()
+    // It may be storing the id of this server.
+    await reported
     await store.close()
     await owner.release()
   }
