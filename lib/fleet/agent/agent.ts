@@ -97,6 +97,19 @@ export function createAgent(needs: AgentNeeds): Agent {
   const live = createLive({ store, deployer })
   const relay = needs.createRelay?.(client)
   let saving: Promise<unknown> = Promise.resolve()
+  /** What goes on beside the orders of the hub. */
+  const asides = new Set<Promise<void>>()
+
+  function aside(what: string, work: Promise<unknown>): void {
+    const going = work.then(
+      () => void asides.delete(going),
+      error => {
+        asides.delete(going)
+        log(what, error)
+      }
+    )
+    asides.add(going)
+  }
 
   const duties = createDuties({
     ...needs,
@@ -107,7 +120,7 @@ export function createAgent(needs: AgentNeeds): Agent {
       await deployer.preflight({ projectId, archivePath: release.archivePath, offered })
       return release
     },
-    done: ({ release }) => void releases.remove(release).catch(error => log('Cannot remove a prepared archive', error)),
+    done: ({ release }) => aside('Cannot remove a prepared archive', releases.remove(release)),
     changed: (projectId, options) => reports.changed(projectId, options),
     async removed(projectId) {
       await needs.projects.remove(projectId, hubActor).catch((error: unknown) => {
@@ -206,9 +219,11 @@ export function createAgent(needs: AgentNeeds): Agent {
     await releases.sweep(machineTimeOf(clock), sha256 => used.has(sha256))
   }
 
-  void sweep()
-  const drift = setInterval(() => void searchDrift(), times.driftEveryMs * (0.75 + random() / 2)).unref()
-  const sweeping = setInterval(() => void sweep(), sweepEveryMs).unref()
+  const sweepAside = (): void => aside('Cannot remove old prepared archives', sweep())
+  const searchAside = (): void => aside('Cannot search for edited files', searchDrift())
+  sweepAside()
+  const drift = setInterval(searchAside, times.driftEveryMs * (0.75 + random() / 2)).unref()
+  const sweeping = setInterval(sweepAside, sweepEveryMs).unref()
 
   return {
     get identity() {
@@ -224,6 +239,7 @@ export function createAgent(needs: AgentNeeds): Agent {
       reporting?.abort()
       relay?.endAll()
       await Promise.all([connected, reported, duties.stop(), saving])
+      await Promise.all(asides)
       client.close()
     }
   }

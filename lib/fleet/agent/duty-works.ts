@@ -1,0 +1,210 @@
+/*
+ * Does what a duty demands, one work after the other: makes the release ready, puts it in place, takes it back. Before a
+ * work begins, the duty is on the disk, with the id of the deployment that is about to be made. After a crash, the
+ * deployment's own record says what became of it; if there is none, nothing was done.
+ */
+import { elapsedOf, type Clock } from '../../base/clock.js'
+import type { Ids } from '../../base/ids.js'
+import { Refusal } from '../../base/refusal.js'
+import type { Duty } from '../../model/duty.js'
+import type { Store } from '../../store/database.js'
+import { findHubDeployment, insertHubDeployment } from '../../store/tables/duties.js'
+import { beginning, ended, workOf, type Work } from '../duty.js'
+import type { KeptDuty } from './kept-duty.js'
+import type { LocalDeployer } from './local.js'
+import { defaultRetriesMs, makeReady } from './ready.js'
+import type { Release } from './releases.js'
+import {
+  deploymentBefore,
+  placedBy,
+  revert,
+  revertResult,
+  swap,
+  swapResult,
+  untilFinished,
+  type Placing,
+  type Swapped
+} from './swap.js'
+
+/** Dependencies of the works. */
+export interface DutyWorksNeeds {
+  store: Store
+  clock: Clock
+  ids: Ids
+  deployer: LocalDeployer
+  /** Makes a release ready: fetches and checks it. Nothing in the target changes. */
+  prepare(duty: Duty, signal: AbortSignal): Promise<Release>
+  /** Called after a swap that went well. */
+  done(duty: Duty): void
+  /** Called when there is something to report. `soon`: it is of no use to hurry. */
+  changed(projectId: string, options?: { soon: boolean }): void
+  /** Waits between attempts to fetch a release, in ms. The last one is repeated. */
+  retriesMs?: readonly number[]
+  log(message: string, error?: unknown): void
+}
+
+/** A duty with what goes on for it. */
+export interface DutyWork {
+  kept: KeptDuty
+  /** Whether an earlier process began the work that the duty is about. */
+  isInterrupted: boolean
+  /** Ends what waits for the hub, when another release is ordered. */
+  waiting: AbortController | null
+  orderedMs: number
+}
+
+/** The works of a node. */
+export interface DutyWorks {
+  /** Works until the duty demands nothing more. Rejects if a result cannot be stored, or found out, yet. */
+  run(entry: DutyWork): Promise<void>
+  /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
+  followTree(entry: DutyWork): void
+}
+
+/** Results that a work without a deployment does not have. */
+export const noResult = { failedStep: null, output: null, tookMs: null }
+
+/** Creates the works. `isCurrent` says whether the project is still placed; `stopping` ends what waits for the hub. */
+export function createDutyWorks(
+  needs: DutyWorksNeeds,
+  { isCurrent, stopping }: { isCurrent(entry: DutyWork): boolean; stopping: AbortSignal }
+): DutyWorks {
+  const { store, clock, ids, prepare, changed, log, retriesMs = defaultRetriesMs } = needs
+
+  function placingOf({ kept }: DutyWork): Placing {
+    const { projectId, swapId, release } = kept.duty
+    return { projectId, swapId: swapId ?? '', releaseId: release.deployId }
+  }
+
+  async function works(entry: DutyWork): Promise<void> {
+    while (!stopping.aborted && isCurrent(entry)) {
+      await entry.kept.written()
+      if (entry.isInterrupted) {
+        await resume(entry)
+        continue
+      }
+      const work = workOf(entry.kept.duty.state)
+      if (work === null) return
+      await perform(entry, work)
+    }
+  }
+
+  async function perform(entry: DutyWork, work: Work): Promise<void> {
+    const { state } = entry.kept.duty
+    if (work === 'revert') return performRevert(entry)
+    const waiting = new AbortController()
+    entry.waiting = waiting
+    const ready = await makeReady({
+      prepare: signal => prepare(entry.kept.duty, signal),
+      retriesMs,
+      failed: reason => log(`Cannot fetch release ${entry.kept.duty.release.deployId} yet: ${reason}`),
+      signal: AbortSignal.any([waiting.signal, stopping])
+    }).finally(() => (entry.waiting = null))
+    if (ready === 'given up') return
+    // Another order may have come since.
+    if (entry.kept.duty.state.number !== state.number || workOf(entry.kept.duty.state) !== work) return
+    if (ready instanceof Refusal) {
+      const result = work === 'prepare' ? 'refused' : 'failed'
+      return finish(entry, state, { answer: result, error: ready.message, ...noResult })
+    }
+    if (work === 'prepare') await finish(entry, state, { answer: 'prepared', error: null, ...noResult })
+    else await performSwap(entry, ready)
+  }
+
+  async function performSwap(entry: DutyWork, release: Release): Promise<void> {
+    const before = entry.kept.duty.state
+    const begun = beginning(before, 'swap')
+    const swapId = ids.id('dep_')
+    const {
+      projectId,
+      release: { deployId }
+    } = entry.kept.duty
+    const noted = { id: swapId, projectId, deployId }
+    await entry.kept.write({ state: begun, before, swapId, undoId: null, ...noResult }, tx =>
+      insertHubDeployment(tx, noted)
+    )
+    changed(projectId, { soon: true })
+    await end(entry, before, swap(needs, { duty: entry.kept.duty, swapId, release }))
+  }
+
+  async function performRevert(entry: DutyWork): Promise<void> {
+    const before = entry.kept.duty.state
+    const { projectId, swapId } = entry.kept.duty
+    if (swapId === null) {
+      const error = 'The deployment that put the release in place is not known'
+      return finish(entry, before, { answer: 'stuck', error, ...noResult })
+    }
+    const undoId = ids.id('dep_')
+    const placing = placingOf(entry)
+    const earlier = deploymentBefore(store, projectId, placedBy(store, placing).at(-1) ?? swapId)
+    const deployId = earlier === null ? null : (findHubDeployment(store, earlier)?.deployId ?? null)
+    const noted = { id: undoId, projectId, deployId }
+    // If the earlier files were pushed to the node itself, they are as foreign as before.
+    const isOfHub = earlier === null || findHubDeployment(store, earlier) !== undefined
+    await entry.kept.write({ state: beginning(before, 'revert'), before, undoId, ...noResult }, tx => {
+      if (isOfHub) insertHubDeployment(tx, noted)
+    })
+    await end(entry, before, revert(needs, { ...placing, undoId }))
+  }
+
+  /** Takes the result of a work that has begun. */
+  async function end(entry: DutyWork, before: Duty['state'], working: Promise<Swapped>): Promise<void> {
+    const begun = entry.kept.duty.state
+    const result = await working.catch((error: unknown) => {
+      if (error instanceof Refusal) return error
+      throw error
+    })
+    if (!(result instanceof Refusal)) return finish(entry, begun, result)
+    // The next start finds no record, and begins again.
+    if (result.code === 'shutting_down' || stopping.aborted) return
+    const isInPlace = placedBy(store, placingOf(entry)).length > 0
+    const answer = begun.outcome === 'begun' && before.outcome !== 'stuck' && !isInPlace ? 'failed' : 'stuck'
+    await finish(entry, begun, { answer, error: result.message, ...noResult })
+  }
+
+  async function finish(
+    entry: DutyWork,
+    begun: Duty['state'],
+    result: Omit<Swapped, 'answer'> & { answer: Swapped['answer'] | 'prepared' | 'refused' }
+  ): Promise<void> {
+    const { answer, error, failedStep, output } = result
+    const state = ended(entry.kept.duty.state, { begun, result: answer, error })
+    const tookMs = Math.round(elapsedOf(clock) - entry.orderedMs)
+    // Another release may have been ordered since.
+    if (state === entry.kept.duty.state) return
+    await entry.kept.write({ state, before: null, failedStep, output, tookMs })
+    changed(entry.kept.duty.projectId)
+    if (answer === 'good') needs.done(entry.kept.duty)
+  }
+
+  /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
+  function followTree(entry: DutyWork): void {
+    const { outcome } = entry.kept.duty.state
+    if (outcome !== 'stuck' && outcome !== 'failed') return
+    const found = placedBy(store, placingOf(entry)).length > 0 ? 'stuck' : 'failed'
+    if (found === outcome) return
+    const state = { ...entry.kept.duty.state, outcome: found } as const
+    void entry.kept.write({ state }).catch(error => log('Cannot store what is in place', error))
+  }
+
+  /** Finds out what became of the work that an earlier process began. */
+  async function resume(entry: DutyWork): Promise<void> {
+    const { state, before, swapId, undoId } = entry.kept.duty
+    const isRevert = state.outcome === 'reverting'
+    const deployId = isRevert ? undoId : swapId
+    entry.isInterrupted = false
+    const row = deployId === null ? null : await untilFinished(needs, deployId, stopping)
+    const current = entry.kept.duty.state
+    if (row === null) {
+      if (current.number !== state.number) return
+      const { outcome, doneAttempt, error } = before ?? { outcome: 'none', doneAttempt: 0, error: null }
+      await entry.kept.write({ state: { ...current, outcome, doneAttempt, error }, before: null })
+      return changed(entry.kept.duty.projectId)
+    }
+    const placing = placingOf(entry)
+    const result = isRevert ? await revertResult(needs, row, placing) : await swapResult(needs, row, placing.releaseId)
+    await finish(entry, state, result)
+  }
+
+  return { run: works, followTree }
+}
