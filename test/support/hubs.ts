@@ -1,3 +1,4 @@
+import './directories.js'
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

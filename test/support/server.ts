@@ -1,3 +1,4 @@
+import './directories.js'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../lib/base/clock.js'

@@ -1,3 +1,4 @@
+import './directories.js'
 import { createAudit } from '../../lib/audit/audit.js'
 import { randomIds } from '../../lib/base/ids.js'
 import { openStore } from '../../lib/store/durable-store.js'
