@@ -60,6 +60,6 @@ export async function runCaddy(
   endWithTest(t, child)
   let said = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
-  await untilListening(port, () => said)
+  await untilListening({ port, child, complaint: () => said })
   return child.pid as number
 }

@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { freePort } from '../support/free-port.js'
 import { findProgram } from '../support/programs.js'
+import { until } from '../support/until.js'
 import type { ProxyOptions, RunningProxy } from './contract.js'
 import { bodyOf, filled, phrase, recipe } from './recipes.js'
 
@@ -23,6 +23,8 @@ interface Proxy {
   directory: string
   upstream: string
   location: string
+  /** Replaces the documented `proxy_read_timeout`. */
+  readTimeout?: string
 }
 
 /**
@@ -32,9 +34,12 @@ interface Proxy {
 export async function startNginx(
   t: Bracket,
   program: string,
-  { directory, upstream, location }: Proxy
+  { directory, upstream, location, readTimeout = '1h' }: Proxy
 ): Promise<string> {
-  const body = filled(bodyOf(recipe('nginx', 'location /'), 'location /'), [['http://127.0.0.1:5431', upstream]])
+  const body = filled(bodyOf(recipe('nginx', 'location /'), 'location /'), [
+    ['http://127.0.0.1:5431', upstream],
+    ['proxy_read_timeout 1h', `proxy_read_timeout ${readTimeout}`]
+  ])
   const { url } = await runNginx(t, program, {
     directory,
     http: 'access_log off;',
@@ -115,11 +120,11 @@ async function run(
   const words = ['-e', join(directory, 'logs/error.log'), '-p', directory, '-c', configFile]
   const child = spawn(program, words, { stdio: 'ignore' })
   endWithTest(t, child)
-  await untilListening(port, () => readFileSync(join(directory, 'logs/error.log'), 'utf8'))
+  await untilListening({ port, child, complaint: () => readFileSync(join(directory, 'logs/error.log'), 'utf8') })
   return { words, pid: child.pid as number }
 }
 
-export function endWithTest(t: Bracket, child: ReturnType<typeof spawn>): void {
+export function endWithTest(t: Bracket, child: ChildProcess): void {
   const ended = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGTERM')
@@ -127,18 +132,28 @@ export function endWithTest(t: Bracket, child: ReturnType<typeof spawn>): void {
   })
 }
 
-/** Until something accepts connections there; `complaint` says why nothing does. */
-export async function untilListening(port: number, complaint: () => string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    const socket = connect({ port, host: '127.0.0.1' })
-    const isOpen = await new Promise<boolean>(resolve =>
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    )
-    socket.destroy()
-    if (isOpen) return
-    await sleep(50)
-  }
-  throw new Error(`The proxy did not start: ${complaint()}`)
+interface Starting {
+  port: number
+  child: ChildProcess
+  /** Says why nothing listens. */
+  complaint(): string
+}
+
+/** Waits until a proxy accepts connections, or has ended. */
+export async function untilListening({ port, child, complaint }: Starting): Promise<void> {
+  const what = (): string => `The proxy did not start: ${complaint()}`
+  await until(
+    async () => {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(what())
+      const socket = connect({ port, host: '127.0.0.1' })
+      const isOpen = await new Promise<boolean>(resolve =>
+        socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+      )
+      socket.destroy()
+      return isOpen
+    },
+    { what }
+  )
 }
 
 /** Everything nginx writes stays below `directory`, so that a normal user may run it. */

@@ -1,8 +1,9 @@
 import t from 'tap'
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ListedNode } from '../../lib/model/node.js'
+import { blocksOf } from '../documents/document.js'
 import { startAgentProcess } from '../support/agent-process.js'
 import { startCutProxy } from '../support/cut-proxy.js'
 import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
@@ -113,4 +114,50 @@ t.test('a pushed change travels to a node as the bytes that changed', async t =>
   for (const path of ['assets/0.bin', 'assets/31.bin', 'assets/59.bin', 'index.html']) {
     t.strictSame(readFileSync(join(target, path)), readFileSync(join(site, path)), path)
   }
+})
+
+t.test('break-glass: a push to the node itself while the hub is gone, until the next rollout replaces it', async t => {
+  const cwd = t.testdir({ sites: {} })
+  const hub = await startServeProcess(t, cwd)
+  const env = { SVC_ENROLL_TOKEN: await tokenOf(hub) }
+  const agent = await startAgentProcess(t, cwd, ['--hub', hub.url, '--name', 'web-1'], { env })
+  await agent.says(/Connected to the hub/)
+  const project = await hub.createProject({ name: 'site', deployPath: join(cwd, 'sites', 'hub') })
+  const site = join(cwd, 'sites', 'a')
+  const textOf = (): string => readFileSync(join(site, 'a'), 'utf8')
+  await hub.api('PATCH', `/api/projects/${project.id}/placements`, { add: [{ node: 'web-1', deployPath: site }] })
+  await (await hub.upload(project, { a: 'first' })).finished
+  t.equal(textOf(), 'first')
+  await hub.stop('SIGKILL')
+
+  // As docs/fleet.md says it.
+  const { adminToken } = JSON.parse(readFileSync(join(agent.home, 'config.json'), 'utf8')) as { adminToken: string }
+  const [block, ...others] = blocksOf('docs/fleet.md').filter(({ mark }) => mark === 'sh break-glass')
+  t.strictSame(others, [])
+  const [server, token, push] = (block?.text ?? '').trim().split('\n')
+  t.equal(server, 'export SVC_SERVER_URL=http://127.0.0.1:5431')
+  const run = (line: string | undefined, secret: string) => {
+    const [, name = '', words = ''] = /^(\w+)=… svc (.+)$/.exec(line ?? '') ?? []
+    return svc(words.split(' '), { cwd: join(cwd, 'work'), env: { SVC_SERVER_URL: agent.url, [name]: secret } })
+  }
+  mkdirSync(join(cwd, 'work'))
+  writeFileSync(join(cwd, 'work', 'a'), 'the fix')
+  writeFileSync(join(cwd, 'work', 'svc.config.json'), JSON.stringify({ projectId: project.id, files: ['a'] }))
+  const printed = await run(token, adminToken)
+  t.match(printed, { code: 0, stdout: /^\S+\n$/ })
+  const pushed = await run(push, printed.stdout.trim())
+  t.match(pushed, { code: 0 }, pushed.stderr)
+  t.equal(textOf(), 'the fix')
+
+  const again = await startServeProcess(t, cwd, ['--port', new URL(hub.url).port])
+  const isDrifted = (): Promise<boolean> =>
+    nodesOf(again).then(([node]) => node?.isConnected === true && node.placements[0]?.isDrifted === true)
+  await until(isDrifted)
+  const admin = { cwd, env: { SVC_SERVER_URL: again.url, SVC_TOKEN: again.adminToken } }
+  t.match(await svc(['fleet', 'nodes'], admin), { code: 0, stdout: /web-1 +connected +site \(drifted\)/ })
+  t.match(await svc(['fleet', 'node', 'web-1'], admin), { code: 0, stdout: /a deployment of its own/ })
+  t.equal(textOf(), 'the fix', 'nothing is undone by itself')
+  await (await again.upload(project, { a: 'second' })).finished
+  t.equal(textOf(), 'second')
+  t.match(await nodesOf(again), [{ placements: [{ isDrifted: false, liveDeployId: String }] }])
 })

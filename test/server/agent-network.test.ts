@@ -1,17 +1,18 @@
 import t, { type Test } from 'tap'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import * as http from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findNginx, runNginx, startNginx } from '../proxy/nginx.js'
 import { startAgentProcess } from '../support/agent-process.js'
 import { makeSigned } from '../support/certificates.js'
 import { startFakeHub, type FakeHub } from '../support/fake-hub.js'
-import { freePort } from '../support/free-port.js'
 import { until } from '../support/until.js'
 
-const nginx = ['/usr/sbin/nginx', '/usr/bin/nginx', '/usr/local/sbin/nginx'].find(existsSync)
+const nginx = findNginx()
+const skip = nginx === null && 'there is no nginx on this machine'
 
 async function rollOut(t: Test, hub: FakeHub, cwd: string): Promise<void> {
   const site = join(cwd, 'site')
@@ -21,24 +22,42 @@ async function rollOut(t: Test, hub: FakeHub, cwd: string): Promise<void> {
   t.equal(readFileSync(join(site, 'a')).length, 500_000)
 }
 
-t.test('an agent works through nginx with a prefix and its usual buffering', { skip: nginx === undefined }, async t => {
+t.test('an agent works through nginx with a prefix and its usual buffering', { skip }, async t => {
   const cwd = t.testdir({ nginx: {} })
   const hub = await startFakeHub(t, { base: '/base' })
-  const port = await freePort()
-  const config = `daemon off; master_process off; pid ${cwd}/nginx/pid; error_log ${cwd}/nginx/error;
-    events {}
-    http { access_log off; client_body_temp_path ${cwd}/nginx/b; proxy_temp_path ${cwd}/nginx/p;
-      fastcgi_temp_path ${cwd}/nginx/f; uwsgi_temp_path ${cwd}/nginx/u; scgi_temp_path ${cwd}/nginx/s;
-      server { listen 127.0.0.1:${port}; location /base/ { proxy_pass ${hub.url}/; } } }`
-  writeFileSync(join(cwd, 'nginx', 'conf'), config)
-  const child = spawn(nginx as string, ['-p', join(cwd, 'nginx'), '-c', join(cwd, 'nginx', 'conf')], {
-    stdio: 'ignore'
+  const { url } = await runNginx(t, nginx as string, {
+    directory: join(cwd, 'nginx'),
+    http: 'access_log off;',
+    location: `location /base/ { proxy_pass ${hub.url}/; }`
   })
-  t.teardown(() => void child.kill())
-  await until(async () => (await fetch(`http://127.0.0.1:${port}/`).catch(() => null)) !== null)
-  await startAgentProcess(t, cwd, ['--hub', `http://127.0.0.1:${port}/base`, '--enroll', hub.token()])
+  await startAgentProcess(t, cwd, ['--hub', `${url}/base`, '--enroll', hub.token()])
   await hub.connected()
   await rollOut(t, hub, cwd)
+})
+
+t.test('orders pass the nginx of docs/proxies.md at once, and heartbeats keep their stream open', { skip }, async t => {
+  const cwd = t.testdir({ nginx: {} })
+  const hub = await startFakeHub(t)
+  // Without heartbeats, the second of the proxy ends a stream.
+  hub.heartbeatMs = 100
+  const url = await startNginx(t, nginx as string, {
+    directory: join(cwd, 'nginx'),
+    upstream: hub.url,
+    location: '/',
+    readTimeout: '1s'
+  })
+  const streams = (): number => hub.seen.filter(line => line.startsWith('GET /api/agent/desired')).length
+  const agent = await startAgentProcess(t, cwd, ['--hub', url, '--enroll', hub.token()])
+  await hub.connected()
+  await sleep(2500)
+  // The buffer of a proxy would keep an order until its heartbeats have filled it.
+  await rollOut(t, hub, cwd)
+  t.equal(streams(), 1, 'the stream that was opened first')
+  t.equal(await agent.stop(), 0)
+
+  hub.heartbeatMs = null
+  await startAgentProcess(t, cwd)
+  await until(() => streams() >= 3)
 })
 
 t.test('an agent works over TLS, through a proxy with CONNECT', async t => {

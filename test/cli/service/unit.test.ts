@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { renderUnit, type UnitOptions } from '../../../lib/cli/service/unit.js'
+import { blocksOf, type Block } from '../../documents/document.js'
 
 const usual: UnitOptions = {
   user: 'svc',
@@ -113,6 +114,14 @@ for (const [what, change, expected] of cases) {
 
 const noSystemd = spawnSync('systemd-analyze', ['--version']).status !== 0 && 'systemd-analyze is not on this machine'
 
+/** Has systemd read a unit. */
+function verify(directory: string, unit: string): { status: number | null; said: string } {
+  const file = join(directory, 'svc.service')
+  writeFileSync(file, unit)
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
+  return { status, said: stdout + stderr }
+}
+
 t.test('systemd accepts all units, including those with unusual names', { skip: noSystemd }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-unit-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
@@ -122,14 +131,8 @@ t.test('systemd accepts all units, including those with unusual names', { skip: 
   const program = join(directory, 'a 100%h $HOME é')
   copyFileSync('/bin/true', program)
   chmodSync(program, 0o755)
-  const verify = (unit: string) => {
-    const file = join(directory, 'svc.service')
-    writeFileSync(file, unit)
-    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-    return { status, said: stdout + stderr }
-  }
   for (const [what, change] of cases)
-    t.same(verify(renderUnit({ ...usual, ...change, command: ['/bin/sh'] })), { status: 0, said: '' }, what)
+    t.same(verify(directory, renderUnit({ ...usual, ...change, command: ['/bin/sh'] })), { status: 0, said: '' }, what)
   const strange = renderUnit({
     ...usual,
     home: odd,
@@ -137,8 +140,21 @@ t.test('systemd accepts all units, including those with unusual names', { skip: 
     command: [program, odd],
     socket: join(odd, 'a.sock')
   })
-  t.same(verify(strange), { status: 0, said: '' }, 'odd names')
-  t.not(verify(strange.replaceAll('%%', '%')).said, '', 'it would have said so')
+  t.same(verify(directory, strange), { status: 0, said: '' }, 'odd names')
+  t.not(verify(directory, strange.replaceAll('%%', '%')).said, '', 'it would have said so')
+})
+
+t.test('systemd accepts the unit of an agent in docs/fleet.md', { skip: noSystemd }, async t => {
+  const [unit, ...others] = blocksOf('docs/fleet.md').filter(({ mark }) => mark === 'ini')
+  t.strictSame(others, [])
+  const directory = mkdtempSync(join(tmpdir(), 'svc-unit-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  const text = (unit as Block).text
+  // It runs as a user who cannot create directories in /var/lib.
+  const [state] = settingsOf(text)['StateDirectory'] ?? []
+  t.same(settingsOf(text)['Environment'], [`SVC_HOME=/var/lib/${state}`])
+  t.same(verify(directory, text), { status: 0, said: '' })
+  t.not(verify(directory, text.replace('KillMode=mixed', 'KillMode=mix')).said, '', 'it would have said so')
 })
 
 t.test('systemd-analyze rates the exposure of the service as low', { skip: noSystemd }, async t => {
