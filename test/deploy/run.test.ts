@@ -98,6 +98,8 @@ const printer = `
 
 t.test('records 100 MB of output, invalid bytes and a missing last newline', async t => {
   const stage = await deployStage(t)
+  // A busy machine needs more than the 30 s of the stage.
+  stage.values.script_timeout = 300
   const project = await stage.addProject({
     preDeployScript: `node -e '${printer}'`,
     postDeployScript: `printf 'bad \\377\\376 bytes\\nno newline'`
