@@ -1,6 +1,7 @@
 /* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
 import { rmdir } from 'node:fs/promises'
 import { finishRestore } from '../../backup/place.js'
+import { callAll } from '../../base/closing.js'
 import { createSteadyClock } from '../../base/clock.js'
 import { randomIds } from '../../base/ids.js'
 import { ensureHome, noSpaceFor, readConfig, warningOfRoot, writeConfig } from '../../config/home.js'
@@ -242,16 +243,22 @@ function createStop({
 }): RunningServer['stop'] {
   let stopping: Promise<void> | undefined
 
-  async function stop(): Promise<void> {
-    await Promise.all(ending.map(end => end()))
-    const replies = http.close({ graceMs: replyGraceMs })
-    await terms.stop()
-    await store.resign().catch(() => {})
-    await replies
-    stopCutting()
-    await mirror.stop()
-    await store.close()
-    await owner.release()
+  function stop(): Promise<void> {
+    let replies: Promise<void> | undefined
+    return callAll([
+      () => Promise.all(ending.map(end => end())),
+      () => {
+        replies = http.close({ graceMs: replyGraceMs })
+        replies.catch(() => {}) // it is awaited below
+      },
+      () => terms.stop(),
+      () => store.resign().catch(() => {}),
+      () => replies,
+      stopCutting,
+      () => mirror.stop(),
+      () => store.close(),
+      () => owner.release()
+    ])
   }
 
   return () => (stopping ??= stop())
