@@ -66,6 +66,8 @@ export interface ServeOptions extends EntranceOptions {
   requests?: boolean
   /** The store's SQLite module, if the caller has already begun to load it. */
   sqlite?: StoreOptions['sqlite']
+  /** Ends the start of a hub that waits for its cluster. Any other start is completed. */
+  signal?: AbortSignal
   clock?: Clock
   ids?: Ids
 }

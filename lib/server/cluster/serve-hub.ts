@@ -36,6 +36,7 @@ import { startOwnNode } from './own-node.js'
 import type { ClusterOptions } from './options.js'
 import { openTerms } from './terms.js'
 import type { Terms } from './terms.js'
+import { createWaiting } from './waiting.js'
 
 /** Time for replies in progress after the work has ended. */
 const replyGraceMs = 3000
@@ -63,6 +64,8 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const owner = await ownDirectory(home.directory)
     opened.push(() => owner.release())
     if (await finishRestore(home.directory)) await ensureHome(home)
+    const waiting = createWaiting({ entrance, base, report })
+    opened.push(() => waiting.end())
     const key = forwardKeyOf(cluster.key)
     const client = createHubClient({ key, hub: cluster.hub.name, ca: cluster.hubCa })
     const store = await cluster.openStore({
@@ -74,9 +77,11 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
       fetchImage: ({ url }, signal) => client.ask(url, { method: 'GET', target: '/api/hub/image', signal }),
       clock,
       warn: report.warn,
-      onWaiting: report.info
+      onWaiting: waiting.tell,
+      ...(options.signal && { signal: options.signal })
     })
     opened.push(() => store.close())
+    await waiting.end()
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
     if ((await readOverride(options)) !== undefined) {
       report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
