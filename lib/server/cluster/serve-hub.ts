@@ -14,6 +14,7 @@ import type { HttpServer } from '../../http/core/server.js'
 import { createForwarder } from '../../http/outgoing/forward.js'
 import { forwardKeyOf } from '../../http/outgoing/forwarded.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'
+import { countMembers, twoMembers } from '../../store/log/etcd/members.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { newestStartMs } from '../../store/tables/deployments.js'
@@ -82,6 +83,8 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     })
     opened.push(() => store.close())
     await waiting.end()
+    // It is no refusal: etcd may be growing from one member to three.
+    void countMembers(cluster.etcd).then(count => count === 2 && report.warn(twoMembers))
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
     if ((await readOverride(options)) !== undefined) {
       report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
