@@ -353,7 +353,8 @@ export class Machine {
         break
       case 'swapping':
         if (open > 0) break
-        if (!this.#release()) this.halt('Too many nodes do not say whether they have the release')
+        if (this.#nodes.size === 0) this.halt('No node is left')
+        else if (!this.#release()) this.halt('Too many nodes do not say whether they have the release')
         else if (this.count('swapping') > 0) break
         else if (rollout.wave === rollout.waves) this.#end('done')
         else this.#pause()

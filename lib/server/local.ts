@@ -1,5 +1,6 @@
 import { openAdminToken } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
+import { callAll } from '../base/closing.js'
 import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
 import { ensureHome, noSpaceFor, refuseHub } from '../config/home.js'
@@ -40,9 +41,7 @@ export async function serveLocally({
   await refuseNetworkHome(home, environment)
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
-  const close = async (): Promise<void> => {
-    for (const end of opened.reverse()) await end()
-  }
+  const close = (): Promise<void> => callAll(opened.reverse())
   try {
     const clock = systemClock
     const ids = randomIds

@@ -3,6 +3,7 @@ import { rmdir } from 'node:fs/promises'
 import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
+import { callAll } from '../base/closing.js'
 import { createSteadyClock } from '../base/clock.js'
 import type { Clock, SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
@@ -65,6 +66,8 @@ export interface ServeOptions extends EntranceOptions {
   requests?: boolean
   /** The store's SQLite module, if the caller has already begun to load it. */
   sqlite?: StoreOptions['sqlite']
+  /** Ends the start of a hub that waits for its cluster. Any other start is completed. */
+  signal?: AbortSignal
   clock?: Clock
   ids?: Ids
 }
@@ -224,7 +227,10 @@ export function followRecords(clock: SteadyClock, newestMs: number | null, repor
   )
 }
 
-/** Returns a function that closes everything in the reverse order of opening. Further calls wait for the first one. */
+/**
+ * Returns a function that closes everything in the reverse order of opening, also after a failure. Further calls wait for the
+ * first one.
+ */
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
@@ -237,25 +243,28 @@ function createStop(running: {
   const { http, services, front, store, owner, telemetry, reported } = running
   let stopping: Promise<void> | undefined
 
-  async function stop(wait: boolean): Promise<void> {
+  function stop(wait: boolean): Promise<void> {
     telemetry.abort()
     // Ended before the connections are closed, so that the user of a shell sees the reason.
-    const shells = services.terminals.stop()
-    const replies = http.close({ graceMs: deploymentGraceMs })
-    await services.deployer.stop({ wait })
-    await services.fleet.stop()
-    await services.reminders.stop()
-    await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
-    await Promise.all([replies, shells])
-    await services.logViewer.close()
-    await services.history.stop()
-    await front.failures.flush()
-    await front.named.close()
-    await front.keeper.stop()
-    // It may be storing the id of this server.
-    await reported
-    await store.close()
-    await owner.release()
+    const early = [services.terminals.stop(), http.close({ graceMs: deploymentGraceMs })]
+    for (const ending of early) ending.catch(() => {}) // they are awaited below
+    return callAll([
+      () => services.deployer.stop({ wait }),
+      () => services.fleet.stop(),
+      () => services.reminders.stop(),
+      () =>
+        Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })]),
+      () => Promise.all(early),
+      () => services.logViewer.close(),
+      () => services.history.stop(),
+      () => front.failures.flush(),
+      () => front.named.close(),
+      () => front.keeper.stop(),
+      // It may be storing the id of this server.
+      () => reported,
+      () => store.close(),
+      () => owner.release()
+    ])
   }
 
   return async ({ wait }) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { closing } from '../../lib/base/closing.js'
+import { callAll, closing } from '../../lib/base/closing.js'
 
 t.test('closes in reverse order and returns the result', async t => {
   const order: string[] = []
@@ -30,4 +30,18 @@ t.test('throws the error of a close if the work succeeded', async t => {
     defer(() => Promise.reject(new Error('not flushed')))
   })
   await t.rejects(failed, { message: 'not flushed' })
+})
+
+t.test('calls every function in turn and throws the first error', async t => {
+  const order: string[] = []
+  const step = (name: string, error?: string) => async () => {
+    order.push(name)
+    if (error !== undefined) throw new Error(error)
+  }
+  const throws = () => {
+    throw new Error('second')
+  }
+  await t.rejects(callAll([step('a'), step('b', 'first'), throws, step('c')]), { message: 'first' })
+  t.strictSame(order, ['a', 'b', 'c'])
+  await callAll([step('d')])
 })

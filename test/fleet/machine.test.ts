@@ -222,6 +222,17 @@ t.test('late nodes are no more at once than a wave, and stop when one fails', as
   t.equal(state(), 'done')
 })
 
+t.test('a rollout whose last node is removed is halted: nothing has its release', async t => {
+  const { machine, say, state } = stage(2)
+  say('prepared', 'a')
+  machine.remove('b')
+  t.equal(state(), 'swapping', 'the others go on')
+  machine.remove('a')
+  t.equal(state(), 'halted')
+  machine.resume()
+  t.equal(state(), 'halted')
+})
+
 t.test('a node that is placed again is asked what it has, with an order that it does not know', async t => {
   const { machine, say } = stage(2)
   say('prepared', 'a', 'b')

@@ -17,7 +17,7 @@ const maxSilences = 6
 
 t.test('leaves no timer faster than a second when nobody is connected any more', async t => {
   const directory = t.testdir({ 'app.log': 'one\n' })
-  const server = await startServeProcess(t, directory, [], {}, ['--import', watch])
+  const server = await startServeProcess(t, directory, [], {}, { nodeWords: ['--import', watch] })
   const client = createClient(() => server.url, server.adminToken)
   const log = join(directory, 'app.log')
 
@@ -65,7 +65,7 @@ t.test('uses less than 40 MB after the start', { skip }, async t => {
   // The number of the system (VmRSS) differs by 15 MB from start to start: V8 keeps what it has collected, and keeps
   // more if the cores are busy.
   const preload = new URL('../support/report-memory.js', import.meta.url).href
-  const server = await startServeProcess(t, t.testdir({}), [], {}, ['--expose-gc', '--import', preload])
+  const server = await startServeProcess(t, t.testdir({}), [], {}, { nodeWords: ['--expose-gc', '--import', preload] })
   // Answered when everything is loaded.
   t.same(await server.api('GET', '/api/projects'), [])
   process.kill(server.pid, 'SIGUSR2')

@@ -8,7 +8,8 @@ import { locateHome } from '../../lib/config/home.js'
 import { serve } from '../../lib/server/serve.js'
 import type { ServeOptions } from '../../lib/server/serve.js'
 import { findOwner } from '../../lib/store/owner.js'
-import { eventsOf, formOf } from '../support/client.js'
+import { createClient, eventsOf, formOf } from '../support/client.js'
+import { withDiskHook } from '../support/disk-hook.js'
 import { freePort } from '../support/free-port.js'
 import { startReceiver } from '../support/receiver.js'
 import { configOf, startServer } from '../support/server.js'
@@ -269,4 +270,31 @@ t.test('reports a start if there is an endpoint, without any delay', async t => 
   t.strictSame(Object.keys(report).sort(), ['arch', 'event', 'instanceId', 'os', 'svcVersion', 'ts'])
   await server.stop({ wait: true })
   await request?.closed
+})
+
+t.test('a stop whose last writes fail closes everything, then says what failed', async t => {
+  const directory = t.testdir({})
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  const options: ServeOptions = {
+    home,
+    port: 0,
+    cwd: directory,
+    environment: {},
+    report: { info: () => {}, warn: () => {} }
+  }
+  const server = await serve(options)
+  const admin = createClient(() => server.url, server.adminToken.current())
+  const { token } = (await admin.post('/api/tokens', { name: 'reader', role: 'viewer' })).body
+  t.equal((await createClient(() => server.url, token).get('/api/projects')).status, 200, 'its use is to be noted')
+  const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+  const stopped = withDiskHook(
+    name => {
+      if (/write/i.test(name)) throw full
+    },
+    () => server.stop({ wait: true })
+  )
+  await t.rejects(stopped, { code: 'disk_full' })
+  t.equal(await findOwner(home.directory), null)
+  const again = await serve(options)
+  await again.stop({ wait: true })
 })

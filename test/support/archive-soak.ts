@@ -52,7 +52,7 @@ const pollMs = 100
 /** Sends hostile archives to a real server while five projects deploy and read, and counts the effects. */
 export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak): Promise<SoakFigures> {
   const random = createRandom(soak.seed)
-  const server = await startServeProcess(t, soak.directory, [], {}, ['--trace-warnings'])
+  const server = await startServeProcess(t, soak.directory, [], {}, { nodeWords: ['--trace-warnings'] })
   await sendJson(server, {
     method: 'PUT',
     path: '/api/settings',

@@ -7,8 +7,8 @@ import type { RolloutPolicy } from '../../lib/model/rollout.js'
 import { startAgentProcess } from './agent-process.js'
 import { anEtcd } from './etcd.js'
 import { freePort } from './free-port.js'
-import { startServeProcess, type ServeProcess } from './serve-process.js'
-import { svc } from './svc.js'
+import { startServeProcess, type ServeProcess, type ServeProgram } from './serve-process.js'
+import { svc, type Ended, type SvcOptions } from './svc.js'
 import { until } from './until.js'
 
 /** Two hubs on etcd and nodes that know both, as real processes. */
@@ -19,7 +19,11 @@ export interface ClusterStage {
   /** The hubs. The first one leads at the beginning. */
   hubs: [ServeProcess, ServeProcess]
   /** Starts a hub again that has ended, and waits until it follows. */
-  startAgain(at: 0 | 1): Promise<void>
+  startAgain(at: 0 | 1, program?: ServeProgram): Promise<void>
+  /** Starts a hub again, and resolves when it listens. */
+  start(at: 0 | 1, program?: ServeProgram): Promise<ServeProcess>
+  /** Runs a command on the machine of a hub. For `serve`, the options of the hub are added. */
+  run(at: 0 | 1, command: string[], options?: Partial<SvcOptions>): Promise<Ended>
   roleOf(at: 0 | 1): Promise<ClusterStatus['role'] | null>
   /** Creates a project on all nodes; its target on each is `<cwd>/<node>/www`. */
   placedProject(name: string, rollout: Partial<RolloutPolicy>): Promise<Project>
@@ -42,18 +46,28 @@ export async function startCluster(t: Test, nodes: readonly string[]): Promise<C
     if (code !== 0) throw new Error(`svc ${command.join(' ')} ended with ${code}: ${stderr}`)
   }
 
-  const start = (at: 0 | 1): Promise<ServeProcess> =>
-    startServeProcess(t, cwd, [...words, '--port', String(ports[at])], envOf(at))
+  async function start(at: 0 | 1, program: ServeProgram = {}): Promise<ServeProcess> {
+    const started = await startServeProcess(t, cwd, [...words, '--port', String(ports[at])], envOf(at), program)
+    return (hubs[at] = started)
+  }
+
+  const run = (at: 0 | 1, command: string[], options: Partial<SvcOptions> = {}): Promise<Ended> =>
+    svc([...command, ...(command[0] === 'serve' ? [...words, '--port', String(ports[at])] : [])], {
+      cwd,
+      env: envOf(at),
+      ...options
+    })
 
   async function roleOf(at: 0 | 1): Promise<ClusterStatus['role'] | null> {
     const answer = await hubs[at].api<{ cluster: ClusterStatus }>('GET', '/api/cluster').catch(() => null)
     return answer?.cluster.role ?? null
   }
 
+  const hubs = [] as unknown as [ServeProcess, ServeProcess]
   await enter(0, ['cluster', 'init'])
   const first = await start(0)
   await enter(1, ['cluster', 'join', '--key-file', join(cwd, 'h1', 'cluster.key')])
-  const hubs: [ServeProcess, ServeProcess] = [first, await start(1)]
+  await start(1)
   await until(async () => (await roleOf(1)) === 'follower')
 
   for (const name of nodes) {
@@ -74,8 +88,10 @@ export async function startCluster(t: Test, nodes: readonly string[]): Promise<C
     urls,
     hubs,
     roleOf,
-    async startAgain(at) {
-      hubs[at] = await start(at)
+    start,
+    run,
+    async startAgain(at, program) {
+      await start(at, program)
       await until(async () => (await roleOf(at)) === 'follower')
     },
     async placedProject(name, rollout) {

@@ -26,7 +26,7 @@ export async function loadedModules(
     hook,
     `import { register } from 'node:module'; register('${href}', { data: ${JSON.stringify({ list })} })`
   )
-  const server = await startServeProcess(t, directory, [], {}, ['--import', pathToFileURL(hook).href])
+  const server = await startServeProcess(t, directory, [], {}, { nodeWords: ['--import', pathToFileURL(hook).href] })
   await server.api('GET', '/api/health')
   await use(server)
   await server.stop()

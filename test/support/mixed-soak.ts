@@ -40,7 +40,7 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
   const directory = t.testdir({})
   const sites = join(directory, 'sites')
   mkdirSync(sites)
-  const server = await startServeProcess(t, directory, [], {}, ['--expose-gc', '--import', inside])
+  const server = await startServeProcess(t, directory, [], {}, { nodeWords: ['--expose-gc', '--import', inside] })
   const isLong = seconds >= longSeconds
   const load = await createMixedLoad({ server, sites, seed, leavesShells: seconds >= shellSeconds })
   if (isLong) await sleep(quietMs)

@@ -56,17 +56,26 @@ export function tokenSaid(stdout: string, env: Record<string, string | undefined
     : (parseDotenv(text)['ADMIN_TOKEN'] as string)
 }
 
+/** How a server is started, if not as users do. */
+export interface ServeProgram {
+  /** Options of Node. */
+  nodeWords?: string[]
+  /** The launcher of another program than this one. */
+  program?: string
+  /** Called with each part of what it says, also before it listens. */
+  onOutput?: (text: string) => void
+}
+
 export async function startServeProcess(
   t: Pick<Test, 'teardown'>,
   cwd: string,
   words: string[] = [],
   env: Record<string, string> = {},
-  /** Options of Node. */
-  nodeWords: string[] = []
+  { nodeWords = [], program = svcPath, onOutput = () => {} }: ServeProgram = {}
 ): Promise<ServeProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
   const listening = words.includes('--socket') ? [] : ['--port', '0']
-  const child = spawn(...bare(process.execPath, [...nodeWords, svcPath, 'serve', ...listening, ...words]), {
+  const child = spawn(...bare(process.execPath, [...nodeWords, program, 'serve', ...listening, ...words]), {
     cwd,
     env: environment,
     stdio: 'pipe'
@@ -77,6 +86,7 @@ export async function startServeProcess(
     await ended
   })
   const said = { stdout: '', stderr: '' }
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: unknown) => onOutput(String(text)))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
   child.stdout.setEncoding('utf8')
   while (!said.stdout.includes('Data directory: ')) {

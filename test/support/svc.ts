@@ -9,6 +9,8 @@ export interface SvcOptions {
   cwd: string
   /** Additions to a bare environment: PATH and HOME, and nothing that configures svc. */
   env?: Record<string, string>
+  /** The launcher of another program than this one. */
+  program?: string
   /** Standard input; by default it is closed. */
   input?: string
   /** Called with the whole output of both streams after each new part. */
@@ -25,8 +27,11 @@ export interface Ended {
 }
 
 /** Runs `svc` as a process without a terminal until it ends. */
-export function svc(words: string[], { cwd, env = {}, input, onOutput, interruptAt }: SvcOptions): Promise<Ended> {
-  const child = spawn(...bare(process.execPath, [svcPath, ...words]), {
+export function svc(
+  words: string[],
+  { cwd, env = {}, program = svcPath, input, onOutput, interruptAt }: SvcOptions
+): Promise<Ended> {
+  const child = spawn(...bare(process.execPath, [program, ...words]), {
     cwd,
     env: bareEnvironment(cwd, env),
     stdio: 'pipe'

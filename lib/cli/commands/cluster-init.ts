@@ -6,7 +6,7 @@ import { clusterKeyName, readClusterFile } from '../../config/cluster-file.js'
 import { ensureHome, locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
+import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
 import { hubOptions } from '../service/hub-options.js'
 
 /** The command `svc cluster init`. */
@@ -38,7 +38,11 @@ export const command = defineCommand({
     const begun = await beginCluster({
       home,
       file,
-      optionsOf: key => clusterOptionsOf(file, { home, env, key }),
+      async optionsOf(key) {
+        const options = await clusterOptionsOf(file, { home, env, key })
+        await checkMembers(options, output.warn)
+        return options
+      },
       clock: systemClock,
       ids: randomIds,
       warn: output.warn

@@ -4,7 +4,7 @@ import { locateHome } from '../../config/home.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
+import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
 import { hubOptions } from '../service/hub-options.js'
 
 /** The command `svc cluster join`. */
@@ -31,6 +31,7 @@ export const command = defineCommand({
     const key = await readClusterKey(resolve(cwd, keyFile))
     const file = clusterFileOf(words, { known: null, cwd, cluster })
     const options = await clusterOptionsOf(file, { home, env, key })
+    await checkMembers(options, output.warn)
     const { joinCluster } = await import('../../server/cluster/join.js')
     const joined = await joinCluster({ home, file, options, warn: output.warn, info: output.note })
     if (json) output.json({ cluster: file.cluster, hub: file.hub, ...joined })

@@ -87,8 +87,10 @@ export const command = defineCommand({
     const home = locateHome(env, cwd)
     const cluster = options.store === undefined ? undefined : await hubOf(options, { home, env, cwd })
     const { serve } = await import('../../server/serve.js')
+    const waiting = new AbortController()
     const starting = serve({
       sqlite,
+      signal: waiting.signal,
       home,
       cluster,
       ...listening,
@@ -101,7 +103,7 @@ export const command = defineCommand({
       requests: options['log-requests'],
       showsToken: await whereTokenShows(isJson, host)
     })
-    await untilStopped(starting, readiness, { host, note: output.note })
+    await untilStopped(starting, readiness, { host, note: output.note, waiting })
     // The channel of pm2 would keep the process alive until pm2 kills it.
     if (env['SVC_SUPERVISED']) host.exit(exitCodes.success)
     return exitCodes.success

@@ -87,6 +87,15 @@ export async function clusterOptionsOf(
   }
 }
 
+/** Refuses an etcd of two members, and warns if it has fewer than the user named. Without an answer of etcd it does nothing. */
+export async function checkMembers({ etcd }: ClusterOptions, warn: (sentence: string) => void): Promise<void> {
+  const { countMembers, twoMembers } = await import('../../store/log/etcd/members.js')
+  const count = await countMembers(etcd)
+  if (count === 2) throw usage('--store', twoMembers)
+  const named = etcd.endpoints.length
+  if (count !== null && count < named) warn(`--store names ${named} members of etcd, but etcd has ${count}`)
+}
+
 /** Returns the addresses in `etcd:https://e1:2379,https://e2:2379,…`. Refuses two members, and an even number. */
 export function endpointsOf(text: string): string[] {
   if (!text.startsWith('etcd:'))

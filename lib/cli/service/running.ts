@@ -27,20 +27,23 @@ export async function openReadiness(readyFile: string | undefined, context: Cont
 
 /**
  * Waits until the server has stopped. The first signal waits for running deployments, the second does not. A start in
- * progress is completed first.
+ * progress is completed first, unless `waiting` ends it: a hub may wait for its cluster for hours.
  */
 export async function untilStopped(
   starting: Promise<RunningServer>,
   readiness: Readiness | undefined,
-  { host, note }: { host: Host; note(text: string): void }
+  { host, note, waiting }: { host: Host; note(text: string): void; waiting?: AbortController }
 ): Promise<void> {
   await new Promise<void>((done, reject) => {
     let asked = 0
+    const fail = (error: unknown) =>
+      waiting?.signal.aborted && error === waiting.signal.reason ? done() : reject(error)
     const stop = () => {
+      waiting?.abort()
       const wait = ++asked === 1
       if (wait) note('Stopping: waiting for running deployments. Press Ctrl-C again to stop them')
       const told = wait ? readiness?.stopping() : undefined
-      starting.then(server => Promise.all([server.stop({ wait }), told])).then(() => done(), reject)
+      starting.then(server => Promise.all([server.stop({ wait }), told])).then(() => done(), fail)
     }
     const reload = async (server: RunningServer) => {
       if (asked > 0) return
@@ -48,7 +51,7 @@ export async function untilStopped(
       await server.reload()
       await readiness?.ready(server.url)
     }
-    starting.then(server => readiness?.ready(server.url)).catch(reject)
+    starting.then(server => readiness?.ready(server.url)).catch(fail)
     host.on('SIGINT', stop)
     host.on('SIGTERM', stop)
     // Without a listener SIGHUP ends the server, even under `nohup`, because Node resets the disposition.

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { nodeName } from '../../config/cluster-file.js'
 import type { Environment } from '../../config/home.js'
 import { keepProgram, type KeptProgram } from '../../proc/kept-program.js'
+import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 
 /** The node of a hub. */
@@ -43,18 +44,26 @@ export function startOwnNode({ directory, url, caFile, environment, enroll, warn
   let kept: KeptProgram | undefined
 
   async function tokenOf(): Promise<string | undefined> {
-    if (existsSync(join(home, 'agent.json'))) return undefined
-    let told = false
-    for (;;) {
+    let told = ''
+    // The directory may be restored from its backup meanwhile.
+    while (!existsSync(join(home, 'agent.json'))) {
       try {
         return await enroll(stopping.signal)
       } catch (error) {
         stopping.signal.throwIfAborted()
-        if (!told) warn(`Cannot enroll the node of this hub yet: ${reasonOf(error)}`)
-        told = true
+        const sentence = whyNot(error)
+        if (sentence !== told) warn(sentence)
+        told = sentence
         await sleep(retryMs, undefined, { signal: stopping.signal })
       }
     }
+    return undefined
+  }
+
+  function whyNot(error: unknown): string {
+    if (!(error instanceof Refusal) || error.code !== 'name_taken')
+      return `Cannot enroll the node of this hub yet: ${reasonOf(error)}`
+    return `The cluster knows the node of this hub, but "${home}" does not have its key. Restore the backup of that directory. Without one, remove the node with "svc fleet forget": then a new one is enrolled, without the records of the earlier one`
   }
 
   async function start(): Promise<void> {

@@ -1,6 +1,7 @@
 /* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
 import { rmdir } from 'node:fs/promises'
 import { finishRestore } from '../../backup/place.js'
+import { callAll } from '../../base/closing.js'
 import { createSteadyClock } from '../../base/clock.js'
 import { randomIds } from '../../base/ids.js'
 import { ensureHome, noSpaceFor, readConfig, warningOfRoot, writeConfig } from '../../config/home.js'
@@ -13,6 +14,7 @@ import type { HttpServer } from '../../http/core/server.js'
 import { createForwarder } from '../../http/outgoing/forward.js'
 import { forwardKeyOf } from '../../http/outgoing/forwarded.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'
+import { countMembers, twoMembers } from '../../store/log/etcd/members.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { newestStartMs } from '../../store/tables/deployments.js'
@@ -35,6 +37,7 @@ import { startOwnNode } from './own-node.js'
 import type { ClusterOptions } from './options.js'
 import { openTerms } from './terms.js'
 import type { Terms } from './terms.js'
+import { createWaiting } from './waiting.js'
 
 /** Time for replies in progress after the work has ended. */
 const replyGraceMs = 3000
@@ -62,6 +65,8 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const owner = await ownDirectory(home.directory)
     opened.push(() => owner.release())
     if (await finishRestore(home.directory)) await ensureHome(home)
+    const waiting = createWaiting({ entrance, base, report })
+    opened.push(() => waiting.end())
     const key = forwardKeyOf(cluster.key)
     const client = createHubClient({ key, hub: cluster.hub.name, ca: cluster.hubCa })
     const store = await cluster.openStore({
@@ -73,9 +78,13 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
       fetchImage: ({ url }, signal) => client.ask(url, { method: 'GET', target: '/api/hub/image', signal }),
       clock,
       warn: report.warn,
-      onWaiting: report.info
+      onWaiting: waiting.tell,
+      ...(options.signal && { signal: options.signal })
     })
     opened.push(() => store.close())
+    await waiting.end()
+    // It is no refusal: etcd may be growing from one member to three.
+    void countMembers(cluster.etcd).then(count => count === 2 && report.warn(twoMembers))
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
     if ((await readOverride(options)) !== undefined) {
       report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
@@ -242,16 +251,22 @@ function createStop({
 }): RunningServer['stop'] {
   let stopping: Promise<void> | undefined
 
-  async function stop(): Promise<void> {
-    await Promise.all(ending.map(end => end()))
-    const replies = http.close({ graceMs: replyGraceMs })
-    await terms.stop()
-    await store.resign().catch(() => {})
-    await replies
-    stopCutting()
-    await mirror.stop()
-    await store.close()
-    await owner.release()
+  function stop(): Promise<void> {
+    let replies: Promise<void> | undefined
+    return callAll([
+      () => Promise.all(ending.map(end => end())),
+      () => {
+        replies = http.close({ graceMs: replyGraceMs })
+        replies.catch(() => {}) // it is awaited below
+      },
+      () => terms.stop(),
+      () => store.resign().catch(() => {}),
+      () => replies,
+      stopCutting,
+      () => mirror.stop(),
+      () => store.close(),
+      () => owner.release()
+    ])
   }
 
   return () => (stopping ??= stop())

@@ -14,6 +14,7 @@ import { createFront } from '../front.js'
 import type { Front, World } from '../front.js'
 import { createServices } from '../services.js'
 import type { Services } from '../services.js'
+import { callAll } from '../../base/closing.js'
 import type { AdminToken } from '../../auth/admin-token.js'
 import { createFencedStore, isOfRole } from './fenced-store.js'
 import type { FencedStore } from './fenced-store.js'
@@ -104,8 +105,7 @@ export function openTerms(needs: TermsNeeds): Terms {
       stopListening()
       await changing
       // Its last writes are welcome.
-      await end(active)
-      active.store.fence()
+      await end(active).finally(() => active.store.fence())
     }
   }
 }
@@ -161,12 +161,14 @@ async function lead(active: Active): Promise<void> {
 }
 
 /** Ends the services of a term. */
-async function end({ term: { front, services, isLeader }, stopReviews }: Active): Promise<void> {
+function end({ term: { front, services, isLeader }, stopReviews }: Active): Promise<void> {
   stopReviews()
-  await services.fleet.stop()
-  await Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()])
-  if (isLeader) await Promise.all([services.reminders.stop(), services.history.stop(), front.keeper.stop()])
-  await services.webhook.stop({ graceMs: notificationGraceMs })
-  await front.failures.flush()
-  await front.named.close().catch(() => {})
+  return callAll([
+    () => services.fleet.stop(),
+    () => Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()]),
+    () => isLeader && Promise.all([services.reminders.stop(), services.history.stop(), front.keeper.stop()]),
+    () => services.webhook.stop({ graceMs: notificationGraceMs }),
+    () => front.failures.flush(),
+    () => front.named.close().catch(() => {})
+  ])
 }

@@ -55,7 +55,10 @@ export interface ReplicatedStore extends Store {
   role(): HubRole
   /** Calls the listener when `kind`, `leader` or `problem` changes. Returns a function that ends the calls. */
   onRole(listener: (role: HubRole) => void): () => void
-  /** Resolves when `role().sequence` has reached the number, or rejects with the reason of the signal. */
+  /**
+   * Resolves when `role().sequence` has reached the number, or rejects with the reason of the signal. Refuses
+   * `database_newer` if this program is too old to follow.
+   */
   reached(sequence: number, signal: AbortSignal): Promise<void>
   /** Returns the hubs that have ever followed the log, by name. Refuses `no_leader` if etcd does not answer. */
   hubs(): Promise<ListedHub[]>
@@ -87,7 +90,7 @@ export interface ReplicatedStoreOptions {
   fetchImage?: (from: HubAddress, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
   clock?: Clock
   warn?: (sentence: string) => void
-  /** Called with a sentence while the opening waits, for another hub or for etcd. */
+  /** Called with each new reason why the opening waits, for another hub or for etcd. */
   onWaiting?: (sentence: string) => void
   signal?: AbortSignal
   limits?: Partial<ClusterLimits>
@@ -116,8 +119,8 @@ const defaultLimits: ClusterLimits = {
 }
 /** A hub that etcd does not answer opens with what it has after this time. */
 const openAloneMs = 5000
-/** How often a hub that waits at its opening says why. */
-const waitingMs = 5000
+/** How often a hub that waits at its opening looks whether there is another reason to report. */
+const waitingMs = 2000
 /** How long a hub leaves the leadership to one of a newer version. */
 const holdBackMs = 500
 const syncBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
@@ -128,7 +131,12 @@ const monotonic: Clock = { now: Date.now, elapsed: () => performance.now() }
  * etcd does not answer, after a while with what the hub has. Refuses like `openStore`, and `cluster_missing`,
  * `cluster_exists`, `cluster_sealed`, `image_needed`, `no_leader`.
  */
-export async function openReplicatedStore(options: ReplicatedStoreOptions): Promise<ReplicatedStore> {
+export async function openReplicatedStore(given: ReplicatedStoreOptions): Promise<ReplicatedStore> {
+  let last = ''
+  const onWaiting = (sentence: string): void => {
+    if (sentence !== last) given.onWaiting?.((last = sentence))
+  }
+  const options = { ...given, onWaiting }
   const { directory, clock = monotonic, warn = () => {}, signal = new AbortController().signal } = options
   const limits = { ...defaultLimits, ...options.limits }
   const connection = connectEtcd(options.etcd)
@@ -147,6 +155,7 @@ export async function openReplicatedStore(options: ReplicatedStoreOptions): Prom
 }
 
 type Given = ReplicatedStoreOptions & {
+  onWaiting: (sentence: string) => void
   clock: Clock
   warn: (sentence: string) => void
   signal: AbortSignal
@@ -252,7 +261,9 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
     }
     const timer = setTimeout(changes.happened, openAloneMs + 1)
-    const asking = setInterval(() => options.onWaiting?.(whyWaiting()), waitingMs)
+    // The other hubs must know that there is a newer one: then it is elected before them.
+    const ask = () => rounds.announce().then(() => options.onWaiting(whyWaiting()))
+    const asking = setInterval(() => void ask(), waitingMs)
     try {
       await changes.until(isReady, options.signal)
     } finally {
@@ -314,7 +325,13 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    reached: (sequence, signal) => changes.until(() => copy.applied >= sequence, signal),
+    reached: (sequence, signal) => {
+      const hasReached = (): boolean => {
+        if (hub.state.outdated !== null) throw hub.state.outdated
+        return copy.applied >= sequence
+      }
+      return changes.until(hasReached, signal)
+    },
     async hubs(): Promise<ListedHub[]> {
       const found = await list.list().catch((error: unknown) => {
         throw error instanceof Unreachable ? noLeader(error) : error

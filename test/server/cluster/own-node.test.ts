@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Refusal } from '../../../lib/base/refusal.js'
 import { startOwnNode } from '../../../lib/server/cluster/own-node.js'
+import { matching } from '../../support/sentences/matching.js'
 import { until } from '../../support/until.js'
 
-t.test('a node waits for a token while nobody leads, and ends with its hub', async t => {
+t.test('a node waits for a token, says each reason, and ends with its hub', async t => {
   const directory = t.testdir()
   const told: string[] = []
   let asked = 0
@@ -15,14 +16,15 @@ t.test('a node waits for a token while nobody leads, and ends with its hub', asy
     caFile: null,
     environment: { PATH: process.env['PATH'] },
     async enroll() {
-      asked++
-      throw new Refusal('unavailable', 'no_leader', 'Nobody leads')
+      if (asked++ === 0) throw new Refusal('unavailable', 'no_leader', 'Nobody leads')
+      throw new Refusal('conflict', 'name_taken', 'The name is used')
     },
     warn: line => void told.push(line)
   })
-  await until(() => told.length > 0)
+  await until(() => told.length === 2)
   t.match(told[0], /Cannot enroll the node of this hub yet: Nobody leads/)
+  t.match(told[1], matching('"', join(directory, 'node'), '" does not have its key. Restore the backup'))
   await node.stop()
-  t.equal(asked, 1)
+  t.equal(asked, 2)
   t.ok(existsSync(join(directory, 'node')))
 })

@@ -6,6 +6,8 @@ import t from 'tap'
 import { createClient, formOf } from '../../support/client.js'
 import { zipOf } from '../../support/zip.js'
 import { startHubs, type Hub } from '../../support/hubs.js'
+import { adminToken } from '../../support/server.js'
+import { signIn, type SignedInSession } from '../../support/session.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { until } from '../../support/until.js'
 
@@ -142,19 +144,25 @@ t.test('a deployment whose rollout did not begin before the leader changed says 
   t.strictSame((await second.client.get('/api/rollouts')).body, { success: true, rollouts: [] })
 })
 
-t.test('a stream of a follower ends when its token is revoked on the leader', async t => {
-  const { hubs, sites } = await startHubs(t)
+/** Creates a log source; returns the path of its stream, when a follower has it. */
+async function streamOf({ hubs, sites }: { hubs: Hub[]; sites: string }): Promise<string> {
   const [leader, follower] = hubs as [Hub, Hub]
   const log = join(sites, 'app.log')
   writeFileSync(log, 'one\n')
   const created = await leader.client.post('/api/projects', { name: 'Shop', deployPath: join(sites, 'shop') })
   const { id: projectId } = created.body.project ?? created.body
   const { body } = await leader.client.post(`/api/projects/${projectId}/log-sources`, { items: [{ filePath: log }] })
+  await until(async () => (await follower.client.get('/api/log-sources')).body.items.length === 1)
+  return `/api/log-sources/${body.items[0].id}/stream`
+}
+
+t.test('a stream of a follower ends when its token is revoked on the leader', async t => {
+  const stage = await startHubs(t)
+  const [leader, follower] = stage.hubs as [Hub, Hub]
+  const path = await streamOf(stage)
   const clients: string[] = []
   for (const name of ['revoked', 'kept'])
     clients.push((await leader.client.post('/api/tokens', { name, role: 'viewer' })).body.token)
-  const path = `/api/log-sources/${body.items[0].id}/stream`
-  await until(async () => (await follower.client.get('/api/log-sources')).body.items.length === 1)
   const open = (token: string) => createClient(() => follower.url, token).open('GET', path)
   const [ending, staying] = await Promise.all(clients.map(open))
   t.equal(ending?.statusCode, 200)
@@ -168,4 +176,39 @@ t.test('a stream of a follower ends when its token is revoked on the leader', as
   await until(() => isEnded, { what: 'the end of the stream' })
   t.equal(staying?.destroyed, false, 'others go on')
   staying?.destroy()
+})
+
+t.test('streams of a follower end with their session', async t => {
+  const stage = await startHubs(t)
+  const [leader, follower] = stage.hubs as [Hub, Hub]
+  const path = await streamOf(stage)
+  const browser = createClient(() => follower.url, null)
+  const ended = new Set<string>()
+
+  /** Signs in at the follower and opens a stream there. */
+  async function begin(name: string): Promise<SignedInSession> {
+    const session = await signIn(browser)
+    const stream = await browser.open('GET', path, { headers: session.headers })
+    t.equal(stream.statusCode, 200)
+    stream.on('error', () => {}).once('close', () => ended.add(name))
+    stream.resume()
+    t.teardown(() => stream.destroy())
+    return session
+  }
+  const out = await begin('signed out')
+  const revoked = await begin('revoked')
+  const last = await begin('last')
+  const endedAre = (names: string[]) =>
+    until(() => ended.size === names.length).then(() => t.ok(names.every(name => ended.has(name))))
+
+  const signedOut = await browser.send('DELETE', '/api/auth/session', { headers: out.headers })
+  t.equal(signedOut.status, 200)
+  await endedAre(['signed out'])
+  t.equal((await leader.client.send('DELETE', `/api/sessions/${revoked.id}`)).status, 200)
+  await endedAre(['signed out', 'revoked'])
+  t.equal((await browser.get('/api/projects', last.headers)).status, 200, 'others go on')
+  const tokens = { oldToken: adminToken, newToken: 'another-admin-token-0123456789' }
+  const changed = await leader.client.post('/api/settings/token', tokens)
+  t.equal(changed.status, 200, changed.text)
+  await endedAre(['signed out', 'revoked', 'last'])
 })

@@ -1,9 +1,8 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
-import { currentLib, startHubs } from '../../support/hub-processes.js'
+import { startHubs } from '../../support/hub-processes.js'
 import type { HubProcess } from '../../support/hub-processes.js'
+import { newerSvc } from '../../support/newer-svc.js'
 import { until } from '../../support/until.js'
 
 /*
@@ -13,24 +12,12 @@ import { until } from '../../support/until.js'
 t.setTimeout(240_000)
 const skip = withoutEtcd()
 
-function aNewerProgram(directory: string): string {
-  const lib = join(directory, 'newer')
-  cpSync(currentLib, lib, { recursive: true })
-  const path = join(lib, 'store', 'schema.js')
-  const text = readFileSync(path, 'utf8')
-  const line = 'export const schemaVersion ='
-  const migration = `migrations.push({ what: 'a test', sql: "CREATE TABLE newer (key TEXT NOT NULL, length INTEGER NOT NULL); INSERT INTO newer SELECT key, length(value) FROM settings" });\n`
-  if (!text.includes(line)) throw new Error('the schema looks different')
-  writeFileSync(path, text.replace(line, `${migration}${line}`))
-  return lib
-}
-
 const roleOf = async (hub: HubProcess) => (await hub.ask('/role')).body
 const write = (hub: HubProcess, value: string) => hub.ask('/write', { key: 'a', value })
 
 t.test('hubs are upgraded one after the other while writes continue', { skip }, async t => {
   const directory = t.testdir({})
-  const newer = aNewerProgram(directory)
+  const { lib: newer } = newerSvc(directory)
   const etcd = await anEtcd(t, { size: 3 })
   const cluster = await startHubs({ etcd: etcd.options, directory, size: 3, limits: { probeMs: 500 } })
   t.teardown(() => cluster.close())

@@ -7,5 +7,13 @@ export const serverSays = {
   noCertificate: 'it contains no certificate in PEM format',
   expectsTls: 'this port expects TLS. Use an address that begins with https://',
   reachable: (host: string): string => `${host} is reachable from other machines`,
-  reloaded: (what: string): string => `Reloaded: ${what}`
+  reloaded: (what: string): string => `Reloaded: ${what}`,
+  waitsForSchema: (has: number, needs: number): string =>
+    `This hub waits: the cluster has schema version ${has}, and this svc needs ${needs}`,
+  hubWaits: 'This hub waits for its cluster and answers nothing yet',
+  stopToUpgrade: (hub: string): string => `Stop "${hub}" to upgrade it`,
+  tooOldForCluster: (has: number, most: number): string =>
+    `the cluster was migrated to schema version ${has}, but this svc supports at most ${most}`,
+  tooOldForDatabase: (has: number, most: number): string =>
+    `has schema version ${has}, but this svc supports at most ${most}`
 }
