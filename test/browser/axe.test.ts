@@ -113,6 +113,14 @@ function screensOf({ addresses, projectId, live, spread, going }: Furnished & { 
     { what: 'a new node', address: 'nodes?enroll', act: dialog },
     { what: 'nodes as a list', address: 'nodes?view=list' },
     {
+      what: 'the question of a drain',
+      address: 'nodes?view=grid',
+      act: async page => {
+        await page.locator('svc-choice-head > input').check()
+        await press('svc-node-bulk button')(page)
+      }
+    },
+    {
       what: 'the change of a node',
       address: addresses[paths.indexOf('nodes/:node')] as string,
       act: press('svc-node-actions button:nth-of-type(2)')

@@ -151,7 +151,12 @@ const states: ReadonlyArray<{ name: string; cluster: ClusterStatus; says: RegExp
       problem: 'Cannot follow the log: etcd does not answer'
     },
     stale: 192,
-    says: /h2 answers you, and hears of no leader.*3 min 12 s old, and it refuses changes.*etcd does not answer/s
+    says: /h2 answers you, and hears of no leader.*3 min 12 s old, and it refuses changes.*etcd does not answer.*h2\s*this hub\s*unknown/s
+  },
+  {
+    name: 'leader-with-problem',
+    cluster: { ...usual, problem: 'Cannot write an image: no space left on device' },
+    says: /h1 answers you, and leads the cluster.*no space left on device.*h1\s*leads\s*this hub\s*up to date/s
   },
   {
     name: 'unknown',
@@ -206,6 +211,8 @@ for (const language of ['en', 'zh'] as const) {
       if (language === 'en') t.match((await card(page).textContent())?.replace(/\s+/g, ' '), now.says, now.name)
       else t.match(await card(page).textContent(), /中枢|主/, now.name)
       t.equal(await page.locator('.stale').count(), now.stale === undefined ? 0 : 1)
+      const isWarning = now.stale !== undefined || now.cluster.problem !== null
+      t.equal(await card(page).locator('.own.warning').count(), isWarning ? 1 : 0, now.name)
       t.ok(await isWithin(page), `${now.name} is within the window`)
       await photograph(page, `${now.name}-${language}-desktop`)
       await page.setViewportSize(phone)

@@ -1,18 +1,66 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
-import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
+import type { Page } from 'playwright-core'
+import type { ListedNode } from '../../lib/model/node.js'
+import { startCutProxy } from '../support/cut-proxy.js'
 import { enrolledAgent, FakeAgent } from '../support/fake-agent.js'
 import { beginRollout } from '../support/fleet-rollout.js'
 import { nodeOf, placementOf, startFleetStandIn } from '../support/fleet-stand-in.js'
-import { startServer } from '../support/server.js'
+import { startNodes, type RealNode } from '../support/real-nodes.js'
+import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { startChromium } from './chromium.js'
-import { comeBack, isWithin, onPhone, openDuring, photographer, stillDesktop } from './stage.js'
+import { openWatched, startChromium } from './chromium.js'
+import { comeBack, giveSession, isWithin, onPhone, openDuring, photographer, stillDesktop, until } from './stage.js'
 import { latinWords, survey } from './survey.js'
 
-/* The fleet in a real browser: nodes, one node, and its own pages through this server. */
+/*
+ * The fleet in a real browser: nodes, one node, and its own pages through this server. Most tests share a hub with real
+ * agents, and leave it as it was.
+ */
 
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('fleet')
+
+const longName = 'plant-with-a-name-that-is-longer-than-any-tile-is-wide.internal'
+const fleet = skip ? (undefined as never) : await startFleet()
+
+/** A hub, nodes, and a project whose second release is on all nodes but the drained one. A file was edited on another. */
+async function startFleet() {
+  const stage = await startServer(t)
+  const nodes = await startNodes(
+    t,
+    stage,
+    ['plant-a1', 'plant-a2', 'plant-a3', 'plant-a4', longName].map((name, index) => ({
+      name,
+      labels: { zone: index % 2 === 0 ? 'us' : 'eu' }
+    })),
+    { driftEveryMs: 500 }
+  )
+  const shop = await stage.createProject('shop')
+  const add = nodes.map(({ id, sites }) => ({ node: id, deployPath: join(sites, 'shop') }))
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add })
+  const push = async (text: string): Promise<string> => {
+    const upload = await stage.as(shop.token).upload([
+      ['projectId', shop.id],
+      ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }]
+    ])
+    return upload.headers['x-svc-deploy-id'] as string
+  }
+  await push('<p>one</p>')
+  await stage.client.put('/api/nodes/plant-a3/drain', { drained: true })
+  const deployId = await push('<p>two</p>')
+  const last = nodes[4] as RealNode
+  writeFileSync(join(last.sites, 'shop/index.html'), 'edited')
+  await until(async () => (await stage.client.get(`/api/nodes/${last.id}`)).body.node.placements[0].isDrifted)
+  return { stage, nodes, shop, deployId }
+}
+
+/** Returns the names of the drained nodes. */
+async function drained(stage: Stage): Promise<string[]> {
+  const { nodes } = (await stage.client.get('/api/nodes')).body as { nodes: ListedNode[] }
+  return nodes.filter(({ isDrained }) => isDrained).map(({ name }) => name)
+}
 
 t.test('a server without nodes explains how to begin, and gives a token that works once', { skip }, async t => {
   const stage = await startServer(t)
@@ -60,71 +108,208 @@ t.test('a server without nodes explains how to begin, and gives a token that wor
 })
 
 t.test('nodes by tree, filtered, as a list', { skip }, async t => {
-  const stage = await startServer(t)
-  const shop = await stage.createProject('shop')
-  const api = await stage.createProject('api')
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  const trees = ['4f1a9c0d', '77c0be12', 'a0b1c2d3'].map(start => start.repeat(8))
-  fleet.records.nodes = Array.from({ length: 24 }, (_, index) => {
-    const node = nodeOf(index + 1, { isConnected: index !== 5, isDrained: index === 9 })
-    if (index === 11) node.name = 'a-node-with-a-name-that-is-longer-than-any-tile-is-wide-example.internal'
-    if (index < 20)
-      node.placements.push(
-        placementOf(node, shop, {
-          liveTree: trees[index < 14 ? 0 : 1] as string,
-          liveDeployId: 'dep_1',
-          isDrifted: index === 3
-        })
-      )
-    if (index > 16 && index < 22)
-      node.placements.push(placementOf(node, api, { liveTree: index === 18 ? null : (trees[2] as string) }))
-    return node
-  })
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'nodes', stillDesktop)
-  await page.getByText('4f1a9c0d').first().waitFor()
+  const { page, watch } = await openDuring(t, browser, fleet.stage.url, 'nodes', stillDesktop)
+  await page.locator('svc-node-grid section').nth(1).waitFor()
+  t.same(
+    await page.locator('svc-node-grid section').evaluateAll(all => all.map(each => each.querySelectorAll('li').length)),
+    [4, 1]
+  )
+  await page.locator('.drifted', { hasText: longName }).waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'grid', { isWhole: true })
   await page.getByRole('button', { name: 'List' }).click()
-  await page.locator('svc-node-list li').first().waitFor()
+  await page.locator('svc-node-list li').nth(4).waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'list')
+  await page.getByLabel('Label', { exact: true }).selectOption('zone=eu')
+  await shown(page, '2 of 5 nodes')
+  await page.getByRole('searchbox').fill('nowhere')
+  await page.getByText('No node matches the filter.').waitFor()
+  await page.getByRole('link', { name: 'Show all' }).click()
   await page.setViewportSize({ width: 390, height: 844 })
-  t.ok(await isWithin(page))
-  await photograph(page, 'list-phone')
-  await page.goto(`${fleet.url}/nodes`)
-  await page.getByText('4f1a9c0d').first().waitFor()
-  t.ok(await isWithin(page))
-  await photograph(page, 'grid-phone', { isWhole: true })
+  for (const view of ['grid', 'list']) {
+    await page.goto(`${fleet.stage.url}/nodes?view=${view}`)
+    await page.locator(`svc-node-${view} li`).first().waitFor()
+    t.ok(await isWithin(page))
+    await photograph(page, `${view}-phone`, { isWhole: true })
+  }
   t.same(watch.complaints, [])
 })
 
-t.test('a node and its own pages', { skip }, async t => {
-  const stage = await startServer(t)
-  const shop = await stage.createProject('shop')
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  const node = nodeOf(1)
-  node.placements.push(
-    placementOf(node, shop, { liveTree: '4f1a9c0d'.repeat(8), liveDeployId: 'dep_1', isDrifted: true })
+const shown = (page: Page, count: string) => page.locator('svc-choice-head > p', { hasText: count }).waitFor()
+
+t.test('several nodes are drained and undrained together', { skip }, async t => {
+  const { stage } = fleet
+  const { page, watch, context } = await openDuring(t, browser, stage.url, 'nodes?view=list', stillDesktop)
+  const dialog = page.getByRole('dialog')
+  const all = page.getByLabel('Choose all shown')
+
+  // By a label. The node that is drained already is passed over.
+  await page.getByLabel('Label', { exact: true }).selectOption('zone=us')
+  await shown(page, '3 of 5 nodes')
+  await all.check()
+  await shown(page, '3 nodes chosen')
+  t.same(await survey(page), [])
+  await photograph(page, 'chosen')
+  await page.getByRole('button', { name: 'Drain…', exact: true }).click()
+  await dialog.getByRole('heading', { name: 'Drain 2 nodes?' }).waitFor()
+  await dialog.getByText('Already drained: 1 node').waitFor()
+  t.same(await survey(page), [])
+  await photograph(page, 'drain-several')
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  t.same(await drained(stage), ['plant-a3'])
+  await page.getByRole('button', { name: 'Drain…', exact: true }).click()
+  await dialog.getByRole('button', { name: 'Drain 2 nodes', exact: true }).click()
+  await page.getByText('Drained: 2 nodes').waitFor()
+  await shown(page, '3 of 5 nodes')
+  t.same(await drained(stage), ['plant-a1', 'plant-a3', longName])
+  await page.locator('svc-node-list svc-mark', { hasText: 'Drained' }).nth(2).waitFor()
+  await page.getByRole('link', { name: 'Show all' }).click()
+
+  // With the keyboard alone: two rows of the list, the question, and the focus after it.
+  await page.locator('svc-node-list a').first().focus()
+  await page.keyboard.press(' ')
+  await page.keyboard.press('Shift+ArrowDown')
+  await page.keyboard.press('Shift+ArrowDown')
+  await shown(page, '3 nodes chosen')
+  await page.keyboard.press('Escape')
+  await shown(page, '5 nodes')
+  await page.keyboard.press('Control+a')
+  await shown(page, '5 nodes chosen')
+  for (let press = 0; press < 9; press++) {
+    if (await page.evaluate(`document.activeElement.textContent === 'Undrain…'`)) break
+    await page.keyboard.press('Shift+Tab')
+  }
+  await page.keyboard.press('Enter')
+  await dialog.getByText('Not drained: 2 nodes').waitFor()
+  for (let press = 0; press < 4; press++) {
+    if (await page.evaluate(`document.activeElement.textContent === 'Undrain 3 nodes'`)) break
+    await page.keyboard.press('Tab')
+  }
+  await page.keyboard.press('Enter')
+  await page.getByText('Undrained: 3 nodes').waitFor()
+  t.same(await drained(stage), [])
+  await until(() => page.evaluate(`document.activeElement.getAttribute('aria-label') === 'Choose all shown'`))
+  await shown(page, '5 nodes')
+
+  // What was left out gets what is desired now.
+  await until(async () => {
+    const { nodes } = (await stage.client.get('/api/nodes')).body as { nodes: ListedNode[] }
+    return new Set(nodes.map(({ placements }) => placements[0]?.liveTree)).size === 1
+  })
+
+  // In the grid, by mouse and with Space. A node that is forgotten meanwhile is named.
+  const { nodeId } = await enrolledAgent({ url: stage.url, hub: await stage.server.services.fleet.hub() }, 'plant-gone')
+  await page.getByRole('button', { name: 'Grid' }).click()
+  await comeBack(page, page.getByLabel('Choose plant-gone'))
+  await page.getByLabel('Choose plant-gone').click()
+  await page.getByRole('link', { name: 'plant-a2', exact: true }).focus()
+  await page.keyboard.press(' ')
+  await shown(page, '2 nodes chosen')
+  t.same(await survey(page), [])
+  await photograph(page, 'chosen-grid')
+  await page.getByRole('button', { name: 'Drain…', exact: true }).click()
+  t.equal((await stage.client.delete(`/api/nodes/${nodeId}`)).status, 200)
+  await dialog.getByRole('button', { name: 'Drain 2 nodes', exact: true }).click()
+  await page.getByText('Drained: 1 node', { exact: true }).waitFor()
+  await page.getByText('Could not change 1 node (still chosen):').waitFor()
+  await page.locator('.failures li', { hasText: 'plant-gone' }).filter({ hasText: 'not found' }).waitFor()
+  t.same(await drained(stage), ['plant-a2'])
+  t.same(await survey(page), [])
+  await photograph(page, 'drain-failed')
+  await page.getByRole('button', { name: 'Close list' }).click()
+  await page.locator('.failures').waitFor({ state: 'detached' })
+  await page.getByLabel('Choose plant-a1', { exact: true }).click()
+  await page.getByLabel('Choose plant-a4', { exact: true }).click({ modifiers: ['Shift'] })
+  await shown(page, '4 nodes chosen')
+  await page.getByRole('button', { name: 'Choose none' }).click()
+
+  // A few at a time, until it is stopped.
+  const held: Array<() => void> = []
+  await context.route(/\/drain$/, async route => {
+    await new Promise<void>(resolve => held.push(resolve))
+    await route.continue()
+  })
+  await stage.client.put('/api/nodes/plant-a2/drain', { drained: false })
+  await all.check()
+  await comeBack(page, page.locator('svc-node-bulk:not(:has-text("Undrain…"))'))
+  await page.getByRole('button', { name: 'Drain…', exact: true }).click()
+  await dialog.getByRole('button', { name: 'Drain 5 nodes', exact: true }).click()
+  await dialog.getByText('0 of 5 nodes').waitFor()
+  await until(async () => held.length === 4)
+  t.same(await survey(page), [])
+  await photograph(page, 'draining')
+  await page.locator('button:focus', { hasText: 'Stop' }).waitFor()
+  await page.keyboard.press('Enter')
+  for (const release of held) release()
+  await page.getByText('Stopped. Not changed and still chosen: 1 node').waitFor()
+  await shown(page, '1 node chosen')
+  t.equal((await drained(stage)).length, 4)
+  await context.unroute(/\/drain$/)
+  t.same(
+    watch.complaints.filter(each => !/ 404 /.test(each)),
+    []
   )
-  fleet.records.nodes = [node]
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'nodes/node_1', stillDesktop)
+
+  const vera = (await stage.client.post('/api/tokens', { name: 'vera', role: 'viewer' })).body.token
+  const viewer = await openWatched(browser, stage.url, stillDesktop)
+  t.teardown(() => viewer.context.close())
+  await giveSession(viewer.context, stage.url, vera)
+  for (const view of ['grid', 'list']) {
+    await viewer.page.goto(`${stage.url}/nodes?view=${view}`)
+    await viewer.page.getByRole('link', { name: 'plant-a1' }).waitFor()
+    t.equal(await viewer.page.getByRole('checkbox').count(), 0, `a viewer chooses nothing in the ${view}`)
+    await viewer.page.keyboard.press('Control+a')
+    t.equal(await viewer.page.getByText(/chosen/).count(), 0)
+  }
+})
+
+t.test('what is stopped by a lost connection stays chosen', { skip }, async t => {
+  const { stage, nodes } = fleet
+  const cable = await startCutProxy(t, stage.url)
+  const { page } = await openDuring(t, browser, cable.url, 'nodes?view=list', { ...stillDesktop, locale: 'zh-CN' })
+  const before = await drained(stage)
+  await page.getByLabel('选择显示的全部').check()
+  await page.getByRole('button', { name: '恢复启用…' }).click()
+  cable.cut()
+  await page.getByRole('dialog').locator('button.primary').click()
+  await page
+    .locator('.failures li')
+    .nth(before.length - 1)
+    .waitFor()
+  t.same(await latinWords(page, ['svc', longName, 'zone=', 'plant-a', 'dev']), [])
+  await photograph(page, 'drain-lost-zh')
+  cable.mend()
+  await page.locator('svc-choice-head').getByText(`已选择${before.length} 个节点`).waitFor()
+  t.same(await drained(stage), before)
+  await page.getByRole('button', { name: '恢复启用…' }).click()
+  await page.getByRole('dialog').locator('button.primary').click()
+  await page.locator('svc-choice-head').getByText(`${nodes.length} 个节点`).waitFor()
+  t.same(await drained(stage), [])
+  t.equal(await page.locator('.failures').count(), 0)
+})
+
+t.test('a node and its own pages', { skip }, async t => {
+  const { stage, shop, nodes } = fleet
+  const { id } = nodes[4] as RealNode
+  const { page, watch } = await openDuring(t, browser, stage.url, `nodes/${id}`, stillDesktop)
   await page.getByText('Projects on this node').waitFor()
+  await page.getByText('Drifted').first().waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'node')
-  for (const path of [
-    'projects',
-    `projects/${shop.id}`,
-    `projects/${shop.id}/files`,
-    `projects/${shop.id}/logs`,
-    'deployments',
-    'logs',
-    'system',
-    'terminal'
-  ]) {
-    await page.goto(`${fleet.url}/nodes/node_1/${path}`)
+  for (const [path, wanted] of [
+    ['projects', 'svc-project-list a'],
+    [`projects/${shop.id}`, 'svc-deployments a'],
+    [`projects/${shop.id}/files`, 'text=index.html'],
+    [`projects/${shop.id}/logs`, 'text=No log files yet'],
+    ['deployments', 'svc-deployments a'],
+    ['logs', 'text=No log files yet'],
+    ['system', 'text=The server is healthy'],
+    ['terminal', 'svc-terminal']
+  ] as const) {
+    await page.goto(`${stage.url}/nodes/${id}/${path}`)
     await page.getByText('You are looking at the node').waitFor()
-    await page.locator('main h1').first().waitFor()
-    await page.waitForTimeout(500)
+    await page.locator(`main >> ${wanted}`).first().waitFor()
     await photograph(page, `node-${path.replaceAll(/\W/g, '-').replace(shop.id, 'shop')}`)
   }
   t.same(watch.complaints, [])
@@ -166,30 +351,29 @@ t.test('a node is drained, changed and forgotten', { skip }, async t => {
 })
 
 t.test('a node that is not connected says so in place of its pages, until it is back', { skip }, async t => {
-  const stage = await startServer(t)
-  await stage.createProject('shop')
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  fleet.records.nodes = [nodeOf(1, { isConnected: false, lastSeenAt: '2026-11-20T10:00:00.000Z' })]
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'nodes/node_1', stillDesktop)
+  const { stage, nodes } = fleet
+  const node = nodes[3] as RealNode
+  await node.stop()
+  const { page, watch } = await openDuring(t, browser, stage.url, `nodes/${node.id}`, stillDesktop)
   await page.getByText('What is shown here is what it said last').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'away')
-  await page.getByRole('link', { name: 'Deployments' }).last().click()
+  await page.getByRole('link', { name: 'Logs', exact: true }).last().click()
   await page.getByRole('heading', { name: 'This node is not connected' }).waitFor()
   await page.getByText('You are looking at the node').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'away-page')
-  ;(fleet.records.nodes[0] as { isConnected: boolean }).isConnected = true
-  await page.getByText('No deployments yet').waitFor()
-  t.match(page.url(), 'nodes/node_1/deployments')
+  await node.start()
+  await page.getByText('No log files yet').waitFor()
+  t.match(page.url(), `nodes/${node.id}/logs`)
   // The links of the frame lead to this server, those of the page to the node.
   t.equal(
     await page.getByRole('link', { name: 'Go to projects' }).evaluate(a => String(a)),
-    `${fleet.url}/nodes/node_1/projects`
+    `${stage.url}/nodes/${node.id}/projects`
   )
   await page.getByRole('navigation', { name: 'Main navigation' }).getByRole('link', { name: 'Projects' }).click()
   await page.getByRole('link', { name: 'New project' }).waitFor()
-  t.equal(page.url(), `${fleet.url}/projects`)
+  t.equal(page.url(), `${stage.url}/projects`)
   t.equal(await page.getByText('You are looking at the node').count(), 0)
   await page.goBack()
   await page.getByText('You are looking at the node').waitFor()
@@ -302,32 +486,13 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
 })
 
 t.test('a deployment that was rolled out leads to its rollout, and goes back in waves', { skip }, async t => {
-  const stage = await startServer(t)
-  const hub = await stage.server.services.fleet.hub()
-  const { nodeId } = await enrolledAgent({ url: stage.url, hub }, 'plant-a1')
-  const shop = await stage.createProject('shop')
-  const bytes = await zipOf({ 'index.html': 'one' })
-  const upload = await stage.as(shop.token).upload([
-    ['projectId', shop.id],
-    ['file', { filename: 'a.zip', bytes }]
-  ])
-  const deployId = upload.headers['x-svc-deploy-id'] as string
-  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add: [{ node: nodeId }] })
-  const release = { deployId, treeSha256: '4f1a9c0d'.repeat(8), archiveSha256: 'a'.repeat(64), archiveBytes: 100 }
-  await hub.begin({ projectId: shop.id, policy: defaultRolloutPolicy, ...release, sealed: null })
-  const { page, watch, context } = await openDuring(t, browser, stage.url, 'projects', stillDesktop)
-  await context.route(/\/api\/logs\/dep_\w+(\?|$)/, async route => {
-    const response = await route.fetch()
-    const json = (await response.json()) as { steps: Array<{ name: string }> }
-    json.steps.splice(1, 0, { ...(json.steps[0] as { name: string }), name: 'rollout' })
-    await route.fulfill({ response, json })
-  })
-  await page.goto(`${stage.url}/deployments/${deployId}`)
-  await page.getByRole('link', { name: /Preparing.*0 of 1 good/ }).waitFor()
+  const { stage, deployId } = fleet
+  const { page, watch } = await openDuring(t, browser, stage.url, `deployments/${deployId}`, stillDesktop)
+  await page.getByRole('link', { name: /Done.*5 of 5 good/ }).waitFor()
   await page.locator('svc-steps').getByText('Rollout').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'deployment')
-  await page.getByRole('button', { name: 'Roll back to this…' }).click()
+  await page.getByRole('button', { name: /Roll back/ }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByText('rolled out to the nodes of the project again').waitFor()
   t.equal(await dialog.getByRole('radio').count(), 0, 'the nodes keep what is needed to go back exactly')
@@ -361,46 +526,43 @@ t.test('ten thousand nodes are found, and scroll', { skip }, async t => {
   await page.keyboard.press('End')
   await page.getByRole('link', { name: 'plant-a10000' }).waitFor()
   await photograph(page, 'many-list')
+
+  // All are chosen, some drained, until it is stopped.
+  await page.locator('svc-choice-head').getByRole('link', { name: 'Show all' }).click()
+  await page.getByLabel('Choose all shown').check()
+  await page.getByText('10,000 nodes chosen').waitFor()
+  await page.getByRole('button', { name: 'Drain…', exact: true }).click()
+  await page.getByRole('button', { name: 'Drain 10,000 nodes' }).click()
+  await until(() => page.evaluate(`document.querySelector('progress')?.value > 50`))
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByText(/^Stopped\. Not changed and still chosen: 9,\d+ nodes$/).waitFor()
+  t.ok(fleet.records.asked.length < 1000)
   t.same(watch.complaints, [])
 })
 
-t.test('the fleet in Chinese, on a phone, with a broken network', { skip }, async t => {
-  const stage = await startServer(t)
-  const shop = await stage.createProject('shop')
-  const fleet = await startFleetStandIn(t, { hub: stage.url, node: stage.url })
-  const node = nodeOf(1, { name: '华东-节点-with-a-name-that-goes-on-for-rather-long-so-that-it-must-be-cut' })
-  node.placements.push(
-    placementOf(node, shop, {
-      liveTree: '4f1a9c0d'.repeat(8),
-      isDrifted: true,
-      deployPath: `/srv/${'very-long-directory-'.repeat(8)}`
-    })
-  )
-  fleet.records.nodes = [node, nodeOf(2)]
-  const { page, watch } = await openDuring(t, browser, fleet.url, 'nodes', {
+t.test('the fleet in Chinese, on a phone', { skip }, async t => {
+  const { stage, nodes, shop } = fleet
+  const { id } = nodes[4] as RealNode
+  const { page, watch } = await openDuring(t, browser, stage.url, 'nodes', {
     ...onPhone,
     locale: 'zh-CN',
     reducedMotion: 'reduce'
   })
   for (const path of [
     'nodes',
-    'nodes/node_1',
-    'nodes/node_1/projects',
+    `nodes/${id}`,
+    `nodes/${id}/projects`,
     `projects/${shop.id}/nodes`,
     'rollouts',
     'nodes?enroll'
   ]) {
-    await page.goto(`${fleet.url}/${path}`)
+    await page.goto(`${stage.url}/${path}`)
     await page.locator('main h1').first().waitFor()
     await page.waitForLoadState('networkidle')
     t.same(await survey(page), [], path)
     t.ok(await isWithin(page), path)
-    t.same(
-      await latinWords(page, ['svc', 'plant-a1', 'plant-a2', 'shop', 'zone=', node.name, 'production', 'node']),
-      [],
-      path
-    )
-    await photograph(page, `zh-${path.replace(shop.id, 'shop').replaceAll(/\W+/g, '-')}`)
+    t.same(await latinWords(page, ['svc', 'plant-a', 'shop', 'zone=', longName, 'production', 'node', 'dev']), [], path)
+    await photograph(page, `zh-${path.replace(shop.id, 'shop').replace(id, 'node').replaceAll(/\W+/g, '-')}`)
   }
   t.same(watch.complaints, [])
 })

@@ -1,11 +1,8 @@
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { locateHome } from '../../lib/config/home.js'
-import { startAgent } from '../../lib/server/agent.js'
+import { startNodes, type RealNode } from '../support/real-nodes.js'
 import { startServer } from '../support/server.js'
-import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
 import { openDuring, photographer, stillDesktop } from './stage.js'
@@ -18,47 +15,15 @@ const photograph = photographer('relayed')
 
 t.test('deployments, files, logs and the terminal of a node are shown through the hub', { skip }, async t => {
   const stage = await startServer(t)
-  const hub = await stage.server.services.fleet.hub()
-  const { token } = await hub.enrollments.create(
-    { name: 'plant-a1', labels: {}, seconds: 60 },
-    { name: 'admin', ip: null }
-  )
-  const directory = mkdtempSync(join(tmpdir(), 'svc-node-'))
-  const sites = join(directory, 'sites')
-  mkdirSync(sites)
-  const agent = await startAgent({
-    home: locateHome({ SVC_HOME: join(directory, 'home') }, directory),
-    hubs: [stage.url],
-    enroll: token,
-    name: 'node',
-    environment: { PATH: process.env['PATH'] },
-    cwd: directory,
-    report: { info() {}, warn() {} },
-    times: { reportEveryMs: 5000, driftEveryMs: 60_000, waits: { jitterMs: 20, firstMs: 10, longestMs: 100 } }
-  })
-  t.teardown(async () => {
-    await agent.stop({ wait: false })
-    rmSync(directory, { recursive: true, force: true })
-  })
-  const node = async () => (await stage.client.get('/api/nodes/plant-a1')).body.node
-  await until(async () => (await node()).isConnected)
-  const { id } = await node()
+  const [node] = (await startNodes(t, stage, [{ name: 'plant-a1' }])) as [RealNode]
+  const { id, sites, local } = node
 
   // What is on the node: a project with a deployment and a log file.
-  const local = async (method: string, path: string, body?: unknown) => {
-    const headers = { authorization: `Bearer ${agent.adminToken.current()}`, 'content-type': 'application/json' }
-    const answer = await fetch(`${agent.url}${path}`, {
-      method,
-      headers,
-      ...(body !== undefined && { body: JSON.stringify(body) })
-    })
-    return answer.json() as Promise<any>
-  }
   const { project } = await local('POST', '/api/projects', { name: 'shop', deployPath: join(sites, 'shop') })
   const form = new FormData()
   form.set('projectId', project.id)
   form.set('file', new Blob([new Uint8Array(await zipOf({ 'index.html': '<p>hello</p>' }))]), 'a.zip')
-  const upload = await fetch(`${agent.url}/api/deploy/upload`, {
+  const upload = await fetch(`${node.agent.url}/api/deploy/upload`, {
     method: 'POST',
     headers: { authorization: `Bearer ${project.token}` },
     body: form

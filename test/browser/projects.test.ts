@@ -55,7 +55,7 @@ async function furnish(stage: Stage): Promise<LabelIds> {
 }
 
 const names = async (page: Page): Promise<string[]> => page.locator('svc-rows li b').allTextContents()
-const shown = (page: Page, count: string) => page.locator('svc-project-list .head p', { hasText: count }).waitFor()
+const shown = (page: Page, count: string) => page.locator('svc-choice-head > p', { hasText: count }).waitFor()
 
 t.test('projects are found, ordered and pinned, and the address says how', { skip }, async t => {
   const stage = await startServer(t)

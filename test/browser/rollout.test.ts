@@ -1,12 +1,14 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { ListedRolloutNode, NodePhase } from '../../lib/model/rollout.js'
 import { startCutProxy } from '../support/cut-proxy.js'
-import { beginRollout } from '../support/fleet-rollout.js'
 import { nodeOf, rolloutOf, startFleetStandIn } from '../support/fleet-stand-in.js'
-import { failsToSwap, obedientAgent, obeys } from '../support/obedient-agent.js'
+import { startNodes, type RealNode } from '../support/real-nodes.js'
 import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { isWithin, onPhone, openDuring, photographer, stillDesktop, until } from './stage.js'
+import { comeBack, isWithin, onPhone, openDuring, photographer, stillDesktop, until } from './stage.js'
 import { latinWords, survey, surveyFocus } from './survey.js'
 
 /* Rollouts in a real browser: followed live, halted, resumed, reverted, with ten thousand nodes. */
@@ -22,46 +24,68 @@ const isInWindow = `(() => {
 
 t.test('a rollout is followed, approved, halted, resumed and reverted', { skip }, async t => {
   const stage = await startServer(t)
-  const hub = await stage.server.services.fleet.hub()
+  const nodes = await startNodes(
+    t,
+    stage,
+    [1, 2, 3, 4, 5].map(number => ({ name: `plant-a${number}` }))
+  )
   const shop = await stage.createProject('shop')
-  const names = Array.from({ length: 6 }, (_, index) => `plant-a${index + 1}`)
-  const agents = []
-  for (const name of names) agents.push(await obedientAgent(t, { url: stage.url, hub }, { name }))
-  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add: names.map(node => ({ node })) })
-  const id = await beginRollout({ hub }, { canary: 1, then: '50%', pause: 'approve' }, shop.id)
+  const add = nodes.map(({ id, sites }) => ({ node: id, deployPath: join(sites, 'shop') }))
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add })
+  const gate = { after: [{ command: 'test ! -e ../out-of-order' }], interval: 0.1, deadline: 1, successes: 1 }
+  const setPause = async (pause: 0 | 'approve'): Promise<void> => {
+    const policy = { gate, rollout: { canary: 1, then: '2', pause } }
+    t.equal((await stage.client.put(`/api/projects/${shop.id}`, { policy })).status, 200)
+  }
+  const push = async (text: string): Promise<unknown> =>
+    stage.as(shop.token).upload([
+      ['projectId', shop.id],
+      ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }]
+    ])
+  const pages = (): string[] => nodes.map(({ sites }) => readFileSync(join(sites, 'shop/index.html'), 'utf8'))
+  await setPause(0)
+  await push('one')
+  t.same(pages(), ['one', 'one', 'one', 'one', 'one'])
+  await setPause('approve')
+  const pushed = push('two')
   const cable = await startCutProxy(t, stage.url)
 
   const { page, watch } = await openDuring(t, browser, cable.url, 'rollouts', stillDesktop)
-  await page.getByText('1 of 6 good · wave 1 of 3').waitFor()
+  await comeBack(page, page.getByText('1 of 5 good · wave 1 of 3'))
   t.same(await survey(page), [])
   await photograph(page, 'list')
-  await page.getByRole('link', { name: /shop · 1/ }).click()
-  await page.getByRole('heading', { name: 'Rollout 1 of shop' }).waitFor()
+  await page.getByRole('link', { name: /shop · 2/ }).click()
+  await page.getByRole('heading', { name: 'Rollout 2 of shop' }).waitFor()
   await page.getByText('Wave 2 of 3 is next').waitFor()
   t.same(await survey(page), [])
   await photograph(page, 'approval')
+  const id = page.url().split('/').at(-1) as string
 
   // The connection breaks. Meanwhile somebody else approves, and a node fails: both are there after it.
-  agents[2]?.behave(failsToSwap)
+  const disorder = join((nodes[1] as RealNode).sites, 'out-of-order')
+  writeFileSync(disorder, '')
   cable.cut()
   await stage.client.post(`/api/rollouts/${id}/approve`)
   await page.getByText('Connection lost').first().waitFor()
+  await photograph(page, 'lost')
   cable.mend()
   await page.getByText('Nodes that need attention').waitFor()
   await page.locator('.reason').getByText('1 failed (allowed: 0)').waitFor()
-  await page.locator('svc-rollout-failures .why').getByText('answered 502').waitFor()
-  await page.locator('svc-rollout-failures pre').getByText('answered 502').waitFor()
+  await page.locator('svc-rollout-failures .why').getByText('out-of-order').waitFor()
+  await page.locator('svc-rollout-failures pre').getByText('out-of-order').first().waitFor()
   await page.getByText('Failed step: Checks').waitFor()
+  await pushed
   t.same(await survey(page), [])
   await photograph(page, 'halted', { isWhole: true })
 
-  agents[2]?.behave(obeys)
+  rmSync(disorder)
   await page.getByRole('button', { name: 'Resume…' }).click()
   const dialog = page.getByRole('dialog')
   t.same(await survey(page), [])
   await photograph(page, 'resume')
   await dialog.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('button', { name: 'Approve wave 3' }).waitFor()
+  t.same(pages(), ['two', 'two', 'two', 'one', 'one'])
   await page.getByRole('button', { name: 'Halt' }).click()
   await page.locator('.reason').getByText('admin stopped it').waitFor()
   await page.getByRole('button', { name: 'Revert wave 2…' }).click()
@@ -70,19 +94,39 @@ t.test('a rollout is followed, approved, halted, resumed and reverted', { skip }
   await page.locator('svc-rollout-actions').getByText('Reverted').waitFor()
   t.match((await stage.client.get(`/api/rollouts/${id}`)).body.rollout, {
     state: 'reverted',
-    counts: { good: 1, reverted: 3 }
+    counts: { good: 1, reverted: 2 }
   })
+  t.same(pages(), ['two', 'one', 'one', 'one', 'one'])
   await photograph(page, 'reverted')
 
   // Only the last rollout of a project gives orders.
-  const next = await beginRollout({ hub }, {}, shop.id)
+  await setPause(0)
+  const last = push('three')
   await page.getByText('A later rollout took its place:').waitFor()
   t.equal(await page.getByRole('button', { name: 'Resume…' }).count(), 0)
-  await page.getByRole('link', { name: 'Rollout 2' }).click()
+  await page.getByRole('link', { name: 'Rollout 3' }).click()
   await page.locator('svc-rollout-actions').getByText('Done').waitFor()
-  t.match(page.url(), next)
+  await last
+  t.same(pages(), ['three', 'three', 'three', 'three', 'three'])
   t.same(await survey(page), [])
   await photograph(page, 'done')
+
+  // Halt is pressed with the keyboard.
+  await setPause('approve')
+  const late = push('four')
+  await page.goto(`${cable.url}/rollouts`)
+  await comeBack(page, page.getByRole('link', { name: /shop · 4/ }))
+  await page.getByRole('link', { name: /shop · 4/ }).click()
+  await page.getByRole('button', { name: 'Approve wave 2' }).waitFor()
+  await page.locator('main').focus()
+  for (let press = 0; press < 12; press++) {
+    await page.keyboard.press('Tab')
+    if (await page.evaluate(`document.activeElement.matches('button.halt')`)) break
+  }
+  await page.keyboard.press('Enter')
+  await page.locator('.reason').getByText('admin stopped it').waitFor()
+  await late
+  t.same(pages(), ['four', 'three', 'three', 'three', 'three'])
   t.same(
     watch.complaints.filter(each => !/ERR_/.test(each)),
     []

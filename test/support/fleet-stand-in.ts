@@ -15,8 +15,9 @@ import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
 import { adminToken } from './server.js'
 
 /*
- * A stand-in for the routes of a fleet, in front of a real server. It answers with records that a test sets, and passes
- * everything else on. The pages of a node are those of another real server.
+ * A stand-in for the routes of a fleet, in front of a real server: for ten thousand nodes, and a rollout of them in the
+ * middle of a wave, which real agents cannot give cheaply. Everything else is tested with a real hub (real-nodes.ts). It
+ * answers with records that a test sets, and passes everything else on.
  */
 
 /** What the stand-in answers. A test changes it. */

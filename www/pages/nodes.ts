@@ -5,6 +5,8 @@ import type { Template } from '../dom/html.js'
 import { SvcTime } from '../elements/base/facts.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
 import { FrameChangeEvent } from '../elements/base/svc-app.js'
+import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
+import { SvcChoiceHead } from '../elements/base/svc-choice-head.js'
 import { SvcCopy } from '../elements/base/svc-copy.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
@@ -14,12 +16,14 @@ import {
   createNodeIndex,
   filterOf,
   groupByTree,
-  isOpen,
   nodeStates,
   treesOf
 } from '../elements/fleet/node-filter.js'
 import type { NodeFilter, NodeIndex, NodeView } from '../elements/fleet/node-filter.js'
 import { SvcEnrollments } from '../elements/fleet/svc-enrollments.js'
+import { SvcNodeBulk } from '../elements/fleet/svc-node-bulk.js'
+import { SvcNodeChoice } from '../elements/fleet/svc-node-choice.js'
+import type { NodeListing } from '../elements/fleet/svc-node-choice.js'
 import { SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
 import type { NodeFilterEvent } from '../elements/fleet/svc-node-filter.js'
 import { SvcNodeGrid } from '../elements/fleet/svc-node-grid.js'
@@ -151,36 +155,17 @@ export class NodesPage extends Page {
       <div class="section">
         <svc-node-filter .filter="${filter}" .index="${this.#index}" .shownView="${view}"
           @nodefilter="${(event: Event) => this.#show((event as NodeFilterEvent).filter)}"></svc-node-filter>
-        ${
-          isOpen(filter)
-            ? null
-            : html`
-            <p class="muted small number" role="status">
-              ${t('{count} of {all}', { count: numberWords(found.length), all: countWords(nodes.length, 'node') })}
-              <a href="nodes">${t('Show all')}</a>
-            </p>`
-        }
-        ${found.length === 0 ? this.#nothing() : this.#found(found, { filter, view })}
+        ${this.#found(found, { filter, view })}
       </div>`
   }
 
   #found(found: readonly ListedNode[], { filter, view }: { filter: NodeFilter; view: NodeView }): Template {
     const groups = groupByTree(found, filter)
     this.#colors.assign(treesOf(groups))
-    if (view === 'grid')
-      return html`<svc-node-grid .groups="${groups}" .colors="${this.#colors}" .filter="${filter}"></svc-node-grid>`
+    const listing: NodeListing = { all: this.#index.nodes, found, groups, filter, view }
     return html`
-      <div class="card">
-        <svc-node-list .nodes="${found}" .colors="${this.#colors}" .project="${filter.project}"></svc-node-list>
-      </div>`
-  }
-
-  #nothing(): Template {
-    return html`
-      <div class="card"><div class="state">
-        <h2>${t('Nothing found')}</h2>
-        <p class="muted">${t('No node matches the filter.')}</p>
-      </div></div>`
+      <svc-node-choice class="${view === 'list' || found.length === 0 ? 'card' : null}" .listing="${listing}" .colors="${this.#colors}"
+        .calls="${this.#calls}" @bulkdone="${() => void this.#nodes.load()}"></svc-node-choice>`
   }
 
   #empty(): Template {
@@ -229,10 +214,14 @@ export class NodesPage extends Page {
 /** The elements of this page. */
 export const elements = {
   'svc-page-nodes': NodesPage,
+  'svc-bulk-failures': SvcBulkFailures,
+  'svc-choice-head': SvcChoiceHead,
   'svc-copy': SvcCopy,
   'svc-dialog': SvcDialog,
   'svc-enrollments': SvcEnrollments,
   'svc-mark': SvcMark,
+  'svc-node-bulk': SvcNodeBulk,
+  'svc-node-choice': SvcNodeChoice,
   'svc-node-filter': SvcNodeFilter,
   'svc-node-grid': SvcNodeGrid,
   'svc-node-list': SvcNodeList,

@@ -11,6 +11,8 @@ import { createProjectIndex, filterOf, queryOf } from '../elements/projects/proj
 import type { ProjectFilter, ProjectIndex } from '../elements/projects/project-filter.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
+import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
+import { SvcChoiceHead } from '../elements/base/svc-choice-head.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcLabel } from '../elements/base/svc-label.js'
 import { SvcMenu } from '../elements/base/svc-menu.js'
@@ -191,6 +193,8 @@ function addressOf(filter: ProjectFilter, { isCreating = false } = {}): string {
 /** The elements of this page. */
 export const elements = {
   'svc-page-projects': ProjectsPage,
+  'svc-bulk-failures': SvcBulkFailures,
+  'svc-choice-head': SvcChoiceHead,
   'svc-dialog': SvcDialog,
   'svc-label': SvcLabel,
   'svc-menu': SvcMenu,

@@ -70,5 +70,7 @@ export class SvcDialog extends SvcElement {
     const dialog = this.querySelector('dialog') as HTMLDialogElement
     if (this.content === null) dialog.close()
     else if (!dialog.open) dialog.showModal()
+    // The control that had the focus was replaced by other content.
+    else if (document.activeElement === document.body) dialog.querySelector<HTMLElement>('[autofocus]')?.focus()
   }
 }

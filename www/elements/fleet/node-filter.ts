@@ -56,11 +56,6 @@ export function addressOf({ words, project, label, state, tree, view }: NodeFilt
   return query.size === 0 ? 'nodes' : `nodes?${query}`
 }
 
-/** Whether a filter shows every node. */
-export function isOpen(filter: NodeFilter): boolean {
-  return addressOf({ ...filter, view: null }) === 'nodes'
-}
-
 /** Returns the state of a node. A drained node is drained, whether it is connected or not. */
 export function stateOf({ isDrained, isConnected }: Pick<ListedNode, 'isDrained' | 'isConnected'>): NodeState {
   return isDrained ? 'drained' : isConnected ? 'connected' : 'lost'

@@ -4,6 +4,8 @@ import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'
 import { numberWords, t } from '../../words/t.js'
+import type { RowChoice } from '../base/row-choice.js'
+import type { SvcRows } from '../base/svc-rows.js'
 import { labelTexts, stateOf } from './node-filter.js'
 import type { TreeColors } from './tree-colors.js'
 
@@ -12,7 +14,7 @@ const shownPlacements = 2
 
 /**
  * The nodes as a list of any length. Properties: `nodes`; `colors`; `project`, the id of the project whose trees are
- * shown, or empty for all.
+ * shown, or empty for all; `choice`, `ids`, the chosen ones.
  */
 export class SvcNodeList extends SvcElement {
   static override sheet = css`
@@ -29,7 +31,10 @@ export class SvcNodeList extends SvcElement {
         height: 100%;
         padding: 0 16px;
       }
+      .row:has(> input) { grid-template-columns: 16px minmax(0, 2fr) 130px minmax(0, 2fr) minmax(0, 1fr) 110px; }
+      .row > input { position: relative; z-index: 1; }
       li + li .row { border-top: 1px solid var(--line); }
+      .row.chosen { background: var(--accent-quiet); }
       .row:hover { background: var(--hover); }
       .row > a { display: grid; min-width: 0; color: inherit; }
       .row > a:hover { text-decoration: none; }
@@ -47,6 +52,7 @@ export class SvcNodeList extends SvcElement {
 
       @media (max-width: 1079px) {
         .row { grid-template-columns: minmax(0, 2fr) 130px minmax(0, 2fr) 110px; }
+        .row:has(> input) { grid-template-columns: 16px minmax(0, 2fr) 130px minmax(0, 2fr) 110px; }
         .row .facts { display: none; }
       }
       @media (max-width: 719px) {
@@ -55,6 +61,13 @@ export class SvcNodeList extends SvcElement {
         .row svc-mark { grid-area: 1 / 2; }
         .row .trees { grid-area: 2 / 1; }
         .row > svc-time, .row > .never { grid-area: 2 / 2; }
+        .row:has(> input) {
+          grid-template: repeat(2, auto) / 20px minmax(0, 1fr) auto;
+          > input { grid-area: 1 / 1 / 3; width: 20px; height: 20px; }
+          svc-mark { grid-area: 1 / 3; }
+          .trees { grid-area: 2 / 2; }
+          > svc-time, > .never { grid-area: 2 / 3; }
+        }
       }
     }
   `
@@ -62,13 +75,25 @@ export class SvcNodeList extends SvcElement {
   nodes: readonly ListedNode[] = []
   colors!: TreeColors
   project = ''
+  choice!: RowChoice
+  ids: ReadonlySet<string> = new Set()
 
   protected override view(): Template {
+    // A new function each time, so that the rows are drawn again when the choice has changed.
+    const row = (node: ListedNode, { isCurrent }: { isCurrent: boolean }): Template => this.#row(node, isCurrent)
     return html`
-      <svc-rows label="${t('Nodes')}" .items="${this.nodes}" .key="${idOf}" .row="${this.#row}"></svc-rows>`
+      <svc-rows label="${t('Nodes')}" .items="${this.nodes}" .key="${idOf}" .row="${row}"
+        @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}"></svc-rows>`
   }
 
-  readonly #row = (node: ListedNode, { isCurrent }: { isCurrent: boolean }): Template => {
+  #pressed(event: KeyboardEvent): void {
+    this.choice.pressed(event, (event.currentTarget as SvcRows<ListedNode>).current)
+  }
+
+  #row(node: ListedNode, isCurrent: boolean): Template {
+    const { choice } = this
+    const isChosen = this.ids.has(node.id)
+    const stop = isCurrent ? null : '-1'
     const labels = labelTexts(node).join(' · ')
     const placements = node.placements.filter(({ projectId }) => this.project === '' || projectId === this.project)
     const shown = placements.slice(0, shownPlacements)
@@ -77,8 +102,15 @@ export class SvcNodeList extends SvcElement {
       node.freeBytes === null ? null : t('{size} free', { size: formatBytes(node.freeBytes) })
     ]
     return html`
-      <div class="row">
-        <a href="nodes/${node.id}" translate="no" tabindex="${isCurrent ? null : '-1'}">
+      <div class="${isChosen ? 'row chosen' : 'row'}">
+        ${
+          choice.isAllowed
+            ? html`
+            <input type="checkbox" tabindex="${stop}" aria-label="${t('Choose {name}', { name: node.name })}" .checked="${isChosen}"
+              @click="${(event: Event) => choice.choose(node.id, (event as MouseEvent).shiftKey)}">`
+            : null
+        }
+        <a href="nodes/${node.id}" translate="no" tabindex="${stop}">
           <b class="cut" title="${node.name}">${node.name}</b>
           <span class="cut" title="${labels}">${labels}</span>
         </a>

@@ -25,8 +25,12 @@ export class SvcPlaced extends SvcElement {
       .what code { overflow-wrap: anywhere; }
       .live { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; min-width: 0; }
       .live a, .links a { font-size: var(--size-13); }
+      li > svc-time, li > .small { text-align: right; }
       .tools { display: flex; justify-content: flex-end; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; padding: 10px 16px; border-top: 1px solid var(--line); }
+      @media (min-width: 720px) {
+        li:not(:has(> .tools)) { grid-template-columns: minmax(0, 1.4fr) minmax(0, 1.6fr) auto 110px; }
+      }
       @media (max-width: 719px) {
         li { grid-template-columns: minmax(0, 1fr) auto; padding-block: 12px; }
         .what { grid-area: 1 / 1 / 2 / 3; }
@@ -81,6 +85,6 @@ export class SvcPlaced extends SvcElement {
       </div>
       <div class="links"><a href="nodes/${item.nodeId}/projects/${item.projectId}">${t('On the node')}</a></div>
       ${seenAt === null ? html`<span class="small">${t('never')}</span>` : html`<svc-time at="${seenAt}"></svc-time>`}
-      <div class="tools">${this.tools?.(item) ?? null}</div>`
+      ${this.tools === null ? null : html`<div class="tools">${this.tools(item)}</div>`}`
   }
 }

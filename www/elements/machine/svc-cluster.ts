@@ -62,9 +62,10 @@ export class SvcCluster extends SvcElement {
     const { cluster } = this
     const { hubs, problem } = cluster
     const cutOff = isCutOff(cluster)
+    const isWarning = cutOff || problem !== null
     return html`
-      <div class="${cutOff ? 'own warning' : 'own good'}">
-        ${icon(cutOff ? 'warning' : 'success')}
+      <div class="${isWarning ? 'own warning' : 'own good'}">
+        ${icon(isWarning ? 'warning' : 'success')}
         <b>${sentence(cluster)}</b>
         <span class="muted small">${facts(cluster)}</span>
         ${problem === null ? null : html`<span class="problem small" role="status">${twoLines(serverWords(problem))}</span>`}
@@ -97,17 +98,24 @@ function facts({ role, sequence, staleSeconds }: ClusterStatus): string {
     : t('Write {number}. What it shows is at most {time} old.', { number, time })
 }
 
+/** Returns how far a hub is. A hub that is cut off does not know how far the others are by now. */
+function writesWords(behind: number, isUnknown: boolean): string {
+  if (isUnknown) return t('unknown')
+  return behind === 0 ? t('up to date') : t('{count} behind', { count: numberWords(behind) })
+}
+
 function row(hub: Hub, cluster: ClusterStatus): Template {
   const { name, behind, seenAt, url } = hub
   const isSelf = name === cluster.hub
+  const cutOff = isCutOff(cluster)
   const isAway = !isSelf && (seenAt === null || Date.now() - Date.parse(seenAt) > awayMs)
   return html`
     <tr>
       <td>
         <span translate="no">${name}</span>${name === cluster.leader?.name ? html`<small class="leads">${t('leads')}</small>` : null}${isSelf ? html`<small>${t('this hub')}</small>` : null}
       </td>
-      <td class="number">${behind === 0 ? t('up to date') : t('{count} behind', { count: numberWords(behind) })}</td>
-      <td class="${isAway && !isCutOff(cluster) ? 'late' : null}">${isSelf ? t('just now') : seenAt === null ? t('never') : html`<svc-time at="${seenAt}"></svc-time>`}</td>
+      <td class="number">${writesWords(behind, isSelf && cutOff)}</td>
+      <td class="${isAway && !cutOff ? 'late' : null}">${isSelf ? t('just now') : seenAt === null ? t('never') : html`<svc-time at="${seenAt}"></svc-time>`}</td>
       <td class="address" translate="no">${url}</td>
     </tr>`
 }

@@ -12,22 +12,8 @@ import type { SvcMenu } from '../base/svc-menu.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import type { TagChoiceEvent } from './svc-tag-choice.js'
 import { Submission } from '../base/submission.js'
-
-/** An action was applied to the chosen projects. */
-export class BulkDoneEvent extends Event {
-  constructor(
-    /** The projects that could not be changed, with the reasons. */
-    readonly failed: ReadonlyArray<{ id: string; name: string; error: string }>
-  ) {
-    super('bulkdone', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    bulkdone: BulkDoneEvent
-  }
-}
+import { BulkDoneEvent } from '../base/svc-bulk-failures.js'
+import { serverWords } from '../../words/errors.js'
 
 type TagAction = 'addTags' | 'removeTags'
 
@@ -159,7 +145,9 @@ export class SvcProjectBulk extends SvcElement {
       const words = t(done[action.action].words, { projects: countWords(count, 'project') })
       if (count > 0) this.dispatchEvent(new NoticeEvent(words))
       const nameOf = (id: string): string => projects.find(project => project.id === id)?.name ?? id
-      this.dispatchEvent(new BulkDoneEvent(failed.map(({ id, error }) => ({ id, name: nameOf(id), error }))))
+      this.dispatchEvent(
+        new BulkDoneEvent(failed.map(({ id, error }) => ({ id, name: nameOf(id), problem: serverWords(error) })))
+      )
     })
     const { problem } = this.#submission
     if (problem !== null && !this.#isDeleting) this.dispatchEvent(new NoticeEvent(problem, 'failed'))

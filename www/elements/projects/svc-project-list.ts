@@ -1,16 +1,14 @@
 import type { Project } from '../../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
+import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
-import { countWords, numberWords, t } from '../../words/t.js'
-import { errorLine } from '../base/field.js'
+import { countWords, t } from '../../words/t.js'
 import type { LabelTable } from '../base/label-list.js'
 import { projectRow } from './project-row.js'
-import { createSelection } from '../base/selection.js'
-import type { BulkDoneEvent } from './svc-project-bulk.js'
+import { createRowChoice } from '../base/row-choice.js'
+import type { BulkDoneEvent } from '../base/svc-bulk-failures.js'
 import type { SvcRows } from '../base/svc-rows.js'
-import { serverWords, twoLines } from '../../words/errors.js'
 import { may } from '../../state/rights.js'
 
 /** The reader pins or unpins a project. */
@@ -38,31 +36,12 @@ export interface ProjectListing {
 
 /**
  * The projects as rows, and the actions on chosen ones. Properties: `listing`, `calls`. Events: `projectpin`;
- * `bulkdone`, whose failures are listed here. Keys: Space chooses, Shift with Up or Down extends the choice, Ctrl-A
- * chooses all, Escape none; also those of svc-rows.
+ * `bulkdone`, whose failures are listed here. Keys: those of row-choice.ts and svc-rows.
  */
 export class SvcProjectList extends SvcElement {
   static override sheet = css`
     svc-project-list {
       display: block;
-
-      .head {
-        position: sticky;
-        top: 0;
-        z-index: 3;
-        display: flex;
-        flex-wrap: wrap;
-        align-items: center;
-        gap: 8px 16px;
-        min-height: 48px;
-        padding: 5px 16px;
-        border-bottom: 1px solid var(--line);
-        border-radius: 7px 7px 0 0;
-        background: var(--raised);
-      }
-      .head a { font-size: var(--size-13); }
-      .head p { color: var(--muted); font-size: var(--size-13); }
-      .head svc-project-bulk { flex: 1; }
 
       svc-rows { --row-px: 57px; }
       .row {
@@ -102,12 +81,6 @@ export class SvcProjectList extends SvcElement {
       /* Without the right to change projects there is nothing to choose and to pin. */
       &[plain] .row { grid-template-columns: minmax(0, 5fr) minmax(0, 4fr) minmax(0, 4fr) 118px 118px; }
 
-      .failures { position: relative; display: grid; gap: 8px; padding: 12px 48px 12px 16px; }
-      .failures ul { display: grid; gap: 4px; max-height: 200px; overflow-y: auto; }
-      .failures li { overflow-wrap: anywhere; font-size: var(--size-13); }
-      .failures b { margin-right: 8px; font-weight: 500; }
-      .failures > button { position: absolute; top: 4px; right: 4px; padding: 4px; min-width: var(--row); }
-
       @media (max-width: 1079px) {
         .row { grid-template-columns: 16px minmax(0, 5fr) minmax(0, 4fr) 118px 118px 32px; }
         &[plain] .row { grid-template-columns: minmax(0, 5fr) minmax(0, 4fr) 118px 118px; }
@@ -140,129 +113,50 @@ export class SvcProjectList extends SvcElement {
 
   calls!: ProjectCalls
   listing!: ProjectListing
-  #selection = createSelection()
-  #failed: BulkDoneEvent['failed'] = []
+  #done: BulkDoneEvent | null = null
+  readonly #choice = createRowChoice({
+    shown: () => this.listing.found,
+    isAllowed: () => may('change_projects'),
+    onChange: () => this.update()
+  })
 
   protected override changed(name: string): void {
-    if (name !== 'listing') return
-    const ids = new Set(this.listing.all.map(keyOf))
-    const gone = [...this.#selection.ids].some(id => !ids.has(id))
-    if (gone) this.#selection.set([...this.#selection.ids].filter(id => ids.has(id)))
+    if (name === 'listing') this.#choice.keep(this.listing.all)
   }
 
   protected override view(): Template {
-    const { found, table } = this.listing
+    const { all, found, labels, table } = this.listing
+    const { ids } = this.#choice
     const row = (project: Project, { isCurrent }: { isCurrent: boolean }): Template =>
       projectRow(project, {
         labels: table,
         isCurrent,
-        isChosen: this.#selection.ids.has(project.id),
-        onChoose: event => this.#choose(project.id, event.shiftKey),
+        isChosen: ids.has(project.id),
+        onChoose: event => this.#choice.choose(project.id, event.shiftKey),
         onPin: () => this.dispatchEvent(new PinEvent(project))
       })
+    const actions = (): Template => html`
+      <svc-project-bulk .projects="${all.filter(({ id }) => ids.has(id))}" .labels="${labels}" .calls="${this.calls}"
+        @bulkdone="${(event: Event) => this.#finished(event as BulkDoneEvent)}"></svc-project-bulk>`
     return html`
-      ${this.#head()}${this.#failures()}
+      <svc-choice-head .all="${all}" .found="${found}" .choice="${this.#choice}" .ids="${ids}" .words="${projectsWords}"
+        .address="${'projects'}" .actions="${ids.size === 0 ? null : actions()}"></svc-choice-head>
+      <svc-bulk-failures .done="${this.#done}" .words="${projectsWords}"
+        @failuresread="${() => this.#finished(null)}"></svc-bulk-failures>
       <svc-rows label="${t('Projects')}" .key="${keyOf}" .items="${found}" .row="${row}"
         @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}"></svc-rows>`
   }
 
-  /** Returns the head of the list, or the actions on the chosen projects. */
-  #head(): Template {
-    const { all, found, labels } = this.listing
-    const chosen = all.filter(({ id }) => this.#selection.ids.has(id))
-    const seen = found.filter(({ id }) => this.#selection.ids.has(id)).length
-    const isAll = seen === found.length
-    const whole = countWords(all.length, 'project')
-    const count =
-      found.length === all.length ? whole : t('{count} of {all}', { count: numberWords(found.length), all: whole })
-    return html`
-      <div class="head">
-        ${
-          may('change_projects')
-            ? html`
-            <input type="checkbox" aria-label="${t('Choose all shown')}" .checked="${isAll}"
-              .indeterminate="${seen > 0 && !isAll}" @change="${() => this.#chooseAll(isAll ? [] : found)}">`
-            : null
-        }
-        <p class="number" role="status">
-          ${chosen.length === 0 ? count : t('{projects} chosen', { projects: countWords(chosen.length, 'project') })}
-        </p>
-        ${chosen.length > 0 || found.length === all.length ? null : html`<a href="projects">${t('Show all')}</a>`}
-        ${
-          chosen.length === 0
-            ? null
-            : html`
-            <svc-project-bulk .projects="${chosen}" .labels="${labels}" .calls="${this.calls}"
-              @bulkdone="${(event: Event) => this.#done(event as BulkDoneEvent)}"></svc-project-bulk>
-            <button type="button" class="quiet" @click="${() => this.#chooseAll([])}">${t('Choose none')}</button>`
-        }
-      </div>`
-  }
-
-  #failures(): Template | null {
-    const failed = this.#failed
-    if (failed.length === 0) return null
-    const projects = countWords(failed.length, 'project')
-    return html`
-      <div class="failures" role="alert">
-        ${errorLine(t('Could not change {projects} (still chosen):', { projects }))}
-        <ul>${failed.map(({ name, error }) => html`<li><b>${name}</b>${twoLines(serverWords(error))}</li>`)}</ul>
-        <button type="button" class="quiet" aria-label="${t('Close list')}" @click="${() => this.#failuresRead()}">
-          ${icon('close')}
-        </button>
-      </div>`
-  }
-
-  #choose(id: string, isRange: boolean): void {
-    if (!may('change_projects')) return
-    if (isRange) this.#selection.extend(id, this.listing.found.map(keyOf))
-    else this.#selection.toggle(id)
-    this.update()
-  }
-
-  #chooseAll(projects: readonly Project[]): void {
-    if (!may('change_projects')) return
-    this.#selection.set(projects.map(keyOf))
-    this.update()
-  }
-
   #pressed(event: KeyboardEvent): void {
-    const rows = event.currentTarget as SvcRows<Project>
-    const { key, ctrlKey, metaKey, shiftKey } = event
-    const isOnLink = (event.target as HTMLElement).closest('button, input') === null
-    const current = this.listing.found[rows.current]
-    if (key === 'a' && (ctrlKey || metaKey)) this.#chooseAll(this.listing.found)
-    else if (key === 'Escape' && this.#selection.ids.size > 0) this.#chooseAll([])
-    else if (key === ' ' && isOnLink && current !== undefined) this.#choose(current.id, shiftKey)
-    else {
-      if (shiftKey && (key === 'ArrowDown' || key === 'ArrowUp')) this.#extend(rows, key === 'ArrowDown' ? 1 : -1)
-      // The list itself moves the focus.
-      return
-    }
-    event.preventDefault()
+    this.#choice.pressed(event, (event.currentTarget as SvcRows<Project>).current)
   }
 
-  /** Chooses the current row and the row that is reached next. */
-  #extend(rows: SvcRows<Project>, step: number): void {
-    // The list moves the focus after this, because its own listener was added later.
-    if (!may('change_projects')) return
-    for (const index of [rows.current, rows.current + step]) {
-      const project = this.listing.found[index]
-      if (project !== undefined && !this.#selection.ids.has(project.id)) this.#selection.toggle(project.id)
-    }
-    this.update()
-  }
-
-  #done({ failed }: BulkDoneEvent): void {
-    this.#failed = failed
-    this.#selection.set(failed.map(({ id }) => id))
-    this.update()
-  }
-
-  #failuresRead(): void {
-    this.#failed = []
+  #finished(done: BulkDoneEvent | null): void {
+    this.#done = done
+    if (done !== null) this.#choice.set(done.failed)
     this.update()
   }
 }
 
 const keyOf = ({ id }: Project): string => id
+const projectsWords = (count: number): string => countWords(count, 'project')

@@ -12,7 +12,6 @@ export const words: Words = {
   'No tokens yet': '还没有令牌',
   'Give each person and each program a token of its own: with the least role that it needs, for its projects only, and with an end.':
     '请为每个人、每个程序各建一个令牌：只给所需的最低角色，只限于其项目，并设定到期时间。',
-  '{count} of {all}': '{count} / {all}',
   'Show more': '显示更多',
   'Built-in tokens': '内置令牌',
   'They never expire, and the audit log does not show who used them. Prefer named tokens.':
@@ -39,7 +38,6 @@ export const words: Words = {
   'Find projects': '查找项目',
   '{count} more. Type a name to find them.': '还有 {count} 个。输入名称即可查找。',
   '{count} of {all} chosen': '已选 {count} / {all}',
-  'Choose none': '取消选择',
   'Choose at least one project.': '请至少选择一个项目。',
   'At most {count}.': '最多 {count} 天。',
   'The days until it expires must be a whole number from 1 to {count}.': '距到期的天数必须是 1 到 {count} 之间的整数。',
@@ -58,7 +56,6 @@ export const words: Words = {
   'Revoke…': '吊销…',
   'Audit entries': '审计记录',
   'Audit entries of {name}': '{name} 的审计记录',
-  'and {count} more': '及另外 {count} 个',
   'from {count}': '限 {count}',
   network: '个网段',
   'reads scripts': '可读脚本',

@@ -11,7 +11,6 @@ export const words: Words = {
   'No matches': '没有符合的记录',
   'Each sign-in, change and deployment is listed here with its user and address.':
     '每次登录、每次更改、每次部署都会在此留下一行记录，包括操作者和来源地址。',
-  'Show all': '显示全部',
   'Loading…': '正在加载…',
   'Load more': '加载更多',
   'Deploy token of {name}': '{name} 的部署令牌',

@@ -114,7 +114,6 @@ export const words: Words = {
   'Shown as the message of the new deployment.': '将作为新部署的说明显示。',
   'This version is live now. Its files are written again.': '其文件就是当前已放置的文件：它们会被再次放置。',
   'Changed files': '更改的文件',
-  'and {count} more': '以及另外 {count} 个',
   'The deployment failed. See the output for the cause.': '部署失败。其输出说明了原因所在。',
   'Last output': '最后的输出',
   'Show in output': '在输出中查看',

@@ -51,6 +51,5 @@ export const words: Words = {
   'The file contains {size} of binary data that cannot be shown as lines.': '此文件包含 {size} 无法按行显示的内容。',
   'No log files yet': '尚无日志文件',
   '{count} chosen': '已选 {count} 个',
-  'Choose all': '全选',
-  'Choose {name}': '选择 {name}'
+  'Choose all': '全选'
 }

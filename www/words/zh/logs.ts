@@ -7,7 +7,6 @@ export const words: Words = {
   'Find log files': '查找日志文件',
   Open: '打开',
   'Chosen log files': '已选的日志文件',
-  'Choose none': '取消选择',
   '{count} chosen; at most {most} fit side by side': '已选 {count} 个；最多可并排显示 {most} 个',
   'Shown log files': '显示的日志文件',
   'Remove from view': '移出',
@@ -17,7 +16,6 @@ export const words: Words = {
   'Go to projects': '前往项目',
   'Nothing found': '未找到',
   'No log file has “{query}” in its name, its path or its project.': '没有日志文件的名称、路径或项目包含“{query}”。',
-  'Show all': '显示全部',
   'These log files are no longer listed': '这些日志文件已不在列表中',
   'They were removed from their projects. The files themselves may still exist.':
     '它们已从项目中移除。文件本身可能仍然存在。'

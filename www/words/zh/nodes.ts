@@ -19,6 +19,23 @@ export const words: Words = {
   '{count} connected': '{count} 个已连接',
   '{count} not connected': '{count} 个未连接',
   '{count} drained': '{count} 个已停用',
+  'Undrain…': '恢复启用…',
+  'Undrain {what}?': '恢复启用{what}？',
+  'Undrain {what}': '恢复启用{what}',
+  'Undrain {name}?': '恢复启用 {name}？',
+  'Drain {what}?': '停用{what}？',
+  'Drain {what}': '停用{what}',
+  'Draining {what}': '正在停用{what}',
+  'Undraining {what}': '正在恢复启用{what}',
+  'Drained: {what}': '已停用：{what}',
+  'Undrained: {what}': '已恢复启用：{what}',
+  'Already drained: {what}': '此前已停用：{what}',
+  'Not drained: {what}': '未停用：{what}',
+  'Rollouts leave these nodes out from now on. What runs there continues, and a deployment that has begun finishes.':
+    '此后的发布会跳过这些节点。正在其上运行的内容不受影响，已开始的部署会完成。',
+  'Rollouts include these nodes again. Each gets the release that is desired now.':
+    '此后的发布会重新包含这些节点。每个节点都会收到当前应有的版本。',
+  Stop: '停止',
 
   'A one-time token lets one machine join the fleet. The machine only opens connections to this server; it needs no open port.':
     '一次性令牌允许一台机器加入。该机器只会主动连接本服务器，无需开放端口。',

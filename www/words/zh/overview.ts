@@ -19,7 +19,6 @@ export const words: Words = {
   'The server does not answer': '服务器没有应答',
   'The server may have stopped, or the network may be down. This page keeps retrying.':
     '可能是服务器已停止，也可能是中间的网络。此页会继续尝试。',
-  'and {count} more': '以及另外 {count} 个',
   'No project is broken.': '没有出故障的项目。',
   '{count} projects are broken': '{count} 个项目出现故障',
   'Their last deployments failed. Projects broken for the longest time come first.':

@@ -19,7 +19,6 @@ export const words: Words = {
   Remove: '移除',
   'Remove from this project?': '从此项目移除？',
   'They are removed from this list. The files themselves are not changed.': '它们不再列在此处。文件本身保持不变。',
-  'and {count} more': '以及另外 {count} 个',
   'Move up': '上移',
   'Move down': '下移',
   Change: '修改',

@@ -338,7 +338,6 @@ export const words: Words = {
   'No contents differ. Verify also finds other permissions.': '内容没有差异。验证还会发现权限的差异。',
   'Comparing with the files on the server…': '正在与服务器上的文件比较…',
   'Changed files': '更改的文件',
-  'and {count} more': '以及另外 {count} 个',
   '{deployments} undone: {files} brought back, {removed} removed.':
     '撤销 {deployments}：恢复 {files}，移除 {removed} 个。',
   'No file differs from the files on the server.': '与服务器上的文件没有差异。',
@@ -424,7 +423,6 @@ export const words: Words = {
   'Name or label': '名称或标签',
   '{count} more. Type a name to find them.': '还有 {count} 个。输入名称即可查找。',
   'Choose all {count}': '全选 {count} 个',
-  'Choose none': '取消选择',
   'Rollout to nodes': '向节点发布',
   'If more nodes fail or are unreachable': '如果失败或无法联系的节点更多',
   'None (default)': '无（默认）',

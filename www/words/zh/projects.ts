@@ -8,7 +8,6 @@ export const words: Words = {
     '项目是此服务器上的一个目录，以及文件到达前后运行的脚本。',
   'Nothing found': '没有找到',
   'None of {projects} matches the filter.': '{projects}中没有符合条件的。',
-  'Show all': '显示全部',
 
   'Find projects': '查找项目',
   'All categories': '所有分类',
@@ -23,11 +22,6 @@ export const words: Words = {
   Name: '名称',
   Newest: '最新创建',
 
-  '{count} of {all}': '{all}中的 {count} 个',
-  '{projects} chosen': '已选择{projects}',
-  'Choose all shown': '选择显示的全部项目',
-  'Choose none': '取消选择',
-  'Choose {name}': '选择 {name}',
   'Pin {name}': '置顶 {name}',
   'Pin to the top': '置顶',
   'Pinned to the top': '已置顶',
@@ -39,15 +33,12 @@ export const words: Words = {
   'Delete {projects}': '删除{projects}',
   'Their deployments, output and archives are permanently deleted. The files in their directories stay.':
     '其部署记录、输出和压缩包将永久丢失，目录中的文件会保留。',
-  'and {count} more': '以及另外 {count} 个',
   'Type “{name}” to confirm': '输入“{name}”以确认',
   'The text does not match. Type “{name}”.': '输入不符：请输入“{name}”。',
   'Tagged: {projects}': '已添加标签：{projects}',
   'Untagged: {projects}': '已移除标签：{projects}',
   'Category set: {projects}': '已设置分类：{projects}',
   'Deleted: {projects}': '已删除：{projects}',
-  'Could not change {projects} (still chosen):': '{projects}未能更改，仍处于选中状态：',
-  'Close list': '关闭此列表',
 
   'Directory on the server': '服务器上的目录',
   'Absolute path. The first deployment creates the directory if it does not exist.':

@@ -28,6 +28,7 @@ export const words: Words = {
   leads: '主中枢',
   'this hub': '此中枢',
   'up to date': '已同步',
+  unknown: '未知',
   '{count} behind': '落后 {count} 次写入',
   never: '从未',
   'Last ten minutes': '最近十分钟',

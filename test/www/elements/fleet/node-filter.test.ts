@@ -5,7 +5,6 @@ import {
   createNodeIndex,
   filterOf,
   groupByTree,
-  isOpen,
   labelTexts,
   noTree,
   readLabels,
@@ -102,8 +101,6 @@ t.test('an address says what is shown', async t => {
   const query = 'q=a+b&project=proj_shop&label=zone%3Deu&state=lost&tree=4f1a&view=list'
   t.equal(addressOf(filterOf(new URLSearchParams(query))), `nodes?${query}`)
   t.equal(addressOf(filterOf(new URLSearchParams('state=nonsense&view=nonsense'))), 'nodes')
-  t.ok(isOpen(filterOf(new URLSearchParams('view=list'))))
-  t.notOk(isOpen(filterOf(new URLSearchParams('q=a'))))
 })
 
 t.test('reads labels as they are shown', async t => {
