@@ -139,7 +139,7 @@ export function authHandlers(needs: AuthNeeds) {
     if (purpose === 'terminal') proof.check(actor.provenAt)
     return json({
       success: true,
-      ...tickets.issue(purpose, { tokenId: actor.token?.id ?? null, provenAt: actor.provenAt })
+      ...tickets.issue(purpose, { tokenId: actor.token?.id ?? null, session: actor.session })
     })
   }
 

@@ -262,10 +262,7 @@ function holderOfNamed({ name, role, projects, token, showScripts }: TokenCaller
 
 function holderOfTicket(needs: Needs, ticket: TicketHolder | null, client: ClientAddress): Holder | null {
   if (ticket === null) return null
-  const { tokenId, provenAt } = ticket
-  if (tokenId === null) return { ...admin, provenAt }
-  const found = needs.named.callerById(tokenId, addressOf(client))
-  return found === null ? null : { ...holderOfNamed(found), provenAt }
+  return holderOfFound(needs.named, ticket, client)
 }
 
 /**
@@ -274,7 +271,7 @@ function holderOfTicket(needs: Needs, ticket: TicketHolder | null, client: Clien
  */
 function holderOfSession({ sessions, named }: Needs, rule: Rule, { headers, method, client }: Credentials): Holder {
   const session = rule.session || rule.others.includes('admin') ? sessions.find(headers) : null
-  const holder = session === null ? null : holderOfFound(named, session, client)
+  const holder = session === null ? null : holderOfFound(named, { tokenId: session.tokenId, session }, client)
   if (session === null || holder === null) {
     if (sessions.hasCookie(headers)) throw unauthorized('The session has ended. Sign in again')
     throw unauthorized('A token is required: send the header "Authorization: Bearer <token>"')
@@ -291,9 +288,14 @@ function holderOfSession({ sessions, named }: Needs, rule: Rule, { headers, meth
   return holder
 }
 
-function holderOfFound(named: Needs['named'], session: FoundSession, client: ClientAddress): Holder | null {
-  if (session.tokenId === null) return { ...admin, session, provenAt: session.provenAt }
-  const found = named.callerById(session.tokenId, addressOf(client))
+/** Returns the holder of a session, or of a ticket. Null: the named token has ended. */
+function holderOfFound(
+  named: Needs['named'],
+  { tokenId, session }: TicketHolder,
+  client: ClientAddress
+): Holder | null {
+  if (tokenId === null) return { ...admin, session, provenAt: session?.provenAt }
+  const found = named.callerById(tokenId, addressOf(client))
   return found === null ? null : holderOfNamed(found, session)
 }
 

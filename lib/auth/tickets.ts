@@ -2,6 +2,7 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
+import type { FoundSession } from './sessions.js'
 
 /** Requests for which a browser cannot send headers: WebSockets and plain downloads. */
 export const ticketPurposes = ['terminal', 'download'] as const
@@ -11,8 +12,8 @@ export type TicketPurpose = (typeof ticketPurposes)[number]
 export interface TicketHolder {
   /** The named token; null: the admin token. */
   tokenId: string | null
-  /** When the user of its session gave the secret last; undefined: it was no session. */
-  provenAt?: string | null | undefined
+  /** The session that asked; undefined: it was none. The ticket ends with it, and so does what was opened with it. */
+  session?: FoundSession | undefined
 }
 
 /** Single-use tickets in URLs, so that no URL contains a long-lived token. */
@@ -47,15 +48,18 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
         throw new Refusal('too_many', 'too_many_tickets', sentence, { retryAfterSeconds: lifetimeMs / 1000 })
       }
       const ticket = ids.token()
-      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder })
+      // A session that has ended meanwhile must not get a new life.
+      const ended = holder.session?.ended()
+      const session = ended && holder.session && { ...holder.session, ended: () => ended }
+      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder: { ...holder, session } })
       return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
     },
     redeem(ticket, purpose) {
       // A map finds by hash, so the time reveals nothing about how much of a guess was correct.
       const found = open.get(ticket)
       open.delete(ticket)
-      const isValid = found !== undefined && found.purpose === purpose && found.goodUntilMs > elapsedOf(clock)
-      return isValid ? found.holder : null
+      if (found === undefined || found.purpose !== purpose || found.goodUntilMs <= elapsedOf(clock)) return null
+      return found.holder.session?.ended().aborted === true ? null : found.holder
     }
   }
 }

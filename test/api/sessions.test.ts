@@ -5,6 +5,7 @@ import t from 'tap'
 import { startServer, adminToken } from '../support/server.js'
 import { eventsOf } from '../support/client.js'
 import { signIn } from '../support/session.js'
+import { noPty, openTerminal } from '../support/web-terminal.js'
 import { zipOf } from '../support/zip.js'
 import { serve } from '../../lib/server/serve.js'
 
@@ -159,6 +160,23 @@ t.test('a stream of a revoked session ends immediately', async t => {
   t.equal(stream.complete, false, 'cut off, not ended')
   await stage.client.post(`/api/deployments/${deployId}/cancel`)
   ;(await upload).resume()
+})
+
+t.test('what was opened with a ticket ends with the session that asked for it', { skip: noPty }, async t => {
+  const stage = await startServer(t)
+  const anonymous = stage.as(null)
+  const ticketOf = async ({ headers }: { headers: Record<string, string> }, purpose: string): Promise<string> =>
+    (await anonymous.post('/api/tickets', { purpose }, headers)).body.ticket
+  const [one, other] = [await signIn(anonymous), await signIn(anonymous)]
+  const open = async (session: typeof one) =>
+    openTerminal({ url: stage.url, client: anonymous }, { ticket: await ticketOf(session, 'terminal') })
+  const [ended, kept] = [await open(one), await open(other)]
+  const unused = await ticketOf(one, 'download')
+  t.equal((await anonymous.send('DELETE', '/api/auth/session', { headers: one.headers })).status, 200)
+  await ended.closed()
+  t.equal((await anonymous.get(`/api/logs/dep_unknown/output?ticket=${unused}`)).status, 401)
+  kept.type('echo still-here\n')
+  await kept.sees(/still-here/)
 })
 
 async function formFor(projectId: string) {

@@ -10,7 +10,7 @@ t.test('a ticket is valid once, for its purpose, for 30 seconds', async t => {
   const tickets = createTickets({ clock, ids: randomIds })
   const { ticket, expiresAt } = tickets.issue('download', holder)
   t.equal(Date.parse(expiresAt) - clock.now(), 30_000)
-  t.equal(tickets.redeem(ticket, 'download'), holder)
+  t.match(tickets.redeem(ticket, 'download'), holder)
   t.equal(tickets.redeem(ticket, 'download'), null, 'used up')
 
   const other = tickets.issue('download', holder).ticket
@@ -21,6 +21,21 @@ t.test('a ticket is valid once, for its purpose, for 30 seconds', async t => {
   clock.advance(30_000)
   t.equal(tickets.redeem(late, 'terminal'), null, 'expired')
   t.equal(tickets.redeem('', 'terminal'), null)
+})
+
+t.test('a ticket ends with the session that asked for it', async t => {
+  const tickets = createTickets({ clock: setClock(), ids: randomIds })
+  let life = new AbortController()
+  const session = { id: 's', expiresAt: '', tokenId: null, provenAt: null, csrf: () => '', ended: () => life.signal }
+  const [used, unused] = [1, 2].map(() => tickets.issue('terminal', { tokenId: null, session }).ticket) as [
+    string,
+    string
+  ]
+  const { ended } = tickets.redeem(used, 'terminal')?.session ?? { ended: () => null }
+  life.abort()
+  t.equal(ended()?.aborted, true, 'what was opened with it')
+  life = new AbortController()
+  t.equal(tickets.redeem(unused, 'terminal'), null)
 })
 
 t.test('limits unused tickets and drops expired ones', async t => {
