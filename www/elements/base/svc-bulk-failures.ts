@@ -70,7 +70,7 @@ export class SvcBulkFailures extends SvcElement {
           failed.length === 0
             ? null
             : html`
-            ${errorLine(t('Could not change {what} (still chosen):', { what: this.words(failed.length) }))}
+            ${errorLine(t('Could not change {what}:', { what: this.words(failed.length) }))}
             <ul>
               ${failed.slice(0, shownFailures).map(({ name, problem }) => html`<li><b translate="no">${name}</b>${twoLines(problem)}</li>`)}
               ${more > 0 ? html`<li>${t('and {count} more', { count: numberWords(more) })}</li>` : null}

@@ -55,7 +55,7 @@ export const words: Words = {
   'Choose {name}': '选择 {name}',
   'Show all': '显示全部',
   'and {count} more': '以及另外 {count} 个',
-  'Could not change {what} (still chosen):': '{what}未能更改，仍处于选中状态：',
+  'Could not change {what}:': '{what}未能更改：',
   'Stopped. Not changed and still chosen: {what}': '已停止。未更改且仍处于选中状态：{what}',
   'Close list': '关闭此列表',
   empty: '空',
