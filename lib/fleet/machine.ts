@@ -155,6 +155,7 @@ export class Machine {
     if (next === null) return false
     if (answer === 'begun') node.hasBegun = true
     if (next === 'failed' || next === 'stuck') node.error = error
+    if (answer === 'held' || answer === 'reverted') this.#hasEarlierFiles(node)
     this.#changed.add(nodeId)
     if (next !== node.phase) this.#enter(node, next)
     this.#judge()
@@ -432,6 +433,13 @@ export class Machine {
     if (phase === 'preparing' || phase === 'good') node.error = null
     this.#count(node, 1)
     this.#changed.add(node.nodeId)
+  }
+
+  /** Notes that a node certainly has its earlier files: it is not one that was stuck. */
+  #hasEarlierFiles(node: RolloutNode): void {
+    this.#count(node, -1)
+    node.swapAttempt = 0
+    this.#count(node, 1)
   }
 
   #count({ phase, swapAttempt }: RolloutNode, by: 1 | -1): void {

@@ -268,6 +268,20 @@ t.test('a stuck node that tries once more still has the release', async t => {
   t.equal(phases(), 'reverting prepared')
 })
 
+t.test('a node that has not begun has its earlier files, also if it was told to begin', async t => {
+  const { machine, say, phases } = stage(2, { canary: 2 })
+  say('prepared', 'a', 'b')
+  say('failed', 'b')
+  t.equal(phases(), 'withdrawing failed')
+  machine.lost('a')
+  machine.resume()
+  t.equal(phases(), 'skipped preparing')
+  say('held', 'a')
+  t.equal(phases(), 'preparing preparing')
+  machine.halt('a user')
+  t.equal(phases(), 'pending pending', 'a is not stuck with the release')
+})
+
 t.test('a node that goes back while the rollout is resumed gets the release again', async t => {
   const { machine, say, phases, state } = stage(2)
   say('prepared', 'a', 'b')
