@@ -13,39 +13,43 @@ export interface Segment {
   from: number | null
 }
 
-/** Packed bytes that are fewer than these are not worth a segment. */
-const minBytes = 512
-/** Maximum number of segments that are found in the earlier archive; the largest ones. */
-const maxFound = 8000
-
-/** Returns the segments of an archive up to its directory, whose offset is `end`. */
-export async function segmentsOf(
-  entries: readonly ArchiveEntry[],
-  { end, earlier }: { end: number; earlier: Archive }
-): Promise<Segment[]> {
-  const byPath = new Map(earlier.entries.map(entry => [entry.path, entry]))
-  const found: Array<{ at: number; bytes: number; from: number }> = []
-  const header = Buffer.alloc(localBytes)
-  for (const entry of entries) {
-    const other = byPath.get(entry.path)
-    if (other === undefined || entry.compressedSize < minBytes || !isAlike(entry, other)) continue
-    if ((await earlier.file.read(header, other.headerOffset)) < localBytes) continue
-    const headerBytes = localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
-    if (headerBytes + entry.compressedSize > spanOf(entry)) continue
-    found.push({
-      at: entry.headerOffset + headerBytes,
-      bytes: entry.compressedSize,
-      from: other.headerOffset + headerBytes
-    })
-  }
-  const kept = found.sort((a, b) => b.bytes - a.bytes).slice(0, maxFound)
-  return withGaps(
-    kept.sort((a, b) => a.at - b.at),
-    end
-  )
+/** Packed bytes that both archives have: offset, length, and offset in the earlier archive. */
+interface Found {
+  at: number
+  bytes: number
+  from: number
 }
 
-function withGaps(found: ReadonlyArray<{ at: number; bytes: number; from: number }>, end: number): Segment[] {
+/** Packed bytes that are fewer than these are not worth a segment. */
+const minBytes = 512
+
+/**
+ * Returns the segments of an archive up to its directory, whose offset is `end`. At most `most` of them, the largest ones,
+ * are in the earlier archive.
+ */
+export async function segmentsOf(
+  entries: readonly ArchiveEntry[],
+  { end, earlier, most }: { end: number; earlier: Archive; most: number }
+): Promise<Segment[]> {
+  const byPath = new Map(earlier.entries.map(entry => [entry.path, entry]))
+  const alike = entries.filter(entry => {
+    const other = byPath.get(entry.path)
+    return other !== undefined && entry.compressedSize >= minBytes && isAlike(entry, other)
+  })
+  const largest = alike.sort((a, b) => b.compressedSize - a.compressedSize).slice(0, most)
+  const found: Found[] = []
+  const header = Buffer.alloc(localBytes)
+  for (const entry of largest.sort((a, b) => a.headerOffset - b.headerOffset)) {
+    const { headerOffset } = byPath.get(entry.path) as ArchiveEntry
+    if ((await earlier.file.read(header, headerOffset)) < localBytes) continue
+    const headerBytes = localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
+    if (headerBytes + entry.compressedSize > spanOf(entry)) continue
+    found.push({ at: entry.headerOffset + headerBytes, bytes: entry.compressedSize, from: headerOffset + headerBytes })
+  }
+  return withGaps(found, end)
+}
+
+function withGaps(found: readonly Found[], end: number): Segment[] {
   const segments: Segment[] = []
   let at = 0
   for (const { at: begin, bytes, from } of found) {

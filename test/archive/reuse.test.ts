@@ -9,7 +9,7 @@ const limits = { maxEntries: Infinity, maxExtractedBytes: Infinity }
 const text = (seed: number) => Array.from({ length: 900 }, (_, at) => String((at + 1) * seed * 7919)).join(' ')
 
 /** Returns both archives, and the segments of the second one. */
-async function compared(t: Test, earlier: Record<string, string>, wanted: Record<string, string>) {
+async function compared(t: Test, earlier: Record<string, string>, wanted: Record<string, string>, most = 10) {
   const directory = t.testdir()
   const zips = [await zipOf(earlier), await zipOf(wanted)] as [Buffer, Buffer]
   const archives = []
@@ -20,7 +20,7 @@ async function compared(t: Test, earlier: Record<string, string>, wanted: Record
   }
   const [before, after] = archives as [(typeof archives)[0], (typeof archives)[0]]
   const end = zips[1].readUInt32LE(zips[1].length - 6)
-  const segments = await segmentsOf((after as typeof before).entries, { end, earlier: before as typeof after })
+  const segments = await segmentsOf((after as typeof before).entries, { end, earlier: before as typeof after, most })
   for (const archive of archives) archive.close()
   return { zips, segments, end }
 }
@@ -50,4 +50,15 @@ t.test('small files, and archives without a common file, are one segment', async
   t.same(small.segments, [{ bytes: small.end, from: null }])
   const other = await compared(t, { a: text(1) }, { b: text(1) })
   t.same(other.segments, [{ bytes: other.end, from: null }])
+})
+
+t.test('the largest files are found first', async t => {
+  const files = { small: text(1).slice(0, 4000), large: text(2), middle: text(3).slice(0, 5000) }
+  const { segments } = await compared(t, files, files, 2)
+  t.equal(segments.filter(({ from }) => from !== null).length, 2)
+  t.equal(
+    segments.findIndex(({ from }) => from !== null),
+    1,
+    'the small one is in the first gap'
+  )
 })

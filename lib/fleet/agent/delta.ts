@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http'
 import { open, type FileHandle } from 'node:fs/promises'
 import { segmentsOf, type Segment } from '../../archive/reuse.js'
 import { openArchive, type Archive } from '../../archive/read.js'
-import type { BlobRanges } from '../../model/fleet-wire.js'
+import { maxBlobRanges, type BlobRanges } from '../../model/fleet-wire.js'
 import { endBytes, maxUint32, signatures } from '../../shared/zip-records.js'
 import type { HubClient } from './hub-client.js'
 
@@ -100,7 +100,7 @@ async function compare({ into, earlier, end }: { into: string; earlier: string; 
   try {
     for (const path of [into, earlier]) opened.push(await openArchive(path, anyArchive))
     const [wanted, other] = opened as [Archive, Archive]
-    return await segmentsOf(wanted.entries, { end, earlier: other })
+    return await segmentsOf(wanted.entries, { end, earlier: other, most: maxBlobRanges - 1 })
   } finally {
     for (const archive of opened) archive.close()
   }
