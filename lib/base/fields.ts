@@ -68,10 +68,23 @@ export function object<S extends Shape>(shape: S, { strict = false, example }: O
 }
 
 function fieldsOf<S extends Shape>(given: Record<string, unknown>, shape: S, at: (name: string) => string): Fields<S> {
+  for (const name of Object.keys(given)) if (!Object.hasOwn(shape, name)) refuseDroppedWish(name)
   const entries = Object.entries(shape).map(([name, read]) => {
     return [name, read(Object.hasOwn(given, name) ? given[name] : undefined, at(name))] as const
   })
   return Object.fromEntries(entries) as Fields<S>
+}
+
+const holdsBack = /^(dry[-_ ]?run|preview|simulate|simulation|what[-_]?if|(check|plan|validate)[-_]?only|no[-_]?op)$/i
+
+/**
+ * Refuses an unknown field that asks to change nothing. Unknown fields are ignored, because clients may be newer; but if
+ * this wish were ignored, the change would be carried out.
+ */
+export function refuseDroppedWish(name: string): void {
+  if (!holdsBack.test(name)) return
+  const sentence = `"${shown(name)}" is unknown here, and without it the request would be carried out: nothing was changed`
+  throw invalid(name, sentence)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -5,6 +5,8 @@ export interface Gate {
    * reason; a full queue rejects with the error of `full`. With `isFirst` the caller goes to the front of the queue.
    */
   enter(signal?: AbortSignal, options?: { isFirst?: boolean }): Promise<() => void>
+  /** Number of callers in the queue. */
+  readonly waiting: number
 }
 
 /** Limits of a gate. */
@@ -32,6 +34,9 @@ export function createGate({
   }
 
   return {
+    get waiting() {
+      return waiting.length
+    },
     async enter(signal, { isFirst = false } = {}) {
       signal?.throwIfAborted()
       if (free > 0) {

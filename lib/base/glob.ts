@@ -45,7 +45,12 @@ export function compileGlob(pattern: string): Glob {
 
 /** Whether a text has special characters of a glob. */
 export function isGlob(text: string): boolean {
-  return /[*?\\]|\[[^]+\]|\{[^]*,[^]*\}/.test(text)
+  const [bracket, brace] = [text.indexOf('['), text.indexOf('{')]
+  return (
+    /[*?\\]/.test(text) ||
+    (bracket !== -1 && text.lastIndexOf(']') > bracket + 1) ||
+    (brace !== -1 && text.slice(brace, text.lastIndexOf('}') + 1).includes(','))
+  )
 }
 
 function splitPath(pattern: string): string[] {
@@ -58,7 +63,7 @@ function splitPath(pattern: string): string[] {
  */
 function endsOf(segments: readonly string[]): { head: string; tail: string } {
   const first = /^[^*?[\\]*/.exec(segments[0] ?? '') as RegExpExecArray
-  const last = /[^*?\]\\]*$/.exec(segments.at(-1) ?? '') as RegExpExecArray
+  const last = /(?<![^*?\]\\])[^*?\]\\]*$/.exec(segments.at(-1) ?? '') as RegExpExecArray
   const isEscaped = segments.some(text => text.includes('\\'))
   return isEscaped ? { head: '', tail: '' } : { head: first[0], tail: last[0] }
 }

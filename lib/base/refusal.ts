@@ -15,6 +15,7 @@ export type RefusalKind =
   | 'too_many'
   | 'timed_out'
   | 'unsupported'
+  | 'bad_gateway'
   | 'unavailable'
 
 /** Optional fields of a refusal. */
@@ -23,7 +24,19 @@ export interface RefusalDetails {
   field?: string
   /** Seconds after which a retry may succeed (`Retry-After`). */
   retryAfterSeconds?: number
+  /** The record that is in the way. The answer names it in a field after its kind, for example `conflictProject`. */
+  other?: OtherRecord | undefined
   cause?: unknown
+}
+
+/** The kinds of records that a refusal names. */
+export const otherKinds = ['project', 'category', 'tag', 'token', 'node', 'deployment'] as const
+
+/** A record that is in the way of a request. */
+export interface OtherRecord {
+  kind: (typeof otherKinds)[number]
+  id: string
+  name?: string
 }
 
 /**
@@ -36,6 +49,7 @@ export class Refusal extends Error {
   readonly code: string
   readonly field: string | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly other: OtherRecord | undefined
 
   // biome-ignore lint/complexity/useMaxParams: a refusal always has a kind, a code and a sentence
   constructor(kind: RefusalKind, code: string, sentence: string, details: RefusalDetails = {}) {
@@ -45,7 +59,13 @@ export class Refusal extends Error {
     this.code = code
     this.field = details.field
     this.retryAfterSeconds = details.retryAfterSeconds
+    this.other = details.other
   }
+}
+
+/** Returns the field of an answer that names a record in the way: `conflictProject`. */
+export function otherField(kind: OtherRecord['kind']): `conflict${string}` {
+  return `conflict${kind.charAt(0).toUpperCase()}${kind.slice(1)}`
 }
 
 /** Returns a 400 that names the field. */

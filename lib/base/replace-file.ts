@@ -34,7 +34,7 @@ export async function replaceFile(path: string, text: string, mode: number): Pro
 
 /**
  * Removes the temporary files that killed processes left while they replaced the file at `path`, if they were written
- * before `beforeMs`: they may contain secrets. Returns their paths.
+ * before `beforeMs`, or in a future that the clock was set back from: they may contain secrets. Returns their paths.
  */
 export async function removeLeftovers(path: string, beforeMs: number): Promise<string[]> {
   const target = await realpath(path).catch(() => path)
@@ -45,7 +45,7 @@ export async function removeLeftovers(path: string, beforeMs: number): Promise<s
     if (!name.startsWith(start) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(start.length))) continue
     const leftover = join(directory, name)
     const stats = await stat(leftover).catch(() => null)
-    if (stats === null || stats.mtimeMs >= beforeMs) continue
+    if (stats === null || (stats.mtimeMs >= beforeMs && stats.mtimeMs < Date.now() + leftoverMs)) continue
     await unlink(leftover)
     removed.push(leftover)
   }

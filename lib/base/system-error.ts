@@ -7,8 +7,14 @@ import { constants } from 'node:os'
 
 type SystemError = Partial<NodeJS.ErrnoException> | null | undefined
 
-/** The usual words for each name. A message continues with what to do. */
+const unknownIssuer =
+  'its certificate is signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS=<file> to trust it)'
+
+/** The usual words for each name, also of errors of TLS. A message continues with what to do. */
 const words: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet, or a clock is wrong',
+  DEPTH_ZERO_SELF_SIGNED_CERT: unknownIssuer,
   E2BIG: 'argument list too long',
   EACCES: 'permission denied',
   EADDRINUSE: 'address already in use',
@@ -47,6 +53,11 @@ const words: Readonly<Record<string, string>> = {
   EPERM: 'operation not permitted',
   EPIPE: 'broken pipe',
   EROFS: 'read-only file system',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
+  SELF_SIGNED_CERT_IN_CHAIN: unknownIssuer,
+  UNABLE_TO_GET_ISSUER_CERT: unknownIssuer,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownIssuer,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
   ESTALE: 'stale file handle',
   ETIMEDOUT: 'timed out',
   EXDEV: 'cross-device link'
@@ -111,7 +122,7 @@ export function nullIfMissing(error: unknown): null {
 function described(error: unknown): [name: string, words: string] | null {
   const { code, errno } = (error as SystemError) ?? {}
   if (typeof code !== 'string' || !unnamed.test(code)) return null
-  const number = Math.abs(errno ?? Number(/-?\d+$/.exec(code)?.[0]))
+  const number = Math.abs(errno ?? Number(/(?<!\d)\d+$/.exec(code)?.[0]))
   const [name] = Object.entries(constants.errno).find(([, value]) => value === number) ?? []
   if (name !== undefined) return [name, words[name] ?? `error ${number}`]
   return (process.platform === 'linux' && ofLinux[number]) || null

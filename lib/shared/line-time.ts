@@ -11,6 +11,8 @@
  * before `nowMs`.
  */
 
+import { visibleText } from './visible-text.js'
+
 /** Number of characters at the start of a line that are searched for a time. */
 const headLength = 300
 
@@ -27,7 +29,7 @@ const dayMs = 86_400_000
  * times without one, in minutes east of Greenwich.
  */
 export function timeOfLine(text: string, nowMs: number, zoneMinutes?: number): number | null {
-  const head = text.length > headLength ? text.slice(0, headLength) : text
+  const head = visibleText(text.slice(0, headLength))
   // Every time contains a pair of digits and a colon, or is a JSON field. Most lines without a time end here.
   if (!/\d\d:\d\d|"t/.test(head)) return null
   const instant = (clock: Clock): number | null => instantOf(clock, zoneMinutes)

@@ -8,8 +8,13 @@
  *   <11>1 2026-…                                            syslog: the priority modulo 8 (RFC 5424 §6.2.1)
  *   2026/11/21 12:04:11 [error] 12#12: …                    the error logs of nginx, Apache and MySQL
  *   E1121 12:04:11.123456                                   klog
+ *   12:04:11 INF …, [12:04:11 ERR] …, ERRO[0001] …          the short words of zerolog, Serilog and logrus
+ *   fail: Shop.Payment[0], [… INFO/MainProcess] …           .NET and celery
+ *   E/Tag(12): …, … E | etcd: …, 1:M … # …                  the letters and signs of Android, etcd and Redis
  *   12:04:11 WARN …, Error: …, npm ERR! …, Traceback …      plain text
  */
+
+import { visibleText } from './visible-text.js'
 
 /** All levels, the most severe first. */
 export const logLevels = ['error', 'warn', 'info', 'debug'] as const
@@ -29,10 +34,13 @@ const headLength = 240
 const maxJsonLength = 64 * 1024
 
 const names: ReadonlyArray<readonly [LogLevel, RegExp]> = [
-  ['error', /^(?:err(?:or)?|fatal|crit(?:ical)?|alert|emerg(?:ency)?|panic|severe|failure|dpanic|e|f)$/i],
-  ['warn', /^(?:warn(?:ing)?|w)$/i],
-  ['info', /^(?:info(?:rmation(?:al)?)?|notice|note|log|system|http|i)$/i],
-  ['debug', /^(?:debug\d?|trace|verbose|silly|fine(?:r|st)?|d|t|v)$/i]
+  [
+    'error',
+    /^(?:err(?:or)?|erro|eror|fail|fatal|ftl|fata|crit(?:ical)?|crt|alert|emerg(?:ency)?|panic|pnc|pani|severe|failure|dpanic|c|e|f)$/i
+  ],
+  ['warn', /^(?:warn(?:ing)?|wrn|w)$/i],
+  ['info', /^(?:inf|info(?:rmation(?:al)?)?|notice|note|log|system|http|i|n)$/i],
+  ['debug', /^(?:debug\d?|dbg|dbug|debu|trace|trc|trce|trac|vrb|verbose|silly|fine(?:r|st)?|d|t|v)$/i]
 ]
 
 /** Whether a level is `least` or more severe. */
@@ -42,7 +50,7 @@ export function reachesLevel(level: LogLevel, least: LogLevel): boolean {
 
 /** Returns the level of a line, or null if there is none. Ignores terminal colours. */
 export function levelOfLine(text: string): LogLevel | null {
-  return levelIn(text.includes('\x1b') ? text.replace(/\x1b\[[\d;:]*m/g, '') : text)?.level ?? null
+  return levelIn(visibleText(text))?.level ?? null
 }
 
 /** Returns the level of a text without control sequences, with the range of its word. */
@@ -55,6 +63,7 @@ export function levelIn(text: string): FoundLevel | null {
     levelInField(head, start) ??
     levelInBrackets(head, start) ??
     levelInLetter(head, start) ??
+    levelAfterTime(head, start) ??
     levelInWords(head, start)
   )
 }
@@ -88,7 +97,9 @@ function levelOfFields(fields: Record<string, unknown>): LogLevel | null {
     const level = levelOfValue(fields[name])
     if (level !== null) return level
   }
-  const { log, PRIORITY: priority, type } = fields
+  const { log, PRIORITY: priority, type, s: severity, c: component } = fields
+  // MongoDB: "E", "W", "I", and "D1" to "D5".
+  if (typeof severity === 'string' && typeof component === 'string') return levelNamed(severity.replace(/\d$/, ''))
   if (typeof log === 'object' && log !== null) return levelOfValue((log as Record<string, unknown>)['level'])
   if (priority !== undefined) return levelOfSeverity(Number(priority))
   if ('app_name' in fields && 'process_id' in fields) return type === 'err' ? 'error' : type === 'out' ? 'info' : null
@@ -98,7 +109,7 @@ function levelOfFields(fields: Record<string, unknown>): LogLevel | null {
 function levelOfValue(value: unknown): LogLevel | null {
   if (typeof value === 'number') return levelOfNumber(value)
   if (typeof value !== 'string') return null
-  return /^\d+$/.test(value) ? levelOfNumber(Number(value)) : levelNamed(value.replace(/\x1b\[[\d;:]*m/g, '').trim())
+  return /^\d+$/.test(value) ? levelOfNumber(Number(value)) : levelNamed(visibleText(value).trim())
 }
 
 /** Reads the level of a line that was cut off, or whose text is not valid JSON. */
@@ -165,10 +176,46 @@ function levelInLetter(text: string, start: number): FoundLevel | null {
   return letter === null ? null : found(levelNamed(letter[1] as string), start, 1)
 }
 
+/** Letters of Android's log: `E/Tag(12):`, and after a time `E Tag:`. Also of etcd (`E | `) and MongoDB (`I NETWORK  [`). */
+const letterOfTag = /^[DEFIVW](?=\/[\w.]+ *\( *\d+\):)/
+const letterAfterTime = /^[CDEFINTVW](?= [\w.]+ *: | \| | [A-Z]{3,} +\[)/
+/** What zerolog, Serilog and logrus write; and any word before the name of a process (celery). */
+const shortWord = /^(?:EROR|ERRO?|FTL|FATA|PNC|PANI|CRT|WRN|INF|DBG|DEBU|VRB|TRC|TRAC)(?=[\s\]:|[]|$)/
+const wordOfProcess = /^(?:CRITICAL|ERROR|WARNING|INFO|DEBUG)(?=\/[A-Z])/
+/** .NET writes its category after the word. */
+const dotnetWord = /^(?:fail|crit|dbug|trce)(?=: [A-Z])/
+/** `(node:12) [DEP0005] DeprecationWarning: …`, `PHP Fatal error: …`. */
+const nodeWarning = /^\(node:\d+\) (?:\[\w+\] )?\w*(Warning)(?=: )/
+const phpWord = /^PHP (?:(?:Fatal|Parse|Recoverable fatal|Core|Compile) )?(error|Warning|Notice|Deprecated)(?=: )/i
+const redisSign = /^\d+:[CMSX] \d\d \w{3} (?:\d{4} )?[\d:.]+ ([#*.-]) /
+const redisLevels: Record<string, LogLevel> = { '#': 'warn', '*': 'info', '-': 'debug', '.': 'debug' }
+
+/** Finds what only says a level at the start of a line, or after its time. */
+function levelAfterTime(text: string, start: number): FoundLevel | null {
+  const whole = text.slice(start)
+  const sign = redisSign.exec(whole)
+  if (sign !== null) return found(redisLevels[sign[1] as string] as LogLevel, start + sign[0].length - 2, 1)
+  const warning = nodeWarning.exec(whole)
+  if (warning !== null) return found('warn', start + warning[0].length - 'Warning'.length, 'Warning'.length)
+  const length = lead.exec(whole)?.[0].length ?? 0
+  const rest = whole.slice(length)
+  const php = phpWord.exec(rest)
+  if (php !== null) {
+    const word = php[1] as string
+    const level = /deprecated/i.test(word) ? 'warn' : levelNamed(word)
+    return found(level, start + length + php[0].length - word.length, word.length)
+  }
+  const atStart = [shortWord, dotnetWord, letterOfTag]
+  const forms = length === 0 ? atStart : [...atStart, wordOfProcess, letterAfterTime]
+  const word = forms.map(form => form.exec(rest)?.[0]).find(word => word !== undefined)
+  return word === undefined ? null : found(levelNamed(word), start + length, word.length)
+}
+
 const capitals =
   /(?<![\w$/-])(?:EMERG(?:ENCY)?|ALERT|CRIT(?:ICAL)?|FATAL|PANIC|SEVERE|ERR(?:OR)?|WARN(?:ING)?|NOTICE|INFO|LOG(?=:)|DEBUG\d?|TRACE|VERBOSE)(?![\w./-])/
 /** Date, time, zone and brackets before the first word. */
-const lead = /^(?:\d[\d:.,/+TZ-]*|[\s[\](){}:|#>-]|UTC|GMT|PM2 )*/
+const lead =
+  /^(?:\d[\d:.,/+TZ-]*|[\s[\](){}:|#>-]|[+-]\d\d|UTC|GMT|PM2 |(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ,/-])*/
 const firstWord =
   /^(errors?|log|err|fatal|critical|warn(?:ing)?|info|notice|debug|trace|verbose)(?=\s*[:!\])|>-]|\s{2,}|\s+\[)/i
 const exception =
