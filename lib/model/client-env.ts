@@ -11,6 +11,9 @@ export const maxAllowedEnv = 100
 /** Maximum length of an entry in characters. */
 export const maxAllowedEnvLength = 200
 
+/** Maximum number of variables that a client sends with a deployment. */
+export const maxClientVariables = 1000
+
 /** Names that make a shell, a loader or an interpreter load code. No setting lets a client set them. */
 const deniedNames = new Set([
   'PATH',
@@ -48,13 +51,18 @@ export function allowedEnvFault(entry: string): string | null {
   return isDenied(entry.replace('*', '')) ? 'can never be set by a client' : null
 }
 
+/** Returns why a variable that a client sent cannot have this name, as the end of a sentence; null if it can. */
+export function clientVariableNameFault(name: string): string | null {
+  return name === '' || /[=\0]/.test(name) ? 'is not a valid variable name' : null
+}
+
 /**
  * Returns why a variable that a client sent does not reach the scripts, as a clause ("a client may never set it"); null
  * if it does. `allowed` is the project's `allowedEnv` if clients may not send scripts, and null if they may.
  */
 export function clientVariableFault(name: string, value: string, allowed: readonly string[] | null): string | null {
   if (isDenied(name)) return 'a client may never set it'
-  if (name === '' || /[=\0]/.test(name) || value.includes('\0')) return 'the system cannot represent it'
+  if (clientVariableNameFault(name) !== null || value.includes('\0')) return 'the system cannot represent it'
   if (allowed === null || isListed(name, allowed)) return null
   return "client scripts are off, and it is not in the project's allowedEnv"
 }

@@ -4,7 +4,7 @@ export interface ClusterStatus {
   name: string
   /** The name of the hub that answers. */
   hub: string
-  /** What this hub is: `alone` means that it hears of no leader. */
+  /** What this hub is: `alone` means that it hears of no leader, or cannot follow its log. */
   role: 'leader' | 'follower' | 'alone'
   /** The hub that leads; null: none that this hub hears of. */
   leader: ClusterHub | null
@@ -14,6 +14,8 @@ export interface ClusterStatus {
   sequence: number
   /** Why this hub cannot follow or lead; null if it can. */
   problem: string | null
+  /** The same for programs, such as `log_older`. */
+  reason: string | null
   /** All hubs that have ever followed, by name, as etcd said last; empty if it never answered. */
   hubs: Array<
     ClusterHub & {
@@ -28,16 +30,21 @@ export interface ClusterStatus {
 }
 
 /** What a hub knows of itself without asking anybody. */
-export type HubState = Pick<ClusterStatus, 'role' | 'staleSeconds' | 'sequence' | 'problem'>
+export type HubState = Pick<ClusterStatus, 'role' | 'staleSeconds' | 'sequence' | 'problem' | 'reason'>
 
 /** What the probe says of a hub to everybody: no names and no addresses. */
-export type ClusterHealth = Pick<ClusterStatus, 'role' | 'staleSeconds'>
+export type ClusterHealth = Pick<ClusterStatus, 'role' | 'staleSeconds'> & {
+  /** Why the hub cannot follow or lead, as a code; absent if it can. */
+  reason?: string
+}
 
 /** The cluster, as one of its hubs sees it. */
 export interface ClusterView {
   state(): HubState
   /** Also asks for the other hubs. It does not fail if nobody answers. */
   status(): Promise<ClusterStatus>
+  /** Gives the cluster a new key. `hubs` are those that the caller has seen: others do not get it. */
+  rekey(hubs: readonly ClusterHub[]): Promise<void>
 }
 
 /** A hub and the address at which the others reach it. */

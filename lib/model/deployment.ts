@@ -1,4 +1,6 @@
 import type { Provenance } from './provenance.js'
+import type { Readers } from './readers.js'
+import type { RolloutAhead } from './rollout.js'
 
 /** The statuses of a deployment (§3; decided: `queued` and `running` while it is unfinished). */
 export const deploymentStatuses = ['queued', 'running', 'success', 'failed'] as const
@@ -95,11 +97,16 @@ export interface ScriptProcess {
 }
 
 /**
- * Returns the record and whether its post-deploy script failed in the background. Such a failure does not change the
- * status of the deployment (§3).
+ * Returns the record with its archive, and whether its post-deploy script failed in the background. Such a failure does
+ * not change the status of the deployment (§3).
  */
 export function listedDeployment(row: DeploymentRow): ListedDeployment {
-  return failedInBackground(row) ? { ...row, backgroundFailed: true } : row
+  const listed = {
+    ...row,
+    artifactPath: row.hasArtifact ? `deployments/${row.id}.zip` : null,
+    artifactSize: row.hasArtifact ? row.archiveBytes : null
+  }
+  return failedInBackground(row) ? { ...listed, backgroundFailed: true } : listed
 }
 
 function failedInBackground({ steps, scripts }: DeploymentRow): boolean {
@@ -138,6 +145,8 @@ export interface DeploymentRow {
   actorIp: string | null
   /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null if it equals `actorIp`. */
   claimedIp: string | null
+  /** The id that the client gave its request (`X-Svc-Trace-Id`); null: it gave none. */
+  traceId: string | null
   /**
    * The number of this deployment among the changes of the project's target; null if it never changed the target. A
    * failed deployment whose files stayed in place has a number, too. The files of the deployment with the highest
@@ -172,10 +181,16 @@ export function isRevertPending(row: Pick<DeploymentRow, 'revertReason' | 'rever
 
 /** A record without its output, as lists show it. */
 export interface ListedDeployment extends DeploymentRow {
+  /** The archive below the data directory; null: it is not kept. Absent in older servers. */
+  artifactPath?: string | null
+  /** The size of the archive in bytes; null: it is not kept. Absent in older servers. */
+  artifactSize?: number | null
   /** Present if the post-deploy script failed in the background. */
   backgroundFailed?: true
   /** The address of the commit's page, if it is known (setting `commit_url`). */
   commitUrl?: string
+  /** The rollout that it waits for, in a single record. */
+  rolloutAhead?: RolloutAhead
 }
 
 /** A record as the API returns it (§2.2). */
@@ -193,3 +208,90 @@ export interface OutputLine {
 
 /** Maximum length of a deployment's message in characters. */
 export const maxMessageLength = 500
+
+const withCommand = /^(The check )?command ".*"(?=$| failed: )/s
+/**
+ * The texts of a check that runs a command, as earlier versions wrote them: with the command. Callers without
+ * the right to scripts read them without it.
+ */
+export const withoutCommand = { without: (text: string) => text.replace(withCommand, '$1command') }
+
+/** Who reads the fields of a deployment. */
+export const deploymentReaders: Readers<Deployment> = {
+  fields: {
+    id: 'everybody',
+    projectId: 'everybody',
+    projectName: 'everybody',
+    status: 'everybody',
+    triggerSource: 'everybody',
+    startTime: 'everybody',
+    endTime: 'everybody',
+    duration: 'everybody',
+    rollbackOf: 'everybody',
+    exact: 'everybody',
+    undoOf: 'everybody',
+    message: 'everybody',
+    env: 'everybody',
+    hasArtifact: 'everybody',
+    archiveBytes: 'everybody',
+    archiveSha256: 'everybody',
+    fileCount: 'everybody',
+    errorMessage: withoutCommand,
+    actor: 'everybody',
+    tokenId: 'everybody',
+    actorIp: 'everybody',
+    claimedIp: 'everybody',
+    traceId: 'everybody',
+    placed: 'everybody',
+    provenance: {
+      fields: {
+        source: 'everybody',
+        commit: 'everybody',
+        branch: 'everybody',
+        tag: 'everybody',
+        author: 'everybody',
+        subject: 'everybody',
+        dirty: 'everybody',
+        repository: 'everybody',
+        ci: { fields: { system: 'everybody', run: 'everybody', url: 'everybody', actor: 'everybody' } },
+        by: 'everybody'
+      }
+    },
+    treeSha256: 'everybody',
+    heldFor: 'everybody',
+    holdUntil: 'everybody',
+    confirmSeconds: 'everybody',
+    revertedAt: 'everybody',
+    revertReason: 'everybody',
+    checks: {
+      items: {
+        fields: {
+          check: withoutCommand,
+          ok: 'everybody',
+          attempts: 'everybody',
+          message: 'everybody',
+          endedAt: 'everybody'
+        }
+      }
+    },
+    steps: {
+      items: {
+        fields: {
+          name: 'everybody',
+          status: 'everybody',
+          startedAt: 'everybody',
+          endedAt: 'everybody',
+          exitCode: 'everybody'
+        }
+      }
+    },
+    scripts: { items: { fields: { step: 'everybody', source: 'everybody', script: 'scripts', async: 'everybody' } } },
+    artifactPath: 'everybody',
+    artifactSize: 'everybody',
+    backgroundFailed: 'everybody',
+    commitUrl: 'everybody',
+    rolloutAhead: { fields: { id: 'everybody', state: 'everybody', since: 'everybody', until: 'everybody' } },
+    output: 'everybody',
+    outputTruncated: 'everybody'
+  }
+}

@@ -3,6 +3,8 @@ import type { OrderAction } from './rollout.js'
 
 /** An order as it reaches a node. */
 export interface NodeOrder {
+  /** The history of the hub's database that numbers belong to; empty: of before histories had names. */
+  epoch: string
   rolloutId: string
   /** The number of the rollout in its project. */
   number: number
@@ -23,6 +25,10 @@ export interface DutyState extends NodeOrder {
 /** What an agent keeps about the newest rollout of a project. */
 export interface Duty {
   projectId: string
+  /** The node for which the hub gave the order: an agent may be enrolled again, also by another hub. */
+  nodeId: string
+  /** Whether the project is not placed here any more: only the last order is kept, so that none before it is obeyed. */
+  isRemoved: boolean
   state: DutyState
   /** The state before the work began that `state.outcome` is about; null: no work has begun. */
   before: DutyState | null

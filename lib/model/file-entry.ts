@@ -4,6 +4,8 @@ export interface FileEntry {
   /** Relative to deployPath, `/` between segments. */
   path: string
   isDir: boolean
+  /** Whether the name begins with a dot. */
+  isHidden: boolean
   /** Size in bytes; 0 for directories. */
   size: number
   mtime: string

@@ -2,8 +2,8 @@
  * What a hub and an agent say to each other. The agent dials out, and nothing else opens a connection:
  *
  *   POST /api/agent/enroll              a one-time token and the agent's public key; answers the identity of the node
- *   POST /api/agent/session             begins a session: the hub answers a random text that later signatures contain
- *   GET  /api/agent/desired             NDJSON, DesiredLine: the orders of the node, at once and whenever they change
+ *   POST /api/agent/session             SessionRequest; SessionAnswer: begins a session, whose name later signatures contain
+ *   GET  /api/agent/desired?instance=…  NDJSON, DesiredLine: the orders of the node, at once and whenever they change
  *   GET  /api/agent/releases/:deployId  ReleaseDocument: what the node needs to know before it prepares
  *   GET  /api/agent/blobs/:sha256       the archive of a release, with Range
  *   POST /api/agent/blobs/:sha256/ranges   BlobRanges; answers these parts of the archive, one after the other
@@ -11,12 +11,16 @@
  *   POST /api/agent/relays/:id          a part of the answer to a relayed request (`?part=1` and so on; the last one has
  *                                       `&last=1`). 404: nobody waits for the answer any more
  *
- * A new stream begins with `welcome`, the `key` lines of all keys after the first one, and the orders of the node. An
- * agent that connects sends a report with all its placements at once: the hub answers a project that is not placed there
- * with `unplaced`. A `key` line whose signature is not one of the key that the agent knows is ignored.
+ * A new stream begins with `welcome` and the orders of the node. An agent that connects sends a report with all its
+ * placements at once: the hub answers a project that is not placed there with `unplaced`.
  *
- * Orders are desired state: a lost line is repeated by the next connection, a doubled one changes nothing. Each request
- * after `enroll` is signed with the agent's Ed25519 key, each order and each release with the key of the hub.
+ * Orders are desired state: a lost line is repeated by the next connection. Each request after `enroll` is signed with the
+ * agent's Ed25519 key over its session and a number of its own. The hub signs the begin of a session with the nonce of
+ * the agent, and each line of a stream, whatever its type, and each release over the node, the session, the number of the
+ * request that it answers, and the exact text. So nothing that was recorded counts again, on either side.
+ *
+ * Agents before this protocol (1) check the signatures of single lines, without freshness. A hub still serves them; an
+ * agent does not follow a hub of before.
  */
 import type { OrderAction, NodeAnswer } from './rollout.js'
 import type { PolicyChanges } from './policy.js'
@@ -40,6 +44,31 @@ export interface EnrollAnswer {
   hubKey: string
 }
 
+/** The protocol of this version. */
+export const fleetProtocol = 2
+
+/** The body of `POST /api/agent/session`. Agents of protocol 1 send none. The number of the request is the nonce. */
+export interface SessionRequest {
+  protocol: number
+}
+
+/** The answer to `POST /api/agent/session`. */
+export interface SessionAnswer {
+  session: string
+  /** The keys of the hub after its first one, each signed with the one before over `hubKeyText`. */
+  keys: SignedHubKey[]
+  /** Ed25519 of the hub over `sessionText`, with its last key, in base64. */
+  signature: string
+}
+
+/** A key of the hub after its first one. */
+export interface SignedHubKey {
+  /** The 32 bytes in base64. */
+  hubKey: string
+  /** The signature of the key before over `hubKeyText`, in base64. */
+  signature: string
+}
+
 /** The body of `POST /api/agent/blobs/:sha256/ranges`: offset and length of each part, in ascending order. */
 export interface BlobRanges {
   ranges: number[]
@@ -51,6 +80,8 @@ export const maxBlobRanges = 10_000
 /** What a node is told to do about one project. */
 export interface OrderLine {
   type: 'order'
+  /** The history of the hub's database: another one after each restore. */
+  epoch: string
   projectId: string
   rolloutId: string
   /** The number of the rollout in its project. */
@@ -62,26 +93,41 @@ export interface OrderLine {
   treeSha256: string
   archiveSha256: string
   archiveBytes: number
-  /** Ed25519 of the hub over `orderText`, in base64. */
-  signature: string
 }
 
-/** A line of `GET /api/agent/desired`. */
+/**
+ * A line of `GET /api/agent/desired`. The hub adds its number in the stream (`line`, from 1), the milliseconds since the
+ * first one (`ms`), and at the end `seal`: Ed25519 over `lineText`, in base64.
+ */
 export type DesiredLine =
   | { type: 'welcome'; version: string; heartbeatMs: number; hubs: string[] }
   | OrderLine
   /** The project is no longer placed on the node: its record is removed, its files stay. */
   | { type: 'unplaced'; projectId: string }
-  /** The hub has a new key. `signature` is that of the key before over `hubKeyText`. */
-  | { type: 'key'; hubKey: string; signature: string }
-  /** A request of a user to the node itself: a `RelayedRequest` as JSON. `signature` covers `relayText`. */
-  | { type: 'relay'; id: string; request: string; signature: string }
+  /** The hub has a new key: the lines after this one are sealed with it. This one is sealed with the key before. */
+  | ({ type: 'key' } & SignedHubKey)
+  /** A request of a user to the node itself: a `RelayedRequest` as JSON. */
+  | { type: 'relay'; id: string; request: string }
   /**
    * A message for an open relay (terminal), in base64; an empty text ends the relay. `number` grows with each message of
-   * the relay, from 1. `signature` covers `inputText`.
+   * the relay, from 1.
    */
-  | { type: 'input'; id: string; number: number; bytes: string; signature: string }
+  | { type: 'input'; id: string; number: number; bytes: string }
   | { type: 'heartbeat' }
+
+/** The headers of a client that a hub relays: those that change the answer of a page. */
+export const relayedHeaders = [
+  'accept',
+  'accept-language',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'last-event-id',
+  'range'
+]
+
+/** The roles of users whose requests a hub relays. */
+export const relayedRoles = ['viewer', 'deployer', 'operator', 'admin', 'project'] as const
 
 /** A request of a user to the node itself, as the hub relays it. */
 export interface RelayedRequest {
@@ -89,12 +135,12 @@ export interface RelayedRequest {
   method: 'GET' | 'HEAD'
   /** The path below `/api/` of the node, with its query. */
   path: string
-  /** Headers of the client that change the answer: `range`, `last-event-id` and the like. */
+  /** Of `relayedHeaders`. */
   headers: Record<string, string>
   /** The user. The node applies its own rules of authorization to it. */
   caller: {
     name: string
-    role: 'viewer' | 'deployer' | 'operator' | 'admin' | 'project'
+    role: (typeof relayedRoles)[number]
     /** The projects that the user is limited to; null: none. */
     projects: string[] | null
     seesScripts: boolean
@@ -178,30 +224,27 @@ export function requestText(request: {
   return ['svc-agent-request 1', nodeId, session, counter, method, path, bodySha256, ''].join('\n')
 }
 
-/** Returns the text that the hub signs for an order. */
-export function orderText(nodeId: string, order: Omit<OrderLine, 'signature' | 'type'>): string {
-  const { projectId, rolloutId, number, attempt, action, deployId, treeSha256, archiveSha256, archiveBytes } = order
-  const words = [projectId, rolloutId, number, attempt, action, deployId, treeSha256, archiveSha256, archiveBytes]
-  return ['svc-agent-order 1', nodeId, ...words, ''].join('\n')
+/** A request of an agent, as the signatures of what answers it name it. */
+export interface Asked {
+  nodeId: string
+  session: string
+  /** The number of the request in its session. */
+  counter: number | string
+}
+
+/** Returns the text that the hub signs for a session that it begins. `counter` is the nonce of the agent. */
+export function sessionText({ nodeId, session, counter }: Asked): string {
+  return ['svc-agent-session 2', nodeId, counter, session, ''].join('\n')
+}
+
+/** Returns the text that the hub signs for a line of a stream; `json` is the exact text of the line without its seal. */
+export function lineText({ nodeId, session, counter }: Asked, line: number, json: string): string {
+  return ['svc-agent-line 2', nodeId, session, counter, line, json, ''].join('\n')
 }
 
 /** Returns the text that the hub signs for a release document; `json` is the exact body of the answer. */
-export function releaseText(nodeId: string, session: string, json: string): string {
-  return `svc-agent-release 1\n${nodeId}\n${session}\n${json}\n`
-}
-
-/** Returns the text that the hub signs for a relayed request; `request` is the exact text of the line. */
-export function relayText(nodeId: string, session: string, relay: { id: string; request: string }): string {
-  return ['svc-agent-relay 1', nodeId, session, relay.id, relay.request, ''].join('\n')
-}
-
-/** Returns the text that the hub signs for a message to a relayed terminal. */
-export function inputText(
-  nodeId: string,
-  session: string,
-  input: { id: string; number: number; bytes: string }
-): string {
-  return ['svc-agent-input 1', nodeId, session, input.id, input.number, input.bytes, ''].join('\n')
+export function releaseText({ nodeId, session, counter }: Asked, json: string): string {
+  return ['svc-agent-release 2', nodeId, session, counter, json, ''].join('\n')
 }
 
 /** Returns the text that the hub signs with its earlier key for a new one. */

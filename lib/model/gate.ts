@@ -2,6 +2,7 @@
  * The checks of a deployment: their limits, their forms, and their names. Each `…Fault` returns why a value of unknown
  * form is not usable, as the end of a sentence, or null.
  */
+import { parseUrl } from '../base/parse-url.js'
 import type { Check, Gate } from './policy.js'
 
 /** Limits of the checks. Times are in seconds. */
@@ -130,18 +131,10 @@ function numberFault(value: unknown, { min, max }: { min: number; max: number })
 
 function urlFault(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > maxTextLength) return 'it must be a URL'
-  const url = URL.canParse?.(value) === false ? null : parseUrl(value)
+  const url = parseUrl(value)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
     return 'it must be a URL like "http://127.0.0.1:3000/up"'
   return url.username === '' && url.password === '' ? null : 'it must not contain a user name or a password'
-}
-
-function parseUrl(value: string): URL | null {
-  try {
-    return new URL(value)
-  } catch {
-    return null
-  }
 }
 
 function placeFault(value: unknown): string | null {
@@ -181,31 +174,37 @@ function headerFault(value: unknown): string | null {
 function patternFault(value: unknown): string | null {
   const fault = text(maxTextLength)(value)
   if (fault !== null) return fault
-  return logPattern(value as string) === null ? 'it is not a regular expression' : null
+  return isExpression(logExpression(value as string)) ? null : 'it is not a regular expression'
 }
 
-/** Compiles a pattern of a log check. `(?i)` at its beginning ignores the case. Returns null if it is not valid. */
-export function logPattern(value: string): RegExp | null {
+/** Returns the expression of a log check. `(?i)` at its beginning ignores the case. Only search threads run it. */
+export function logExpression(value: string): { source: string; flags: string } {
   const ignoresCase = value.startsWith('(?i)')
+  return { source: ignoresCase ? value.slice('(?i)'.length) : value, flags: ignoresCase ? 'iu' : 'u' }
+}
+
+/** Whether JavaScript accepts an expression. It is compiled and never runs. */
+export function isExpression({ source, flags }: { source: string; flags: string }): boolean {
   try {
-    return new RegExp(ignoresCase ? value.slice('(?i)'.length) : value, ignoresCase ? 'iu' : 'u')
+    new RegExp(source, flags)
+    return true
   } catch {
-    return null
+    return false
   }
 }
 
-/** Returns the name of a check in outputs and results. */
-export function titleOfCheck(check: Check): string {
-  if ('http' in check) return check.http
-  if ('tcp' in check) return `tcp ${check.tcp}`
-  if ('command' in check) return `command "${firstLine(check.command)}"`
-  if ('pm2' in check) return 'pm2 online'
-  return `log ${check.log}`
+/** Returns the names of the checks of a gate in outputs and results. Several commands are counted: their text is a script. */
+export function titlesOfChecks(checks: readonly Check[]): string[] {
+  const commands = checks.filter(check => 'command' in check)
+  return checks.map(check =>
+    'command' in check && commands.length > 1 ? `command ${commands.indexOf(check) + 1}` : titleOfCheck(check)
+  )
 }
 
-const maxTitleLength = 80
-
-function firstLine(script: string): string {
-  const line = script.trim().split('\n')[0] as string
-  return line.length > maxTitleLength ? `${line.slice(0, maxTitleLength)}…` : line
+function titleOfCheck(check: Check): string {
+  if ('http' in check) return check.http
+  if ('tcp' in check) return `tcp ${check.tcp}`
+  if ('command' in check) return 'command'
+  if ('pm2' in check) return 'pm2 online'
+  return `log ${check.log}`
 }

@@ -12,6 +12,8 @@ export interface ServerStatus {
   failedCount: number
   /** Percentage of the finished deployments; 0 if there are none. */
   successRate: number
+  /** Whether the server can give each project a user of its own (`runAs`). */
+  switchesUsers: boolean
 }
 
 /** The public health report (§2.10). */
@@ -38,11 +40,12 @@ export interface HealthDetail {
   disk: DiskFigures
   /** The data directory. The API prescribes the name. */
   kiteHome: { path: string; writable: boolean; tmpWritable: boolean }
+  /** `successRate`: the share of the finished ones, 0 to 1; null if none has finished. */
   deploy: { last5: RecentDeployment[]; successRate: number | null }
   /** Whether requests for other host names are refused. Absent in older servers. */
   hostNamesChecked?: boolean
   /**
-   * Whether the secrets of all projects can be read, and if not, the reason and the unreadable ones (`project: NAME`).
+   * Whether the secrets of all projects can be read, and if not, the reason and the unreadable ones (`project: NAME`, `second factor of NAME`).
    * Absent in older servers.
    */
   secrets?: { ok: boolean; why: string | null; unreadable: string[] }
@@ -50,6 +53,11 @@ export interface HealthDetail {
   audit?: { ok: boolean; brokenSince: string | null; why: string | null }
   /** Deployments whose earlier files could not be put back yet. Absent in older servers. */
   revertsPending?: string[]
+  /**
+   * Targets in which a deployment was interrupted, and which could not be finished or put back yet: their disk is missing, or
+   * another directory is at the path. Absent in older servers.
+   */
+  unfinishedTargets?: UnfinishedTarget[]
   /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
   fleet?: FleetHealth
   /** The cluster, as this hub sees it. Absent if the server is not a hub of one. */
@@ -57,11 +65,22 @@ export interface HealthDetail {
   memoryMB: { rss: number; heapUsed: number }
 }
 
+/** A target with an undo journal that nobody works with. */
+export interface UnfinishedTarget {
+  deployId: string
+  /** Null if the journal does not say. */
+  target: string | null
+}
+
 /** The state of a fleet. */
 export interface FleetHealth {
   nodes: number
   /** Nodes whose agent is connected. */
   connected: number
+  /** Connected nodes whose agent has an earlier protocol: update them. */
+  outdated: number
+  /** Nodes whose identity two machines use: they get no orders. */
+  shared: number
   /** Rollouts that are going on, or wait for their next wave. */
   going: number
   /** Projects whose last rollout was halted. */

@@ -1,5 +1,8 @@
-/** How a viewer reads the lines: as plain text, one JSON object per line, or with terminal colours (decisions §5). */
-export const logKinds = ['plain', 'json', 'ansi'] as const
+/**
+ * What the lines are: plain text, one JSON object each, text with terminal colours (decisions §5), the output of a PM2
+ * application, or lines of nginx.
+ */
+export const logKinds = ['plain', 'json', 'ansi', 'pm2', 'nginx'] as const
 /** The format of a log source. */
 export type LogKind = (typeof logKinds)[number]
 

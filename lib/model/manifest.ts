@@ -1,3 +1,6 @@
+/** Pattern of the id of a deployment, wherever it comes from: it may become part of a path. */
+export const deploymentIdPattern = /^\w{1,80}$/
+
 /** Where the earlier contents of a path are kept: in an archive, in the before-images, or nowhere. */
 export type KeptContents = `archive:${string}` | 'before' | 'none'
 
@@ -30,7 +33,7 @@ export interface ManifestFile {
   mtimeMs?: number
   /** The number of its inode, with `mtimeMs` and `size` a quick sign that nobody changed the file since. */
   ino?: number
-  /** The previous file at this path; null if there was none. */
+  /** The previous file, link or directory at this path; null if there was none. */
   before: EarlierFile | null
 }
 
@@ -43,16 +46,31 @@ export interface RemovedEntry {
   before: EarlierFile | null
 }
 
-/** A directory that a deployment made. */
+/** A directory that a deployment made. `before` is the file or link that was there; absent if there was nothing. */
 export interface MadeDirectory {
   made: string
+  before?: EarlierFile
+}
+
+/**
+ * What scripts of a deployment changed in its target: a line of `deployments/<id>.scripted`. The entry at `path` is as the
+ * last script left it; one at `removed` is gone.
+ */
+export type ScriptedLine = (
+  | (Omit<ManifestFile, 'before'> & { kept?: KeptContents | 'scripted' })
+  | { removed: string }
+) & {
+  /** The entry before the deployment; absent if its manifest says so. */
+  before?: EarlierFile
+  /** Whether the pre-deploy script made the change: what the deployment then put there is newer. */
+  isEarly?: true
 }
 
 /** A line of a manifest. */
 export type ManifestLine = ManifestFile | RemovedEntry | MadeDirectory
 
 /** Returns the path that a line of a manifest is about. */
-export function pathOfLine(line: ManifestLine): string {
+export function pathOfLine(line: ManifestLine | ScriptedLine): string {
   return 'path' in line ? line.path : 'removed' in line ? line.removed : line.made
 }
 

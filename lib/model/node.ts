@@ -15,11 +15,15 @@ export interface FleetNode {
   version: string | null
   /** Free bytes where it keeps its data; null: unknown. */
   freeBytes: number | null
+  /** Since when two machines have used its identity; null: one machine does. */
+  sharedSince: string | null
 }
 
 /** A node as lists show it. */
 export interface ListedNode extends FleetNode {
   isConnected: boolean
+  /** Its agent is connected with the protocol of before, which does not notice recorded orders. */
+  isOutdated?: true
   /** What the node has of each project that is placed there and that the caller may see. */
   placements: ListedPlacement[]
 }

@@ -8,10 +8,15 @@ export const notificationKinds = ['generic', 'slack', 'teams', 'feishu', 'dingta
 export type NotificationKind = (typeof notificationKinds)[number]
 
 /** The key of an event that a target can subscribe to. */
-export type NotificationEvent = EventKey | 'token_expiring'
+export type NotificationEvent = EventKey | 'token_expiring' | 'token_locked'
 
 /** The events that a target can subscribe to. */
-export const eventKeys: readonly NotificationEvent[] = ['deploy_success', 'deploy_failure', 'token_expiring']
+export const eventKeys: readonly NotificationEvent[] = [
+  'deploy_success',
+  'deploy_failure',
+  'token_expiring',
+  'token_locked'
+]
 
 /** The id under which lists show the target that the settings `webhook_…` describe. No stored target has it. */
 export const settingsTargetId = 'settings'

@@ -76,6 +76,8 @@ export const planCheckNames = [
   'upload_limit',
   'entry_limit',
   'prune_limit',
+  'edited_files',
+  'before_limit',
   'client_scripts_allowed',
   'not_locked',
   'token',

@@ -4,7 +4,8 @@
  * checked afterwards. Only the keys that a project sets are stored, as JSON, so that a new key needs no new column.
  */
 
-import { defaultRolloutPolicy, type RolloutPolicy } from './rollout.js'
+import type { Readers } from './readers.js'
+import { defaultRolloutPolicy, rolloutPolicyReaders, type RolloutPolicy } from './rollout.js'
 
 /** What a deployment does about files that svc put there and that somebody has edited since. */
 export const driftModes = ['off', 'warn', 'refuse'] as const
@@ -91,6 +92,52 @@ export const defaultPolicy: Policy = {
 
 /** The keys of a policy that a project sets. */
 export type PolicyChanges = Partial<Policy>
+
+/** Who reads the keys of a policy. */
+export const policyReaders: Readers<Policy> = {
+  fields: {
+    drift: 'everybody',
+    gate: {
+      fields: {
+        after: {
+          items: {
+            fields: {
+              http: 'everybody',
+              status: 'everybody',
+              contains: 'everybody',
+              header: { values: 'nobody' },
+              tcp: 'everybody',
+              command: 'scripts',
+              timeout: 'everybody',
+              pm2: 'everybody',
+              log: 'everybody',
+              none: 'everybody',
+              for: 'everybody'
+            }
+          }
+        },
+        interval: 'everybody',
+        timeout: 'everybody',
+        deadline: 'everybody',
+        successes: 'everybody',
+        stableFor: 'everybody',
+        onFailure: 'everybody'
+      }
+    },
+    confirm: { fields: { seconds: 'everybody' } },
+    onPostFailure: 'everybody',
+    revertScript: 'everybody',
+    prune: 'everybody',
+    protect: { items: 'everybody' },
+    pruneByDeployToken: 'everybody',
+    forceByDeployToken: 'everybody',
+    rollback: 'everybody',
+    exact: 'everybody',
+    maintenanceFile: 'everybody',
+    maintenancePage: 'everybody',
+    rollout: rolloutPolicyReaders
+  }
+}
 /** The keys of a policy in a request; null restores the default. */
 export type GivenPolicy = { [Key in keyof Policy]?: Policy[Key] | null | undefined }
 
@@ -99,16 +146,24 @@ export function policyOf(project: { policy: PolicyChanges }): Policy {
   return { ...defaultPolicy, ...project.policy }
 }
 
-/** Returns the keys that a project sets after a change. A key that is set to its default is not kept. */
+/**
+ * Returns the keys that a project sets after a change. A key that is set to its default is not kept, unless it says more
+ * than an absent one.
+ */
 export function changePolicy(before: PolicyChanges, given: GivenPolicy): PolicyChanges {
   const asked = Object.entries({ ...before, ...withoutAbsent(given) })
   const isSet = ([key, value]: [string, unknown]): boolean =>
-    value !== null && value !== undefined && JSON.stringify(value) !== JSON.stringify(defaults.get(key))
+    value !== null &&
+    value !== undefined &&
+    (tellingDefaults.has(key) || JSON.stringify(value) !== JSON.stringify(defaults.get(key)))
   return Object.fromEntries(asked.filter(isSet))
 }
 
 function withoutAbsent(given: GivenPolicy): GivenPolicy {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
+
+/** Keys that bind pushes once they are set, if only to the default (tighten.ts). */
+const tellingDefaults: ReadonlySet<string> = new Set<keyof Policy>(['rollout'])
 
 const defaults: ReadonlyMap<string, unknown> = new Map(Object.entries(defaultPolicy))

@@ -1,3 +1,4 @@
+import { parseUrl } from '../base/parse-url.js'
 import { checked, escapedLine, flag, line, mapped, nullable, object, oneOf, withDefault } from '../base/fields.js'
 import type { Read } from '../base/fields.js'
 import { withoutCredentials } from './repository.js'
@@ -99,8 +100,8 @@ export function isCommitId(text: string): boolean {
 
 /** Returns an http or https address without credentials, as URL writes it; null for anything else. */
 export function webAddress(text: string): string | null {
-  if (!URL.canParse(text)) return null
-  const url = new URL(text)
+  const url = parseUrl(text)
+  if (url === null) return null
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return null
   url.username = ''
   url.password = ''

@@ -1,3 +1,5 @@
+import { parseUrl } from '../base/parse-url.js'
+
 /*
  * Addresses of git repositories: https://host/path, ssh://host/path, and the scp-like host:path (git-clone(1), "GIT
  * URLS").
@@ -9,7 +11,7 @@ export interface RepositoryPlace {
   path: string
 }
 
-const scpLike = /^(?:[^/]*@)?(\[[^\]/]+\]|[^/:@\s]{2,}):(?!\/\/|:)(.+)$/
+const scpLike = /^(?:[^/]*@)?(\[[^\]/@]+\]|[^/:@\s]{2,}):(?!\/\/|:)([^]+)$/
 
 /**
  * Returns the address without user name, password, query and fragment, which may be credentials. Returns null if
@@ -20,16 +22,16 @@ export function withoutCredentials(address: string): string | null {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(given)?.[1]?.toLowerCase()
   if (scheme !== undefined) return ofScheme(given, scheme)
   const [, host, path] = scpLike.exec(given) ?? []
-  if (host === undefined || path === undefined || /[\\@]/.test(path)) return null
-  return `${host}:${path.replace(/[?#].*$/, '')}`
+  if (host === undefined || path === undefined || /[\\@\r\n\u2028\u2029]/.test(path)) return null
+  return `${host}:${path.replace(/[?#][^]*$/, '')}`
 }
 
 function ofScheme(given: string, scheme: string): string | null {
-  if (!['http', 'https', 'ssh', 'git', 'git+ssh', 'ssh+git'].includes(scheme) || !URL.canParse(given)) return null
-  const url = new URL(given)
-  if (url.host === '') return null
+  if (!['http', 'https', 'ssh', 'git', 'git+ssh', 'ssh+git'].includes(scheme)) return null
+  const url = parseUrl(given)
+  if (url === null || url.host === '') return null
   // The setters of URL do nothing for some schemes.
-  return `${scheme}://${url.host}${url.pathname.replace(/\/+$/, '')}`
+  return `${scheme}://${url.host}${url.pathname.replace(/(?<!\/)\/+$/, '')}`
 }
 
 /** Returns the host and the path of an address that `withoutCredentials` returned; null if it does not have both. */
@@ -37,7 +39,7 @@ export function repositoryPlace(address: string): RepositoryPlace | null {
   const isUrl = address.includes('://')
   const [, host, path] = (isUrl ? /^[^:]+:\/\/([^/]+)\/(.+)$/ : scpLike).exec(address) ?? []
   if (host === undefined || path === undefined) return null
-  const trimmed = path.replace(/^\/+|\/+$/g, '').replace(/\.git$/, '')
+  const trimmed = path.replace(/^\/+|(?<!\/)\/+$/g, '').replace(/\.git$/, '')
   if (trimmed === '' || trimmed.split('/').some(part => part === '' || part === '.' || part === '..')) return null
   // A port belongs to ssh or to the web server, which may not be the same.
   return { host: host.toLowerCase(), path: trimmed }

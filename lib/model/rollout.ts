@@ -3,6 +3,8 @@
  * they put the files in place in waves. `fleet/machine.ts` has the rules.
  */
 
+import type { Readers } from './readers.js'
+
 /** What happens after too many nodes have failed: no other node begins, or nodes go back as well. */
 export const rolloutFailureModes = ['halt', 'revert_wave', 'revert_all'] as const
 
@@ -21,6 +23,19 @@ export interface RolloutPolicy {
   onFailure: (typeof rolloutFailureModes)[number]
   /** The label by which nodes are sorted into waves; null: by name. */
   order: string | null
+}
+
+/** Who reads the keys of the policy of rollouts. */
+export const rolloutPolicyReaders: Readers<RolloutPolicy> = {
+  fields: {
+    canary: 'everybody',
+    then: 'everybody',
+    pause: 'everybody',
+    maxFailures: 'everybody',
+    maxUnreachable: 'everybody',
+    onFailure: 'everybody',
+    order: 'everybody'
+  }
 }
 
 /** The policy of a project that sets nothing. */
@@ -59,6 +74,26 @@ export type RolloutState = (typeof rolloutStates)[number]
 /** Returns whether a rollout is going on by itself, or waits for its next wave. */
 export function isGoing(state: RolloutState): boolean {
   return state !== 'halted' && state !== 'reverted' && state !== 'done'
+}
+
+/** The rollout that is going on, as deployments that wait for it name it. */
+export interface RolloutAhead {
+  id: string
+  state: RolloutState
+  /** When its last wave ended, if it waits; otherwise when it began. */
+  since: string
+  /** When the next wave begins by itself; null: it does not, or no wave is awaited. */
+  until: string | null
+}
+
+/** Returns which rollout a deployment waits for, since when, and what to do. */
+export function aheadSentence({ id, state, since, until }: RolloutAhead): string {
+  const halt = `"svc rollout halt ${id}" ends it`
+  if (state === 'approval')
+    return `rollout ${id} has waited for an approval since ${since}. "svc rollout approve ${id}" begins the next wave, ${halt}`
+  if (state === 'pausing')
+    return `rollout ${id} has paused since ${since}, until ${until}. "svc rollout approve ${id}" begins the next wave, ${halt}`
+  return `rollout ${id} has been in progress since ${since}. "svc rollout status ${id}" shows it, ${halt}`
 }
 
 /**
@@ -181,6 +216,17 @@ export type OrderAction = (typeof orderActions)[number]
  *   of the release are.
  * - `held`, or one of these four: to `hold`. `held` means that the earlier files are in place, and nothing is in progress.
  * - `reverted`, `stuck`: to `revert`
+ * - `ignored`: to any order that the node does not obey, because it knows a later one
  */
-export const nodeAnswers = ['prepared', 'refused', 'begun', 'good', 'failed', 'held', 'reverted', 'stuck'] as const
+export const nodeAnswers = [
+  'prepared',
+  'refused',
+  'begun',
+  'good',
+  'failed',
+  'held',
+  'reverted',
+  'stuck',
+  'ignored'
+] as const
 export type NodeAnswer = (typeof nodeAnswers)[number]

@@ -7,6 +7,11 @@ export interface TokenReminder {
   daysLeft: number
 }
 
+/** A token that accepts no code of its second factor for a while: too many were wrong. */
+export interface TokenLock extends Pick<TokenReminder, 'token'> {
+  lockedUntil: string
+}
+
 /** Days before the end of a token at which a reminder is sent, the later one last. */
 export const reminderDays = [14, 1] as const
 /** Days without use after which a token is reported. */

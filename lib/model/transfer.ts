@@ -37,6 +37,8 @@ export interface ImportBrings {
   /** `value` is null for a secret. */
   settings: Array<{ key: string; value: string | null }>
   projects: BroughtProject[]
+  /** Scripts in the records of deployments, each text once: a rollback to such a deployment runs them. */
+  deploymentScripts: Array<{ projectId: string; step: string; script: string; deployments: number }>
   logSources: Array<{ id: string; projectId: string; filePath: string }>
   /** `address` omits the parts that may be secret. */
   notificationTargets: Array<{ id: string; name: string; address: string }>
@@ -57,6 +59,11 @@ export type BroughtProject = Pick<
   | 'scriptShell'
   | 'scriptDirectory'
 > & {
+  /**
+   * Every other value of its record that is not the default, by its place: `policy.gate.after[0].command`. It is made from
+   * the record, so that a field of the future is shown, too.
+   */
+  others: Array<{ key: string; value: string }>
   /** The variables of its scripts. The value of a secret is null and has to be set after the import. */
   variables: Array<{ name: string; value: string | null }>
   /** Whether the package contains files for its deployPath. */

@@ -1,6 +1,6 @@
 import type { AccessToken } from './access.js'
 import type { Project } from './project.js'
-import type { RolloutPolicy } from './rollout.js'
+import type { RolloutAhead, RolloutPolicy } from './rollout.js'
 
 /** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`. */
 export const uploadFeatures = ['confirm'] as const
@@ -13,6 +13,8 @@ export interface UploadPermit {
   project: Pick<Project, 'id' | 'name' | 'env'>
   /** Number of queued and running deployments of the project. Absent in answers of servers before 1.1. */
   deploymentsAhead?: number
+  /** The rollout that the deployment would wait for. Absent if there is none, and on older servers. */
+  rolloutAhead?: RolloutAhead
   /** Maximum size of the archive in bytes. */
   maxUploadBytes: number
   /** Maximum uncompressed size of the archive in bytes. */

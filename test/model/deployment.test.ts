@@ -15,6 +15,13 @@ t.test('marks a deployment whose script failed in the background, and no other',
     row({ steps: [{ ...failedStep, status: 'running' }], scripts: [{ ...script, async: true }] }),
     row({ steps: [failedStep], scripts: [{ ...script, step: 'preDeploy', async: true }] })
   ]) {
-    t.equal(listedDeployment(other), other)
+    t.notOk('backgroundFailed' in listedDeployment(other))
   }
+})
+
+t.test('names the archive as long as it is kept', async t => {
+  const kept = row({ id: 'dep_a', hasArtifact: true, archiveBytes: 7 })
+  t.match(listedDeployment(kept), { artifactPath: 'deployments/dep_a.zip', artifactSize: 7 })
+  const removed = row({ id: 'dep_a', hasArtifact: false, archiveBytes: 7 })
+  t.match(listedDeployment(removed), { artifactPath: null, artifactSize: null, archiveBytes: 7 })
 })

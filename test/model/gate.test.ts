@@ -4,10 +4,11 @@ import {
   confirmSecondsFault,
   defaultGate,
   gateFault,
-  logPattern,
+  isExpression,
+  logExpression,
   parsePlace,
   parseStatuses,
-  titleOfCheck
+  titlesOfChecks
 } from '../../lib/model/gate.js'
 
 const faultOf = (...after: unknown[]) => gateFault({ ...defaultGate, after })
@@ -90,15 +91,22 @@ t.test('parses places, statuses and patterns', async t => {
     { from: 200, to: 299 },
     { from: 304, to: 304 }
   ])
-  t.ok(logPattern('(?i)PANIC')?.test('panic'))
-  t.notOk(logPattern('PANIC')?.test('panic'))
+  t.strictSame(logExpression('(?i)PANIC'), { source: 'PANIC', flags: 'iu' })
+  t.strictSame(logExpression('PANIC'), { source: 'PANIC', flags: 'u' })
+  t.notOk(isExpression(logExpression('(?i)PANIC(')))
 })
 
 t.test('names a check', async t => {
-  t.equal(titleOfCheck({ http: 'http://a/up' }), 'http://a/up')
-  t.equal(titleOfCheck({ tcp: 'a:1' }), 'tcp a:1')
-  t.equal(titleOfCheck({ command: '\n  first\nsecond' }), 'command "first"')
-  t.equal(titleOfCheck({ command: 'x'.repeat(100) }), `command "${'x'.repeat(80)}…"`)
-  t.equal(titleOfCheck({ pm2: 'online' }), 'pm2 online')
-  t.equal(titleOfCheck({ log: 'lsrc_a', none: 'b', for: 1 }), 'log lsrc_a')
+  t.same(
+    titlesOfChecks([
+      { http: 'http://a/up' },
+      { tcp: 'a:1' },
+      { command: 'mysql -psecret' },
+      { pm2: 'online' },
+      { log: 'lsrc_a', none: 'b', for: 1 }
+    ]),
+    ['http://a/up', 'tcp a:1', 'command', 'pm2 online', 'log lsrc_a']
+  )
+  const command = { command: 'a' }
+  t.same(titlesOfChecks([command, { tcp: 'a:1' }, { command: 'b' }]), ['command 1', 'tcp a:1', 'command 2'])
 })

@@ -12,5 +12,8 @@ t.test('A change replaces the given keys, and null restores a default', async t 
   t.same(changePolicy(before, { confirm: { seconds: 30 } }), { ...before, confirm: { seconds: 30 } })
   t.same(changePolicy(before, { drift: null }), { confirm: { seconds: 90 } })
   t.same(changePolicy({ drift: 'refuse' }, { drift: 'warn' }), {}, 'a default is not stored')
+  const { rollout } = defaultPolicy
+  t.same(changePolicy({}, { rollout }), { rollout }, 'it binds pushes, which an absent one does not')
+  t.same(changePolicy({ rollout }, { rollout: null }), {})
   t.same(changePolicy({ drift: 'refuse' }, { drift: undefined }), { drift: 'refuse' }, 'an absent key stays')
 })

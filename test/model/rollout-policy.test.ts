@@ -9,8 +9,8 @@ t.test('absent keys get their defaults in the policy of a project, and stay abse
   t.same(givenRolloutPolicy(given, 'rollout'), given)
 })
 
-t.test('a policy of a project that repeats the defaults is not stored', async t => {
-  t.same(storedPolicy({ rollout: { canary: 1, onFailure: 'halt' } }, 'policy'), {})
+t.test('a policy of a project that repeats the defaults is stored: it binds pushes', async t => {
+  t.same(storedPolicy({ rollout: { canary: 1, onFailure: 'halt' } }, 'policy'), { rollout: defaultRolloutPolicy })
   t.match(storedPolicy({ rollout: { then: '100%' } }, 'policy'), { rollout: { then: '100%', canary: 1 } })
   t.same(storedPolicy({ rollout: null }, 'policy'), {})
 })
