@@ -3,13 +3,13 @@ import { platform } from 'node:process'
 import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { ClusterStatus } from '../model/cluster.js'
-import type { FleetHealth, HealthDetail } from '../model/health.js'
+import type { FleetHealth, HealthDetail, UnfinishedTarget } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments, pendingReverts } from '../store/tables/deployments.js'
 import { readDisk, unknownDisk } from './disk.js'
 import type { Probe } from './probe.js'
-import { successRate } from './status.js'
+import { successShare } from './status.js'
 
 /** Health of the server: the short report of the probe, and the details for administrators (§4.8). */
 export interface Health extends Probe {
@@ -31,6 +31,8 @@ interface Needs {
   secretsFault?(): Promise<{ why: string; secrets: string[] } | null>
   /** Returns the state of the tree of the audit log. */
   auditState?(): NonNullable<HealthDetail['audit']>
+  /** Returns the targets that wait for their disk. */
+  unfinishedTargets?(): UnfinishedTarget[]
   /** Returns the state of the fleet; null: there are no nodes. */
   fleetState?(): FleetHealth | null
   /** Returns the state of the cluster; undefined: the server is not a hub of one. */
@@ -50,6 +52,7 @@ export function createHealth({
   checksHostNames,
   secretsFault,
   auditState,
+  unfinishedTargets,
   fleetState,
   cluster
 }: Needs): Health {
@@ -81,6 +84,7 @@ export function createHealth({
           : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
         ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
+        ...unfinishedOf(unfinishedTargets),
         ...fleetOf(fleetState),
         ...(hubs === undefined ? {} : { cluster: hubs }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
@@ -88,6 +92,15 @@ export function createHealth({
     },
 
     isWell: ({ db, kiteHome, disk }) => db.ok && kiteHome.writable && (disk.percentUsed ?? 0) < maxPercentUsed
+  }
+}
+
+/** Without the data directory nobody knows which targets are unfinished, and `kiteHome` says that it is gone. */
+function unfinishedOf(list: Needs['unfinishedTargets']): Pick<HealthDetail, 'unfinishedTargets'> {
+  try {
+    return list === undefined ? {} : { unfinishedTargets: list() }
+  } catch {
+    return {}
   }
 }
 
@@ -114,7 +127,7 @@ function recentDeployments(store: Store): HealthDetail['deploy'] {
     last5: recent.map(({ id, projectId, projectName, status, startTime, duration }) => {
       return { id, projectId, projectName, status, startTime, duration }
     }),
-    successRate: successRate(counted('success'), counted('failed'))
+    successRate: successShare(counted('success'), counted('failed'))
   }
 }
 

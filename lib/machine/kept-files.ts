@@ -71,7 +71,7 @@ async function measureDeployments(
     if (projectId === undefined) return
     const kept = projects.get(projectId) ?? { ...nothingKept }
     projects.set(projectId, kept)
-    if (isArchive && !name.endsWith('.before.zip')) kept.archiveCount++
+    if (isArchive && !/\.(before|scripted|marks)\.zip$/.test(name)) kept.archiveCount++
     kept[isArchive ? 'archiveBytes' : 'logBytes'] += countOnce(`${projectId} ${file}`, stats)
   })
   return { ...sums, projects }

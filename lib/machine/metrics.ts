@@ -101,6 +101,12 @@ function ofFleet({ fleet = () => null }: MetricsNeeds): Metric[] {
   return [
     gauge('svc_nodes', 'Nodes of the fleet.', state.nodes),
     gauge('svc_nodes_connected', 'Nodes whose agent is connected.', state.connected),
+    gauge(
+      'svc_fleet_nodes_outdated',
+      'Connected nodes whose agent has an earlier protocol. Update svc on them.',
+      state.outdated
+    ),
+    gauge('svc_fleet_nodes_shared', 'Nodes whose identity two machines use. They get no orders.', state.shared),
     gauge('svc_rollouts_going', 'Rollouts that are going on, or wait for their next wave.', state.going),
     gauge('svc_rollouts_halted', 'Projects whose last rollout was halted.', state.halted)
   ]
@@ -110,12 +116,18 @@ function ofFleet({ fleet = () => null }: MetricsNeeds): Metric[] {
 async function ofCluster({ cluster }: MetricsNeeds): Promise<Metric[]> {
   if (cluster === undefined) return []
   const state = await cluster()
-  const { role, staleSeconds, sequence } = state
+  const { role, staleSeconds, sequence, reason } = state
   const hubs = role === 'leader' ? state.hubs : []
   const seen = hubs.filter(({ seenAt }) => seenAt !== null)
   return [
     gauge('svc_cluster_is_leader', '1 if this hub leads the cluster, else 0.', role === 'leader' ? 1 : 0),
     gauge('svc_cluster_is_cut_off', '1 if this hub cannot follow the cluster, else 0.', isCutOff(state) ? 1 : 0),
+    {
+      name: 'svc_cluster_problem',
+      type: 'gauge',
+      help: '1 while this hub cannot follow or lead, with the reason. Absent if it can.',
+      samples: reason === null ? [] : [{ labels: { reason }, value: 1 }]
+    },
     gauge('svc_cluster_stale_seconds', 'How old a read of this hub may be.', staleSeconds),
     gauge('svc_cluster_applied_sequence', 'Number of the last write of the cluster that this hub has.', sequence),
     {

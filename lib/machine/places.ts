@@ -1,6 +1,6 @@
 import { access, opendir, realpath, stat } from 'node:fs/promises'
 import type { Dirent } from 'node:fs'
-import { homedir } from 'node:os'
+import { userHome } from '../base/user-home.js'
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
 import { isDenied, reasonOf } from '../base/system-error.js'
@@ -21,17 +21,25 @@ const maxNames = 50_000
 const statsAtOnce = 32
 
 /** Creates the view of the machine's directories. Denied places are neither shown nor listed. */
-export function createPlaces({ isDenied }: { isDenied(path: string): boolean }): Places {
+export function createPlaces({
+  isDenied,
+  isOwn = async () => false
+}: {
+  isDenied(path: string): boolean
+  /** Whether a directory without links in its path is svc's own under another name. */
+  isOwn?(path: string): Promise<boolean>
+}): Places {
   return {
     async home() {
-      return { home: homedir(), cwd: process.cwd(), sep, roots: await rootsOf() }
+      return { home: userHome(), cwd: process.cwd(), sep, roots: await rootsOf() }
     },
 
     async list(given, include) {
       if (!isAbsolute(given)) throw invalid('path', `"${given}" cannot be listed: it is not an absolute path`)
       if (given.includes('\0')) throw invalid('path', 'The path cannot be listed: it contains a NUL character')
       const path = withoutEnd(normalize(given))
-      if (isDenied(path) || isDenied(await realpath(path).catch(() => path))) throw forbidden(path, 'it is private')
+      const real = await realpath(path).catch(() => path)
+      if (isDenied(path) || isDenied(real) || (await isOwn(real))) throw forbidden(path, 'it is private')
       const parent = dirname(path) === path ? null : dirname(path)
       const found = await stat(path).catch(() => null)
       const listing = { path, parent, exists: found !== null, isDir: found?.isDirectory() ?? false }

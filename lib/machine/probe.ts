@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
-import type { HubState } from '../model/cluster.js'
+import type { ClusterHealth, HubState } from '../model/cluster.js'
 import type { HealthReport } from '../model/health.js'
 import { isCutOff } from '../shared/cut-off.js'
 import type { Store } from '../store/database.js'
@@ -85,10 +85,14 @@ export function createProbe({
         status: statusOf(canWrite, state),
         uptime: Math.floor((elapsedOf(clock) - startedAtMs) / 1000),
         version,
-        ...(state !== undefined && { cluster: { role: state.role, staleSeconds: state.staleSeconds } })
+        ...(state !== undefined && { cluster: healthOf(state) })
       }
     }
   }
+}
+
+function healthOf({ role, staleSeconds, reason }: HubState): ClusterHealth {
+  return { role, staleSeconds, ...(reason !== null && { reason }) }
 }
 
 /** Creates a new file each time, because overwriting an existing one needs no space. */

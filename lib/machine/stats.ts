@@ -129,7 +129,7 @@ function readSteps(
   const { conditions, values } = among(equalities({ projectId }), 'projectId', scope)
   const finished = ['startTime >= ?', `status IN ('success', 'failed')`]
   const sql = `SELECT id, startTime, status, steps FROM deployments ${where([...finished, ...conditions])}
-    ORDER BY startTime DESC, position DESC LIMIT ?`
+    ORDER BY orderedAt DESC, position DESC LIMIT ?`
   return store.all(sql, since, ...values, maxCounted).map(readStepsRow)
 }
 

@@ -1,5 +1,6 @@
 import type { ProjectScope } from '../model/access.js'
 import type { ServerStatus } from '../model/health.js'
+import { maySwitchUser } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { countDeploymentsByStatus } from '../store/tables/deployments.js'
 import { countProjects } from '../store/tables/projects.js'
@@ -18,13 +19,20 @@ export function readStatus(
     deploymentCount: Object.values(counts).reduce((sum, count) => sum + count, 0),
     successCount,
     failedCount,
-    successRate: successRate(successCount, failedCount) ?? 0
+    successRate: successRate(successCount, failedCount) ?? 0,
+    switchesUsers: maySwitchUser()
   }
+}
+
+/** Returns a share from 0 to 1 with three decimals, or null without deployments. */
+export function successShare(succeeded: number, failed: number): number | null {
+  return succeeded + failed === 0 ? null : Math.round((succeeded / (succeeded + failed)) * 1000) / 1000
 }
 
 /** Returns a percentage with one decimal, or null without deployments. */
 export function successRate(succeeded: number, failed: number): number | null {
-  return succeeded + failed === 0 ? null : Math.round((succeeded / (succeeded + failed)) * 1000) / 10
+  const share = successShare(succeeded, failed)
+  return share === null ? null : Math.round(share * 1000) / 10
 }
 
 const units = [

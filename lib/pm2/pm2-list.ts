@@ -31,7 +31,7 @@ export function parseJlist(text: string): Pm2Process[] | null {
 
 /** Returns the offset after the array at `from`, or null if it has no end. Brackets in strings are ignored. */
 function endOfArray(text: string, from: number): number | null {
-  const tokens = /"(?:[^"\\]|\\.)*"|[[\]]/g
+  const tokens = /"(?:[^"\\]|\\[^])*(?:"|\\?$)|[[\]]/g
   tokens.lastIndex = from
   let depth = 0
   for (let token = tokens.exec(text); token !== null; token = tokens.exec(text)) {

@@ -1,4 +1,4 @@
-import { homedir } from 'node:os'
+import { userHome } from '../base/user-home.js'
 import { delimiter, dirname, join } from 'node:path'
 import { isProgram } from '../base/is-program.js'
 import { inheritedEnvironment } from '../proc/environment.js'
@@ -10,7 +10,7 @@ const isWindows = process.platform === 'win32'
 
 /** Returns the directories in which npm, pnpm and others install programs. The PATH of a service is often minimal. */
 export function commonPlaces(environment: Environment): string[] {
-  const home = environment['HOME'] || homedir()
+  const home = environment['HOME'] || userHome()
   const { NPM_CONFIG_PREFIX: prefix, NVM_BIN: nvm, PNPM_HOME: pnpm, APPDATA: appData } = environment
   const inHome = ['.npm-global/bin', '.local/bin', '.yarn/bin', '.bun/bin', '.volta/bin', '.local/share/pnpm', 'n/bin']
   return [
@@ -33,6 +33,12 @@ export async function findPm2(environment: Environment, places = commonPlaces(en
     if (await isProgram(path)) return path
   }
   return null
+}
+
+/** Returns the socket, or the Windows pipe, on which the daemon of PM2 listens. */
+export function daemonSocket(environment: Environment): string {
+  if (isWindows) return '\\\\.\\pipe\\rpc.sock'
+  return join(environment['PM2_HOME'] || join(environment['HOME'] || userHome(), '.pm2'), 'rpc.sock')
 }
 
 /** Returns the words that start a pm2 command. Windows runs a `.cmd` file only through its shell. */

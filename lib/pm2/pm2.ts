@@ -1,16 +1,18 @@
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
+import { isListening } from '../base/socket-probe.js'
 import type { Pm2App, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
 import { parseJlist } from './pm2-list.js'
 import type { Pm2Process } from './pm2-list.js'
-import { findPm2, pm2Command, pm2Environment } from './pm2-program.js'
+import { daemonSocket, findPm2, pm2Command, pm2Environment } from './pm2-program.js'
 import type { Environment } from './pm2-program.js'
 
 /** The processes of `pm2 jlist`, or the reason why there are none. */
 export type Pm2Listing =
   | { outcome: 'listed'; processes: Pm2Process[] }
-  | { outcome: 'missing' | 'failed'; message: string }
+  /** `idle`: PM2 is installed, and its daemon does not run. */
+  | { outcome: 'missing' | 'idle' | 'failed'; message: string }
 
 /** The applications that PM2 runs. */
 export interface Pm2 {
@@ -32,18 +34,28 @@ interface Needs {
   environment: Environment
   find?: (environment: Environment) => Promise<string | null>
   limitMs?: number
+  /** Whether asking may start the daemon, for a command that starts an application anyway. */
+  mayStart?: boolean
 }
 
 /** Creates the view of the PM2 that belongs to this machine and user. */
-export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs }: Needs): Pm2 {
+export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs, mayStart = false }: Needs): Pm2 {
   let cached: { listing: Pm2Listing; atMs: number } | undefined
   let asking: Promise<Pm2Listing> | undefined
 
   async function ask(): Promise<Pm2Listing> {
     const program = await find(environment)
-    const listing = program === null ? missing : await runList(program, environment, limitMs)
+    const listing = program === null ? missing : await listOf(program)
     cached = { listing, atMs: elapsedOf(clock) }
     return listing
+  }
+
+  /** Every command of pm2 starts a daemon if none runs, with the environment of svc and below it. Looking must not. */
+  async function listOf(program: string): Promise<Pm2Listing> {
+    const socket = daemonSocket(environment)
+    if (mayStart || (await isListening(socket))) return runList(program, environment, limitMs)
+    const message = `The PM2 daemon of this user is not running: nothing listens on "${socket}". Start an application with pm2`
+    return { outcome: 'idle', message }
   }
 
   async function list(): Promise<Pm2Listing> {

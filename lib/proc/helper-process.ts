@@ -3,39 +3,52 @@
  * rights permanently, and only then receives its job.
  *
  * After the change of user, the kernel keeps the process undumpable: the user that it runs as cannot trace it, read its
- * memory or open its descriptors (ptrace(2), proc(5)). That user can kill or stop it, which harms only the user's own
- * projects.
+ * memory or open its descriptors (ptrace(2), proc(5)). `findIdentity` refuses a kernel that is set otherwise. That user
+ * can still signal the process. So SIGUSR1, with which Node opens its debugger to everybody on the machine, has another
+ * handler before the rights change; no other signal does more than stop or end a process of Node. What the process
+ * answers is believed no further than if the user had written it (helper-answer.ts).
  */
+import { Socket } from 'node:net'
+import { deserialize } from 'node:v8'
+import { packAnswer, packFailure } from './helper-answer.js'
+import { channelDescriptor, readFrame, sendFrame } from './helper-wire.js'
 import type { Rights } from './identity.js'
-import { packError, type PackedError } from '../base/packed-error.js'
 
-/** The first message from svc. */
+/** The frame from svc. */
 export interface HelperTask {
   rights: Rights
   job: unknown
 }
 
-/** The single answer of the process. */
-export type HelperAnswer = { kind: 'answer'; answer: unknown } | { kind: 'failed'; error: PackedError }
-
 /**
- * Does the one job of this process with the rights that come with the job, answers, and waits until svc disconnects.
+ * Does the one job of this process with the rights that come with the job, answers, and waits until svc closes the
+ * connection.
  */
 export function serveHelper<Job>(work: (job: Job) => Promise<unknown>): void {
-  process.once('message', async (task: HelperTask) => {
-    // The callback prevents an exception if the message cannot be sent because svc has ended.
-    process.send?.(await answer(task, work as (job: unknown) => Promise<unknown>), undefined, {}, () => {})
-  })
-  // svc has disconnected, or has ended.
-  process.once('disconnect', () => process.exit())
+  // A listener takes the signal from Node's debugger. With the user's rights it must already be there.
+  process.on('SIGUSR1', () => {})
+  const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true })
+  channel.on('error', () => {})
+  // svc has closed the connection, or has ended.
+  channel.once('close', () => process.exit())
+  void serve(channel, work as (job: unknown) => Promise<unknown>)
 }
 
-async function answer({ rights, job }: HelperTask, work: (job: unknown) => Promise<unknown>): Promise<HelperAnswer> {
+async function serve(channel: Socket, work: (job: unknown) => Promise<unknown>): Promise<void> {
+  const frame = await readFrame(channel, Infinity)
+  if (frame === null) return
+  // Reading on finds the end of svc.
+  channel.resume()
+  sendFrame(channel, await answer(frame, work))
+}
+
+async function answer(frame: Buffer, work: (job: unknown) => Promise<unknown>): Promise<Buffer> {
   try {
+    const { rights, job } = deserialize(frame) as HelperTask
     giveUpRights(rights)
-    return { kind: 'answer', answer: await work(job) }
+    return packAnswer(await work(job))
   } catch (error) {
-    return { kind: 'failed', error: packError(error) }
+    return packFailure(error)
   }
 }
 

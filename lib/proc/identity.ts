@@ -5,6 +5,7 @@
  * /etc/passwd is read. Rights can only be reduced, and only root can change them.
  */
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { oneLine } from '../base/one-line.js'
@@ -31,6 +32,15 @@ const userName = /^[a-z_][a-z0-9_.-]{0,31}\$?$/i
 const lookupMs = 10_000
 const systemPath = '/usr/bin:/bin:/usr/sbin:/sbin'
 
+/** Whether the kernel leaves a process traceable by its new user when it gives up the rights of root (proc(5)). */
+function isTraceable(): boolean {
+  try {
+    return readFileSync('/proc/sys/fs/suid_dumpable', 'latin1').trim() === '1'
+  } catch {
+    return false
+  }
+}
+
 /** Whether this process can switch to the rights of another user. */
 export const maySwitchUser = (): boolean => process.platform === 'linux' && process.geteuid?.() === 0
 
@@ -41,6 +51,10 @@ export const maySwitchUser = (): boolean => process.platform === 'linux' && proc
 export async function findIdentity(name: string): Promise<Identity> {
   const no = (why: string): Refusal => invalid('runAs', `"runAs" cannot be "${name}": ${why}`)
   if (!maySwitchUser()) throw no('svc does not run as root, so it cannot run anything as another user')
+  if (isTraceable()) {
+    const how = 'Set it to 2 ("sysctl fs.suid_dumpable=2")'
+    throw no(`with the kernel setting fs.suid_dumpable = 1, that user could trace the processes of svc. ${how}`)
+  }
   if (!userName.test(name)) throw no('it is not a valid user name')
   const identity = parseEntry(await readEntry(name))
   if (identity === null || identity.name !== name) throw no('no such user on this machine')
@@ -73,6 +87,13 @@ export async function tryRights(rights: Rights): Promise<void> {
     const why = oneLine(stderr.trim() || message).slice(0, 300)
     throw invalid('runAs', `"runAs" cannot be "${rights.identity.name}": svc cannot switch to that user (${why})`)
   }
+}
+
+/** Refuses (400 naming `runAs` or `umask`) rights that svc cannot take on here, before they are stored. */
+export async function checkRights(given: { runAs: string | null; umask: string | null }): Promise<void> {
+  umaskOf(given)
+  const rights = await findRights(given)
+  if (rights !== null) await tryRights(rights)
 }
 
 async function readEntry(name: string): Promise<string> {

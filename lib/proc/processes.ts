@@ -21,6 +21,8 @@ export interface ProcessStat {
   group: number
   session: number
   startedAt: string
+  /** Whether a signal has stopped it, or another process traces it. */
+  isStopped: boolean
 }
 
 /**
@@ -49,6 +51,14 @@ export interface Found {
   isPartial: boolean
 }
 
+/** What a process must be for svc to end it. */
+export interface ExpectedProcess {
+  /** The users that it may run as. */
+  uids: readonly number[]
+  /** A word of its command line. */
+  program: string
+}
+
 /** Number of processes that are examined in one turn of the event loop. */
 const sliceLength = 64
 const maxRounds = 100
@@ -62,6 +72,13 @@ export function knownProcess(pid: number): KnownProcess | null {
 /** Whether a process still runs. A zombie, which has ended but was not reaped by its parent, does not. */
 export function isStillRunning({ pid, startedAt }: FoundProcess): boolean {
   return statOf(pid)?.startedAt === startedAt
+}
+
+/** Whether a process runs as one of these users, and was started with this word. */
+export function isExpected(pid: number, { uids, program }: ExpectedProcess): boolean {
+  const [, ...ids] = /^Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$/m.exec(textOf(`/proc/${pid}/status`)) ?? []
+  const isOfUser = ids.length > 0 && ids.every(id => uids.includes(Number(id)))
+  return isOfUser && textOf(`/proc/${pid}/cmdline`).split('\0').includes(program)
 }
 
 /** Returns the kernel's id of this boot, or '' if the system does not report it. */
@@ -142,7 +159,8 @@ export function statOf(pid: number): ProcessStat | null {
   const [state = '', parent, group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
   if (state === '' || state === 'Z' || state === 'X') return null
   // The start time is field 22.
-  return { parent: Number(parent), group: Number(group), session: Number(session), startedAt: rest[15] ?? '' }
+  const [startedAt = '', isStopped] = [rest[15], state === 'T' || state === 't']
+  return { parent: Number(parent), group: Number(group), session: Number(session), startedAt, isStopped }
 }
 
 function listPids(): number[] {

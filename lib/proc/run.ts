@@ -2,9 +2,9 @@
  * Runs a child process in its own process group, passes on its lines in order of arrival, and records one reason for
  * its end.
  *
- * Order. With two pipes, the order between them is lost: which one is read first is chance. Node cannot give a child
- * the same pipe twice. So a script (see scriptCommand) joins stderr to stdout itself before its first line runs: one
- * pipe, exact order. Any other command has two pipes: each in order, and lines are never mixed.
+ * Order. With two pipes, the order between them is lost: which one is read first is chance. So a script (see
+ * scriptCommand) joins stderr to stdout itself before its first line runs: one pipe, exact order. Any other command has
+ * two pipes: each in order, and lines are never mixed. The pipe of a script is a real one (output-pipe.ts).
  *
  * Backpressure. While a promise that onLine returned is pending, the pipe is not read. It fills up, and the child waits
  * in its write. Memory stays at one chunk however much is printed.
@@ -18,6 +18,7 @@
  * The first reason wins. A daemon left behind by a command that ended by itself is not touched.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { closeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -25,6 +26,8 @@ import { createLineSplitter } from '../base/lines.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import { formatUmask, withRights, type Rights } from './identity.js'
 import { withoutKept } from './kept-descriptors.js'
+import { openPipe } from './output-pipe.js'
+import { scriptTextOf } from './script-text.js'
 import { socketBufferBytes, type Marker } from './processes.js'
 import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
 
@@ -60,8 +63,11 @@ export interface RunOptions {
   onStart?(pid: number): void
   /** Called for each line of stdout and stderr, without its newline. A returned promise pauses the child's output. */
   onLine(line: string): void | Promise<void>
-  /** With `lines`, the default, the lines are passed on like those of stdout. */
-  stderr?: 'lines' | 'ignored'
+  /**
+   * With `lines`, the default, the lines are passed on like those of stdout. With `joined` it is the same pipe, which
+   * the command can open again by its name (/dev/stderr).
+   */
+  stderr?: 'lines' | 'ignored' | 'joined'
   /** The only choice: a read of stdin finds its end at once. */
   stdin?: 'none'
   /** 0 or absent: no limit. */
@@ -91,26 +97,35 @@ const maxStreamBytes = 128 * 1024
 
 const isWindows = process.platform === 'win32'
 
-/** How a script is run. `shell: null` means `sh`, and `umask: null` the umask of svc. */
+/** How a script is run. `interpreter: null` means `sh -c`, and `umask: null` the umask of svc. */
 export interface ScriptOptions {
-  shell: string | null
+  /** A program, and its words before the script. */
+  interpreter: readonly string[] | null
   /** Ignored on Windows. */
   umask: number | null
 }
 
-/** The outer shell joins stderr to stdout, and then executes the inner one. */
-const becomeShell = '[ -z "$2" ] || umask "$2"; exec "$1" -c "$0" 2>&1'
+/** The outer shell joins stderr to stdout, and then becomes the interpreter. */
+const becomeInterpreter = '[ -z "$0" ] || umask "$0"; exec "$@" 2>&1'
 
 /**
- * Returns the command for the user's own script: `sh -c`, or `-c` of another shell. On Windows `cmd /c`, where only the
- * first line runs.
+ * Returns the command for the user's own script (script-text.ts): `sh -c`, or another interpreter. On Windows `cmd /c`,
+ * where only the first line runs.
  */
 export function scriptCommand(
   script: string,
-  { shell, umask }: ScriptOptions = { shell: null, umask: null }
+  { interpreter, umask }: ScriptOptions = { interpreter: null, umask: null }
 ): string[] {
-  if (isWindows) return shell === null ? ['cmd', '/d', '/s', '/c', `"${script}"`] : [shell, '-c', script]
-  return ['sh', '-c', becomeShell, script, shell ?? 'sh', umask === null ? '' : formatUmask(umask)]
+  const text = scriptTextOf(script)
+  if (isWindows) return interpreter === null ? ['cmd', '/d', '/s', '/c', `"${script}"`] : [...interpreter, text]
+  return [
+    'sh',
+    '-c',
+    becomeInterpreter,
+    umask === null ? '' : formatUmask(umask),
+    ...(interpreter ?? ['sh', '-c']),
+    text
+  ]
 }
 
 /**
@@ -121,14 +136,25 @@ export async function runProcess(options: RunOptions): Promise<Ended> {
   if (options.signal?.aborted) return { reason: 'cancelled', exitCode: null, signal: null }
   const started = await start(options)
   if (typeof started === 'string') return { reason: 'spawn_failed', exitCode: null, signal: null, error: started }
-  options.onStart?.(started.pid as number)
+  options.onStart?.(started.child.pid as number)
   return supervise(started, options)
 }
 
-async function start({ command, rights, cwd, env, marker, stderr }: RunOptions): Promise<ChildProcess | string> {
+/** A running child, and where its output arrives. */
+interface Started {
+  child: ChildProcess
+  streams: Readable[]
+}
+
+async function start({ command, rights, cwd, env, marker, stderr }: RunOptions): Promise<Started | string> {
   const [program = '', ...words] = rights === undefined ? command : withRights(command, rights, cwd)
+  const pipe = stderr === 'joined' ? await openPipe() : null
   try {
-    const outputs = ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe'] as const
+    const outputs = [
+      'ignore',
+      pipe?.writer ?? 'pipe',
+      pipe?.writer ?? (stderr === 'ignored' ? 'ignore' : 'pipe')
+    ] as const
     const child = withoutKept(outputs, stdio =>
       spawn(program, words, {
         cwd: rights === undefined ? cwd : '/',
@@ -140,9 +166,13 @@ async function start({ command, rights, cwd, env, marker, stderr }: RunOptions):
       })
     )
     await new Promise((resolve, reject) => void child.once('spawn', resolve).once('error', reject))
-    return child
+    const streams = pipe === null ? [child.stdout, child.stderr] : [pipe.reader]
+    return { child, streams: streams.filter((stream): stream is Readable => stream !== null) }
   } catch (error) {
+    pipe?.reader.destroy()
     return explain(program, cwd, error)
+  } finally {
+    if (pipe !== null) closeSync(pipe.writer)
   }
 }
 
@@ -159,7 +189,7 @@ async function explain(program: string, cwd: string, error: unknown): Promise<st
 
 type StopReason = 'timeout' | 'cancelled' | 'consumer failed'
 
-async function supervise(child: ChildProcess, options: RunOptions): Promise<Ended> {
+async function supervise({ child, streams }: Started, options: RunOptions): Promise<Ended> {
   const exited = new Promise<Pick<Ended, 'exitCode' | 'signal'>>(resolve => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
@@ -174,7 +204,7 @@ async function supervise(child: ChildProcess, options: RunOptions): Promise<Ende
       graceMs: options.graceMs ?? defaultGraceMs
     })
   }
-  const output = readOutput(child, options.onLine, () => stop('consumer failed'))
+  const output = readOutput(streams, options.onLine, () => stop('consumer failed'))
   const timer = options.timeoutMs ? setTimeout(stop, Math.min(options.timeoutMs, maxTimerMs), 'timeout') : undefined
   const cancel = (): void => stop('cancelled')
   const leave = (): void => {
@@ -206,8 +236,7 @@ interface Output {
   letGo(): void
 }
 
-function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure: () => void): Output {
-  const streams = [child.stdout, child.stderr].filter((stream): stream is Readable => stream !== null)
+function readOutput(streams: readonly Readable[], onLine: RunOptions['onLine'], onFailure: () => void): Output {
   const readers = streams.map(stream => readLines(stream, onLine, onFailure))
   const closed = Promise.all(readers.map(reader => reader.closed))
 
@@ -229,8 +258,8 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
 }
 
 /**
- * Returns the maximum size of the output that can be unread after the exit. Node's pipes are sockets, whose size can be
- * raised on a machine.
+ * Returns the maximum size of the output that can be unread after the exit. The pipes of `spawn` are sockets, whose
+ * size can be raised on a machine.
  */
 function maxDrainBytes(): number {
   return Math.max(maxPipeBytes, socketBufferBytes()) + maxStreamBytes

@@ -11,8 +11,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   findProcesses,
   includesThisProcess,
+  isExpected,
   isStillRunning,
   statOf,
+  type ExpectedProcess,
   type Found,
   type FoundProcess,
   type Wanted
@@ -84,9 +86,12 @@ export function mayRemain({ left, isPartial }: Stopped): boolean {
   return left.length > 0 || isPartial
 }
 
-/** Ends one process with SIGKILL if it still runs. Throws if it does not end because it is blocked in a system call. */
-export async function killProcess(one: FoundProcess): Promise<void> {
-  for (let tries = 0; isStillRunning(one); tries++) {
+/**
+ * Ends one process with SIGKILL if it still runs, and is what is expected. Throws if it does not end because it is
+ * blocked in a system call.
+ */
+export async function killProcess(one: FoundProcess, expected: ExpectedProcess): Promise<void> {
+  for (let tries = 0; isStillRunning(one) && isExpected(one.pid, expected); tries++) {
     if (tries === maxEndTries) throw new Error(`The process ${one.pid} does not end`)
     if (!signal(one.pid, 'SIGKILL')) return
     await sleep(lookMs)

@@ -99,6 +99,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
   let client: TerminalClient | undefined
   let actor: Actor | undefined
   let exit: PtyEnded | undefined
+  const whole = createJoiner()
   let isOver = false
   let isPaused = false
   let isPongDue = false
@@ -208,7 +209,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       switch (input.type) {
         case 'input':
           idle.refresh()
-          if (!pty.write(input.data))
+          if (!pty.write(whole(input.data)))
             complain(client, 'input_overflow', 'Input dropped: the program does not read its input')
           return
         case 'resize':
@@ -229,6 +230,16 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       else leaveAlone()
     },
     end
+  }
+}
+
+/** Joins surrogate pairs that a client cut between two inputs: half a character has no bytes, so it waits for the rest. */
+function createJoiner(): (input: string) => string {
+  let half = ''
+  return input => {
+    const text = half + input
+    half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
+    return half === '' ? text : text.slice(0, -1)
   }
 }
 

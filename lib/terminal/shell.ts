@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { userHome } from '../base/user-home.js'
 import { basename, isAbsolute } from 'node:path'
 import { inheritedEnvironment, variablesWhere } from '../proc/environment.js'
 
@@ -33,7 +33,7 @@ function isShell(path: string): boolean {
  * exist yet.
  */
 export function findDirectory(wanted: string | null, environment: Environment): string {
-  const home = environment['HOME'] || homedir()
+  const home = environment['HOME'] || userHome()
   return [wanted, home].find(path => path !== null && isDirectory(path)) ?? '/'
 }
 
@@ -67,7 +67,7 @@ export function shellEnvironment(environment: Environment, shell: string): Recor
   const kept = variablesWhere(inheritedEnvironment(environment), name => !terminalVariables.includes(name))
   const hasLocale = ['LC_ALL', 'LC_CTYPE', 'LANG'].some(name => environment[name])
   return {
-    HOME: homedir(),
+    HOME: userHome(),
     ...(hasLocale ? {} : { LANG: 'C.UTF-8' }),
     ...kept,
     SHELL: shell,

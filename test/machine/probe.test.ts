@@ -122,7 +122,7 @@ t.test('writes at most once a second, and frequent requests do not wait', async 
 t.test('a hub that cannot follow its cluster is cut off, unless it is also unhealthy', async t => {
   const { store, clock, directory } = await openStage(t)
   const state = { ok: true, path: '/svc.db', error: null }
-  let hub: HubState = { role: 'follower', staleSeconds: 1, sequence: 7, problem: null }
+  let hub: HubState = { role: 'follower', staleSeconds: 1, sequence: 7, problem: null, reason: null }
   const facts = { clock, version: '1', startedAtMs: clock.now(), directory, hasToken: () => true, hub: () => hub }
   const probe = createProbe({ store: { ...store, state: () => state }, ...facts })
   t.same(await probe.report(), {
@@ -133,7 +133,7 @@ t.test('a hub that cannot follow its cluster is cut off, unless it is also unhea
   })
   hub = { ...hub, role: 'alone', staleSeconds: 20 }
   t.match(await probe.report(), { status: 'cut_off', cluster: { role: 'alone', staleSeconds: 20 } })
-  hub = { ...hub, role: 'follower', problem: 'The cluster has a newer schema' }
+  hub = { ...hub, role: 'follower', problem: 'The cluster has a newer schema', reason: 'database_newer' }
   t.equal((await probe.report()).status, 'cut_off', 'a follower that has stopped following')
   state.ok = false
   t.equal((await probe.report()).status, 'unhealthy')

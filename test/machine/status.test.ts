@@ -1,5 +1,5 @@
 import t from 'tap'
-import { formatUptime, successRate } from '../../lib/machine/status.js'
+import { formatUptime, successRate, successShare } from '../../lib/machine/status.js'
 
 t.test('shows the uptime in its two largest units', async t => {
   const cases: Array<[number, string]> = [
@@ -21,4 +21,10 @@ t.test('returns the success rate in percent', async t => {
   t.equal(successRate(2, 1), 66.7)
   t.equal(successRate(3, 0), 100)
   t.equal(successRate(0, 3), 0)
+})
+
+t.test('returns the success rate as a share', async t => {
+  t.equal(successShare(0, 0), null)
+  t.equal(successShare(2, 1), 0.667)
+  t.equal(successShare(3, 0), 1)
 })

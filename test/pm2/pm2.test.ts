@@ -1,4 +1,7 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -63,8 +66,16 @@ function standIn(t: Test, script: string, limitMs = 30_000) {
   writeFileSync(program, `#!/bin/sh\necho x >> '${directory}/starts'\n${script}\n`)
   chmodSync(program, 0o755)
   const clock = setClock()
-  const pm2 = createPm2({ clock, environment: { PATH: process.env['PATH'] }, find: async () => program, limitMs })
-  return { pm2, clock, starts: () => readFileSync(join(directory, 'starts'), 'utf8').length / 2 }
+  // Short: the path of a socket has a limit.
+  const home = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
+  const daemon = createServer().listen(join(home, 'rpc.sock'))
+  t.teardown(() => {
+    daemon.close()
+    rmSync(home, { recursive: true, force: true })
+  })
+  const environment = { PATH: process.env['PATH'], PM2_HOME: home }
+  const pm2 = createPm2({ clock, environment, find: async () => program, limitMs })
+  return { daemon, pm2, clock, starts: () => readFileSync(join(directory, 'starts'), 'utf8').length / 2 }
 }
 
 t.test('simultaneous calls share one child process, and its answer is cached for 1.5 s (§8)', async t => {
@@ -103,6 +114,16 @@ t.test('reports each failure of pm2 and never hangs', async t => {
     t.equal(starts(), 1, 'a failure is kept as well')
     clock.advance(2000)
   }
+})
+
+t.test('looking starts no daemon: without one, pm2 is not run', async t => {
+  const { pm2, daemon, starts } = standIn(t, `echo '[]'`)
+  daemon.close()
+  await once(daemon, 'close')
+  t.match(await pm2.list(), { outcome: 'idle', message: /^The PM2 daemon of this user is not running/ })
+  t.same(await pm2.apps(), [])
+  t.match(await pm2.binding('shop'), { bound: false, message: /not running/ })
+  t.equal(starts(), 0)
 })
 
 t.test('reports a missing pm2 and a project without an application', async t => {

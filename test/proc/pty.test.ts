@@ -194,10 +194,11 @@ t.test(
     const call = {
       module: new URL('../support/helper-fixture.js', import.meta.url),
       rights: { identity: await findIdentity('nobody'), umask: null },
-      job: { do: 'facts' } satisfies Job
+      job: { do: 'facts' } satisfies Job,
+      read: (value: unknown) => value
     }
     // After the answer: while Node starts, it opens and closes files.
-    const links = await runHelper(call, (_facts, pid) =>
+    const links = await runHelper(call, (_facts, { pid }) =>
       readdirSync(`/proc/${pid}/fd`).map(fd => readlinkSync(`/proc/${pid}/fd/${fd}`))
     )
     t.ok(links.length > 3)

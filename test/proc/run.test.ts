@@ -17,11 +17,30 @@ async function run(script: string, options: Partial<RunOptions> = {}): Promise<{
     command: scriptCommand(script),
     cwd: process.cwd(),
     env,
+    stderr: 'joined',
     onLine: line => void lines.push(line),
     ...options
   })
   return { ended, lines }
 }
+
+t.test('a script can open its output again by name, as under ssh and cron', { skip: posix }, async t => {
+  const words =
+    'for way in /dev/stderr /dev/stdout /proc/self/fd/1 /proc/self/fd/2; do echo $way >$way; done; echo x | tee /dev/stderr'
+  const { ended, lines } = await run(words)
+  t.equal(ended.exitCode, 0)
+  t.strictSame(lines, ['/dev/stderr', '/dev/stdout', '/proc/self/fd/1', '/proc/self/fd/2', 'x', 'x'])
+  if (!maySwitchUser()) return t.comment('not with the rights of another user: this needs root')
+  const rights = { identity: await findIdentity('nobody'), umask: null }
+  const { lines: theirs } = await run('echo a >/dev/stderr', { rights, cwd: '/' })
+  t.strictSame(theirs, ['a'], 'also without the rights of svc')
+})
+
+t.test('scripts with the line ends and the mark of Windows run as they are meant', { skip: posix }, async t => {
+  const { lines } = await run('\ufeffif true; then\r\n  cd /tmp\r\nfi\r\npwd\r\n')
+  t.strictSame(lines, ['/tmp'])
+  t.strictSame((await run('echo a\rb | od -An -c')).lines, ['   a  \\r   b  \\n'], 'a CR within a line stays')
+})
 
 /** Time in which a script has started, even on a busy machine. */
 const begunMs = 1_500

@@ -1,4 +1,5 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,6 +24,7 @@ const sites: Record<string, string> = {
   'cli/service/runtime.ts':
     'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
   'cli/service/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
+  'cli/system-user.ts': 'execFile: useradd, without a variable of svc; tried in test/cli/system-user.test.ts',
   'deploy/checks.ts':
     'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/checks.test.ts',
   'deploy/scripts/script-run.ts': 'runProcess: scripts of deployments, tried below',
@@ -32,6 +34,7 @@ const sites: Record<string, string> = {
   'proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
   'proc/kept-program.ts':
     'spawn: the agent of a hub, which is svc itself; it gets a token for its enrollment and no other secret of svc',
+  'proc/output-pipe.ts': 'execFile: mkfifo with PATH alone',
   'proc/run.ts': 'spawn: what the others ask for',
   'proc/stop.ts': 'spawn: taskkill (Windows) without an environment',
   'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
@@ -55,6 +58,7 @@ t.test('every place that starts a program is listed', async t => {
   t.strictSame(found.sort(), Object.keys(sites).sort())
   t.match(readFileSync(join(top, 'proc/stop.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
   t.match(readFileSync(join(top, 'install/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
+  t.match(readFileSync(join(top, 'proc/output-pipe.ts'), 'utf8'), /'mkfifo', .*\{ env: \{ PATH: systemPath \} \}/)
   t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ +env: \{\},$/m)
   t.match(readFileSync(join(top, 'machine/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
 })
@@ -111,8 +115,11 @@ t.test('a script, a shell and pm2 jlist get no token, and no variables of system
   const { dump, seen } = places(t)
   const pm2 = standIn(t, 'pm2', dump('jlist', 'echo "[]"'))
   const PATH = `${pm2}:${process.env['PATH']}`
+  // svc asks pm2 only if its daemon listens.
+  const daemon = createServer().listen(join(pm2, 'rpc.sock'))
+  t.teardown(() => daemon.close())
   const stage = await startServer(t, {
-    environment: { ...ofSystemd, ...secrets, PATH, INHERITED: 'yes', SHELL: '/bin/sh' }
+    environment: { ...ofSystemd, ...secrets, PATH, PM2_HOME: pm2, INHERITED: 'yes', SHELL: '/bin/sh' }
   })
   const project = await stage.createProject('shop', {
     preDeployScript: dump('pre'),

@@ -70,11 +70,14 @@ t.test('a handler of SIGTERM can start processes to clean up, within the grace p
 t.test('kills one process by its number and start time', { skip }, async t => {
   const { group } = await begin(t, 'trap "" TERM; echo $$; while :; do sleep 0.02; done', 1)
   const known = knownProcess(group) as KnownProcess
-  await killProcess({ ...known, startedAt: '7' })
-  t.ok(isRunning(group), 'another process has the number')
-  await killProcess(known)
+  const expected = { uids: [process.getuid?.() ?? 0], program: '-c' }
+  await killProcess({ ...known, startedAt: '7' }, expected)
+  await killProcess(known, { ...expected, uids: [65534] })
+  await killProcess(known, { ...expected, program: 'another' })
+  t.ok(isRunning(group), 'another process has the number, it is of another user, or another program')
+  await killProcess(known, expected)
   t.notOk(isRunning(group))
-  await killProcess(known)
+  await killProcess(known, expected)
 })
 
 t.test('never stops this process or its ancestors', { skip }, async t => {

@@ -69,6 +69,14 @@ t.test('sends a client what was printed before it connected, and takes its input
   t.match(one.heard.at(-1), { type: 'pong', ts: 7 })
 })
 
+t.test('joins characters that a client cut between two inputs', async t => {
+  const { session, typed } = start()
+  const one = client()
+  session.attach(one.it, { actor })
+  for (const data of ['a\ud83d', '\ude80b\ud83d', '\ude80']) session.take(one.it, { type: 'input', data } as never)
+  t.same(typed, ['a', '\u{1f680}b', '\u{1f680}'])
+})
+
 t.test('replaces the first client by a second one and then ignores the first', async t => {
   const { session, typed } = start()
   const [one, two] = [client(), client()]
