@@ -1,5 +1,6 @@
 /*
- * Decides which files stay out of an archive (§4.13): the built-in rules, then the project's `ignore`, then `--ignore`.
+ * Decides which files stay out of an archive (§4.13): the built-in rules (shared/ignored-names.ts), then the project's
+ * `ignore`, then `--ignore`.
  * The last rule that matches decides, and `!pattern` includes again what an earlier rule excluded.
  *
  * A rule has the syntax of a line of .gitignore:
@@ -14,28 +15,14 @@
  * slash reaches into it. (`!build` means the project's own directory, not one in node_modules.)
  */
 import { compileGlob, type Glob } from '../base/glob.js'
-
-/** The built-in rules (§4.13). Patterns with a slash are relative to the root of the packed tree. */
-export const builtinIgnore: readonly string[] = [
-  '.git/**',
-  'node_modules/**',
-  '.next/**',
-  '.nuxt/**',
-  '.turbo/**',
-  '.cache/**',
-  '.vite/**',
-  'coverage/**',
-  '.DS_Store',
-  '*.log',
-  '.env*',
-  '.deploy-archive.zip'
-]
+import { builtinIgnore, isBroughtAlong, neverPushed } from '../shared/ignored-names.js'
 
 /**
- * Never pushed, whatever the rules say: settings of the client, secrets, and the temporary files that a killed command
- * left of them (config/replace-file.ts). `.svc` in the packed directory has the tokens of a user whose home it is. `files` may name such a file.
+ * Never pushed, whatever the rules say: `neverPushed`, and the temporary files that a killed command left of settings
+ * (base/replace-file.ts). `.svc` in the packed directory has the tokens of a user whose home it is. `files` may name
+ * such a file.
  */
-export const neverPushed: readonly string[] = ['svc.config*.json', 'svc.config*.json.*.tmp', '.env*', '.svc/**']
+export const neverPacked: readonly string[] = [...neverPushed, 'svc.config*.json.*.tmp', '.svc/**']
 
 /** The rules of one packing. */
 export interface IgnoreRules {
@@ -47,6 +34,8 @@ export interface IgnoreRules {
   cli: readonly string[]
   /** Patterns that no other rule can include again. */
   never?: readonly string[]
+  /** Absolute path of the packed tree. The built-in rules spare what a complete build output brings along. */
+  root?: string
 }
 
 /** The decision about one path. */
@@ -78,13 +67,17 @@ interface Rule {
   glob: Glob
   /** For `dir/**`: the directory itself. */
   top: Glob | null
+  /** Spares what `isBroughtAlong`. */
+  isBuiltin: boolean
 }
 
 /** Creates the decisions for a set of rules. */
-export function createIgnore({ builtin, project, cli, never = [] }: IgnoreRules): Ignore {
-  const lines = [...(builtin ? builtinIgnore : []), ...project, ...cli]
-  const rules = lines.flatMap(parseRule)
+export function createIgnore({ builtin, project, cli, never = [], root = '' }: IgnoreRules): Ignore {
+  const builtins = builtin ? builtinIgnore.flatMap(parseRule).map(rule => ({ ...rule, isBuiltin: true })) : []
+  const rules: Rule[] = [...builtins, ...[...project, ...cli].flatMap(parseRule)]
   const neverRules = never.flatMap(parseRule)
+  const top = `${root.replaceAll('\\', '/')}/`
+  const isSpared = ({ path, name }: Judged): boolean => isBroughtAlong(name, top + path.slice(0, -name.length - 1))
   return {
     judge(path, isDirectory, above) {
       const judged = { path, name: path.slice(path.lastIndexOf('/') + 1), isDirectory }
@@ -94,7 +87,8 @@ export function createIgnore({ builtin, project, cli, never = [] }: IgnoreRules)
       for (let rank = rules.length - 1; rank > last; rank--) {
         const rule = rules[rank] as Rule
         if (above.isIgnored && rule.isNegated && rule.isFloating) continue
-        if (applies(rule, judged)) return { isIgnored: !rule.isNegated, rank }
+        if (!applies(rule, judged) || (rule.isBuiltin && isSpared(judged))) continue
+        return { isIgnored: !rule.isNegated, rank }
       }
       return above
     },
@@ -124,7 +118,7 @@ function parseRule(line: string): Rule[] {
   if (text === '' || text.startsWith('#')) return []
   const isNegated = text.startsWith('!')
   const pattern = text.slice(isNegated ? 1 : 0).replace(/^\.\//, '')
-  const bare = pattern.replace(/\/+$/, '')
+  const bare = pattern.replace(/(?<!\/)\/+$/, '')
   if (bare === '') return []
   const top = /^(.*[^/])\/+\*\*$/.exec(bare)?.[1]
   return [
@@ -133,7 +127,8 @@ function parseRule(line: string): Rule[] {
       isDirectoryOnly: bare !== pattern,
       isFloating: !bare.includes('/'),
       glob: compileGlob(bare),
-      top: top === undefined ? null : compileGlob(top)
+      top: top === undefined ? null : compileGlob(top),
+      isBuiltin: false
     }
   ]
 }

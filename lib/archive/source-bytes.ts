@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { checkOpened, sourceChanged, sourceUnreadable, type ZipSource } from './source.js'
+import { sourceChanged, sourceUnreadable, watchOpened, type ZipSource } from './source.js'
 
 /** Flags for reading. Non-blocking: opening a pipe that has replaced a file would otherwise wait for a writer. */
 export const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -45,13 +45,16 @@ export function readInto(room: Uint8Array, entry: ZipSource): void {
   })
 }
 
-function withFile<T>(entry: ZipSource, use: (file: number) => T): T {
+/** Opens a file and calls `use`, which reads it. Refuses like `readWhole`. */
+export function withFile<T>(entry: ZipSource, use: (file: number) => T): T {
   const { path, source } = entry
   let file: number | null = null
   try {
     file = openSync(source as string, readOnly)
-    checkOpened(file, entry)
-    return use(file)
+    const endReading = watchOpened(file, entry)
+    const result = use(file)
+    endReading()
+    return result
   } catch (error) {
     throw sourceUnreadable(path, error)
   } finally {
@@ -93,14 +96,14 @@ async function* blocksOfFile(entry: ZipSource, buffer: () => Promise<Block>): As
   }
   const opened = await open(source as string, readOnly).catch(refuse)
   try {
-    checkOpened(opened.fd, entry)
+    const endReading = watchOpened(opened.fd, entry)
     for (let at = 0; ; ) {
       const block = await buffer()
       const length = isGrowing ? Math.min(block.length, bytes - at) : block.length
       const { bytesRead } = await opened.read(block, 0, length, null).catch(refuse)
       at += bytesRead
       if (at > bytes || (bytesRead === 0 && at !== bytes)) throw sourceChanged(path)
-      if (bytesRead === 0) return
+      if (bytesRead === 0) return endReading()
       yield block.subarray(0, bytesRead)
     }
   } finally {

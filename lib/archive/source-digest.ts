@@ -1,9 +1,9 @@
 /* Digests of sources, for a tree (tree.ts). A thread computes them like it packs segments: with synchronous calls. */
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readSync } from 'node:fs'
+import { readSync } from 'node:fs'
 import { sha256 } from '../base/sha256.js'
-import { readOnly } from './source-bytes.js'
-import { checkOpened, sourceChanged, sourceUnreadable, type ZipSource } from './source.js'
+import { withFile } from './source-bytes.js'
+import { sourceChanged, type ZipSource } from './source.js'
 
 /** Sources for a thread to digest. */
 export interface DigestTask {
@@ -35,10 +35,7 @@ function digestOf(source: ZipSource, piece: Buffer): Buffer {
 
 function digestFile(entry: ZipSource, piece: Buffer): Buffer {
   const { path, bytes } = entry
-  let fd: number | null = null
-  try {
-    fd = openSync(entry.source as string, readOnly)
-    checkOpened(fd, entry)
+  return withFile(entry, fd => {
     let length = readSync(fd, piece, 0, pieceBytes, null)
     if (length === bytes && bytes < pieceBytes) return sha256(piece.subarray(0, length))
     const hash = createHash('sha256').update(piece.subarray(0, length))
@@ -48,9 +45,5 @@ function digestFile(entry: ZipSource, piece: Buffer): Buffer {
     }
     if (length !== bytes) throw sourceChanged(path)
     return hash.digest()
-  } catch (error) {
-    throw sourceUnreadable(path, error)
-  } finally {
-    if (fd !== null) closeSync(fd)
-  }
+  })
 }

@@ -1,5 +1,5 @@
 /* A source that becomes an entry of a zip: its name, its mode, and whether deflating it is worth the time. */
-import { fstatSync } from 'node:fs'
+import { fstatSync, type Stats } from 'node:fs'
 import { extname } from 'node:path'
 import { placeOfDescriptor } from '../base/descriptors.js'
 import { Refusal } from '../base/refusal.js'
@@ -76,14 +76,27 @@ export function sourceChanged(path: string): Refusal {
   return cannotPack(path, 'file_changed', 'it changed while it was packed. Try again when nothing writes to it')
 }
 
-/** Refuses an opened file that is not the expected one. Must be called before the first read. */
-export function checkOpened(
-  fd: number,
-  { path, source, mayBeExchanged }: Pick<ZipSource, 'path' | 'source' | 'mayBeExchanged'>
-): void {
-  if (!mayBeExchanged) return
-  const place = placeOfDescriptor(fd)
-  if ((place !== null && place !== source) || !fstatSync(fd).isFile()) throw sourceChanged(path)
+/**
+ * Refuses an opened file that is not the expected one. Must be called before the first read. The returned function must
+ * be called after the last read: it refuses a file that was written in the meantime, even if its size is the same. What
+ * was read may then be a mixture that the file never contained.
+ */
+export function watchOpened(fd: number, { path, source, mayBeExchanged, isGrowing }: ZipSource): () => void {
+  const before = fstatSync(fd)
+  if (mayBeExchanged) {
+    const place = placeOfDescriptor(fd)
+    if ((place !== null && place !== source) || !before.isFile()) throw sourceChanged(path)
+  }
+  return () => {
+    if (isGrowing) return
+    if (wasWritten(before, fstatSync(fd))) throw sourceChanged(path)
+  }
+}
+
+/** Whether a file was written, even if its time of writing was set back. A link or a new mode changes `ctime`, too. */
+function wasWritten(before: Stats, after: Stats): boolean {
+  const isTouched = (['nlink', 'mode', 'uid', 'gid'] as const).some(name => before[name] !== after[name])
+  return after.mtimeMs !== before.mtimeMs || (after.ctimeMs !== before.ctimeMs && !isTouched)
 }
 
 /** Returns the error to throw for a failed read of a source: `file_vanished`, `file_changed`, `file_unreadable`. */

@@ -31,6 +31,8 @@ export interface WalkOptions {
   /** Absolute paths that are never packed, such as the archive itself. */
   except: readonly string[]
   warn(sentence: string): void
+  /** Called for each file and directory that the rules leave out; a directory has a slash at its end. */
+  leftOut?: ((path: string) => void) | undefined
   /** Another user may exchange files and directories of the tree in the meantime (`ZipSource.mayBeExchanged`). */
   mayBeExchanged?: boolean
   signal?: AbortSignal | undefined
@@ -85,6 +87,7 @@ function walkEntry(entry: Found, above: Above, tree: Tree): boolean | Promise<bo
   const isChosen = above.isChosen || (globs ?? []).some(glob => glob.matches(path))
   const verdict = ignore === null ? above.verdict : ignore.judge(path, stats.isDirectory(), above.verdict)
   if (stats.isDirectory()) return walkBelow(entry, { verdict, isChosen }, tree)
+  if (isChosen && verdict.isIgnored) tree.leftOut?.(path)
   if (!isChosen || verdict.isIgnored || except.includes(absolute)) return false
   if (stats.isSymbolicLink()) {
     found(linkSource(path, stats, tree.root))
@@ -110,7 +113,10 @@ async function walkBelow({ path, stats }: Found, here: Above, tree: Tree): Promi
   const { ignore, globs, found } = tree
   const { verdict, isChosen } = here
   if (!isChosen && !(globs ?? []).some(glob => glob.mayMatchBelow(path))) return false
-  if (verdict.isIgnored && !ignore?.mayReachInto(path, verdict)) return false
+  if (verdict.isIgnored && !ignore?.mayReachInto(path, verdict)) {
+    if (isChosen) tree.leftOut?.(`${path}/`)
+    return false
+  }
   if (await walkDirectory(path, here, tree)) return true
   if (!isChosen || verdict.isIgnored) return false
   found({ path, kind: 'directory', source: '', bytes: 0, mode: stats.mode, mtimeMs: stats.mtimeMs })

@@ -21,6 +21,7 @@ import {
   isWorthDeflating,
   sourceChanged,
   sourceUnreadable,
+  watchOpened,
   type LastSource,
   type ZipSource
 } from './source.js'
@@ -216,7 +217,8 @@ async function prepare(source: ZipSource, level: number): Promise<Ready> {
   return { method: deflated, crc, packed }
 }
 
-async function wholeOf({ path, kind, source, bytes, isGrowing, onRead }: ZipSource): Promise<Uint8Array> {
+async function wholeOf(entry: ZipSource): Promise<Uint8Array> {
+  const { path, kind, source, bytes, isGrowing, onRead } = entry
   if (kind === 'directory') return Buffer.alloc(0)
   if (typeof source !== 'string') {
     onRead?.(source)
@@ -226,9 +228,11 @@ async function wholeOf({ path, kind, source, bytes, isGrowing, onRead }: ZipSour
   try {
     const file = await open(source, readOnly)
     try {
+      const endReading = watchOpened(file.fd, entry)
       const found = await file.readFile()
       const whole = isGrowing ? found.subarray(0, bytes) : found
       if (whole.length !== bytes) throw sourceChanged(path)
+      endReading()
       onRead?.(whole)
       return whole
     } finally {

@@ -19,8 +19,21 @@ function left(rules: Partial<IgnoreRules>, paths: string[]): string[] {
 t.test('applies the built-in rules', t => {
   const out = [
     '.git/HEAD',
+    'vendor/a/.git/config',
+    'mod/.git',
+    '.svn/x',
+    'a/.hg/x',
     'node_modules/a/b.js',
+    'packages/a/node_modules/b.js',
+    '.idea/x',
+    'a/.vscode/x',
+    '.parcel-cache/x',
+    '.nyc_output/x',
+    '.tmp/x',
+    'a/Thumbs.db',
+    'svc-export-20260101.zip',
     '.next/x',
+    'a/.next/x',
     '.nuxt/x',
     '.turbo/x',
     '.cache/x',
@@ -35,13 +48,41 @@ t.test('applies the built-in rules', t => {
     'a/.env.production',
     '.deploy-archive.zip'
   ]
-  const kept = ['.gitignore', '.htaccess', 'a/node_modules/b.js', 'a.log.txt', 'environment', 'a/.next/x', 'log']
+  const kept = [
+    ...[
+      '.gitignore',
+      '.htaccess',
+      'a.log.txt',
+      'environment',
+      'log',
+      'node_modules.txt',
+      'a/gitlab/x',
+      'svc-exports/x'
+    ],
+    ...['.output/server/node_modules/a.js', 'web/.output/server/node_modules/a.js']
+  ]
   t.strictSame(left({ builtin: true }, [...out, ...kept]), kept)
   t.strictSame(left({ builtin: false }, [...out, ...kept]), [...out, ...kept])
   const ignore = createIgnore({ builtin: true, project: [], cli: [] })
   const verdict = ignore.judge('node_modules', true, rootVerdict)
   t.ok(verdict.isIgnored, 'the directory itself, so that it is not walked')
   t.notOk(ignore.mayReachInto('node_modules', verdict))
+  t.end()
+})
+
+t.test('a complete build output keeps the packages that it brings along', t => {
+  const tree = ['server.js', 'node_modules/next/a.js', '.next/BUILD_ID', 'apps/web/node_modules/b/c.js']
+  t.strictSame(left({ builtin: true, root: '/src/shop/.next/standalone' }, [...tree, 'x/.git/config']), tree)
+  t.strictSame(left({ builtin: true, root: 'C:\\shop\\.output\\server' }, tree), tree)
+  t.strictSame(left({ builtin: true, root: '/src/shop/standalone' }, tree), ['server.js'])
+  t.strictSame(left({ builtin: true, root: '/src/.next/standalone', cli: ['node_modules'] }, tree), [
+    'server.js',
+    '.next/BUILD_ID'
+  ])
+  t.strictSame(left({ builtin: true, project: ['!.next'] }, ['.next/x', '.next/standalone/node_modules/a.js']), [
+    '.next/x',
+    '.next/standalone/node_modules/a.js'
+  ])
   t.end()
 })
 
@@ -72,7 +113,8 @@ t.test('--ignore overrides the rules of the project, which override the built-in
     [{ project: ['!.env.production'] }, ['.env.production']],
     [{ project: ['!.env*'], cli: ['.env'] }, ['.env.production']],
     [{ project: ['.env'], cli: ['!.env'] }, ['.env']],
-    [{ project: ['!node_modules'] }, []],
+    [{ project: ['!node_modules'] }, ['node_modules/a/x', 'node_modules/b/x']],
+    [{ project: ['!node_modules/'] }, ['node_modules/a/x', 'node_modules/b/x']],
     [{ project: ['!node_modules/**'] }, ['node_modules/a/x', 'node_modules/b/x']],
     [{ project: ['!node_modules/a/**'] }, ['node_modules/a/x']],
     [{ project: ['!node_modules/*/x'] }, ['node_modules/a/x', 'node_modules/b/x']],

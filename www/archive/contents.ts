@@ -29,7 +29,7 @@ const shownFiles = 5
 export function contentsOf(entries: readonly ContentEntry[]): Contents {
   const files = entries.filter((entry): entry is { path: string; bytes: number } => entry.bytes !== null)
   const paths = entries
-    .map(({ path }) => path.replace(/^(?:\.\/)+/, '').replace(/\/+$/, ''))
+    .map(({ path }) => path.replace(/^(?:\.\/)+/, '').replace(/(?<!\/)\/+$/, ''))
     .filter(path => path !== '' && path !== '.')
   const tops = new Set(paths.map(path => path.split('/', 1)[0] as string))
   const [top] = tops

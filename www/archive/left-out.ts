@@ -1,15 +1,15 @@
 /*
  * The built-in rules of `svc push` (§4.13) that leave files out of an archive, applied to the contents of a folder.
- * Pure. A test compares the list with that of the command.
+ * Pure. A test compares the decisions with those of the command.
  */
+import { builtinIgnore, isBroughtAlong, neverPushed } from '../shared/ignored-names.js'
 
-/** Directories at the root of the folder, with everything below them. */
-const rootDirectories = new Set(['.git', 'node_modules', '.next', '.nuxt', '.turbo', '.cache', '.vite', 'coverage'])
-/** Names at any depth. */
-const anywhere: readonly RegExp[] = [/^\.DS_Store$/, /\.log$/, /^\.deploy-archive\.zip$/]
+const builtin = builtinIgnore.map(expressionOf)
+const never = neverPushed.map(expressionOf)
 
-/** Settings of the client and secrets, which are never packed. */
-const never: readonly RegExp[] = [/^svc\.config.*\.json$/, /^\.env/]
+function expressionOf(name: string): RegExp {
+  return new RegExp(`^${name.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
+}
 
 /** Whether a file or directory, with everything below it, is never packed. `path` is relative to the folder. */
 export function isNeverPacked(path: string): boolean {
@@ -19,9 +19,7 @@ export function isNeverPacked(path: string): boolean {
 /** Whether a file or directory, with everything below it, is left out. `path` is relative to the folder. */
 export function isLeftOut(path: string): boolean {
   const segments = path.split('/')
-  return (
-    isNeverPacked(path) ||
-    rootDirectories.has(segments[0] as string) ||
-    segments.some(name => anywhere.some(rule => rule.test(name)))
-  )
+  const isOut = (name: string, depth: number): boolean =>
+    builtin.some(rule => rule.test(name)) && !isBroughtAlong(name, segments.slice(0, depth).join('/'))
+  return isNeverPacked(path) || segments.some(isOut)
 }
