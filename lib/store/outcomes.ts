@@ -13,24 +13,47 @@ const failedInBackground = (row: string) => `
 const outcomeOf = (row: string) => `
   CASE ${row}.status WHEN 'failed' THEN 0 WHEN 'success' THEN NOT ${failedInBackground(row)} END`
 
+/** The column that deployments are ordered by: first their time, later `orderedAt` (schema.ts). */
+type OrderColumn = 'startTime' | 'orderedAt'
+
 /** SQL: a project's newest successful deployment, and the failed ones after it. */
-const lastGood = (project: string) => `
-  SELECT good.startTime, good.position FROM deployments AS good WHERE good.projectId = ${project} AND good.outcome = 1
-  ORDER BY good.startTime DESC, good.position DESC LIMIT 1`
-const failures = (project: string, order: 'ASC' | 'DESC') => `
+const lastGood = (project: string, by: OrderColumn) => `
+  SELECT good.${by}, good.position FROM deployments AS good WHERE good.projectId = ${project} AND good.outcome = 1
+  ORDER BY good.${by} DESC, good.position DESC LIMIT 1`
+const failures = (project: string, by: OrderColumn, order: 'ASC' | 'DESC') => `
   SELECT failed.startTime, failed.position, failed.id FROM deployments AS failed
   WHERE failed.projectId = ${project} AND failed.outcome = 0
-    AND (failed.startTime, failed.position) > (
-      coalesce((SELECT startTime FROM (${lastGood(project)})), ''), coalesce((SELECT position FROM (${lastGood(project)})), -1))
-  ORDER BY failed.startTime ${order}, failed.position ${order} LIMIT 1`
+    AND (failed.${by}, failed.position) > (
+      coalesce((SELECT ${by} FROM (${lastGood(project, by)})), ''), coalesce((SELECT position FROM (${lastGood(project, by)})), -1))
+  ORDER BY failed.${by} ${order}, failed.position ${order} LIMIT 1`
 
-const follow = (project: string) => `
+const follow = (project: string, by: OrderColumn) => `
   DELETE FROM brokenProjects WHERE projectId = ${project};
   INSERT INTO brokenProjects (projectId, deployId, since)
-    SELECT ${project}, newest.id, (SELECT startTime FROM (${failures(project, 'ASC')}))
-    FROM (${failures(project, 'DESC')}) AS newest;`
+    SELECT ${project}, newest.id, (SELECT startTime FROM (${failures(project, by, 'ASC')}))
+    FROM (${failures(project, by, 'DESC')}) AS newest;`
 
 const decide = `UPDATE deployments SET outcome = ${outcomeOf('NEW')} WHERE position = NEW.position;`
+
+function outcomeTriggers(by: OrderColumn): string {
+  const moved = by === 'startTime' ? 'startTime' : 'startTime, orderedAt'
+  return `CREATE TRIGGER outcomeAfterInsert AFTER INSERT ON deployments WHEN NEW.status IN ('success', 'failed')
+    BEGIN ${decide} ${follow('NEW.projectId', by)} END;
+  CREATE TRIGGER outcomeAfterUpdate AFTER UPDATE OF status, ${moved}, steps, scripts ON deployments
+    WHEN NEW.status IN ('success', 'failed') OR OLD.outcome IS NOT NULL
+    BEGIN ${decide} ${follow('NEW.projectId', by)} END;
+  CREATE TRIGGER outcomeAfterDelete AFTER DELETE ON deployments WHEN OLD.outcome IS NOT NULL AND EXISTS (SELECT 1 FROM projects WHERE id = OLD.projectId)
+    BEGIN ${follow('OLD.projectId', by)} END;`
+}
+
+/** The migration to the order of `orderedAt`. */
+export const outcomesInOrder = `
+  DROP TRIGGER outcomeAfterInsert;
+  DROP TRIGGER outcomeAfterUpdate;
+  DROP TRIGGER outcomeAfterDelete;
+  DROP INDEX deploymentsByOutcome;
+  CREATE INDEX deploymentsByOutcome ON deployments (projectId, outcome, orderedAt) WHERE outcome IS NOT NULL;
+  ${outcomeTriggers('orderedAt')}`
 
 /**
  * The migration. `deployments.outcome` is 1 for a success, 0 for a failure (also one in the background), and null for
@@ -48,13 +71,7 @@ export const outcomes = `
   ) WITHOUT ROWID;
   CREATE INDEX brokenBySince ON brokenProjects (since, projectId);
   INSERT INTO brokenProjects (projectId, deployId, since)
-    SELECT id, (SELECT id FROM (${failures('projects.id', 'DESC')})), (SELECT startTime FROM (${failures('projects.id', 'ASC')}))
-    FROM projects WHERE (SELECT id FROM (${failures('projects.id', 'DESC')})) IS NOT NULL;
-  CREATE TRIGGER outcomeAfterInsert AFTER INSERT ON deployments WHEN NEW.status IN ('success', 'failed')
-    BEGIN ${decide} ${follow('NEW.projectId')} END;
-  CREATE TRIGGER outcomeAfterUpdate AFTER UPDATE OF status, startTime, steps, scripts ON deployments
-    WHEN NEW.status IN ('success', 'failed') OR OLD.outcome IS NOT NULL
-    BEGIN ${decide} ${follow('NEW.projectId')} END;
-  CREATE TRIGGER outcomeAfterDelete AFTER DELETE ON deployments WHEN OLD.outcome IS NOT NULL AND EXISTS (SELECT 1 FROM projects WHERE id = OLD.projectId)
-    BEGIN ${follow('OLD.projectId')} END;
+    SELECT id, (SELECT id FROM (${failures('projects.id', 'startTime', 'DESC')})), (SELECT startTime FROM (${failures('projects.id', 'startTime', 'ASC')}))
+    FROM projects WHERE (SELECT id FROM (${failures('projects.id', 'startTime', 'DESC')})) IS NOT NULL;
+  ${outcomeTriggers('startTime')}
   CREATE TRIGGER outcomeAfterProject AFTER DELETE ON projects BEGIN DELETE FROM brokenProjects WHERE projectId = OLD.id; END;`

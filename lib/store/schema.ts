@@ -1,13 +1,13 @@
 import type { Call } from './database.js'
 import type { Memory } from './memory.js'
-import { outcomes } from './outcomes.js'
+import { outcomes, outcomesInOrder } from './outcomes.js'
 
 /**
  * The tables of svc.db, as a list of migrations. A released migration is never changed: a new one is added. `PRAGMA
  * user_version` is the number of migrations that were applied to a database.
  *
  * Conventions: column names are the field names of lib/model; instants are ISO text; booleans are 0 and 1; lists are
- * JSON text. Lists are read newest first: by (startTime, position) for deployments, by position for the audit log.
+ * JSON text. Lists are read newest first: by (orderedAt, position) for deployments, by position for the audit log.
  * `position` is the number of the row in order of arrival, because ids are random.
  */
 interface Migration {
@@ -26,18 +26,25 @@ const label = (name: string) => `
   ) WITHOUT ROWID;`
 
 // A queued or running deployment determines the status even if a later one has finished (cancelled in the queue).
-const followDeployments = `
+const followDeployments = (newest: string) => `
   UPDATE projects SET
-    lastDeployAt = (SELECT max(d.startTime) FROM deployments d WHERE d.projectId = projects.id),
+    lastDeployAt = ${newest === 'orderedAt' ? '(SELECT d.startTime FROM deployments d WHERE d.projectId = projects.id ORDER BY d.orderedAt DESC, d.position DESC LIMIT 1)' : '(SELECT max(d.startTime) FROM deployments d WHERE d.projectId = projects.id)'},
     status = CASE
       WHEN EXISTS (SELECT 1 FROM deployments d WHERE d.projectId = projects.id AND d.status IN ('queued', 'running')) THEN 'running'
       ELSE coalesce(
-        (SELECT d.status FROM deployments d WHERE d.projectId = projects.id ORDER BY d.startTime DESC, d.position DESC LIMIT 1),
+        (SELECT d.status FROM deployments d WHERE d.projectId = projects.id ORDER BY d.${newest} DESC, d.position DESC LIMIT 1),
         'idle'
       )
     END`
 const followTags = `
   UPDATE projects SET tagIds = (SELECT json_group_array(tagId) FROM projectTags t WHERE t.projectId = projects.id)`
+
+const statusTriggers = (newest: string) => `
+  CREATE TRIGGER statusAfterProject AFTER INSERT ON projects BEGIN ${followDeployments(newest)} WHERE id = NEW.id; END;
+  CREATE TRIGGER statusAfterInsert AFTER INSERT ON deployments BEGIN ${followDeployments(newest)} WHERE id = NEW.projectId; END;
+  CREATE TRIGGER statusAfterUpdate AFTER UPDATE OF status, startTime${newest === 'startTime' ? '' : `, ${newest}`} ON deployments
+    BEGIN ${followDeployments(newest)} WHERE id = NEW.projectId; END;
+  CREATE TRIGGER statusAfterDelete AFTER DELETE ON deployments BEGIN ${followDeployments(newest)} WHERE id = OLD.projectId; END;`
 
 const countDay = (row: 'NEW' | 'OLD', by: 1 | -1) => `
   INSERT INTO deploymentDays (date, status, deployments) VALUES (substr(${row}.startTime, 1, 10), ${row}.status, ${by})
@@ -52,15 +59,11 @@ const summaries = `
   ALTER TABLE projects ADD COLUMN status TEXT NOT NULL DEFAULT 'idle';
   ALTER TABLE projects ADD COLUMN lastDeployAt TEXT;
   ${followTags};
-  ${followDeployments};
+  ${followDeployments('startTime')};
   CREATE INDEX projectsPinned ON projects (createdAt) WHERE pinned = 1;
   CREATE TRIGGER tagsAfterInsert AFTER INSERT ON projectTags BEGIN ${followTags} WHERE id = NEW.projectId; END;
   CREATE TRIGGER tagsAfterDelete AFTER DELETE ON projectTags BEGIN ${followTags} WHERE id = OLD.projectId; END;
-  CREATE TRIGGER statusAfterProject AFTER INSERT ON projects BEGIN ${followDeployments} WHERE id = NEW.id; END;
-  CREATE TRIGGER statusAfterInsert AFTER INSERT ON deployments BEGIN ${followDeployments} WHERE id = NEW.projectId; END;
-  CREATE TRIGGER statusAfterUpdate AFTER UPDATE OF status, startTime ON deployments
-    BEGIN ${followDeployments} WHERE id = NEW.projectId; END;
-  CREATE TRIGGER statusAfterDelete AFTER DELETE ON deployments BEGIN ${followDeployments} WHERE id = OLD.projectId; END;
+  ${statusTriggers('startTime')}
   CREATE TABLE deploymentDays (
     date TEXT NOT NULL,
     status TEXT NOT NULL,
@@ -72,6 +75,31 @@ const summaries = `
   CREATE TRIGGER daysAfterUpdate AFTER UPDATE OF status, startTime ON deployments
     BEGIN ${countDay('OLD', -1)} ${countDay('NEW', 1)} END;
   CREATE TRIGGER daysAfterDelete AFTER DELETE ON deployments BEGIN ${countDay('OLD', -1)} END;`
+
+/**
+ * `orderedAt` is the start time of a deployment, or that of the newest one before it if the clock was set back in the
+ * meantime: with `position` it is the order of arrival. An imported deployment keeps its time.
+ */
+const order = `
+  ALTER TABLE deployments ADD COLUMN orderedAt TEXT NOT NULL DEFAULT '';
+  UPDATE deployments SET orderedAt = startTime;
+  DROP INDEX deploymentsByStatus;
+  DROP INDEX deploymentsByProject;
+  DROP INDEX deploymentsByProjectAndStatus;
+  DROP INDEX deploymentsByBranch;
+  DROP INDEX deploymentsByCommit;
+  CREATE INDEX deploymentsInOrder ON deployments (orderedAt);
+  CREATE INDEX deploymentsByStatus ON deployments (status, orderedAt);
+  CREATE INDEX deploymentsByProject ON deployments (projectId, orderedAt);
+  CREATE INDEX deploymentsByProjectAndStatus ON deployments (projectId, status, orderedAt);
+  CREATE INDEX deploymentsByBranch ON deployments (json_extract(provenance, '$.branch'), orderedAt) WHERE provenance <> 'null';
+  CREATE INDEX deploymentsByCommit ON deployments (json_extract(provenance, '$.commit'), orderedAt) WHERE provenance <> 'null';
+  DROP TRIGGER statusAfterProject;
+  DROP TRIGGER statusAfterInsert;
+  DROP TRIGGER statusAfterUpdate;
+  DROP TRIGGER statusAfterDelete;
+  ${statusTriggers('orderedAt')}
+  ${outcomesInOrder}`
 
 /** Variables of a project's scripts. The `value` of a secret is encrypted; `secret` marks the secrets. */
 const variables = `
@@ -552,6 +580,36 @@ const migrations: Migration[] = [
   {
     what: 'the node that used an enrollment token',
     sql: 'ALTER TABLE enrollments ADD COLUMN nodeId TEXT;'
+  },
+  {
+    what: 'the order of deployments, whatever the clock said',
+    sql: order
+  },
+  {
+    what: 'the histories of the database of a hub',
+    sql: 'CREATE TABLE epochs (position INTEGER PRIMARY KEY, epoch TEXT NOT NULL UNIQUE);'
+  },
+  {
+    what: 'the wrong codes that were given for a second factor',
+    sql: `
+      ALTER TABLE secondFactors ADD COLUMN wrongAt TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE secondFactors ADD COLUMN lockedUntil TEXT;`
+  },
+  {
+    what: 'the ids that clients give their requests',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN traceId TEXT;
+      CREATE INDEX deploymentsByTrace ON deployments (traceId, orderedAt) WHERE traceId IS NOT NULL;`
+  },
+  {
+    what: 'the role of who pushed a deployment that waits to be rolled out',
+    sql: 'ALTER TABLE queuedReleases ADD COLUMN role TEXT;'
+  },
+  {
+    what: 'nodes that are two machines',
+    sql: `
+      ALTER TABLE nodes ADD COLUMN sharedSince TEXT;
+      CREATE INDEX nodesShared ON nodes (id) WHERE sharedSince IS NOT NULL;`
   }
 ]
 

@@ -24,12 +24,12 @@ t.test('applies all migrations or none', async t => {
 })
 
 const lists: Array<[what: string, sql: string]> = [
-  ['all deployments', 'SELECT * FROM deployments ORDER BY startTime DESC, position DESC LIMIT 10'],
-  ['a status', 'SELECT * FROM deployments WHERE status = ? ORDER BY startTime DESC, position DESC LIMIT 10'],
-  ['a project', 'SELECT * FROM deployments WHERE projectId = ? ORDER BY startTime DESC, position DESC LIMIT 10'],
+  ['all deployments', 'SELECT * FROM deployments ORDER BY orderedAt DESC, position DESC LIMIT 10'],
+  ['a status', 'SELECT * FROM deployments WHERE status = ? ORDER BY orderedAt DESC, position DESC LIMIT 10'],
+  ['a project', 'SELECT * FROM deployments WHERE projectId = ? ORDER BY orderedAt DESC, position DESC LIMIT 10'],
   [
     'a project and a status',
-    'SELECT * FROM deployments WHERE projectId = ? AND status = ? ORDER BY startTime DESC, position DESC LIMIT 10'
+    'SELECT * FROM deployments WHERE projectId = ? AND status = ? ORDER BY orderedAt DESC, position DESC LIMIT 10'
   ],
   ['the audit log of an action', 'SELECT * FROM audit WHERE action = ? ORDER BY position DESC LIMIT 10'],
   ['the audit log of a project', 'SELECT * FROM audit WHERE projectId = ? ORDER BY position DESC LIMIT 10']

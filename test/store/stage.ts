@@ -75,6 +75,7 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     tokenId: null,
     actorIp: '127.0.0.1',
     claimedIp: null,
+    traceId: null,
     placed: null,
     provenance: null,
     treeSha256: null,
@@ -127,7 +128,7 @@ export function countedSummaries(db: Reader): unknown {
   const projects = db.all('SELECT id FROM projects ORDER BY id').map(row => {
     const id = String(row['id'])
     const deployments = db.all(
-      'SELECT status, startTime FROM deployments WHERE projectId = ? ORDER BY startTime DESC, position DESC',
+      'SELECT status, startTime FROM deployments WHERE projectId = ? ORDER BY orderedAt DESC, position DESC',
       id
     )
     const goesOn = deployments.some(({ status }) => status === 'queued' || status === 'running')

@@ -9,7 +9,8 @@ import type { Clock } from '../../base/clock.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import { EtcdError } from './etcd/errors.js'
 import type { ClusterKeys } from './keys.js'
-import type { HubAddress } from './hub-list.js'
+import { isHubAddress, type HubAddress } from './hub-list.js'
+import { DamagedLog } from './redo-log.js'
 import type { Sealing } from './sealing.js'
 
 /** A hub that leads, as its key says. */
@@ -44,10 +45,18 @@ export interface ElectionNeeds {
 
 /** The election of one cluster. */
 export interface Election {
-  /** Reads the hub from the leader's key. Refuses `cluster_sealed`. */
+  /** Reads the hub from the leader's key. Refuses `cluster_sealed`, and throws `DamagedLog`. */
   readLeader(found: Pick<KeyValue, 'value' | 'createRevision'>): Leader
   /** Tries to lead. Returns null if another hub leads. Throws `EtcdError`, `Unreachable`. */
   campaign(signal: AbortSignal): Promise<Term | null>
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString())
+  } catch {
+    return null
+  }
 }
 
 /** A lease is renewed this often in its time. */
@@ -103,29 +112,35 @@ export function createElection(needs: ElectionNeeds): Election {
   }
 
   return {
-    readLeader: ({ value, createRevision }) => ({
-      ...(JSON.parse(sealing.open(value, place).toString()) as HubAddress),
-      revision: createRevision
-    }),
+    readLeader({ value, createRevision }) {
+      const { name, url } = (parsed(sealing.open(value, place)) ?? {}) as Partial<HubAddress>
+      if (!isHubAddress({ name, url })) throw new DamagedLog(keys.leader, 'it does not name a hub')
+      return { name: name as string, url: url as string, revision: createRevision }
+    },
     async campaign(signal) {
       const grantedAtMs = elapsedOf(clock)
       const limits = { limitMs: leaseMs / 2, signal }
       const lease = await client.grantLease(leaseSeconds, limits)
-      const value = sealing.seal(Buffer.from(JSON.stringify(hub)), place)
+      const value = sealing.seal(Buffer.from(JSON.stringify({ name: hub.name, url: hub.url })), place)
+      const sealedWith = sealing.keys[0]
       const give = (): Promise<void> => client.revokeLease(lease, { limitMs: leaseMs / 2 }).catch(() => {})
       try {
         const { succeeded, revision, ranges } = await client.transact(
           {
             when: [{ key: keys.leader, createRevision: 0 }],
-            then: [{ put: keys.leader, value, lease }],
-            otherwise: [{ range: { key: keys.leader } }]
+            then: [{ put: keys.leader, value, lease }, { range: { key: keys.history } }],
+            otherwise: [{ range: { key: keys.leader } }, { range: { key: keys.history } }]
           },
           limits
         )
-        if (succeeded) return begin(lease, revision, grantedAtMs)
-        const found = ranges[0]?.[0]
-        // The request may have been carried out twice: then the key is already this one.
-        if (found?.value.equals(value) === true) return begin(lease, found.createRevision, grantedAtMs)
+        const [[found] = [], [begun] = []] = succeeded ? [[], ...ranges] : ranges
+        // If the cluster has a new key, the history says so, and the other hubs could not read who leads.
+        if (begun !== undefined) sealing.adopt(begun.value, { key: keys.history, history: '' })
+        if (sealing.keys[0] === sealedWith) {
+          if (succeeded) return begin(lease, revision, grantedAtMs)
+          // The request may have been carried out twice: then the key is already this one.
+          if (found?.value.equals(value) === true) return begin(lease, found.createRevision, grantedAtMs)
+        }
       } catch (error) {
         void give()
         // The lease ended meanwhile.

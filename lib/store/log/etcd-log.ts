@@ -2,8 +2,9 @@
  * The redo log on etcd. A line is one key, by the number of its first transaction (line-values.ts: its value).
  *
  * An append is one transaction of etcd: the leader must still be the one that this hub became (its key has the same create
- * revision), and the line must not exist. So two hubs never both write a number, however long one of them slept and
- * whatever their clocks say. The transaction may be carried out twice: if the line exists and is this one, it was accepted
+ * revision), the line must not exist, and the one before must be as this hub knows it (the same mod revision; in an empty log,
+ * that of the history). So two hubs never both write a number, however long one of them slept and whatever their clocks say,
+ * and no line follows a hole, if etcd goes back to a snapshot in which this hub leads. The transaction may be carried out twice: if the line exists and is this one, it was accepted
  * the first time. If no member answers in time, or one refuses after another one did not answer, the outcome is unknown,
  * and the hub stops leading.
  *
@@ -18,7 +19,9 @@ import { openHistory, sealHistory } from './history.js'
 import type { ClusterKeys } from './keys.js'
 import { createLineValues, tagOf } from './line-values.js'
 import { pause } from './pause.js'
-import { DivergedLog, LostLeadership, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
+import { rekeyLog, type Rekeyed } from './rekeying.js'
+import { createTurns } from './turns.js'
+import { DamagedLog, DivergedLog, LostLeadership, LostLine, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
 import type { FollowOptions, LogLine, RedoLog } from './redo-log.js'
 import type { Sealing } from './sealing.js'
 
@@ -35,6 +38,11 @@ export interface EtcdLog extends RedoLog {
   readonly seen: SeenLine | null
   /** Forgets the last line: the database was replaced. */
   forget(): void
+  /**
+   * Replaces the key of the cluster, while no line is appended: `after` is the number of the last write. Throws
+   * `LostLeadership`, `UnknownOutcome` (rekeying.ts).
+   */
+  rekey(after: number, given: Pick<Rekeyed, 'key' | 'holders'>): Promise<void>
   /** Hands over the transactions after number `after` that are in the log now. Returns the number of the last one. */
   catchUp(after: number, options: FollowOptions): Promise<number>
 }
@@ -80,12 +88,15 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   const { client, keys, sealing, history, leading } = needs
   const endOfLog = endOfPrefix(keys.log)
   const values = createLineValues({ client, keys, sealing, history, writeMs: appendMs })
+  const turns = createTurns()
   let seen = needs.seen ?? null
+  /** The last line as it is in etcd, or the history of an empty log; null before the log was read. */
+  let end: Pick<KeyValue, 'key' | 'modRevision'> | null = null
 
-  /** Returns whether the line is in the log with this value. */
-  async function isThere(key: string, value: Buffer): Promise<boolean> {
+  /** Returns the line if it is in the log with this value. */
+  async function findLine(key: string, value: Buffer): Promise<KeyValue | undefined> {
     const { keys: found } = await client.range({ key }, { limitMs: appendMs })
-    return found[0]?.value.equals(value) === true
+    return found.find(line => line.value.equals(value))
   }
 
   /** Reads the line that contains `at + 1` or ends before it, the ones after it, and what the log says of itself. */
@@ -122,36 +133,66 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   }
 
   /** Hands a line over, and remembers it. */
-  async function hand(line: LogLine, value: Buffer, take: FollowOptions['take']): Promise<number> {
+  async function hand(line: LogLine, value: KeyValue, take: FollowOptions['take']): Promise<number> {
     await take(line)
     const sequence = line.first + line.transactions.length - 1
-    seen = { sequence, tag: tagOf(value) }
+    seen = { sequence, tag: tagOf(value.value) }
+    end = value
     return sequence
   }
 
+  /** Puts a line into the log. Returns the revision of it. */
+  async function put(key: string, value: Buffer, revision: number): Promise<number> {
+    if (end === null) throw new LostLeadership()
+    const before = end
+    const answer = await client.transact(
+      {
+        when: [
+          { key: keys.leader, createRevision: revision },
+          { key, createRevision: 0 },
+          { key: before.key, modRevision: before.modRevision }
+        ],
+        then: [{ put: key, value }],
+        otherwise: [{ range: { key } }, { range: { key: keys.leader } }, { range: { key: before.key } }]
+      },
+      { limitMs: appendMs }
+    )
+    if (answer.succeeded) return answer.revision
+    const [[line] = [], [leader] = [], [last] = []] = answer.ranges
+    // The request may have been carried out twice.
+    if (line?.value.equals(value) === true) return line.modRevision
+    const isLeading = leader?.createRevision === revision
+    throw isLeading && last?.modRevision !== before.modRevision ? new LostLine(before.key) : new LostLeadership()
+  }
+
   /** Throws if the log does not fit to a database with the transactions up to `at`. It has no more than these. */
-  function checkEnd(at: number, end: number | null, { begun }: Page): void {
+  function checkEnd(at: number, reached: number | null, { begun, lines }: Page): void {
     const { id, after } = begun === undefined ? { id: null, after: 0 } : openHistory(begun.value, { keys, sealing })
     if (id !== history) throw new OlderLog(at, 0)
-    if (end === null && after > at) throw new Trimmed(at, after)
-    if ((end ?? after) < at) throw new OlderLog(at, end ?? after)
+    if (reached === null && after > at) throw new Trimmed(at, after)
+    if ((reached ?? after) < at) throw new OlderLog(at, reached ?? after)
+    end = lines.at(-1) ?? (begun as KeyValue)
+    sealing.adopt((begun as KeyValue).value, { key: keys.history, history: '' })
   }
 
   async function readOn(after: number, { take, signal }: FollowOptions): Promise<{ at: number; revision: number }> {
     for (let at = after; ; ) {
       const page = await readPage(at, signal)
-      let end: number | null = null
+      let reached: number | null = null
       if (at === after) await checkSeen(page)
       for (const value of page.lines) {
         const { first, transactions } = await values.open(value)
         if (signal.aborted) return { at, revision: page.revision }
-        end = first + transactions.length - 1
-        if (end <= at) continue
+        // Trimming removes the beginning only. So a line before proves that those between were there.
+        if (reached !== null && first !== reached + 1)
+          throw new DamagedLog(value.key, `what follows ${reached} is missing before it`)
+        reached = first + transactions.length - 1
+        if (reached <= at) continue
         if (first > at + 1) throw new Trimmed(at, first - 1)
-        at = await hand({ first, transactions }, value.value, take)
+        at = await hand({ first, transactions }, value, take)
       }
       if (!page.isLast) continue
-      checkEnd(at, end, page)
+      checkEnd(at, reached, page)
       needs.onLeader?.(page.leader ?? null, page.revision)
       return { at, revision: page.revision }
     }
@@ -167,27 +208,16 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
       if (revision === null) throw new LostLeadership()
       const key = keys.line(first)
       const value = await values.seal(first, transactions, revision)
-      try {
-        const { succeeded, ranges } = await client.transact(
-          {
-            when: [
-              { key: keys.leader, createRevision: revision },
-              { key, createRevision: 0 }
-            ],
-            then: [{ put: key, value }],
-            otherwise: [{ range: { key } }]
-          },
-          { limitMs: appendMs }
-        )
-        if (!succeeded && ranges[0]?.[0]?.value.equals(value) !== true) throw new LostLeadership()
-      } catch (error) {
+      const modRevision = await put(key, value, revision).catch(async (error: unknown) => {
         if (error instanceof Unreachable) throw new UnknownOutcome(error)
         if (!(error instanceof EtcdError)) throw error
-        const wasWritten = await isThere(key, value).catch((cause: unknown) => {
+        const written = await findLine(key, value).catch((cause: unknown) => {
           throw new UnknownOutcome(cause)
         })
-        if (!wasWritten) throw error.isRepeated ? new UnknownOutcome(error) : error
-      }
+        if (written === undefined) throw error.isRepeated ? new UnknownOutcome(error) : error
+        return written.modRevision
+      })
+      end = { key, modRevision }
       seen = { sequence: first + transactions.length - 1, tag: tagOf(value) }
     },
     catchUp: async (after, options) => (await readOn(after, options)).at,
@@ -208,12 +238,16 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
               signal,
               async take(events) {
                 for (const event of events) {
-                  if (event.key === keys.leader) needs.onLeader?.(event.isDeleted ? null : event, event.modRevision)
-                  else if (!event.isDeleted && keys.numberOf(event.key) > at) {
+                  if (event.key === keys.leader) {
+                    if (!event.isDeleted) sealing.adopt(event.value, { key: keys.leader, history })
+                    needs.onLeader?.(event.isDeleted ? null : event, event.modRevision)
+                  } else if (!event.isDeleted) {
+                    // A line that this hub already has is a new one: then etcd went back, which the next reading tells.
+                    if (keys.numberOf(event.key) <= at) throw new Gap()
                     const line = await values.open(event)
                     if (line.first !== at + 1) throw new Gap()
                     if (signal.aborted) return
-                    at = await hand(line, event.value, take)
+                    at = await hand(line, event, take)
                   }
                 }
               }
@@ -227,36 +261,51 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
         }
       }
     },
-    async trim(upTo) {
-      const revision = leading()
-      if (revision === null) throw new LostLeadership()
-      const { keys: found } = await client.range({
-        key: keys.log,
-        end: keys.line(upTo + 2),
-        limit: 1,
-        isDescending: true,
-        isKeysOnly: true
+    rekey: (after, given) =>
+      turns(async () => {
+        const revision = leading()
+        if (revision === null || end === null) throw new LostLeadership()
+        const modRevision = await rekeyLog(needs, { ...given, revision, end, after })
+        end = { key: keys.history, modRevision }
+        await compact(modRevision)
+      }),
+    trim: upTo => turns(() => trim(upTo))
+  }
+
+  async function trim(upTo: number): Promise<void> {
+    const revision = leading()
+    if (revision === null) throw new LostLeadership()
+    const { keys: found } = await client.range({
+      key: keys.log,
+      end: keys.line(upTo + 2),
+      limit: 1,
+      isDescending: true,
+      isKeysOnly: true
+    })
+    if (found[0] === undefined) return
+    const kept = keys.numberOf(found[0].key)
+    if (!Number.isSafeInteger(kept)) return
+    const value = sealHistory({ id: history, after: kept - 1 }, { keys, sealing })
+    const deletions = [
+      { delete: keys.line(0), end: keys.line(kept) },
+      { delete: keys.partOf(0, 0), end: keys.partOf(kept, 0) }
+    ]
+    const when = [{ key: keys.leader, createRevision: revision }]
+    const { succeeded, revision: at } = await client
+      .transact({ when, then: [{ put: keys.history, value }, ...deletions] })
+      .catch((error: unknown) => {
+        // A full etcd refuses every put, but not a deletion. The gap says as well where the log begins.
+        if (error instanceof EtcdError && error.isFull) return client.transact({ when, then: deletions })
+        throw error
       })
-      if (found[0] === undefined) return
-      const kept = keys.numberOf(found[0].key)
-      const value = sealHistory({ id: history, after: kept - 1 }, { keys, sealing })
-      const deletions = [
-        { delete: keys.line(0), end: keys.line(kept) },
-        { delete: keys.partOf(0, 0), end: keys.partOf(kept, 0) }
-      ]
-      const when = [{ key: keys.leader, createRevision: revision }]
-      const { succeeded, revision: at } = await client
-        .transact({ when, then: [{ put: keys.history, value }, ...deletions] })
-        .catch((error: unknown) => {
-          // A full etcd refuses every put, but not a deletion. The gap says as well where the log begins.
-          if (error instanceof EtcdError && error.isFull) return client.transact({ when, then: deletions })
-          throw error
-        })
-      if (!succeeded) throw new LostLeadership()
-      await client.compact(at).catch((error: unknown) => {
-        if (!(error instanceof EtcdError && error.isCompacted)) throw error
-      })
-    }
+    if (!succeeded) throw new LostLeadership()
+    await compact(at)
+  }
+
+  async function compact(at: number): Promise<void> {
+    await client.compact(at).catch((error: unknown) => {
+      if (!(error instanceof EtcdError && error.isCompacted)) throw error
+    })
   }
 }
 

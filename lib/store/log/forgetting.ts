@@ -5,7 +5,7 @@ import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd } from './etcd/connection.js'
 import { explainEtcd } from './etcd/errors.js'
 import { readHistory } from './history.js'
-import { createHubList } from './hub-list.js'
+import { createHubList, type HubAddress } from './hub-list.js'
 import { keysOf } from './keys.js'
 import type { ReplicatedStoreOptions } from './replicated-store.js'
 import { createSealing } from './sealing.js'
@@ -15,7 +15,7 @@ const presentMs = 60_000
 
 /** Removes a hub from the list. Refuses `hub_unknown`, `hub_running`, `cluster_missing`, `cluster_sealed`. */
 export async function forgetHub(
-  options: Pick<ReplicatedStoreOptions, 'etcd' | 'cluster' | 'clusterKey' | 'hub'>,
+  options: Pick<ReplicatedStoreOptions, 'etcd' | 'cluster' | 'clusterKey'> & { hub: HubAddress },
   name: string
 ): Promise<void> {
   const { cluster, hub } = options

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { AskOptions } from './etcd/connection.js'
 import type { EtcdClient } from './etcd/client.js'
 import type { ClusterKeys } from './keys.js'
+import { DamagedLog } from './redo-log.js'
 import type { Sealing } from './sealing.js'
 
 /** The history of a cluster. */
@@ -61,7 +62,14 @@ export function sealHistory(history: History, { keys, sealing }: Pick<HistoryNee
   return sealing.seal(Buffer.from(JSON.stringify(history)), { key: keys.history, history: '' })
 }
 
-/** Opens a history from etcd. Refuses `cluster_sealed`. */
+/** Opens a history from etcd. Refuses `cluster_sealed`, and throws `DamagedLog`. */
 export function openHistory(value: Buffer, { keys, sealing }: Pick<HistoryNeeds, 'keys' | 'sealing'>): History {
-  return JSON.parse(sealing.open(value, { key: keys.history, history: '' }).toString()) as History
+  const text = sealing.open(value, { key: keys.history, history: '' }).toString()
+  try {
+    const { id, after } = JSON.parse(text) as History
+    if (typeof id === 'string' && id !== '' && Number.isSafeInteger(after) && after >= 0) return { id, after }
+  } catch {
+    // It is refused below.
+  }
+  throw new DamagedLog(keys.history, 'it does not name a log')
 }

@@ -22,8 +22,9 @@ import { createLeaderQueue } from './leader-queue.js'
 import type { HubAddress } from './hub-list.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
-import { DivergedLog, OlderLog, Trimmed } from './redo-log.js'
+import { DamagedLog, DivergedLog, OlderLog, Trimmed } from './redo-log.js'
 import { aborted, createSignal } from './signals.js'
+import { noLeader, refusalOf } from './write-refusals.js'
 
 /** What is known of the cluster at the moment. */
 export interface HubState {
@@ -34,15 +35,24 @@ export interface HubState {
   readonly freshAtMs: number
   readonly heardAtMs: number
   /** Why this hub cannot follow; null if it can. */
-  readonly problem: string | null
+  readonly problem: Problem | null
   /** The queue of writes while this hub leads. */
   readonly commits: GroupCommit | null
   /** Whether this hub has read the log to its end since it began to follow. */
   readonly isCaughtUp: boolean
   /** Why this program is too old for the database of the cluster; null if it is not. */
   readonly outdated: Refusal | null
+  /** Why this hub is not part of the cluster any more; null if it is. */
+  readonly removed: Refusal | null
   /** Whether etcd refused the last write of this hub because it has no space left. */
   readonly isFull: boolean
+}
+
+/** Why a hub cannot follow, for people and for programs. */
+export interface Problem {
+  sentence: string
+  /** A code of a `Refusal`, or `log_older`, `log_diverged`, `log_damaged`, `log_unreadable`. */
+  reason: string
 }
 
 /** The work of a hub. */
@@ -56,6 +66,12 @@ export interface Hub {
   onLeaderKey(found: Pick<KeyValue, 'value' | 'createRevision'> | null, asOf: number): void
   /** Follows again from where it is, in case the watch is dead. */
   restart(): void
+  /** etcd was restored from a snapshot: revisions that were seen mean nothing, and a term may be one of before. */
+  goBack(): void
+  /** This hub was removed from the cluster: from now on it neither follows nor leads. */
+  remove(why: Refusal): void
+  /** Replaces the key of the cluster between two writes. Refuses `no_leader`, `write_unknown`. */
+  rekey(given: Parameters<EtcdLog['rekey']>[1]): Promise<void>
   /** Stops leading, if it leads, and waits until the lease is given up. */
   resign(): Promise<void>
 }
@@ -103,7 +119,7 @@ export function createHub(needs: HubNeeds): Hub {
   let term: Term | null = null
   let leader: Leader | null = null
   let commits: GroupCommit | null = null
-  let problem: string | null = null
+  let problem: Problem | null = null
   let freshAtMs = elapsedOf(clock) - needs.staleMs
   let heardAtMs = -Infinity
   let vacant = createSignal()
@@ -114,11 +130,12 @@ export function createHub(needs: HubNeeds): Hub {
   let leaderAsOf = 0
   let termSinceMs = 0
   let notBeforeMs = -Infinity
+  let removed: Refusal | null = null
 
-  function setProblem(sentence: string | null): void {
-    if (sentence === problem) return
-    problem = sentence
-    if (sentence !== null) warn(sentence)
+  function setProblem(next: Problem | null): void {
+    if (next?.sentence === problem?.sentence || removed !== null) return
+    problem = next
+    if (next !== null) warn(next.sentence)
     onChange()
   }
 
@@ -260,17 +277,15 @@ export function createHub(needs: HubNeeds): Hub {
       await needs.fetchImage(signal)
       setProblem(null)
     } else if (error instanceof DivergedLog) {
-      setProblem(
-        `${error.message}: etcd was restored from a backup, and other writes took the place of those that this hub has. Nothing was changed here. To give up what only this hub has, let it join again with an empty data directory`
-      )
+      const sentence = `${error.message}: etcd was restored from a backup, and other writes took the place of those that this hub has. Nothing was changed here. To give up what only this hub has, let it join again with an empty data directory`
+      setProblem({ sentence, reason: 'log_diverged' })
       await pause(stuckMs, signal)
     } else if (error instanceof OlderLog) {
-      setProblem(
-        `${error.message}: etcd was restored from a backup, or is another one. Nothing was changed on this hub`
-      )
+      const sentence = `${error.message}: etcd was restored from a backup, or is another one. Nothing was changed on this hub. Restore a newer snapshot of etcd, or begin the log again with the hub that has most writes (docs/fleet.md)`
+      setProblem({ sentence, reason: 'log_older' })
       await pause(againMs, signal)
     } else {
-      setProblem(error instanceof Refusal ? error.message : `Cannot follow the log: ${reasonOf(error)}`)
+      setProblem(problemOf(error))
       await pause(error instanceof Refusal ? stuckMs : againMs, signal)
     }
   }
@@ -301,25 +316,30 @@ export function createHub(needs: HubNeeds): Hub {
       get outdated() {
         return outdated
       },
+      get removed() {
+        return removed
+      },
       get isFull() {
         return isFull
       }
     },
     async run(signal) {
       while (!signal.aborted) {
+        if (removed !== null) return aborted(signal)
         try {
           const won = await followUntilElected(signal)
           if (won !== null) await lead(won, signal)
         } catch (error) {
-          if (signal.aborted) break
+          if (signal.aborted || removed !== null) continue
           await cure(error, signal).catch((failed: unknown) => {
-            setProblem(failed instanceof Refusal ? failed.message : `Cannot follow the log: ${reasonOf(failed)}`)
+            setProblem(problemOf(failed))
             return pause(againMs, signal)
           })
         }
       }
     },
     learn({ leader: found, lastLine, asOf, askedAtMs }) {
+      if (removed !== null) return
       setLeader(found, asOf)
       if (term !== null && askedAtMs > termSinceMs && found?.revision !== term.revision) term.abandon()
       if (found === null) {
@@ -327,7 +347,8 @@ export function createHub(needs: HubNeeds): Hub {
         return
       }
       heardAtMs = Math.max(heardAtMs, askedAtMs)
-      if (lastLine <= copy.applied && problem === null) freshAtMs = Math.max(freshAtMs, askedAtMs)
+      const follows = isCaughtUp || term !== null
+      if (follows && lastLine <= copy.applied && problem === null) freshAtMs = Math.max(freshAtMs, askedAtMs)
     },
     onLeaderKey(found, asOf) {
       if (!isCaughtUp) {
@@ -341,11 +362,41 @@ export function createHub(needs: HubNeeds): Hub {
       onChange()
     },
     restart: () => following?.abort(),
+    goBack() {
+      leaderAsOf = 0
+      term?.abandon()
+      following?.abort()
+    },
+    remove(why) {
+      if (removed !== null) return
+      setProblem(problemOf(why))
+      removed = why
+      term?.abandon()
+      following?.abort()
+      leader = null
+      onChange()
+    },
+    async rekey(given) {
+      if (commits === null) throw noLeader({ problem: problem?.sentence ?? null })
+      await commits
+        .between(() => log.rekey(copy.applied, given))
+        .catch((error: unknown) => {
+          const { refusal, endsTerm } = refusalOf(error)
+          if (endsTerm) term?.abandon()
+          throw refusal
+        })
+    },
     async resign() {
       notBeforeMs = elapsedOf(clock) + resignedMs
       await term?.resign()
     }
   }
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof Refusal) return { sentence: error.message, reason: error.code }
+  const reason = error instanceof DamagedLog ? 'log_damaged' : 'log_unreadable'
+  return { sentence: `Cannot follow the log: ${reasonOf(error)}`, reason }
 }
 
 type LineTransactions = Parameters<typeof migrationOf>[0][]

@@ -2,7 +2,7 @@
  * How a database becomes part of a cluster: `svc cluster init` begins the log with it, and every other hub takes an image
  * of the database from a hub that belongs already.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 import type { EtcdClient } from './etcd/client.js'
@@ -10,8 +10,9 @@ import { Unreachable } from './etcd/errors.js'
 import { createElection } from './election.js'
 import { beginHistory, newHistoryId, readHistory } from './history.js'
 import { createHubList } from './hub-list.js'
-import type { HubAddress } from './hub-list.js'
+import type { ListedHub, OwnHub } from './hub-list.js'
 import type { ClusterKeys } from './keys.js'
+import { schemaVersion } from '../schema.js'
 import type { LocalCopy } from './local-copy.js'
 import type { Sealing } from './sealing.js'
 
@@ -23,9 +24,10 @@ interface Outside {
 
 interface JoinOptions {
   cluster: string
-  hub: HubAddress
+  hub: OwnHub
   begin?: boolean
-  fetchImage?: (from: HubAddress, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+  isReturning?: boolean | undefined
+  fetchImage?: (from: ListedHub, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
   onWaiting?: (sentence: string) => void
 }
 
@@ -48,7 +50,12 @@ export async function joinHistory(joining: Joining): Promise<string> {
   try {
     const found = await readHistory(joining, { signal, ...(isKnown && { limitMs: knownMs }) })
     if (found === null) throw missing(cluster, isKnown)
-    if (isKnown && copy.belonging?.history === found.id) return found.id
+    if (isKnown && copy.belonging?.history === found.id) {
+      if (options.isReturning) await register(joining, found.id)
+      return found.id
+    }
+    // The hub that is asked for the database must know the key of this one.
+    await register(joining, found.id)
     await takeImageAtLast({ ...joining, history: found.id })
     return found.id
   } catch (error) {
@@ -70,12 +77,22 @@ async function begin({ copy, options, signal, ...outside }: Joining): Promise<st
     // Only hubs have the key of a cluster, so this log is not the one that an earlier attempt of this hub began.
     throw error instanceof Refusal && error.code === 'cluster_sealed' ? exists(cluster) : error
   })
-  if (found !== null && isBegun && found.id === id) return id
-  if (found !== null) throw exists(cluster)
-  await copy.upgrade()
-  await copy.belong({ cluster, history: id })
-  if (!(await beginHistory(outside, { id, after: copy.applied }, { signal }))) throw exists(cluster)
+  const isThere = found !== null && isBegun && found.id === id
+  if (found !== null && !isThere) throw exists(cluster)
+  if (!isThere) {
+    await copy.upgrade()
+    await copy.belong({ cluster, history: id })
+    if (!(await beginHistory(outside, { id, after: copy.applied }, { signal }))) throw exists(cluster)
+  }
+  await register({ ...outside, copy, options, signal }, id)
   return id
+}
+
+/** Enters this hub into the list, with its key. */
+async function register({ copy, options, signal, ...outside }: Joining, history: string): Promise<void> {
+  const applied = copy.belonging === null ? 0 : copy.applied
+  const hub = { ...options.hub, applied, seenAt: new Date().toISOString(), schema: schemaVersion }
+  await createHubList({ ...outside, history }).register(hub, { signal })
 }
 
 function exists(cluster: string): Refusal {
@@ -105,7 +122,7 @@ async function takeImageAtLast(taking: Joining & { history: string }): Promise<v
       const mayPass = error instanceof Unreachable || (error instanceof Refusal && error.code === 'image_needed')
       if (!mayPass || taking.options.fetchImage === undefined) throw error
       taking.options.onWaiting?.((error as Error).message)
-      await sleep(againMs, undefined, { signal: taking.signal })
+      await pause(againMs, taking.signal)
     }
   }
 }
@@ -134,12 +151,12 @@ export async function takeImage({ copy, options, signal, ...outside }: Joining &
   )
 }
 
-async function otherHubs(outside: Outside & { history: string }, own: HubAddress): Promise<HubAddress[]> {
+async function otherHubs(outside: Outside & { history: string }, own: OwnHub): Promise<ListedHub[]> {
   const clock = { now: Date.now }
   const { readLeader } = createElection({ ...outside, hub: own, leaseSeconds: 1, clock })
   const { keys: found } = await outside.client.range({ key: outside.keys.leader })
-  const leaders = found[0] === undefined ? [] : [readLeader(found[0])]
-  const listed = (await createHubList(outside).list()).sort((a, b) => b.applied - a.applied)
-  const all = [...leaders, ...listed].map(({ name, url }) => ({ name, url })).filter(({ name }) => name !== own.name)
-  return [...new Map(all.map(hub => [hub.name, hub])).values()]
+  const leader = found[0] === undefined ? null : readLeader(found[0]).name
+  const listed = (await createHubList(outside).list()).filter(({ name }) => name !== own.name)
+  const rank = ({ name, applied }: ListedHub): number => (name === leader ? Infinity : applied)
+  return listed.sort((a, b) => rank(b) - rank(a) || 0)
 }

@@ -5,7 +5,7 @@
 import { decodeLine, encodeLine } from '../redo.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import type { ClusterKeys } from './keys.js'
-import { LostLeadership } from './redo-log.js'
+import { DamagedLog, LostLeadership } from './redo-log.js'
 import type { LogLine } from './redo-log.js'
 import { tagBytes, type Sealing } from './sealing.js'
 
@@ -34,6 +34,10 @@ export interface LineValuesNeeds {
 /** Maximum size of a line in one value, and of a part. */
 const partBytes = 768 * 1024
 const marker = '{"parts":'
+/** A transaction has at most 32 MiB (local-copy.ts), and a line has those that waited at the same time. */
+const maxParts = 256
+/** What etcd accepts by default as one request. */
+const maxValueBytes = 1.5 * 1024 * 1024
 
 /** Creates what writes and reads the values of one log. */
 export function createLineValues({ client, keys, sealing, history, writeMs }: LineValuesNeeds): LineValues {
@@ -52,12 +56,13 @@ export function createLineValues({ client, keys, sealing, history, writeMs }: Li
   }
 
   async function joinParts(first: number, plain: Buffer): Promise<Buffer> {
-    const { parts } = JSON.parse(plain.toString()) as { parts: number }
+    const parts = Number(/^\{"parts":(\d{1,6})\}$/.exec(plain.toString())?.[1] ?? 0)
+    if (parts < 1 || parts > maxParts) throw new DamagedLog(keys.line(first), `it names ${parts} parts`)
     const pieces: Buffer[] = []
     for (let part = 0; part < parts; part++) {
       const key = keys.partOf(first, part)
       const { keys: found } = await client.range({ key })
-      if (found[0] === undefined) throw new Error(`The part "${key}" in etcd is missing`)
+      if (found[0] === undefined) throw new DamagedLog(key, 'the part is missing')
       pieces.push(sealing.open(found[0].value, { key, history, number: first }))
     }
     return Buffer.concat(pieces)
@@ -71,12 +76,25 @@ export function createLineValues({ client, keys, sealing, history, writeMs }: Li
     },
     async open({ key, value }) {
       const first = keys.numberOf(key)
+      if (!Number.isSafeInteger(first) || keys.line(first) !== key) throw new DamagedLog(key, 'the key has no number')
+      if (value.length > maxValueBytes) throw new DamagedLog(key, `it has ${value.length} bytes`)
       const plain = sealing.open(value, { key, history, number: first })
       const isInParts = plain.subarray(0, marker.length).equals(Buffer.from(marker))
-      const line = decodeLine(isInParts ? await joinParts(first, plain) : plain)
-      if (line === null || line.first !== first) throw new Error(`The line "${key}" in etcd is damaged`)
+      const line = lineIn(isInParts ? await joinParts(first, plain) : plain)
+      if (line === null || line.first !== first || line.transactions.length === 0) {
+        throw new DamagedLog(key, 'it is not the line of this number')
+      }
       return line
     }
+  }
+}
+
+/** Returns the line in a text; null if it is malformed. */
+function lineIn(text: Buffer): LogLine | null {
+  try {
+    return decodeLine(text)
+  } catch {
+    return null
   }
 }
 

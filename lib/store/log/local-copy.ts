@@ -2,8 +2,8 @@
  * What a hub has of the cluster on its own disk: svc.db and its redo log, as a server without a cluster has them, and
  * svc.db.cluster, which says to which log they belong.
  *
- * A line comes here after it is durable in etcd: on a follower it is written to the redo log and then applied in memory;
- * on the leader memory already has it. The redo log is not synced with each line, because etcd has it. So after a power
+ * A line comes here after it is durable in etcd: a follower applies it in memory and then writes it to the redo log; on the
+ * leader memory already has it. The redo log is not synced with each line, because etcd has it. So after a power
  * cut it may be damaged; then the hub starts from svc.db alone and reads the rest from etcd. After the end of a process
  * nothing is lost, and a hub that etcd does not answer starts with all that it had.
  */
@@ -32,6 +32,7 @@ import { openFileLog } from './file-log.js'
 import type { FileLog } from './file-log.js'
 import { Trimmed } from './redo-log.js'
 import type { LogLine } from './redo-log.js'
+import { createTurns } from './turns.js'
 
 /** The database of a hub, in memory and on its disk. */
 export interface LocalCopy {
@@ -50,7 +51,7 @@ export interface LocalCopy {
   readonly belonging: Belonging | null
   /** The numbers of writes for checkpoints and images: those of the leader's queue while there is one. */
   commits: Pick<GroupCommit, 'executed' | 'settled' | 'between'> | null
-  /** Writes what follows `applied` in the line to the redo log, and applies it. */
+  /** Applies what follows `applied` in the line, and writes it to the redo log: both, or neither. */
   apply(line: LogLine): Promise<void>
   /** Writes transactions that memory already has to the redo log. If that fails, there is a `fault`. */
   record(first: number, transactions: string[]): Promise<void>
@@ -76,16 +77,20 @@ interface LocalCopyOptions {
   disk: Disk
   clock: Clock
   warn: (sentence: string) => void
+  /** Maximum size of the database that another hub sends. */
+  maxImageBytes?: number
 }
 
 const idleMs = 30 * 1000
 const foldBytes = 4 * 1024 * 1024
 /** A transaction travels to etcd in one line, in parts. */
 const maxLength = 32 * 1024 * 1024
+/** Maximum size of the database of another hub. SQLite holds it in memory of 32-bit addresses. */
+const defaultImageBytes = 2 * 1024 ** 3
 
 /** Opens the database in `directory`, or an empty one in memory. Refuses like `openStore`. */
 export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCopy> {
-  const { directory, disk, clock, warn } = options
+  const { directory, disk, clock, warn, maxImageBytes = defaultImageBytes } = options
   const databasePath = join(directory, 'svc.db')
   const redoPath = join(directory, 'svc.db.redo')
   const sqlite = await loadSqlite()
@@ -166,9 +171,14 @@ export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCop
         const fresh = transactions.slice(applied + 1 - first)
         if (fresh.length === 0) return
         if (fresh.some(calls => migrationOf(calls) !== null)) await keepBefore()
-        await redo.append(applied + 1, fresh.map(encodeTransaction))
+        // First in memory: a line that SQLite refuses changes nothing, and is not on the disk at the next start.
         memory.apply(fresh)
+        const from = applied + 1
         applied += fresh.length
+        await redo.append(from, fresh.map(encodeTransaction)).catch((error: unknown) => {
+          memory.replace()
+          throw error
+        })
       })
     },
     record(first, transactions) {
@@ -192,7 +202,10 @@ export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCop
     },
     async replace(image, next) {
       const beside = `${databasePath}.image`
-      await receive(disk, beside, image)
+      await receive({ disk, path: beside, maxBytes: maxImageBytes }, image).catch(async (error: unknown) => {
+        await disk.remove(beside).catch(() => {})
+        throw error
+      })
       await checkImage(beside, next)
       await checkpoints.stop()
       pages.stop()
@@ -303,11 +316,16 @@ function ageOf(memory: Recovered['memory'], clock: Clock): number {
   return typeof writtenAt === 'string' ? Math.max(0, clock.now() - Date.parse(writtenAt)) : 0
 }
 
-async function receive(disk: Disk, path: string, image: AsyncIterable<Uint8Array>): Promise<void> {
+/** Writes an image to a file. Refuses `image_too_large` before it writes beyond the limit. */
+async function receive(
+  { disk, path, maxBytes }: { disk: Disk; path: string; maxBytes: number },
+  image: AsyncIterable<Uint8Array>
+): Promise<void> {
   const file = await disk.create(path)
   try {
     let at = 0
     for await (const piece of image) {
+      if (at + piece.length > maxBytes) throw tooLarge(maxBytes)
       await file.write(piece, at)
       at += piece.length
     }
@@ -317,6 +335,11 @@ async function receive(disk: Disk, path: string, image: AsyncIterable<Uint8Array
   }
 }
 
+function tooLarge(maxBytes: number): Refusal {
+  const sentence = `The database that another hub sends has more than ${maxBytes} bytes, so this hub does not take it`
+  return new Refusal('unavailable', 'image_too_large', sentence)
+}
+
 /** The same disk with files that are not synced. */
 function unsynced(disk: Disk): Disk {
   const plain = (file: DiskFile): DiskFile => ({ ...file, sync: async () => {} })
@@ -324,15 +347,5 @@ function unsynced(disk: Disk): Disk {
     ...disk,
     open: async path => plain(await disk.open(path)),
     create: async path => plain(await disk.create(path))
-  }
-}
-
-/** Returns a function that runs one piece of work at a time. */
-function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve()
-  return work => {
-    const turn = last.then(work)
-    last = turn.catch(() => {})
-    return turn
   }
 }

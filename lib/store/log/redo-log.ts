@@ -2,7 +2,7 @@ import type { Call } from '../database.js'
 
 /*
  * The redo log, wherever it is: a file beside svc.db (file-log.ts), or keys in etcd that several hubs share
- * (etcd-log.ts). Both keep the same promises, which test/store/log/contract.ts checks on both.
+ * (etcd-log.ts). Both keep the same promises, which test/store/log/file-log.test.ts and etcd-log.test.ts check.
  */
 
 /** One line of the log: the transactions of one append. */
@@ -61,11 +61,27 @@ export class OlderLog extends Error {
   }
 }
 
+/** A value in etcd cannot be what a hub wrote: somebody else changed it, or it is damaged. */
+export class DamagedLog extends Error {
+  constructor(key: string, why: string) {
+    super(`The value of "${key}" in etcd is damaged: ${why}`)
+    this.name = 'DamagedLog'
+  }
+}
+
 /** The log has another line at a place that the reader has applied: it was restored from an older copy, and then grew. */
 export class DivergedLog extends Error {
   constructor(sequence: number) {
     super(`The log has another transaction ${sequence} than this database`)
     this.name = 'DivergedLog'
+  }
+}
+
+/** The line after which this hub writes is gone or another one: the log was restored from an older copy meanwhile. */
+export class LostLine extends Error {
+  constructor(key: string) {
+    super(`etcd was restored from an older snapshot: the last line of this hub, "${key}", is not in it`)
+    this.name = 'LostLine'
   }
 }
 

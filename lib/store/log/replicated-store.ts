@@ -21,20 +21,23 @@ import { createEtcdLog } from './etcd-log.js'
 import { createHub } from './hub.js'
 import type { Hub } from './hub.js'
 import { createHubList } from './hub-list.js'
-import type { HubAddress, ListedHub } from './hub-list.js'
+import type { HubAddress, ListedHub, OwnHub } from './hub-list.js'
+import { createHubTable, type HubPeers } from './hub-table.js'
 import { joinHistory, takeImage } from './joining.js'
 import { keysOf } from './keys.js'
 import { openLocalCopy } from './local-copy.js'
 import { startRounds } from './rounds.js'
+import type { KeyHolder } from './rekeying.js'
 import { createSealing } from './sealing.js'
 import { createChanges } from './signals.js'
+import { createTurns } from './turns.js'
 import { noLeader, notLeader } from './write-refusals.js'
 
 /** What this hub is at the moment. */
 export interface HubRole {
   /**
-   * `leader`: it writes. `follower`: it follows the log of the leader. `alone`: it does not hear of a leader, so its
-   * reads may be old and writes are refused.
+   * `leader`: it writes. `follower`: it follows the log of the leader. `alone`: it does not hear of a leader, or cannot
+   * follow its log, so its reads may be old and writes are refused.
    */
   kind: 'leader' | 'follower' | 'alone'
   leader: HubAddress | null
@@ -44,6 +47,8 @@ export interface HubRole {
   sequence: number
   /** Why this hub cannot follow the log or lead, in a sentence; null if it can. */
   problem: string | null
+  /** The same for programs (hub.ts). */
+  reason: string | null
 }
 
 /**
@@ -60,10 +65,21 @@ export interface ReplicatedStore extends Store {
    * `database_newer` if this program is too old to follow.
    */
   reached(sequence: number, signal: AbortSignal): Promise<void>
-  /** Returns the hubs that have ever followed the log, by name. Refuses `no_leader` if etcd does not answer. */
+  /** The hubs of the cluster as this hub knows them without asking etcd. */
+  peers: HubPeers
+  /** Returns the hubs of the cluster, by name. Refuses `no_leader` if etcd does not answer. */
   hubs(): Promise<ListedHub[]>
   /** Removes a hub that will not come back, so that the log is no longer kept for it. This one announces itself no more. */
   forgetHub(name: string): Promise<void>
+  /** Keeps a key that the cluster may get (sealing.ts), on the disk, too. */
+  expectKey(key: Buffer): Promise<void>
+  /**
+   * Replaces the key of the cluster; this hub leads. The holders have the key already, and are the hubs from then on. Refuses
+   * `no_leader`, `write_unknown`.
+   */
+  rekey(key: Buffer, holders: readonly KeyHolder[]): Promise<void>
+  /** Reaches etcd with other certificates and another password from now on. */
+  renewEtcd(etcd: EtcdOptions): void
   /** Gives the leadership up if this hub has it: another hub leads then. Called by `close`, too. */
   resign(): Promise<void>
 }
@@ -77,17 +93,23 @@ export interface ReplicatedStoreOptions {
   cluster: string
   /** 32 bytes: the key that seals every value in etcd. */
   clusterKey: Buffer
-  hub: HubAddress
+  /** Keys that the cluster may have got meanwhile. */
+  nextKeys?: readonly Buffer[] | undefined
+  /** Keeps the key of the cluster, and those that may follow it, for the next start. */
+  keepKeys?: (keys: readonly Buffer[]) => Promise<void>
+  hub: OwnHub
   /**
    * Creates the log in etcd with the database of this directory as its beginning (`svc cluster init`). Refuses
    * `cluster_exists` if there is already one. Otherwise a missing log is refused (`cluster_missing`).
    */
   begin?: boolean
+  /** Enters this hub into the list again: it took itself out, and did not finish. */
+  isReturning?: boolean | undefined
   /**
    * Returns a database as a SQLite file from another hub: what `image()` returns there. It is needed by a new hub, and by
    * one that was away for so long that the log no longer contains what it lacks.
    */
-  fetchImage?: (from: HubAddress, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+  fetchImage?: (from: ListedHub, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
   clock?: Clock
   warn?: (sentence: string) => void
   /** Called with each new reason why the opening waits, for another hub or for etcd. */
@@ -145,9 +167,16 @@ export async function openReplicatedStore(given: ReplicatedStoreOptions): Promis
   try {
     const copy = await openLocalCopy({ directory, disk: realDisk, clock, warn })
     ends.push(() => copy.close())
-    const outside = { client, keys: keysOf(options.cluster), sealing: createSealing(options.clusterKey) }
+    const keeping = createTurns()
+    const keepKeys = (): Promise<void> => keeping(async () => options.keepKeys?.(sealing.keys))
+    const sealing = createSealing(options.clusterKey, {
+      next: options.nextKeys,
+      onUse: () =>
+        void keepKeys().catch((error: Error) => warn(`Cannot keep the new key of the cluster: ${error.message}`))
+    })
+    const outside = { client, keys: keysOf(options.cluster), sealing }
     const history = await joinHistory({ ...outside, copy, options, signal })
-    return await open({ ...options, clock, warn, signal, limits }, { ...outside, history, copy, connection })
+    return await open({ ...options, clock, warn, signal, limits }, { ...outside, history, copy, connection, keepKeys })
   } catch (error) {
     for (const end of ends.reverse()) await end()
     throw explainEtcd(error, `Cannot open the database of the cluster "${options.cluster}"`)
@@ -165,6 +194,8 @@ type Given = ReplicatedStoreOptions & {
 type Parts = Parameters<typeof createHubList>[0] & {
   copy: Awaited<ReturnType<typeof openLocalCopy>>
   connection: ReturnType<typeof connectEtcd>
+  /** Writes the keys of the cluster to the disk. */
+  keepKeys(): Promise<void>
 }
 
 async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
@@ -216,18 +247,23 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   })
 
   function role(): HubRole {
-    const { term, leader, commits, heardAtMs, freshAtMs, problem } = hub.state
+    const { term, leader, commits, heardAtMs, freshAtMs, outdated } = hub.state
+    const problem = hub.state.problem?.sentence ?? null
+    const reason = hub.state.problem?.reason ?? null
     const nowMs = elapsedOf(clock)
     const sequence = copy.applied
     if (term?.isValid === true && commits !== null) {
-      return { kind: 'leader', leader: options.hub, staleMs: 0, sequence, problem }
+      const { name, url } = options.hub
+      return { kind: 'leader', leader: { name, url }, staleMs: 0, sequence, problem, reason }
     }
     const staleMs = Math.max(0, Math.round(nowMs - freshAtMs))
     const isHeard = nowMs - heardAtMs <= limits.leaseSeconds * 1000 + 2 * limits.probeMs
-    if (leader === null || leader.name === options.hub.name || !isHeard) {
-      return { kind: 'alone', leader: null, staleMs, sequence, problem }
+    // What a client changed through a hub it reads there: not if this hub reads another log, or none. An older program says so.
+    const isAstray = problem !== null && outdated === null
+    if (leader === null || leader.name === options.hub.name || !isHeard || isAstray) {
+      return { kind: 'alone', leader: null, staleMs, sequence, problem, reason }
     }
-    return { kind: 'follower', leader: { name: leader.name, url: leader.url }, staleMs, sequence, problem }
+    return { kind: 'follower', leader: { name: leader.name, url: leader.url }, staleMs, sequence, problem, reason }
   }
 
   function tell(): void {
@@ -238,7 +274,22 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     for (const listener of listeners) listener(now)
   }
 
-  const rounds = startRounds({ ...parts, hub, election, log, list, options, onRound: tell })
+  let isLeaving = false
+  const table = createHubTable({
+    ...parts,
+    list,
+    clock,
+    own: options.hub.name,
+    onChange() {
+      const own = table.own()
+      const publicKey = own?.hub?.publicKey ?? options.hub.publicKey
+      if (own === undefined || isLeaving) return
+      if (own === null) hub.remove(removed(options))
+      else if (publicKey !== options.hub.publicKey) hub.remove(replaced(options))
+    }
+  })
+  const following = table.run(stop.signal)
+  const rounds = startRounds({ ...parts, hub, election, log, list, table, options, onRound: tell })
   const running = hub.run(stop.signal)
   running.catch((error: Error) => warn(`This hub has stopped: ${error.message}`))
 
@@ -246,7 +297,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     rounds.stop()
     await hub.state.commits?.settled().catch(() => {})
     stop.abort()
-    await running.catch(() => {})
+    await Promise.all([running.catch(() => {}), following])
     if (log.seen !== null) await copy.note(log.seen).catch(() => {})
     await copy.close()
     connection.close()
@@ -258,6 +309,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     const isReady = () => {
       const { outdated, isCaughtUp } = hub.state
       if (outdated !== null) throw outdated
+      if (hub.state.removed !== null) throw hub.state.removed
       return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
     }
     const timer = setTimeout(changes.happened, openAloneMs + 1)
@@ -274,7 +326,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
 
   function whyWaiting(): string {
     const { leader, problem } = hub.state
-    if (problem !== null) return problem
+    if (problem !== null) return problem.sentence
     if (!hub.state.isCaughtUp) return 'This hub waits for etcd'
     return `This hub waits: the cluster has schema version ${copy.schema}, and this svc needs ${schemaVersion}. It is migrated when a hub of this version leads${leader === null ? '' : `. Stop "${leader.name}" to upgrade it`}`
   }
@@ -290,6 +342,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   }
 
   return {
+    peers: table,
     get: (sql, ...values) => memory.get().get(sql, ...values),
     all: (sql, ...values) => memory.get().all(sql, ...values),
     async write(work) {
@@ -298,8 +351,8 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       if (copy.pages.damage !== null) throw copy.pages.damage
       const { term, commits } = hub.state
       if (term?.isValid !== true || commits === null) {
-        const { kind, leader } = role()
-        throw kind === 'follower' && leader !== null ? notLeader(leader) : noLeader()
+        const { kind, leader, problem } = role()
+        throw kind === 'follower' && leader !== null ? notLeader(leader) : noLeader({ problem })
       }
       memory.ensure()
       const { result, text } = memory.execute(work)
@@ -333,18 +386,38 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       return changes.until(hasReached, signal)
     },
     async hubs(): Promise<ListedHub[]> {
-      const found = await list.list().catch((error: unknown) => {
-        throw error instanceof Unreachable ? noLeader(error) : error
+      return list.list().catch((error: unknown) => {
+        throw error instanceof Unreachable ? noLeader({ problem: null, cause: error }) : error
       })
-      return found.map(({ name, url, applied, seenAt }) => ({ name, url, applied, seenAt }))
     },
     async forgetHub(name) {
       // It would announce itself again.
-      if (name === options.hub.name) rounds.stop()
+      isLeaving = name === options.hub.name
+      if (isLeaving) rounds.stop()
       await list.forget(name).catch((error: unknown) => {
         throw explainEtcd(error, `Cannot remove the hub "${name}" from the list in etcd`)
       })
     },
+    async expectKey(key) {
+      parts.sealing.expect(key)
+      await parts.keepKeys()
+    },
+    async rekey(key, holders) {
+      await hub.rekey({ key, holders })
+      await parts.keepKeys()
+      await rounds.announce()
+    },
+    renewEtcd: etcd => connection.renew(etcd),
     resign: () => hub.resign()
   }
+}
+
+function removed({ cluster, hub }: Given): Refusal {
+  const sentence = `"${hub.name}" is not a hub of the cluster "${cluster}" any more: it was removed with "svc cluster forget", or etcd was restored to a state before it joined. Nothing was changed here. To return, let it join again with an empty data directory: svc cluster join`
+  return new Refusal('conflict', 'hub_removed', sentence)
+}
+
+function replaced({ cluster, hub }: Given): Refusal {
+  const sentence = `Another machine is the hub "${hub.name}" of the cluster "${cluster}" now: the key of this one is not in etcd any more. Nothing was changed here. Choose another --hub-name, and let it join again with an empty data directory`
+  return new Refusal('conflict', 'hub_removed', sentence)
 }

@@ -11,7 +11,8 @@ import type { EtcdClient } from './etcd/client.js'
 import type { EtcdConnection } from './etcd/connection.js'
 import type { EtcdLog } from './etcd-log.js'
 import type { Hub } from './hub.js'
-import type { HubAddress, HubList } from './hub-list.js'
+import type { HubList, OwnHub } from './hub-list.js'
+import type { HubTable } from './hub-table.js'
 import type { ClusterKeys } from './keys.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
@@ -25,9 +26,10 @@ export interface RoundsNeeds {
   election: Election
   log: EtcdLog
   list: HubList
+  table: HubTable
   copy: Pick<LocalCopy, 'applied' | 'note'>
   options: {
-    hub: HubAddress
+    hub: OwnHub
     clock: Clock
     warn: (sentence: string) => void
     limits: { probeMs: number; trimMs: number; keptWrites: number; keptForAbsent: number }
@@ -52,12 +54,14 @@ export interface Rounds {
 
 /** Starts the rounds; they end with `stop`. */
 export function startRounds(needs: RoundsNeeds): Rounds {
-  const { client, connection, keys, hub, election, log, list, copy, options } = needs
+  const { client, connection, keys, hub, election, log, list, table, copy, options } = needs
   const { clock, limits } = options
   const stopping = new AbortController()
   const { signal } = stopping
   /** What the log had beyond this hub at the last probe. */
   let behindAt: number | null = null
+  /** The revision of etcd at the last probe. It only grows, unless etcd is restored from a snapshot. */
+  let newest = 0
 
   async function probe(): Promise<void> {
     const askedAtMs = elapsedOf(clock)
@@ -66,12 +70,19 @@ export function startRounds(needs: RoundsNeeds): Rounds {
         when: [],
         then: [
           { range: { key: keys.leader } },
-          { range: { key: keys.log, end: endOfPrefix(keys.log), limit: 1, isDescending: true, isKeysOnly: true } }
+          { range: { key: keys.log, end: endOfPrefix(keys.log), limit: 1, isDescending: true, isKeysOnly: true } },
+          { range: { key: keys.hubs, end: endOfPrefix(keys.hubs) } }
         ]
       },
       { limitMs: 2 * limits.probeMs, signal }
     )
-    const [[leader] = [], [last] = []] = ranges
+    const [[leader] = [], [last] = [], hubs = []] = ranges
+    if (revision < newest) {
+      table.restart()
+      hub.goBack()
+    }
+    newest = revision
+    table.learn(hubs, { revision, askedAtMs })
     const lastLine = last === undefined ? 0 : keys.numberOf(last.key)
     const found = leader === undefined ? null : election.readLeader(leader)
     hub.learn({ leader: found, lastLine, asOf: revision, askedAtMs })
@@ -84,12 +95,14 @@ export function startRounds(needs: RoundsNeeds): Rounds {
   let announced = -1
   let quiet = 0
   async function announce(): Promise<void> {
-    if (!hub.state.isCaughtUp && hub.state.term === null) return
-    if (copy.applied === announced && ++quiet % 3 !== 0) return
+    const own = table.own()
+    if ((!hub.state.isCaughtUp && hub.state.term === null) || own == null) return
+    // Other hubs cannot read an entry that this one sealed with the key of before.
+    if (copy.applied === announced && own.hub !== null && ++quiet % 3 !== 0) return
     const { applied } = copy
     const hubNow = { ...options.hub, applied, seenAt: instantOf(clock), schema: schemaVersion }
-    await list.announce(hubNow, { limitMs: announceMs, signal })
-    announced = applied
+    const isThere = await list.announce(hubNow, own.createRevision, { limitMs: announceMs, signal })
+    if (isThere) announced = applied
     if (log.seen !== null) await copy.note(log.seen)
   }
 

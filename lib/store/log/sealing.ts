@@ -7,6 +7,10 @@
  * The associated data is the key in etcd and the id of the log, so a value that was moved to another key, or that comes
  * from another log, is refused. Nonces are random. NIST SP 800-38D §8.3 allows 2^32 of them for one key; each block of a
  * million numbers has a key of its own (HKDF, RFC 5869), so no key comes near that.
+ *
+ * A cluster gets a new key in one transaction of etcd (rekeying.ts). Before that, each hub is given the key that comes. A history or
+ * a leader that it opens proves that the transaction was carried out: from then on the earlier key opens nothing. The reader of the
+ * log says when (etcd-log.ts), because it reads the lines before it, too.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { Refusal } from '../../base/refusal.js'
@@ -17,6 +21,14 @@ export interface Sealing {
   seal(plain: Uint8Array, place: SealedPlace): Buffer
   /** Opens a value. Refuses `cluster_sealed` if it was sealed with another key, or for another place. */
   open(sealed: Uint8Array, place: SealedPlace): Buffer
+  /** The key in use, and those that may follow it. */
+  readonly keys: readonly Buffer[]
+  /** Adds a key that may follow. It opens values from now on. */
+  expect(key: Buffer): void
+  /** Uses the key that opens this value from now on, and forgets all others. Refuses like `open`. */
+  adopt(sealed: Uint8Array, place: SealedPlace): void
+  /** Uses a key from now on, and forgets all others. */
+  use(key: Buffer): void
 }
 
 /** Where a value is. */
@@ -36,9 +48,64 @@ export const tagBytes = 16
 const block = 2 ** 20
 /** Keys of blocks that are cached: the present one and the last one, and the one for other values. */
 const maxKeys = 8
+/** Keys that may follow: one, and those of attempts that did not finish. */
+const maxComing = 4
+
+/** Options of `createSealing`. */
+export interface SealingOptions {
+  /** Keys that may follow the one in use (`expect`). */
+  next?: readonly Buffer[] | undefined
+  /** Called after another key came into use. */
+  onUse?: () => void
+}
 
 /** Creates the sealing of a cluster with this key. Throws if it does not have 32 bytes. */
-export function createSealing(clusterKey: Uint8Array): Sealing {
+export function createSealing(clusterKey: Buffer, { next = [], onUse = () => {} }: SealingOptions = {}): Sealing {
+  let [present, ...coming] = [clusterKey, ...next].map(withKey) as [WithKey, ...WithKey[]]
+
+  function use(one: WithKey): void {
+    present = one
+    coming = []
+    onUse()
+  }
+
+  function find(sealed: Uint8Array, place: SealedPlace): { one: WithKey; plain: Buffer } {
+    for (const one of [present, ...coming]) {
+      const plain = one.open(sealed, place)
+      if (plain !== null) return { one, plain }
+    }
+    throw new Refusal(
+      'unavailable',
+      'cluster_sealed',
+      `Cannot open the value of "${place.key}" in etcd: it was sealed with another cluster key, or changed. Use the "cluster.key" of this cluster`
+    )
+  }
+
+  return {
+    get keys() {
+      return [present, ...coming].map(({ key }) => key)
+    },
+    expect(key) {
+      if (![present, ...coming].some(one => one.key.equals(key))) coming = [...coming, withKey(key)].slice(-maxComing)
+    },
+    adopt(sealed, place) {
+      const { one } = find(sealed, place)
+      if (one !== present) use(one)
+    },
+    use: key => use(withKey(key)),
+    seal: (plain, place) => present.seal(plain, place),
+    open: (sealed, place) => find(sealed, place).plain
+  }
+}
+
+interface WithKey {
+  key: Buffer
+  seal(plain: Uint8Array, place: SealedPlace): Buffer
+  /** Returns null if the value was sealed with another key, or for another place. */
+  open(sealed: Uint8Array, place: SealedPlace): Buffer | null
+}
+
+function withKey(clusterKey: Buffer): WithKey {
   if (clusterKey.length !== keyBytes) throw new Error(`A cluster key has ${keyBytes} bytes, not ${clusterKey.length}`)
   const keys = new Map<number, Buffer>()
 
@@ -54,6 +121,7 @@ export function createSealing(clusterKey: Uint8Array): Sealing {
   }
 
   return {
+    key: clusterKey,
     seal(plain, { key, history, number = 0 }) {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, keyOf(number), nonce)
@@ -67,13 +135,8 @@ export function createSealing(clusterKey: Uint8Array): Sealing {
         decipher.setAAD(Buffer.from(`${history} ${key}`))
         decipher.setAuthTag(sealed.subarray(-tagBytes))
         return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, -tagBytes)), decipher.final()])
-      } catch (error) {
-        throw new Refusal(
-          'unavailable',
-          'cluster_sealed',
-          `Cannot open the value of "${key}" in etcd: it was sealed with another cluster key, or changed. Use the "cluster.key" of this cluster`,
-          { cause: error }
-        )
+      } catch {
+        return null
       }
     }
   }

@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/refusal.js'
 import { EtcdError, Unreachable } from './etcd/errors.js'
-import { LostLeadership, UnknownOutcome } from './redo-log.js'
+import { LostLeadership, LostLine, UnknownOutcome } from './redo-log.js'
 
 /*
  * The refusals of writes in a cluster.
@@ -19,23 +19,21 @@ export function notLeader(leader: { name: string; url: string }): Refusal {
   )
 }
 
-/** A write while nobody can lead. */
-export function noLeader(cause?: unknown): Refusal {
-  return new Refusal(
-    'unavailable',
-    'no_leader',
-    'The change was not saved: no hub of the cluster leads at the moment. Try again in a few seconds',
-    { retryAfterSeconds: retrySeconds, cause }
-  )
+/** A write while nobody can lead, or while this hub cannot follow. With a problem, waiting does not help. */
+export function noLeader({ problem, cause }: { problem: string | null; cause?: unknown }): Refusal {
+  const why = problem ?? 'no hub of the cluster leads at the moment. Try again in a few seconds'
+  const options = { cause, ...(problem === null && { retryAfterSeconds: retrySeconds }) }
+  return new Refusal('unavailable', 'no_leader', `The change was not saved: ${why}`, options)
 }
 
 /** Returns the refusal of a write whose append failed, and whether this hub must stop leading. */
 export function refusalOf(error: unknown): { refusal: Refusal; endsTerm: boolean } {
-  if (error instanceof LostLeadership) return { refusal: noLeader(error), endsTerm: true }
+  if (error instanceof LostLeadership) return { refusal: noLeader({ problem: null, cause: error }), endsTerm: true }
+  if (error instanceof LostLine) return { refusal: noLeader({ problem: error.message, cause: error }), endsTerm: true }
   if (error instanceof UnknownOutcome) {
     return { refusal: unknown(error), endsTerm: true }
   }
-  if (error instanceof Unreachable) return { refusal: noLeader(error), endsTerm: true }
+  if (error instanceof Unreachable) return { refusal: noLeader({ problem: null, cause: error }), endsTerm: true }
   if (error instanceof EtcdError && error.isFull) {
     const sentence =
       'The change was not saved: the database of etcd is full (alarm NOSPACE). Give it more space, and run "etcdctl alarm disarm"'

@@ -49,6 +49,6 @@ export function findBrokenProject(db: Reader, projectId: string): BrokenRow | un
 
 /** Returns a project's newest deployment that succeeded and whose script did not fail in the background. */
 export function lastGoodDeployment(db: Reader, projectId: string): DeploymentRow | undefined {
-  const sql = `SELECT * FROM deployments WHERE projectId = ? AND outcome = 1 ORDER BY startTime DESC, position DESC LIMIT 1`
+  const sql = `SELECT * FROM deployments WHERE projectId = ? AND outcome = 1 ORDER BY orderedAt DESC, position DESC LIMIT 1`
   return db.all(sql, projectId).map(readDeployment)[0]
 }

@@ -59,6 +59,7 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   tokenId: nullable(text),
   actorIp: nullable(text),
   claimedIp: nullable(text),
+  traceId: nullable(text),
   placed: nullable(number),
   provenance: json('provenance', isProvenance),
   treeSha256: nullable(text),
@@ -75,12 +76,12 @@ const deployments = tableOf<DeploymentRow>('deployments', {
 /** Reads a row of the table. */
 export const readDeployment = deployments.read
 
-const readAge = rowReader<{ startTime: string; position: number }>('deployments', { startTime: text, position: number })
+const readAge = rowReader<DeploymentAge>('deployments', { orderedAt: text, position: number })
 const readId = valueReader('deployments.id', text)
 const readCount = valueReader('count of deployments', number)
 const readNewest = valueReader('deployments.startTime', nullable(text))
 
-const newestFirst = 'ORDER BY startTime DESC, position DESC'
+const newestFirst = 'ORDER BY orderedAt DESC, position DESC'
 
 /** Conditions on deployments. */
 export interface DeploymentFilter {
@@ -92,12 +93,42 @@ export interface DeploymentFilter {
   branch?: string
   /** The first digits of the claimed commit, in lower case. */
   commit?: string
+  traceId?: string
   /** Whether only the newest deployment of each project matches. */
   newest?: true
 }
 
-/** Adds a record. */
-export const insertDeployment = deployments.insert
+/** The place of a deployment in the order of all: never a time that a clock shows. */
+export interface DeploymentAge {
+  orderedAt: string
+  position: number
+}
+
+/** Adds a record from elsewhere, whose time gives its place among the others. */
+export function insertDeployment(tx: Transaction, row: DeploymentRow): void {
+  deployments.insert(tx, row)
+  tx.run('UPDATE deployments SET orderedAt = startTime WHERE id = ?', row.id)
+}
+
+/** Adds the record of a deployment that begins now. It is the newest, also if the clock was set back. */
+export function addDeployment(tx: Transaction, row: DeploymentRow): void {
+  deployments.insert(tx, row)
+  tx.run(
+    'UPDATE deployments SET orderedAt = max(startTime, (SELECT max(orderedAt) FROM deployments)) WHERE id = ?',
+    row.id
+  )
+}
+
+/** Returns the place of a deployment in the order of all; undefined if there is no such record. */
+export function ageOfDeployment(db: Reader, id: string): DeploymentAge | undefined {
+  return db.all('SELECT orderedAt, position FROM deployments WHERE id = ?', id).map(readAge)[0]
+}
+
+/** Compares two deployments for a list that begins with the newest. */
+export function newerFirst(one: DeploymentAge, other: DeploymentAge): number {
+  if (one.orderedAt !== other.orderedAt) return one.orderedAt < other.orderedAt ? 1 : -1
+  return other.position - one.position
+}
 
 /** Writes the fields that are present; returns false if there is no such deployment. */
 export const updateDeployment = deployments.update
@@ -116,14 +147,34 @@ export function listDeployments(
   const { conditions, values } = conditionsOf(filter)
   if (before !== undefined) {
     const seen = among({ conditions: ['id = ?'], values: [before] }, 'projectId', filter.projects)
-    const sql = `SELECT startTime, position FROM deployments ${where(seen.conditions)}`
+    const sql = `SELECT orderedAt, position FROM deployments ${where(seen.conditions)}`
     const [at] = db.all(sql, ...seen.values).map(readAge)
     if (at === undefined) throw invalid('before', `Cannot list deployments before "${before}": no such deployment`)
-    conditions.push('(startTime, position) < (?, ?)')
-    values.push(at.startTime, at.position)
+    conditions.push('(orderedAt, position) < (?, ?)')
+    values.push(at.orderedAt, at.position)
   }
   const sql = `SELECT * FROM deployments ${where(conditions)} ${newestFirst} LIMIT ?`
   return db.all(sql, ...values, limit).map(readDeployment)
+}
+
+/**
+ * Returns the ids of the newest `total` records and of the newest `each` of every project, newest first. A project that
+ * is deployed often leaves place for the others.
+ */
+export function newestOfEvery(
+  db: Reader,
+  { projects, total, each }: { projects?: ProjectScope; total: number; each: number }
+): string[] {
+  const { conditions, values } = among({ conditions: [], values: [] }, 'projectId', projects)
+  const scope = among({ conditions: [], values: [] }, 'projects.id', projects)
+  const sql = `SELECT id FROM deployments WHERE position IN (
+      SELECT position FROM (SELECT position FROM deployments ${where(conditions)} ${newestFirst} LIMIT ?)
+      UNION
+      SELECT newer.position FROM projects CROSS JOIN deployments AS newer ON newer.position IN (
+        SELECT position FROM deployments WHERE projectId = projects.id ${newestFirst} LIMIT ?
+      ) ${where(scope.conditions)}
+    ) ${newestFirst}`
+  return db.all(sql, ...values, total, each, ...scope.values).map(readId)
 }
 
 /** Returns the number of records that match. */
@@ -175,7 +226,7 @@ export function countDeploymentsByStatus(
 
 /** Returns the deployments that are queued or running, in order of arrival. */
 export function unfinishedDeployments(db: Reader): DeploymentRow[] {
-  const sql = `SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`
+  const sql = `SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY orderedAt, position`
   return db.all(sql).map(readDeployment)
 }
 
@@ -238,7 +289,7 @@ export function newestStartMs(db: Reader): number | null {
  * longest.
  */
 export function goingDeploymentId(db: Reader, projectId: string): string | undefined {
-  const sql = 'SELECT id FROM deployments WHERE projectId = ? AND status = ? ORDER BY startTime, position LIMIT 1'
+  const sql = 'SELECT id FROM deployments WHERE projectId = ? AND status = ? ORDER BY orderedAt, position LIMIT 1'
   const find = (status: DeploymentStatus): string | undefined => db.all(sql, projectId, status).map(readId)[0]
   return find('running') ?? find('queued')
 }
@@ -299,6 +350,14 @@ export function setBeforeFrom(tx: Transaction, id: string, beforeFrom: readonly 
   tx.run('UPDATE deployments SET beforeFrom = ? WHERE id = ?', JSON.stringify(beforeFrom), id)
 }
 
+/** Adds to what `setBeforeFrom` has recorded; does nothing if that is not known. */
+export function addBeforeFrom(tx: Transaction, id: string, more: readonly string[]): void {
+  const found = tx.all('SELECT beforeFrom FROM deployments WHERE id = ? AND beforeFrom IS NOT NULL', id)[0]
+  if (found === undefined) return
+  const known = JSON.parse(String(found['beforeFrom'])) as string[]
+  setBeforeFrom(tx, id, [...new Set([...known, ...more])])
+}
+
 /**
  * Records that the files of a deployment are now in its project's target: the deployment gets the next number, and the
  * column `target` the deployPath, which may change later. A deployment that already has a number keeps it, unless
@@ -339,11 +398,15 @@ export function archivedDeployments(db: Reader, projectId: string): DeploymentRo
 const branchOf = `json_extract(provenance, '$.branch')`
 const commitOf = `json_extract(provenance, '$.commit')`
 const newestOfEach = `position IN (SELECT (
-  SELECT newer.position FROM deployments AS newer WHERE newer.projectId = projects.id ORDER BY startTime DESC, position DESC LIMIT 1
+  SELECT newer.position FROM deployments AS newer WHERE newer.projectId = projects.id ORDER BY orderedAt DESC, position DESC LIMIT 1
 ) FROM projects)`
 
-function conditionsOf({ projectId, projects, status, branch, commit, newest }: DeploymentFilter): Conditions {
-  const { conditions, values } = among(equalities({ projectId, status, [branchOf]: branch }), 'projectId', projects)
+function conditionsOf({ projectId, projects, status, branch, commit, traceId, newest }: DeploymentFilter): Conditions {
+  const { conditions, values } = among(
+    equalities({ projectId, status, traceId, [branchOf]: branch }),
+    'projectId',
+    projects
+  )
   if (branch !== undefined || commit !== undefined) conditions.push(`provenance <> 'null'`)
   if (commit !== undefined) {
     conditions.push(`${commitOf} >= ? AND ${commitOf} < ?`)

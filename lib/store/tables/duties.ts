@@ -6,7 +6,7 @@ import type { Duty } from '../../model/duty.js'
 import type { Reader, Transaction } from '../database.js'
 import { isObject, json, nullable, rowReader, text, valueReader } from './columns.js'
 
-const readDuty = valueReader('duties.duty', json('a duty', isDuty))
+const readStored = valueReader('duties.duty', json('a duty', isDuty))
 const readMade = rowReader<HubDeployment>('hubDeployments', { id: text, projectId: text, deployId: nullable(text) })
 
 /** A deployment of the node that its hub asked for. */
@@ -35,10 +35,14 @@ export function putDuty(tx: Transaction, duty: Duty): void {
   tx.run(sql, duty.projectId, JSON.stringify(duty))
 }
 
-/** Removes what is known about a project. */
-export function deleteDuty(tx: Transaction, projectId: string): void {
-  tx.run('DELETE FROM duties WHERE projectId = ?', projectId)
+/** Forgets which deployments of a project the hub asked for. */
+export function deleteHubDeployments(tx: Transaction, projectId: string): void {
   tx.run('DELETE FROM hubDeployments WHERE projectId = ?', projectId)
+}
+
+/** Returns whether the hub asked for a deployment of a project. */
+export function hasHubDeployment(db: Reader, projectId: string): boolean {
+  return db.all('SELECT 1 FROM hubDeployments WHERE projectId = ? LIMIT 1', projectId).length > 0
 }
 
 /** Adds a deployment that the hub asked for. Forgets those of the project whose records were removed. */
@@ -54,4 +58,10 @@ export function findHubDeployment(db: Reader, id: string): HubDeployment | undef
 
 function isDuty(value: unknown): value is Duty {
   return isObject(value) && isObject(value['state']) && isObject(value['release'])
+}
+
+/** Rows of earlier versions lack what has been added since. */
+function readDuty(value: Parameters<typeof readStored>[0]): Duty {
+  const { state, ...duty } = readStored(value)
+  return { ...{ nodeId: '', isRemoved: false }, ...duty, state: { ...{ epoch: '' }, ...state } }
 }

@@ -74,7 +74,11 @@ export function findLabelByName(db: Reader, kind: LabelKind, name: string): Labe
   return select(db, kind, { rest: 'WHERE l.name = ?', values: [name] })[0]
 }
 
-/** Returns all labels of a kind, sorted by sortOrder, then by name. Only the projects in the scope are counted. */
+/**
+ * Returns the labels of a kind, sorted by sortOrder, then by name. With a scope, only its projects are counted, and labels that
+ * none of them has are left out: their names say what else there is.
+ */
 export function listLabels(db: Reader, kind: LabelKind, scope?: ProjectScope): Label[] {
-  return select(db, kind, { rest: 'ORDER BY l.sortOrder, l.name, l.id', scope })
+  const labels = select(db, kind, { rest: 'ORDER BY l.sortOrder, l.name, l.id', scope })
+  return scope == null ? labels : labels.filter(({ projectCount }) => projectCount > 0)
 }

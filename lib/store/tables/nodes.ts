@@ -19,8 +19,10 @@ const nodes = tableOf<FleetNode>('nodes', {
   enrolledAt: text,
   lastSeenAt: nullable(text),
   version: nullable(text),
-  freeBytes: nullable(number)
+  freeBytes: nullable(number),
+  sharedSince: nullable(text)
 })
+const readId = valueReader('nodes.id', text)
 const readCount = valueReader('count of nodes', number)
 
 /** Adds a node. */
@@ -55,6 +57,11 @@ export function nodesOfProject(db: Reader, projectId: string): FleetNode[] {
 /** Returns the number of nodes. */
 export function countNodes(db: Reader): number {
   return db.all('SELECT count(*) FROM nodes').map(readCount)[0] ?? 0
+}
+
+/** Returns the ids of the nodes that are two machines. */
+export function sharedNodes(db: Reader): string[] {
+  return db.all('SELECT id FROM nodes WHERE sharedSince IS NOT NULL').map(readId)
 }
 
 /** Writes when nodes were heard of last: pairs of an id and an instant. */

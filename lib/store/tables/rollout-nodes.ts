@@ -2,6 +2,7 @@
  * The nodes of rollouts. A rollout of 10,000 nodes changes all of them at once: one statement writes them all, with its
  * rows as JSON.
  */
+import { withoutCommand } from '../../model/deployment.js'
 import { nodePhases, type NodePhase, type RolloutNode } from '../../model/rollout.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, flag, nullable, number, rowReader, text, valueReader, type Columns } from './columns.js'
@@ -18,6 +19,12 @@ export interface StoredRolloutNode extends RolloutNode, NodeReport {
   nodeName: string
 }
 
+/** Earlier versions stored commands of checks, which not everybody may read (fleet/hub/reports.ts). */
+const withoutCommands: typeof text = {
+  ...text,
+  read: value => (typeof value === 'string' ? withoutCommand.without(value) : undefined)
+}
+
 const columns: Columns<RolloutNode> = {
   nodeId: text,
   wave: number,
@@ -25,7 +32,7 @@ const columns: Columns<RolloutNode> = {
   attempt: number,
   swapAttempt: number,
   hasBegun: flag,
-  error: nullable(text),
+  error: nullable(withoutCommands),
   updatedAt: text
 }
 const read = rowReader<RolloutNode>('rolloutNodes', columns)

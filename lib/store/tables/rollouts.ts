@@ -1,5 +1,12 @@
 import type { ProjectScope } from '../../model/access.js'
-import { rolloutStates, type Rollout, type RolloutPolicy, type RolloutState } from '../../model/rollout.js'
+import {
+  isGoing,
+  rolloutStates,
+  type Rollout,
+  type RolloutAhead,
+  type RolloutPolicy,
+  type RolloutState
+} from '../../model/rollout.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, isObject, json, nullable, number, rowReader, text, valueReader, type Columns } from './columns.js'
 import { among, equalities, where } from './conditions.js'
@@ -38,6 +45,7 @@ const readPosition = rowReader<{ position: number }>('rollouts', { position: num
 const readNamed = rowReader<StoredRollout & { projectName: string }>('rollouts', { ...columns, projectName: text })
 const readCount = rowReader('rollouts', { state: choice(rolloutStates), rollouts: number })
 const readText = valueReader('rollouts', text)
+const readMoved = valueReader('rolloutNodes.updatedAt', nullable(text))
 const readNumber = valueReader('rollouts.number', nullable(number))
 
 /** Adds a rollout. */
@@ -54,6 +62,30 @@ export function lastRollout(db: Reader, projectId: string): StoredRollout | unde
   return db
     .all('SELECT * FROM rollouts WHERE projectId = ? ORDER BY number DESC LIMIT 1', projectId)
     .map(rollouts.read)[0]
+}
+
+/** Returns the last rollout before a number that was done, and whose archive is kept. */
+export function doneBefore(db: Reader, projectId: string, number: number): StoredRollout | undefined {
+  const sql = `SELECT rollouts.* FROM rollouts JOIN deployments ON deployments.id = rollouts.deployId
+    WHERE rollouts.projectId = ? AND number < ? AND state = 'done' AND hasArtifact ORDER BY number DESC LIMIT 1`
+  return db.all(sql, projectId, number).map(rollouts.read)[0]
+}
+
+/** Returns whether a rollout of a deployment was done, and not reverted since. */
+export function hasDoneRollout(db: Reader, deployId: string): boolean {
+  return db.get("SELECT 1 FROM rollouts WHERE deployId = ? AND state = 'done' LIMIT 1", deployId) !== undefined
+}
+
+/** Returns the rollout of a project that is going on; null: there is none. */
+export function rolloutAhead(db: Reader, projectId: string): RolloutAhead | null {
+  const last = lastRollout(db, projectId)
+  if (last === undefined || !isGoing(last.state)) return null
+  const { id, state, createdAt, pausedUntil: until } = last
+  const isWaiting = state === 'approval' || state === 'pausing'
+  const [moved] = isWaiting
+    ? db.all('SELECT max(updatedAt) FROM rolloutNodes WHERE rolloutId = ?', id).map(readMoved)
+    : []
+  return { id, state, since: moved ?? createdAt, until }
 }
 
 /** Returns the last rollout of a deployment. */
@@ -86,6 +118,11 @@ export function goingProjects(db: Reader): string[] {
   const sql = `SELECT projectId FROM rollouts AS one WHERE state NOT IN ('halted', 'reverted', 'done')
     AND number = (SELECT max(number) FROM rollouts WHERE projectId = one.projectId)`
   return db.all(sql).map(readText)
+}
+
+/** Returns the projects that were rolled out. */
+export function rolledProjects(db: Reader): string[] {
+  return db.all('SELECT DISTINCT projectId FROM rollouts').map(readText)
 }
 
 /** Returns the number of rollouts in each state, of the last ones of all projects. */

@@ -12,6 +12,10 @@ export interface StoredFactor {
   lastStep: number
   /** Digests of the recovery codes that were not used. */
   recovery: string[]
+  /** When wrong codes were given since the last lock, the oldest first. */
+  wrongAt: string[]
+  /** Until when no code is accepted; null: it was never locked. */
+  lockedUntil: string | null
 }
 
 const readFactor = rowReader<StoredFactor>('secondFactors', {
@@ -19,7 +23,9 @@ const readFactor = rowReader<StoredFactor>('secondFactors', {
   secret: text,
   confirmedAt: nullable(text),
   lastStep: number,
-  recovery: texts
+  recovery: texts,
+  wrongAt: texts,
+  lockedUntil: nullable(text)
 })
 
 /** Returns the second factor of a token, confirmed or not. */
@@ -28,10 +34,11 @@ export function findFactor(db: Reader, tokenId: string): StoredFactor | undefine
 }
 
 /** Writes a second factor, replacing an earlier one of the token. */
-export function putFactor(tx: Transaction, { tokenId, secret, confirmedAt, lastStep, recovery }: StoredFactor): void {
+export function putFactor(tx: Transaction, factor: StoredFactor): void {
+  const { tokenId, secret, confirmedAt, lastStep, recovery, wrongAt, lockedUntil } = factor
   const sql =
-    'INSERT OR REPLACE INTO secondFactors (tokenId, secret, confirmedAt, lastStep, recovery) VALUES (?, ?, ?, ?, ?)'
-  tx.run(sql, tokenId, secret, confirmedAt, lastStep, JSON.stringify(recovery))
+    'INSERT OR REPLACE INTO secondFactors (tokenId, secret, confirmedAt, lastStep, recovery, wrongAt, lockedUntil) VALUES (?, ?, ?, ?, ?, ?, ?)'
+  tx.run(sql, tokenId, secret, confirmedAt, lastStep, JSON.stringify(recovery), JSON.stringify(wrongAt), lockedUntil)
 }
 
 /** Removes a second factor; returns false if there is no such row. */

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { EtcdError } from '../../../lib/store/log/etcd/errors.js'
 import { createEtcdLog } from '../../../lib/store/log/etcd-log.js'
-import { LostLeadership, OlderLog, Trimmed, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
+import { LostLeadership, LostLine, OlderLog, Trimmed, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
 import type { LogLine } from '../../../lib/store/log/redo-log.js'
 import { encodeTransaction } from '../../../lib/store/redo.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
@@ -31,11 +31,11 @@ async function aStage(t: Test) {
 
 t.test('refuses an append of an earlier leader, and of one that never was', { skip }, async t => {
   const { lead, another, log, read } = await aStage(t)
-  const earlier = another(await lead())
+  const earlier = await another(await lead())
   await earlier.append(1, [one(1)])
   await lead()
   await t.rejects(earlier.append(2, [one(2)]), LostLeadership)
-  await t.rejects(another(null).append(2, [one(2)]), LostLeadership)
+  await t.rejects((await another(null)).append(2, [one(2)]), LostLeadership)
   await t.rejects(earlier.append(2, [one(2, 'x'.repeat(2_000_000))]), LostLeadership, 'in parts, too')
   await log.append(2, [one(2), one(3)])
   t.same(await read(), [
@@ -47,9 +47,40 @@ t.test('refuses an append of an earlier leader, and of one that never was', { sk
 t.test('refuses a number that another leader has written', { skip }, async t => {
   const { log, another, lead, read } = await aStage(t)
   const revision = await lead()
+  const other = await another(revision)
   await log.append(1, [one(1)])
-  await t.rejects(another(revision).append(1, [one(1, 'another')]), LostLeadership)
+  await t.rejects(other.append(1, [one(1, 'another')]), LostLeadership)
   t.same(await read(), [[1, 1]])
+})
+
+t.test('appends nothing after a line that is gone or another one, although this hub still leads', { skip }, async t => {
+  const { log, client, keys, read, another, lead } = await aStage(t)
+  const revision = await lead()
+  for (let n = 1; n <= 3; n++) await log.append(n, [one(n, 'x'.repeat(n === 3 ? 2_000_000 : 1))])
+  const other = await another(revision)
+  await client.delete(keys.line(3))
+  await t.rejects(log.append(4, [one(4)]), LostLine, 'it is gone')
+  const { keys: found } = await client.range({ key: keys.line(2) })
+  await client.put(keys.line(3), found[0]?.value as Buffer)
+  await t.rejects(other.append(4, [one(4)]), LostLine, 'it was written again')
+  await client.delete(keys.line(3))
+  t.same(await read(), [
+    [1, 1],
+    [2, 1]
+  ])
+  const { keys: begun } = await client.range({ key: keys.history })
+  await client.delete(keys.log, keys.part)
+  const empty = await another(revision)
+  await client.put(keys.history, begun[0]?.value as Buffer)
+  await t.rejects(empty.append(1, [one(1)]), LostLine, 'the history of an empty log counts as the line before')
+})
+
+t.test('a trim does not change the line before', { skip }, async t => {
+  const { log, read } = await aStage(t)
+  for (let n = 1; n <= 3; n++) await log.append(n, [one(n)])
+  await log.trim(3)
+  await log.append(4, [one(4)])
+  t.same((await read(3)).at(-1), [4, 1])
 })
 
 t.test('an append whose answer is lost is accepted once', { skip }, async t => {

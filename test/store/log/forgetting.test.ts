@@ -8,6 +8,7 @@ import { createHubList } from '../../../lib/store/log/hub-list.js'
 import { keysOf } from '../../../lib/store/log/keys.js'
 import { createSealing } from '../../../lib/store/log/sealing.js'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
+import { ownHub } from '../../support/hub-keys.js'
 
 t.test('a hub is forgotten if it is gone, and refused if it runs', { skip: withoutEtcd() }, async t => {
   const etcd = await anEtcd(t)
@@ -22,7 +23,7 @@ t.test('a hub is forgotten if it is gone, and refused if it runs', { skip: witho
   const list = createHubList({ client, keys, sealing, history })
   const announce = (name: string, ageMs: number) => {
     const seenAt = new Date(Date.now() - ageMs).toISOString()
-    return list.announce({ name, url: `http://${name}`, applied: 1, schema: 1, seenAt })
+    return list.register({ ...ownHub({ name, url: `http://${name}` }), applied: 1, schema: 1, seenAt })
   }
   await announce('h1', 0)
   await announce('h2', 120_000)

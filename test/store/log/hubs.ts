@@ -7,6 +7,7 @@ import { openReplicatedStore } from '../../../lib/store/log/replicated-store.js'
 import type { ReplicatedStore, ReplicatedStoreOptions } from '../../../lib/store/log/replicated-store.js'
 import type { EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
 import { writeSetting } from '../../../lib/store/tables/settings.js'
+import { ownHub } from '../../support/hub-keys.js'
 import { until } from '../../support/until.js'
 
 /** Shared parts of the tests of hubs: several hubs in this process, on one etcd. */
@@ -16,6 +17,8 @@ export interface HubStage {
   open(name: string, options?: Partial<ReplicatedStoreOptions>): Promise<ReplicatedStore>
   /** The hubs that are open now, by name. */
   hubs: Map<string, ReplicatedStore>
+  cluster: string
+  clusterKey: Buffer
   directoryOf(name: string): string
   warnings: string[]
   /** Waits until one of the open hubs leads, and returns it. */
@@ -45,6 +48,8 @@ export function hubsOn(t: Test, etcd: EtcdOptions): HubStage {
 
   return {
     hubs,
+    cluster,
+    clusterKey,
     directoryOf,
     warnings,
     async open(name, options = {}) {
@@ -56,7 +61,7 @@ export function hubsOn(t: Test, etcd: EtcdOptions): HubStage {
         etcd,
         cluster,
         clusterKey,
-        hub: { name, url: `http://${name}.test` },
+        hub: ownHub({ name, url: `http://${name}.test` }),
         fetchImage: async from => imageOf(from),
         warn: sentence => void warnings.push(`${name}: ${sentence}`),
         begin,

@@ -190,3 +190,19 @@ t.test('refuses what is not a database', async t => {
   await copy.apply({ first: 2, transactions: [setting('b', encodeTransaction([]))] })
   t.equal(copy.applied, 2)
 })
+
+t.test('takes no database beyond its limit, and keeps its own', async t => {
+  const { directory } = await aScene(t)
+  const options = { directory, disk: realDisk, clock: systemClock, warn() {}, maxImageBytes: 100_000 }
+  const copy = await openLocalCopy(options)
+  t.teardown(() => copy.close())
+  await copy.apply({ first: 1, transactions: [setting('a', '1')] })
+  let sent = 0
+  async function* endless() {
+    for (;;) yield Buffer.alloc((sent += 4096) && 4096)
+  }
+  await t.rejects(copy.replace(endless(), belonging), { code: 'image_too_large' })
+  t.ok(sent <= 104_096, 'it read no further')
+  t.notOk(existsSync(join(directory, 'svc.db.image')), 'and left nothing on the disk')
+  t.equal(readSettings(copy.memory.get())['a'], '1')
+})

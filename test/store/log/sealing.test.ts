@@ -35,3 +35,27 @@ t.test('refuses a value that was changed, moved, or sealed with another key', as
     t.throws(() => open(sealed.subarray(0, length), place), { code: 'cluster_sealed' })
   t.throws(() => createSealing(randomBytes(31)), /32 bytes/)
 })
+
+t.test('a key that is expected opens values, and comes into use with the value that proves it', async t => {
+  const [next, other] = [randomBytes(32), randomBytes(32)]
+  let used = 0
+  const sealing = createSealing(key, { next: [other], onUse: () => void used++ })
+  sealing.expect(next)
+  sealing.expect(next)
+  t.same(sealing.keys, [key, other, next])
+  const [before, after] = [key, next].map(one => createSealing(one).seal(Buffer.from('value'), place)) as [
+    Buffer,
+    Buffer
+  ]
+  t.same(sealing.open(after, place), Buffer.from('value'))
+  t.same(sealing.open(before, place), Buffer.from('value'), 'the present key is still in use')
+  sealing.adopt(before, place)
+  t.equal(used, 0)
+  sealing.adopt(after, place)
+  t.equal(used, 1)
+  t.same(sealing.keys, [next])
+  t.throws(() => sealing.open(before, place), { code: 'cluster_sealed' })
+  t.same(createSealing(next).open(sealing.seal(Buffer.from('v'), place), place), Buffer.from('v'))
+  for (let at = 0; at < 9; at++) sealing.expect(randomBytes(32))
+  t.equal(sealing.keys.length, 5, 'only the newest ones are kept')
+})

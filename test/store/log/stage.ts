@@ -22,8 +22,8 @@ export interface LogStage {
   log: EtcdLog
   /** Writes the leader's key, as a hub that was elected does. The log then writes as that leader. */
   lead(): Promise<number>
-  /** Another log on the same keys, that leads with this revision. */
-  another(revision: number | null): EtcdLog
+  /** Another log on the same keys, that leads with this revision, and has read the log. */
+  another(revision: number | null): Promise<EtcdLog>
   close(): void
 }
 
@@ -45,7 +45,11 @@ export async function aLog(options: EtcdOptions): Promise<LogStage> {
     sealing,
     history,
     log: createEtcdLog({ ...needs, leading: () => revision }),
-    another: (other: number | null) => createEtcdLog({ ...needs, leading: () => other }),
+    async another(other: number | null) {
+      const log = createEtcdLog({ ...needs, leading: () => other })
+      await readAll(log)
+      return log
+    },
     async lead() {
       await client.delete(keys.leader)
       const done = await client.transact({ when: [], then: [{ put: keys.leader, value: Buffer.from('a hub') }] })
@@ -54,5 +58,10 @@ export async function aLog(options: EtcdOptions): Promise<LogStage> {
     close: () => connection.close()
   }
   await stage.lead()
+  await readAll(stage.log)
   return stage
+}
+
+async function readAll(log: EtcdLog): Promise<void> {
+  await log.catchUp(0, { signal: new AbortController().signal, take() {} })
 }

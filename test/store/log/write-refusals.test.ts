@@ -1,10 +1,11 @@
 import t from 'tap'
 import { EtcdError, Unreachable } from '../../../lib/store/log/etcd/errors.js'
-import { LostLeadership, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
+import { LostLeadership, LostLine, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
 import { noLeader, notLeader, refusalOf } from '../../../lib/store/log/write-refusals.js'
 
 const cases: Array<[error: Error, code: string, endsTerm: boolean]> = [
   [new LostLeadership(), 'no_leader', true],
+  [new LostLine('/svc/x/log/1'), 'no_leader', true],
   [new UnknownOutcome(new Error('late')), 'write_unknown', true],
   [new Unreachable(3, null), 'no_leader', true],
   [new EtcdError(8, 'etcdserver: mvcc: database space exceeded'), 'disk_full', false],
@@ -19,5 +20,8 @@ for (const [error, code, endsTerm] of cases) {
 
 t.test('clients are told when to try again', async t => {
   t.match(notLeader({ name: 'h1', url: 'https://h1' }), { code: 'not_leader', retryAfterSeconds: 1 })
-  t.match(noLeader(), { code: 'no_leader', retryAfterSeconds: 3 })
+  t.match(noLeader({ problem: null }), { code: 'no_leader', retryAfterSeconds: 3 })
+  const lasting = noLeader({ problem: 'etcd was restored' })
+  t.match(lasting, { code: 'no_leader', retryAfterSeconds: undefined, message: /etcd was restored$/ })
+  t.equal(refusalOf(new LostLine('x')).refusal.retryAfterSeconds, undefined)
 })

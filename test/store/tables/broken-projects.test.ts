@@ -168,7 +168,7 @@ t.test('with many deployments, what is broken reads an index, and sorts nothing'
   t.match(list, /brokenBySince/)
   t.notMatch(list, /TEMP B-TREE|SCAN projects/)
   const good = plan(
-    `SELECT * FROM deployments WHERE projectId = 'a' AND outcome = 1 ORDER BY startTime DESC, position DESC LIMIT 1`
+    `SELECT * FROM deployments WHERE projectId = 'a' AND outcome = 1 ORDER BY orderedAt DESC, position DESC LIMIT 1`
   )
   t.match(good, /deploymentsByOutcome/)
   t.notMatch(good, /TEMP B-TREE/)

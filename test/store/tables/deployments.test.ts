@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import type { DeploymentStatus } from '../../../lib/model/deployment.js'
 import type { Store } from '../../../lib/store/database.js'
 import {
+  addDeployment,
   countDeployments,
   deleteDeploymentsOf,
   findDeployment,
@@ -10,11 +11,12 @@ import {
   liveDeployment,
   latestSuccessWithArchive,
   listDeployments,
+  newestOfEvery,
   placeDeployment,
   unfinishedDeployments,
   updateDeployment
 } from '../../../lib/store/tables/deployments.js'
-import { insertProject } from '../../../lib/store/tables/projects.js'
+import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
 import { aDeployment, aProject, aStore } from '../stage.js'
 
 type Row = [id: string, projectId: string, status: DeploymentStatus, startTime: string, hasArtifact?: boolean]
@@ -90,6 +92,22 @@ t.test('lists newest first, then by arrival, with filters', async t => {
   )
 })
 
+t.test('a deployment that begins now is the newest, whatever the clock says', async t => {
+  const store = await withRows(t, [['dep_0', 'proj_a', 'success', '2026-01-01']])
+  const add = (id: string, startTime: string): Promise<void> =>
+    store.write(tx => addDeployment(tx, aDeployment({ id, startTime, status: 'success' })))
+  await add('dep_1', '2038-01-01')
+  await add('dep_2', '2026-01-02')
+  await add('dep_3', '1970-01-01')
+  t.same(ids(listDeployments(store, { limit: 9 })), ['dep_3', 'dep_2', 'dep_1', 'dep_0'])
+  t.same(ids(listDeployments(store, { limit: 9, before: 'dep_2' })), ['dep_1', 'dep_0'])
+  t.equal(findDeployment(store, 'dep_2')?.startTime, '2026-01-02', 'its time is true')
+  t.equal(latestSuccessWithArchive(store, 'proj_a')?.id, 'dep_3')
+  t.match(findProject(store, 'proj_a'), { lastDeployAt: '1970-01-01', status: 'success' })
+  await store.write(tx => insertDeployment(tx, aDeployment({ id: 'dep_old', startTime: '2025-01-01' })))
+  t.equal(ids(listDeployments(store, { limit: 9 })).at(-1), 'dep_old', 'an imported one keeps its time')
+})
+
 t.test('joins pages by `before` without a gap and refuses an unknown id', async t => {
   const store = await withRows(t, some)
   const all = ids(listDeployments(store, { limit: 100 }))
@@ -134,4 +152,25 @@ t.test("a project's records are removed, and their ids given", async t => {
   t.same((await store.write(tx => deleteDeploymentsOf(tx, 'proj_a'))).sort(), ['dep_1', 'dep_3', 'dep_4', 'dep_5'])
   t.same(ids(listDeployments(store, { limit: 9 })), ['dep_6', 'dep_2'])
   t.same(await store.write(tx => deleteDeploymentsOf(tx, 'none')), [])
+})
+
+t.test('lists the newest, and at least some of every project', async t => {
+  const often = Array.from({ length: 30 }, (_, index): Row => {
+    return [`dep_o${String(index).padStart(2, '0')}`, 'proj_often', 'success', `2026-02-${10 + (index % 15)}`]
+  })
+  const store = await withRows(t, [...often, ...some])
+  const listed = newestOfEvery(store, { total: 8, each: 2 })
+  t.same(listed.slice(0, 8), ids(listDeployments(store, { limit: 8 })))
+  const rest = listDeployments(store, { limit: 100 }).slice(8)
+  const ofOthers = ['proj_a', 'proj_b'].flatMap(projectId => ids(listDeployments(store, { limit: 2, projectId })))
+  t.same(
+    listed.slice(8),
+    ids(rest).filter(id => ofOthers.includes(id))
+  )
+  t.equal(ofOthers.length, 4)
+  t.same(
+    newestOfEvery(store, { total: 1, each: 3, projects: ['proj_a'] }),
+    ids(listDeployments(store, { limit: 3, projectId: 'proj_a' }))
+  )
+  t.same(newestOfEvery(store, { total: 5, each: 5, projects: [] }), [])
 })

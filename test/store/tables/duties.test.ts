@@ -1,9 +1,10 @@
 import t from 'tap'
 import type { Duty } from '../../../lib/model/duty.js'
 import {
-  deleteDuty,
+  deleteHubDeployments,
   findDuty,
   findHubDeployment,
+  hasHubDeployment,
   insertHubDeployment,
   listDuties,
   putDuty
@@ -12,7 +13,10 @@ import { aStore } from '../stage.js'
 
 const duty: Duty = {
   projectId: 'proj_a',
+  nodeId: 'node_a',
+  isRemoved: false,
   state: {
+    epoch: 'e',
     rolloutId: 'ro_1',
     number: 1,
     attempt: 2,
@@ -31,15 +35,25 @@ const duty: Duty = {
   tookMs: null
 }
 
-t.test('a duty is replaced, found and removed', async t => {
+t.test('a duty is replaced and found', async t => {
   const store = await aStore(t)
   const other = { ...duty, projectId: 'proj_b' }
   await store.write(tx => void (putDuty(tx, other), putDuty(tx, { ...duty, swapId: null }), putDuty(tx, duty)))
   t.strictSame(listDuties(store), [duty, other])
   t.strictSame(findDuty(store, 'proj_a'), duty)
-  await store.write(tx => deleteDuty(tx, 'proj_a'))
-  t.equal(findDuty(store, 'proj_a'), undefined)
-  t.strictSame(listDuties(store), [other])
+})
+
+t.test('a duty of an earlier version is read', async t => {
+  const store = await aStore(t)
+  const { epoch: _, ...state } = duty.state
+  const { nodeId: __, isRemoved: ___, ...earlier } = duty
+  await store.write(tx => putDuty(tx, { ...earlier, state } as Duty))
+  t.match(findDuty(store, 'proj_a'), {
+    nodeId: '',
+    isRemoved: false,
+    swapId: 'dep_local',
+    state: { epoch: '', number: 1 }
+  })
 })
 
 t.test('the deployments that the hub asked for are remembered until their records are removed', async t => {
@@ -51,7 +65,9 @@ t.test('the deployments that the hub asked for are remembered until their record
   await store.write(tx => insertHubDeployment(tx, made('dep_2', 'proj_a')))
   t.equal(findHubDeployment(store, 'dep_1'), undefined, 'it has no record')
   t.strictSame(findHubDeployment(store, 'dep_2'), made('dep_2', 'proj_a'))
-  await store.write(tx => deleteDuty(tx, 'proj_a'))
+  t.ok(hasHubDeployment(store, 'proj_a'))
+  await store.write(tx => deleteHubDeployments(tx, 'proj_a'))
+  t.notOk(hasHubDeployment(store, 'proj_a'))
   t.equal(findHubDeployment(store, 'dep_2'), undefined)
   t.strictSame(findHubDeployment(store, 'dep_3'), made('dep_3', 'proj_b'))
 })

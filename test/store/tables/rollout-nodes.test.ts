@@ -57,6 +57,20 @@ t.test('keeps the nodes of a rollout in the order of their waves', async t => {
   t.equal(storedRolloutNode(store, 'ro_a', 'node_a'), undefined)
 })
 
+t.test('reads an error of an earlier version without the command of a check', async t => {
+  const { store } = await openFleet(t, ['a'])
+  const error = 'The check command "curl -u admin:secret" failed: exit code 1'
+  await store.write(tx => {
+    insertRollout(tx, aRollout())
+    putRolloutNodes(tx, 'ro_a', { nodes: [node('a', { error })], position: 0 })
+  })
+  const without = 'The check command failed: exit code 1'
+  t.match(
+    [...rolloutNodes(store, 'ro_a'), ...storedRolloutNodes(store, 'ro_a')],
+    [{ error: without }, { error: without }]
+  )
+})
+
 t.test('removes the outputs of earlier rollouts, but not of nodes that failed', async t => {
   const { store } = await openFleet(t, ['a', 'b'])
   await store.write(tx => {

@@ -60,7 +60,9 @@ t.test('knows which tokens have a confirmed second factor', async t => {
   await store.write(tx => {
     insertToken(tx, ci)
     insertToken(tx, ana)
-    tx.run(`INSERT INTO secondFactors VALUES ('tok_a', 's', NULL, 0, '[]'), ('tok_b', 's', 'x', 0, '[]')`)
+    tx.run(
+      `INSERT INTO secondFactors (tokenId, secret, confirmedAt, lastStep, recovery) VALUES ('tok_a', 's', NULL, 0, '[]'), ('tok_b', 's', 'x', 0, '[]')`
+    )
   })
   t.same([...enrolledTokens(store)], ['tok_b'])
   await store.write(tx => void deleteToken(tx, 'tok_b'))

@@ -32,15 +32,12 @@ export interface RangeAnswer {
 
 /** An operation of a transaction. */
 export type Operation =
-  | { put: string; value: Buffer; lease?: string }
+  | { put: string; value: Buffer; lease?: string; keepsLease?: boolean }
   | { delete: string; end?: string }
   | { range: RangeRequest }
 
-/** A condition of a transaction: the key was created at this revision, and 0: it does not exist. */
-export interface Condition {
-  key: string
-  createRevision: number
-}
+/** A condition of a transaction: the key was created, or last changed, at this revision, and 0: it does not exist. */
+export type Condition = { key: string; createRevision: number } | { key: string; modRevision: number }
 
 /** The result of a transaction. */
 export interface TransactionAnswer {
@@ -105,12 +102,7 @@ export function createEtcdClient(connection: EtcdConnection): EtcdClient {
     },
     async transact({ when, then, otherwise = [] }, options) {
       const body = {
-        compare: when.map(({ key, createRevision }) => ({
-          key: encode(key),
-          target: 'CREATE',
-          result: 'EQUAL',
-          create_revision: String(createRevision)
-        })),
+        compare: when.map(compareOf),
         success: then.map(operationOf),
         failure: otherwise.map(operationOf)
       }
@@ -215,8 +207,20 @@ function rangeOf({ key, end, limit, isDescending, isKeysOnly, isSerializable }: 
   }
 }
 
-function putOf({ put, value, lease }: { put: string; value: Buffer; lease?: string }): object {
-  return { key: encode(put), value: value.toString('base64'), ...(lease !== undefined && { lease }) }
+function putOf({ put, value, lease, keepsLease }: Extract<Operation, { put: string }>): object {
+  return {
+    key: encode(put),
+    value: value.toString('base64'),
+    ...(lease !== undefined && { lease }),
+    ...(keepsLease && { ignore_lease: true })
+  }
+}
+
+function compareOf(condition: Condition): object {
+  const key = encode(condition.key)
+  return 'createRevision' in condition
+    ? { key, target: 'CREATE', result: 'EQUAL', create_revision: String(condition.createRevision) }
+    : { key, target: 'MOD', result: 'EQUAL', mod_revision: String(condition.modRevision) }
 }
 
 function operationOf(operation: Operation): object {

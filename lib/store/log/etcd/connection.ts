@@ -4,7 +4,7 @@
  * is left for the next one; any request may therefore be carried out twice, so callers send only what may be repeated.
  *
  * With a user, a token is fetched with the password and sent with each request. etcd forgets tokens (after five minutes,
- * and when a member restarts), so a refused token is replaced once per request. Only certificates of the given authority
+ * and when a member restarts), so a refused token is replaced once per request, and one that got no answer before the next. Only certificates of the given authority
  * are trusted. The gateway does not take the user from a client certificate, so a password is needed even then.
  */
 import * as http from 'node:http'
@@ -43,6 +43,8 @@ export interface EtcdConnection {
   stream(path: string, body: object, options: StreamOptions): Promise<void>
   /** Moves to the member that leads etcd, which saves the way from a member to the leader with each append. */
   preferLeader(signal?: AbortSignal): Promise<void>
+  /** Uses other certificates and another password from the next request on. */
+  renew(options: EtcdOptions): void
   close(): void
 }
 
@@ -63,18 +65,9 @@ const connectMs = 1000
 
 /** Creates connections. None is opened before the first request. */
 export function connectEtcd(options: EtcdOptions): EtcdConnection {
-  const { endpoints, ca, cert, key, user, password } = options
-  const tls = {
-    ...(ca !== undefined && { ca }),
-    ...(cert !== undefined && { cert }),
-    ...(key !== undefined && { key })
-  }
-  const kept = { keepAlive: true, keepAliveMsecs: 5000, scheduling: 'lifo' as const, timeout: 0 }
-  const agents = {
-    'http:': new http.Agent(kept),
-    'https:': new https.Agent({ ...kept, ...tls, minVersion: 'TLSv1.2' })
-  }
-  const members = endpoints.map(endpoint => new URL(endpoint))
+  let { user, password } = options
+  let agents = agentsOf(options)
+  const members = options.endpoints.map(endpoint => new URL(endpoint))
   let current = 0
   let token: string | null = null
   let authenticating: Promise<void> | null = null
@@ -153,6 +146,8 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
     try {
       return await work()
     } catch (error) {
+      // After etcd went back to a snapshot, it never answers a token that was made later than that.
+      if (signal.aborted && token === used) token = null
       if (!(error instanceof EtcdError && error.isTokenRefused)) throw error
       if (token === used) await renew()
       return work()
@@ -224,10 +219,29 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
       const at = found.indexOf(true)
       if (at !== -1) current = at
     },
+    renew(next) {
+      if (next.user !== user || next.password !== password) token = null
+      user = next.user
+      password = next.password
+      // A watch goes on with its connection. Those that are not in use go.
+      for (const agent of Object.values(agents))
+        for (const socket of Object.values(agent.freeSockets).flatMap(list => list ?? [])) socket.destroy()
+      agents = agentsOf(next)
+    },
     close() {
       for (const agent of Object.values(agents)) agent.destroy()
     }
   }
+}
+
+function agentsOf({ ca, cert, key }: EtcdOptions): { 'http:': http.Agent; 'https:': https.Agent } {
+  const tls = {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key })
+  }
+  const kept = { keepAlive: true, keepAliveMsecs: 5000, scheduling: 'lifo' as const, timeout: 0 }
+  return { 'http:': new http.Agent(kept), 'https:': new https.Agent({ ...kept, ...tls, minVersion: 'TLSv1.2' }) }
 }
 
 interface Sent {

@@ -137,3 +137,22 @@ t.test('cuts lines wherever the network cuts them', async t => {
     lines.map(line => JSON.parse(line) as unknown)
   )
 })
+
+t.test('a token that gets no answer is dropped: etcd went back to before it was made', async t => {
+  let made = 0
+  const member = createServer((request, response) => {
+    request.resume()
+    if (request.url === '/v3/auth/authenticate') response.end(JSON.stringify({ token: `token ${++made}` }))
+    else if (request.headers.authorization !== 'token 1') response.end('{"header":{}}')
+  }).listen(0, '127.0.0.1')
+  await once(member, 'listening')
+  const { port } = member.address() as AddressInfo
+  const connection = connectEtcd({ endpoints: [`http://127.0.0.1:${port}`], user: 'svc', password: 'a' })
+  t.teardown(() => {
+    connection.close()
+    member.closeAllConnections?.()
+    member.close()
+  })
+  t.ok((await connection.ask(...read))['header'])
+  t.equal(made, 2)
+})
