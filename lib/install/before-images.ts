@@ -11,6 +11,7 @@ import { deflateRawSync } from 'node:zlib'
 import { dirname, join } from 'node:path'
 import { crc32 } from '../base/crc32.js'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import { formatBytes } from '../shared/size.js'
 import { deflated, directoryOf, localHeader, newRecord, stored, type ZipRecord } from '../shared/zip-records.js'
 import { syncOpen, writeFully, type Disk } from './disk.js'
@@ -50,13 +51,15 @@ export function removeBeforeImages(disk: Disk, journalPath: string): void {
 export function beforeAt(disk: Disk, path: string): BeforeFile {
   return {
     async fill(write) {
-      const fd = disk.openSync(path, 'w', 0o600)
-      try {
-        write(fd)
-        await syncOpen(disk, 'fdatasync', fd)
-      } finally {
-        disk.closeSync(fd)
-      }
+      await refusingFullDisk(async () => {
+        const fd = disk.openSync(path, 'w', 0o600)
+        try {
+          write(fd)
+          await syncOpen(disk, 'fdatasync', fd)
+        } finally {
+          disk.closeSync(fd)
+        }
+      })
     },
     remove() {
       if (disk.lstatSync(path, { throwIfNoEntry: false }) !== undefined) disk.unlinkSync(path)
@@ -67,11 +70,25 @@ export function beforeAt(disk: Disk, path: string): BeforeFile {
 /** Returns the before-images of a helper process. svc has created the file, and removes it if it stays empty. */
 export function openedBefore(disk: Disk, fd: number): BeforeFile {
   return {
-    async fill(write) {
-      write(fd)
-      await syncOpen(disk, 'fdatasync', fd)
-    },
+    fill: write =>
+      refusingFullDisk(async () => {
+        write(fd)
+        await syncOpen(disk, 'fdatasync', fd)
+      }),
     remove: () => disk.ftruncateSync(fd, 0)
+  }
+}
+
+/** A full disk is that of the data directory. Only what reads the target also runs here, and reading needs no space. */
+async function refusingFullDisk(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+    const sentence =
+      'Nothing was changed: the disk of the data directory is full, and svc keeps there what the deployment replaces. ' +
+      'Free some space there'
+    throw new Refusal('unavailable', 'no_space', sentence, { cause: error })
   }
 }
 

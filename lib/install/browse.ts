@@ -103,6 +103,7 @@ async function describe({ root, directory, prefix }: Listed, name: string): Prom
       name,
       path: prefix === '' ? name : `${prefix}/${name}`,
       isDir: stats.isDirectory(),
+      isHidden: name.startsWith('.'),
       size: stats.isFile() ? stats.size : 0,
       mtime: stats.mtime.toISOString()
     }
@@ -233,7 +234,8 @@ function checkPath(path: string): void {
   if (segments.some(segment => segment.startsWith(stagingPrefix))) throw missing(path)
 }
 
-function checkInside(root: string, real: string, path: string): void {
+/** Refuses a real path that is not within the target, or is in a staging directory. `path` is what was asked for. */
+export function checkInside(root: string, real: string, path: string): void {
   if (!isInside(root, real)) throw outside(path)
   if (relative(root, real).startsWith(stagingPrefix)) throw missing(path)
 }

@@ -8,6 +8,9 @@
  * files that only need a new time. Files to be removed come last: they are moved to `aside/<n>`, so that nothing that a
  * new page needs is missing while both exist. Directories that became empty are removed after them, children first.
  *
+ * What gives way to another type of entry (give-way.ts) is removed before everything else: there is a moment in which
+ * neither is there.
+ *
  * The list of these moves is in the undo journal, synced to disk, before the first rename (undo.ts). File contents are
  * synced before that. Names are synced before the journal says that everything is done (durable.ts). Each step checks
  * again that the target is still as planned, because a running application may have changed it.
@@ -54,13 +57,26 @@ export async function commit(needs: CommitNeeds): Promise<void> {
       plan.folders.filter(folder => !folder.exists).map(folder => folder.path)
     )
   // If there is nothing to move, the target already has the contents of the archive. The journal must say so too.
-  await journal.ready(lines)
+  await journal.ready(lines, modesOfFolders(needs, lines))
   if (lines.hasLines) {
     move(needs, lines)
     await sync.moved(changedDirectories(lines))
   }
   if (needs.staysOpen) await journal.placed()
   else await journal.done()
+}
+
+/** Returns the permission bits of the folders that contain what is replaced or removed, and of those above them. */
+function modesOfFolders({ disk, root }: CommitNeeds, lines: Iterable<JournalLine>): Map<string, number> {
+  const modes = new Map<string, number>()
+  for (const { kind, path } of lines) {
+    if (kind !== 'R' && kind !== 'X') continue
+    for (let folder = parentOf(path); folder !== '' && !modes.has(folder); folder = parentOf(folder)) {
+      const stats = disk.lstatSync(`${root.path}/${folder}`, { throwIfNoEntry: false })
+      if (stats?.isDirectory()) modes.set(folder, stats.mode & 0o7777)
+    }
+  }
+  return modes
 }
 
 function stagedFiles({ items, records }: CommitNeeds): StagedFile[] {
@@ -125,6 +141,7 @@ function listMoves({
   return {
     hasLines: trees.size + added.size + replaced.size + dated.size + removed.length + directories.length > 0,
     *[Symbol.iterator]() {
+      yield* removals(true)
       for (const [{ path }, tree] of trees) {
         yield { kind: 'D', path }
         for (const folder of tree.folders) yield { kind: 'd', path: folder.path }
@@ -136,10 +153,16 @@ function listMoves({
         const { path, mtimeMs } = items[index] as Item
         yield { kind: 'T', path, fromMs: records.timeBeforeMs(index), toMs: mtimeMs as number }
       }
-      // Numbers that no item has.
-      for (const [at, { path }] of removed.entries()) yield { kind: 'X', path, aside: items.length + at }
-      for (const { path, mode } of directories) yield { kind: 'x', path, mode: mode & 0o7777 }
+      yield* removals(false)
     }
+  }
+
+  function* removals(areFirst: boolean): Generator<JournalLine> {
+    // Numbers that no item has.
+    for (const [at, { path, givesWay = false }] of removed.entries())
+      if (givesWay === areFirst) yield { kind: 'X', path, aside: items.length + at }
+    for (const { path, mode, givesWay = false } of directories)
+      if (givesWay === areFirst) yield { kind: 'x', path, mode: mode & 0o7777 }
   }
 }
 
@@ -167,27 +190,34 @@ function move({ disk, root, staging, items, removed, check }: CommitNeeds, lines
     for (const line of lines) {
       if (line.kind === 'd' || line.kind === 'n') continue
       check()
-      const place = folders.place(line.path)
-      if (line.kind === 'T') {
-        setTime(disk, place, line)
-        continue
+      try {
+        moveOne(line)
+      } catch (error) {
+        throw named(error, line.path)
       }
-      if (line.kind === 'X') {
-        const expected = removed[line.aside - items.length] as RemovedFile
-        remove(disk, { line, place, aside: `${staging}/aside/${line.aside}`, expected })
-        continue
-      }
-      if (line.kind === 'x') {
-        removeDirectory(disk, line.path, place)
-        continue
-      }
-      const moved = { path: line.path, staged: `${staging}/files/${line.path}`, place }
-      if (line.kind === 'R') replace(disk, moved, `${staging}/aside/${line.aside}`)
-      else add(disk, moved)
     }
   } finally {
     folders.close()
   }
+
+  function moveOne(line: Exclude<JournalLine, { kind: 'd' | 'n' }>): void {
+    const place = folders.place(line.path)
+    if (line.kind === 'T') return setTime(disk, place, line)
+    if (line.kind === 'X') {
+      const expected = removed[line.aside - items.length] as RemovedFile
+      return remove(disk, { line, place, aside: `${staging}/aside/${line.aside}`, expected })
+    }
+    if (line.kind === 'x') return removeDirectory(disk, line.path, place)
+    const moved = { path: line.path, staged: `${staging}/files/${line.path}`, place }
+    if (line.kind === 'R') replace(disk, moved, `${staging}/aside/${line.aside}`)
+    else add(disk, moved)
+  }
+}
+
+/** Names the entry of the target in the error of a system call: its own paths are those of calls (held.ts), or absent. */
+function named(error: unknown, path: string): unknown {
+  if (error instanceof Error && 'syscall' in error) error.message = `${error.message.replace(/ '.*$/s, '')} "${path}"`
+  return error
 }
 
 interface Moved {

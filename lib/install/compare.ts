@@ -15,20 +15,24 @@ import { hasCode, reasonOf } from '../base/system-error.js'
 import type { DriftedFile, PlanBytes, PlanCheck, PlanConflict, PlanCounts, PlanPaths } from '../model/plan.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths, linkMode } from '../shared/tree-text.js'
+import { fitBeforeImages } from './before-images.js'
+import { decide, type Decision } from './decide.js'
 import { createDigester } from './digest.js'
 import type { Disk } from './disk.js'
 import { buildExpected, type Expected } from './expected.js'
 import { createLists, createWrites, type Lists } from './findings.js'
 import { findEntry, isEdited, type FoundEntry } from './found-entry.js'
+import { clearWay, isAtOrBelow } from './give-way.js'
 import { holdFolders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
 import type { HeldDirectory } from './held.js'
-import type { Removes } from './ownership.js'
+import type { Ownership, Removes } from './ownership.js'
 import { readOwnedTree } from './owned-tree.js'
 import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
 import { findFolders, inTheWay, type Item } from './plan.js'
 import { checkMissingTarget, checkTarget, failed, passed } from './preflight.js'
 import { holdTarget } from './reach.js'
+import { targetDrifted, targetEmptied, type Edits } from './reckon.js'
 import { sameTimeMs } from './regular.js'
 import { createReserved } from './reserved.js'
 
@@ -40,12 +44,14 @@ export interface CompareJob {
   tree: Uint8Array
   /** The owned tree (owned-tree.ts): its contents, or its path. Null if svc does not know what it owns. */
   owned: Uint8Array | string | null
+  /** As of `Ownership`. */
+  isUnknown?: boolean
   /** Which owned files would be removed; default: none. */
   removes?: Removes | null
-  /** Whether those that somebody edited would be removed, too. */
-  takesEdited?: boolean
-  /** Whether files stay that somebody edited, removed or put there, although the tree contains them. */
-  keepsEdited?: boolean
+  /** What happens to files that somebody edited; default: `ignore`. */
+  edited?: Ownership['edited']
+  /** The deployments whose archives are kept, and the limit of what is kept otherwise; default: all fits. */
+  keeps?: Pick<Ownership, 'archives' | 'before'>
   /** Paths that the archive must not touch (reserved.ts); default: none. */
   reserved?: readonly string[]
   /** Whether every file is read, although the owned tree proves that it is untouched. */
@@ -144,18 +150,39 @@ async function compareIn(
   const deadlineMs = elapsedMs() + job.limitMs
   const folders = holdFolders(disk, root)
   const foldersOf = findFolders({ disk, root, held: folders, onConflict })
-  const finder = { disk, digester: createDigester(disk) }
+  const finder = { disk, digester: createDigester(disk, check) }
   const blocked = new Set<string>()
-  function onConflict(path: string, { code, message }: Refusal): void {
+  function onConflict(path: string, refusal: Refusal): void {
+    if (given.has(path)) return
+    // What is in a directory comes later in the tree.
+    if (refusal.code === 'directory_in_the_way') return void ways.set(path, refusal)
+    refuse(path, refusal)
+  }
+  function refuse(path: string, { code, message }: Refusal): void {
     blocked.add(path)
     lists.conflict({ path, code, message })
   }
+  /** The directories that the tree needs. */
+  const needed = new Set<string>()
+  for (const { path } of tree.entries())
+    for (let at = parentOf(path); at !== '' && !needed.has(at); at = parentOf(at)) needed.add(at)
+  /** The directories in the way, and the files and links that give way (give-way.ts). */
+  const ways = new Map<string, Refusal>()
+  const given = new Set<string>()
   const writes = createWrites({ disk, root, folders })
 
   const reserved = job.reserved ?? []
   const reservedFault = createReserved(reserved)
   const asked = createAsked(job.removes ?? null)
+  const archives = new Set(job.keeps?.archives)
+  const { isUnknown = false } = job
+  const rules = { edited: job.edited ?? 'ignore', removes: job.removes ?? null, isUnknown }
+  /** The edits that would be lost, and the size of what is kept only in the before-images. */
+  const lost: Edits = { count: 0, files: [] }
+  let imageBytes = 0
   let ownedCount = 0
+  let isAnyThere = false
+  let itemCount = 0
 
   const trusted = (known: OwnedEntry | null): OwnedEntry | null => (job.isFull ? null : known)
 
@@ -177,19 +204,39 @@ async function compareIn(
     const folder = foldersOf.find(parentOf(path))
     const fault = reservedFault(item)
     if (fault !== null) onConflict(path, fault)
-    const isReachable = !isBelow(blocked, path)
+    const isReachable = !isAtOrBelow(blocked, path)
     const found = isReachable && folder.exists ? find(path, known) : null
     expected.add(item, found)
+    itemCount++
+    if (known !== null && found !== null) isAnyThere = true
     if (!isReachable || blocked.has(path)) return
-    if (job.keepsEdited && isTakenByOthers(item, { found, known })) {
+    if (ways.has(path)) {
+      writes.add(item, folder, null)
+      return
+    }
+    const isAsOwned = known === null ? null : !isEdited(found, known)
+    const isAsWanted = found !== null && item.kind === found.kind && found.sha256.startsWith(item.sha256)
+    const decision = decide({ isThere: found !== null, isAsOwned, isAsWanted }, rules)
+    if (decision.does === 'keep') {
       if (found !== null) lists.path('kept', path)
       if (known !== null) lists.drift(driftOf(known, found, false))
       return
     }
+    noteLoss(decision, { path, known, found })
     const kind = found === null ? 'added' : differenceOf(item, found)
     lists.path(kind, path)
     if (kind === 'added' || kind === 'changed') writes.add(item, folder, found)
-    if (known !== null && isEdited(found, known)) lists.drift(driftOf(known, found, true))
+    // An edit that equals the new contents is as good as deployed.
+    if (known !== null && isAsOwned === false && !isAsWanted) lists.drift(driftOf(known, found, true))
+  }
+
+  function noteLoss(
+    { losesEdit, keptIn }: Decision,
+    { path, known, found }: { path: string; known: OwnedEntry | null; found: FoundEntry | null }
+  ): void {
+    if (losesEdit && lost.count++ < 3) lost.files.push({ path, since: known?.since ?? '' })
+    if (keptIn === 'before' || (keptIn === 'deployment' && !archives.has(known?.since ?? '')))
+      imageBytes += found?.size ?? 0
   }
 
   function compareKept(known: OwnedEntry): void {
@@ -201,14 +248,49 @@ async function compareIn(
       // The directory was removed or replaced by a link, or svc may not read it: the file of svc is not there.
       if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
     }
+    isAnyThere ||= found !== null
     const edited = isEdited(found, known)
-    const isPruned = asked(path) && !reserved.includes(path) && found !== null && (!edited || job.takesEdited === true)
+    if (found !== null && (isAtOrBelow(ways, path) || needed.has(path)) && !reserved.includes(path)) {
+      if (giveWay(known, found, edited)) return
+    }
+    const isAsked = asked(path) && !reserved.includes(path)
+    const decision = decide({ isThere: found !== null, isAsOwned: !edited, isAsWanted: null }, rules)
+    const isPruned = isAsked && decision.does === 'remove'
     if (found !== null) lists.path(isPruned ? 'pruned' : 'kept', path)
     if (found !== null && isPruned) {
+      noteLoss(decision, { path, known, found })
       writes.remove(path, found)
       expected.remove({ ...found, path })
     }
     if (edited) lists.drift(driftOf(known, found, false))
+  }
+
+  /** Whether an owned file that is in the way gives way. */
+  function giveWay(known: OwnedEntry, found: FoundEntry, edited: boolean): boolean {
+    const { path } = known
+    const decision = decide({ isThere: true, isAsOwned: !edited, isAsWanted: false }, rules)
+    const isProtected = rules.removes?.kind === 'absent' && !asked(path)
+    if (decision.does !== 'replace' || isProtected) return false
+    noteLoss(decision, { path, known, found })
+    given.add(path)
+    lists.path('pruned', path)
+    writes.remove(path, found)
+    expected.remove({ ...found, path })
+    if (edited) lists.drift(driftOf(known, found, true))
+    return true
+  }
+
+  /** Lists the entries in whose way directories are. */
+  function settleWays(): void {
+    for (const [path, refusal] of ways) {
+      try {
+        clearWay({ disk, folders }, { path, refusal }, below => given.has(below))
+        lists.path('added', path)
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        refuse(path, error)
+      }
+    }
   }
 
   try {
@@ -238,13 +320,22 @@ async function compareIn(
       } else compareKept(known)
     }
     for (; item !== null && !isPartial && !(isPartial = isLate()); item = nextItem()) compareItem(item, null)
+    settleWays()
     const { conflicts } = lists.paths
     const { checks, diskNeeded, diskFree } = checkTarget({ disk, root, folders, ...writes.all() })
     return {
       counts: lists.counts,
       paths: lists.paths,
       bytes: { changed: writes.bytes(), extracted: tree.bytes, diskNeeded, diskFree },
-      checks: [...checks, checkFileSystem(conflicts), checkPrune(job.removes ?? null, lists.counts.pruned, ownedCount)],
+      checks: [
+        ...checks,
+        checkFileSystem(conflicts),
+        checkPrune(job.removes ?? null, lists.counts.pruned, ownedCount),
+        rules.edited === 'keep' && itemCount > 0 && ownedCount > 0 && !isAnyThere
+          ? emptied(ownedCount)
+          : checkEdits(rules.edited, lost),
+        checkBefore(job.keeps, imageBytes)
+      ],
       expected: isPartial ? null : expected.end(job.nowMs, tree.contentsSha256)
     }
   } finally {
@@ -279,16 +370,6 @@ async function compareMissing(
   }
 }
 
-/** Applies the rules of an exact change (reckon.ts): somebody else has a say in what is at the path. */
-function isTakenByOthers(
-  item: WantedItem,
-  { found, known }: { found: FoundEntry | null; known: OwnedEntry | null }
-): boolean {
-  if (found === null) return known !== null
-  const isWanted = found.kind === item.kind && found.sha256 === item.sha256
-  return !isWanted && (known === null || isEdited(found, known))
-}
-
 /** Applies the rules of staging (unpack/stage.ts). */
 function differenceOf(item: WantedItem, found: FoundEntry): 'changed' | 'timeOnly' | 'unchanged' {
   if (item.kind !== found.kind || !found.sha256.startsWith(item.sha256)) return 'changed'
@@ -305,12 +386,6 @@ function driftOf({ path, sha256, since }: OwnedEntry, found: FoundEntry | null, 
   return { path, owned: sha256, ...now, since, overwritten }
 }
 
-function isBelow(blocked: ReadonlySet<string>, path: string): boolean {
-  if (blocked.size === 0) return false
-  for (let at = path; at !== ''; at = parentOf(at)) if (blocked.has(at)) return true
-  return false
-}
-
 function checkFileSystem(conflicts: readonly PlanConflict[]): PlanCheck {
   const found = conflicts.find(({ code }) => code === 'other_file_system')
   if (found === undefined) return passed('same_file_system')
@@ -321,6 +396,27 @@ function checkPrune(removes: Removes | null, pruned: number, owned: number): Pla
   if (removes?.kind !== 'absent' || removes.isForced || !isTooMuch(pruned, owned)) return passed('prune_limit')
   const { code, message } = pruneTooMuch(pruned, owned)
   return failed('prune_limit', code, message)
+}
+
+function emptied(count: number): PlanCheck {
+  const { code, message } = targetEmptied(count)
+  return failed('edited_files', code, message)
+}
+
+function checkEdits(edited: Ownership['edited'], lost: Edits): PlanCheck {
+  if (edited !== 'refuse' || lost.count === 0) return passed('edited_files')
+  const { code, message } = targetDrifted(lost)
+  return { ...failed('edited_files', code, message), paths: lost.files.map(({ path }) => path) }
+}
+
+function checkBefore(keeps: CompareJob['keeps'], bytes: number): PlanCheck {
+  try {
+    if (keeps !== undefined) fitBeforeImages([{ size: bytes }], keeps.before)
+    return passed('before_limit')
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return failed('before_limit', error.code, error.message)
+  }
 }
 
 const changedCode = 'changed_meanwhile'

@@ -15,22 +15,30 @@ export interface FileDigest extends Digest {
 
 /** Computes digests of files and symbolic links. */
 export interface Digester {
-  /** Returns null if `path` is not a regular file. */
-  file(path: string): FileDigest | null
+  /**
+   * Returns null if `path` is not a regular file. A file of another size than `expected` is not read: its digest is
+   * empty. So a sparse file of a terabyte keeps no thread busy.
+   */
+  file(path: string, expected?: { size: number }): FileDigest | null
   /** Returns null if `path` is not a symbolic link. */
   link(path: string): FileDigest | null
 }
 
-/** Creates a digester for use by one thread. All its files share one buffer. */
-export function createDigester(disk: Disk): Digester {
+/**
+ * Creates a digester for use by one thread. All its files share one buffer. `check` is called before each piece of a
+ * large file, and throws if the work must be abandoned.
+ */
+export function createDigester(disk: Disk, check: () => void = () => {}): Digester {
   const piece = Buffer.allocUnsafeSlow(pieceBytes)
   return {
-    file(path) {
+    file(path, expected) {
       const opened = openRegular(disk, path)
       if (opened === null) return null
       const { fd, stats } = opened
       try {
         const { mode } = stats
+        if (expected !== undefined && stats.size !== expected.size)
+          return { size: stats.size, mode, sha256: new Uint8Array(), stats }
         let bytesRead = disk.readSync(fd, piece, 0, pieceBytes, null)
         if (bytesRead < pieceBytes) {
           return { size: bytesRead, mode, sha256: sha256(piece.subarray(0, bytesRead)), stats }
@@ -38,6 +46,7 @@ export function createDigester(disk: Disk): Digester {
         const hash = createHash('sha256')
         let size = 0
         for (; bytesRead > 0; bytesRead = disk.readSync(fd, piece, 0, Math.min(pieceBytes, stats.size - size), null)) {
+          check()
           hash.update(piece.subarray(0, bytesRead))
           size += bytesRead
           if (size >= stats.size) break

@@ -49,6 +49,8 @@ export interface DisplacingNeeds {
 
 /** The kernel's time of an inode is behind its clock by up to one tick. */
 const tickMs = 50
+/** The beginning of the names of the directories with kept files. */
+export const displacedPrefix = '.svc-displaced-'
 /** Maximum number of paths in a report. */
 const maxPaths = 100
 
@@ -72,6 +74,15 @@ export function createDisplacing(needs: DisplacingNeeds): Displacing {
 export function createDisplace(disk: Disk, staging: string): (path: string, place: string) => void {
   const nameFor = createNaming(disk, staging)
   return (path, place) => disk.renameSync(place, nameFor(path))
+}
+
+/** The directory of earlier files, in that of the kept ones. */
+const earlierName = '.earlier'
+
+/** Creates the function that keeps an earlier file for which there is no place any more. */
+export function createKeepEarlier(disk: Disk, staging: string): (path: string, from: string) => void {
+  const nameFor = createNaming(disk, staging)
+  return (path, from) => disk.renameSync(from, nameFor(`${earlierName}/${path}`))
 }
 
 /** Creates the function that returns the path of a kept file in staging, whose directory it makes. */
@@ -105,7 +116,7 @@ function isEdited(
   const file = files.get(path)
   if (file === undefined) return true
   if (stats.ctimeMs < placedAtMs - tickMs && isAsPlaced(stats, file)) return false
-  const digest = stats.isSymbolicLink() ? digester.link(place) : stats.isFile() ? digester.file(place) : null
+  const digest = stats.isSymbolicLink() ? digester.link(place) : stats.isFile() ? digester.file(place, file) : null
   return digest === null || Buffer.from(digest.sha256).toString('hex') !== file.sha256
 }
 
@@ -132,22 +143,29 @@ export interface Displaced {
   /** Some of their paths. */
   paths: string[]
   count: number
+  /** The earlier files that could not be put back. svc's copies of them are in the directory, below `.earlier`. */
+  notBack?: string[]
 }
 
 /** Moves the kept files from staging into the target. Returns null if there are none. */
 export function publishDisplaced(
   disk: Disk,
-  { root, staging, deployId }: { root: HeldDirectory; staging: string; deployId: string }
+  {
+    root,
+    staging,
+    deployId,
+    notBack = []
+  }: { root: HeldDirectory; staging: string; deployId: string; notBack?: readonly string[] }
 ): Displaced | null {
   const from = `${staging}/displaced`
   if (disk.lstatSync(from, { throwIfNoEntry: false }) === undefined) return null
   const found = { paths: [] as string[], count: 0 }
   list(disk, { directory: from, prefix: '' }, found)
   for (let number = 1; ; number++) {
-    const directory = `.svc-displaced-${deployId}${number === 1 ? '' : `-${number}`}`
+    const directory = `${displacedPrefix}${deployId}${number === 1 ? '' : `-${number}`}`
     if (disk.lstatSync(`${root.path}/${directory}`, { throwIfNoEntry: false }) !== undefined) continue
     disk.renameSync(from, `${root.path}/${directory}`)
-    return { directory, ...found }
+    return { directory, ...found, ...(notBack.length > 0 && { notBack: notBack.slice(0, maxPaths) }) }
   }
 }
 
@@ -158,6 +176,7 @@ function list(
 ): void {
   for (const name of disk.readdirSync(directory).sort()) {
     const path = `${directory}/${name}`
+    if (prefix === '' && name === earlierName) continue
     if (disk.lstatSync(path).isDirectory()) {
       list(disk, { directory: path, prefix: `${prefix}${name}/` }, found)
     } else {

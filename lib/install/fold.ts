@@ -8,11 +8,14 @@ import { pathOfLine, type ManifestLine } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'
 import { readManifestLines } from './manifest.js'
+import { readScripted, withScripted } from './scripted-file.js'
 import { foldManifest, readOwnedEntries, writeOwnedTree, type OwnedHead } from './owned-tree.js'
 
 /** A manifest to fold. */
 export interface FoldedManifest {
   path: string
+  /** The path of what the scripts of the deployment changed (scripted-file.ts); absent: nothing. */
+  scripted?: string
   deployId: string
   /** Number of files that it must contain at least. */
   fileCount: number
@@ -50,7 +53,11 @@ export async function doFoldTask(task: FoldTask): Promise<TornManifest[]> {
   }
   const torn: TornManifest[] = []
   let entries: AsyncIterable<OwnedEntry> = task.isAnew ? noEntries() : readOwnedEntries(task.path)
-  for (const each of task.manifests) entries = foldManifest(entries, linesOf(each, torn), each.deployId)
+  for (const each of task.manifests) {
+    const lines = linesOf(each, torn)
+    const all = each.scripted === undefined ? lines : withScripted(lines, readScripted(each.scripted), each.deployId)
+    entries = foldManifest(entries, all, each.deployId)
+  }
   await writeOwnedTree(task.path, task.head, entries)
   return torn
 }

@@ -93,6 +93,12 @@ export function statHeld(disk: Disk, { fd, path }: HeldDirectory): Stats {
   return fd === null ? disk.lstatSync(path) : disk.fstatSync(fd)
 }
 
+/** Returns the device and the inode of a held directory. */
+export function identityOf(disk: Disk, held: HeldDirectory): string {
+  const { dev, ino } = statHeld(disk, held)
+  return `${dev}:${ino}`
+}
+
 function removeDirectory(disk: Disk, parent: HeldDirectory, name: string): void {
   const held = holdChild(disk, parent, name)
   try {

@@ -1,13 +1,13 @@
 /*
  * The file of an undo journal (undo.ts), either by its path or as an open file. A helper process gets it open, because
- * it has no permission to access the data directory.
- *
- * svc writes a line for a helper process to the journal before the process writes its own lines: `helper <user> <pid>
- * <start>`. A later recovery ends that process if it still runs, and then works with the rights of the same user.
+ * it has no permission to access the data directory. journal-owner.ts says which process that is.
  */
-import { readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { syncDirectoryAsync, syncOpen, writeFully, type Disk } from './disk.js'
+
+/** Maximum size of a journal, and of its lines: each of 200,000 entries has a few. What is larger svc has not written. */
+const maxJournalBytes = 256 * 1024 * 1024
+const maxJournalLines = 4_000_000
 
 /** The first line of a journal of the current version. */
 export const journalVersion = 'svc-undo 4'
@@ -37,7 +37,7 @@ export interface JournalFile {
   append(batches: Iterable<string>, options?: { isSynced?: boolean }): void
   /** Appends at once, and syncs without blocking the thread. */
   appendAsync(batches: Iterable<string>): Promise<void>
-  /** Returns the whole text, and the user that must own staging. */
+  /** Returns the whole text, and the user that must own staging. A text that svc cannot have written is empty. */
   read(): { text: string; user: number }
   /** Removes the journal: the extraction has finished. */
   remove(): void
@@ -69,14 +69,14 @@ export function journalAt(disk: Disk, path: string): JournalFile {
     },
     append: (batches, { isSynced = true } = {}) => use('a', file => writeTo(file, batches, isSynced)),
     appendAsync: batches => useAsync('a', batches),
-    read: () => use('r', ({ fd }) => ({ text: readFileSync(fd, 'utf8'), user: disk.fstatSync(fd).uid })),
+    read: () => use('r', ({ fd }) => ({ text: readAll(disk, fd), user: disk.fstatSync(fd).uid })),
     remove: () => disk.unlinkSync(path)
   }
 }
 
 /**
- * Returns the journal of a helper process. svc has opened it for appending and has written its first line. `remove`
- * empties it; svc then removes the file.
+ * Returns the journal of a helper process. svc has opened it for appending and has written its head. `remove` empties
+ * it; svc then removes the file.
  */
 export function openedJournal(disk: Disk, fd: number, deployId: string): JournalFile {
   return {
@@ -95,21 +95,18 @@ export function deployIdOf(path: string): string {
   return basename(path, '.undo')
 }
 
-/** The process that performs an extraction instead of a thread of svc. */
-export interface JournalHelper {
+/** The head of a journal that a helper process continues. */
+export const journalHead = `${journalVersion}\n`
+
+/** The helper process that an earlier version of svc has noted in a journal. */
+export interface NotedHelper {
   user: string
   pid: number
-  /** Start time as in proc(5). It distinguishes the process from a later one with the same number. */
   startedAt: string
 }
 
-/** Returns the first lines of a journal that a helper process continues. */
-export function formatHelper({ user, pid, startedAt }: JournalHelper): string {
-  return `${journalVersion}\nhelper ${user} ${pid} ${startedAt}\n`
-}
-
-/** Returns the helper process of a journal, or null if a thread of svc worked on it. */
-export function helperOf(text: string): JournalHelper | null {
+/** Returns the helper process that an earlier version of svc has noted in a journal, or null. */
+export function notedHelper(text: string): NotedHelper | null {
   const [, user = '', pid = '', startedAt = ''] = /^[^\n]*\nhelper (\S+) (\d+) (\d+)\n/.exec(text) ?? []
   return user === '' ? null : { user, pid: Number(pid), startedAt }
 }
@@ -130,12 +127,20 @@ async function writeAsync({ disk, fd }: OpenedFile, batches: Iterable<string>): 
 }
 
 function readAll(disk: Disk, fd: number): string {
-  const bytes = Buffer.alloc(disk.fstatSync(fd).size)
+  const { size } = disk.fstatSync(fd)
+  if (size > maxJournalBytes) return ''
+  const bytes = Buffer.alloc(size)
   let length = 0
   while (length < bytes.length) {
     const count = disk.readSync(fd, bytes, length, bytes.length - length, length)
     if (count === 0) break
     length += count
   }
-  return bytes.toString('utf8', 0, length)
+  return hasTooManyLines(bytes) ? '' : bytes.toString('utf8', 0, length)
+}
+
+function hasTooManyLines(bytes: Buffer): boolean {
+  let count = 0
+  if (bytes.length > maxJournalLines) for (let at = -1; (at = bytes.indexOf(10, at + 1)) !== -1; ) count++
+  return count > maxJournalLines
 }

@@ -1,7 +1,7 @@
 /*
  * Writes and reads undo journals. undo.ts describes the format.
  */
-import { decodePath, journalVersion, type JournalFile } from './journal-file.js'
+import { decodePath, encodePath, journalVersion, type JournalFile } from './journal-file.js'
 import { formatLine, parseLine, type JournalLine } from './journal-line.js'
 import type { StagingSigns } from './staging.js'
 
@@ -19,9 +19,9 @@ export interface Journal {
    * Records that the staging directory was created with this mark. Reaches the disk together with the list; nothing is
    * moved before that.
    */
-  staged(mark: string): void
-  /** Writes and syncs the list of actions, before the first of them. */
-  ready(lines: Iterable<JournalLine>): Promise<void>
+  staged(mark: string, place?: JournalPlace): void
+  /** Writes and syncs the list of actions, before the first of them, and the modes of folders (FoundJournal). */
+  ready(lines: Iterable<JournalLine>, modes?: ReadonlyMap<string, number>): Promise<void>
   /** Records that everything is in place, and that it may still be put back. */
   placed(): Promise<void>
   /** Records that everything is in place: from here on nothing is undone. */
@@ -32,16 +32,21 @@ export interface Journal {
 export async function beginJournal(file: JournalFile, target: string): Promise<Journal> {
   await file.begin(target)
   let sum = sumSeed
+  let at: JournalPlace | undefined
   return {
     file,
-    staged: mark => file.append([`staging ${mark}\n`], { isSynced: false }),
-    ready: lines => file.appendAsync(formatLines(lines, total => (sum = total))),
+    staged(mark, place) {
+      at = place
+      file.append([`staging ${mark}\n`], { isSynced: false })
+    },
+    ready: (lines, modes = new Map()) =>
+      file.appendAsync(formatLines(lines, total => (sum = total), formatPlace(at, modes))),
     placed: () => file.appendAsync([`${formatPlaced(Date.now(), sum)}\n`]),
     done: () => file.appendAsync(['done\n'])
   }
 }
 
-function* formatLines(lines: Iterable<JournalLine>, onSum: (sum: number) => void): Generator<string> {
+function* formatLines(lines: Iterable<JournalLine>, onSum: (sum: number) => void, place: string): Generator<string> {
   let crc = sumSeed
   let count = 0
   let batch: string[] = []
@@ -58,7 +63,14 @@ function* formatLines(lines: Iterable<JournalLine>, onSum: (sum: number) => void
   }
   yield take()
   onSum(crc)
+  // Earlier versions pass over lines after `ready` that they do not know.
   yield `ready ${count} ${crc.toString(16)}\n`
+  if (place !== '') yield place
+}
+
+function formatPlace(at: JournalPlace | undefined, modes: ReadonlyMap<string, number>): string {
+  const folders = [...modes].map(([path, mode]) => `m ${mode.toString(8)} ${encodePath(path)}\n`).join('')
+  return at === undefined ? '' : `at ${at.target} ${at.staging}\n${folders}`
 }
 
 function formatPlaced(atMs: number, sum: number): string {
@@ -84,7 +96,17 @@ export interface FoundJournal extends StagingSigns {
   state: 'begun' | 'ready' | 'placed' | 'reverting' | 'done' | 'undone'
   /** When everything was in place, in ms since 1970; null if the journal never said so before it said `done`. */
   placedAtMs: number | null
+  /** Which directories they were; null in journals of earlier versions. */
+  place: JournalPlace | null
+  /** The permission bits of the folders that contained what was replaced or removed: somebody may remove one. */
+  modes: ReadonlyMap<string, number>
   lines: JournalLine[]
+}
+
+/** The device and the inode of the target and of the staging directory, as `<device>:<inode>`. */
+export interface JournalPlace {
+  target: string
+  staging: string
 }
 
 /** Reads a journal. Returns null if not even the head is complete: then nothing was created yet. */
@@ -99,7 +121,15 @@ export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found
   if (!isKnown || !parts[0]?.startsWith('target ') || parts.length < 2) return null
   const target = pathOf(parts[0].slice('target '.length))
   const mark = parts.length > 2 && parts[1]?.startsWith('staging ') ? parts[1].slice('staging '.length) : null
-  const found = { target, deployId: file.deployId, user, mark, placedAtMs: null }
+  const found = {
+    target,
+    deployId: file.deployId,
+    user,
+    mark,
+    placedAtMs: null,
+    place: null,
+    modes: new Map<string, number>()
+  }
   const begin = mark === null ? 1 : 2
   const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
   if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
@@ -110,7 +140,14 @@ export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found
   const last = parts.slice(end + 1, -1)
   const placedAtMs = placedTimeOf(last, sum)
   const state = stateOf(last, placedAtMs !== null)
-  return { ...found, state, placedAtMs, lines: listed.map(line => parseLine(line, pathOf)) }
+  return {
+    ...found,
+    state,
+    placedAtMs,
+    place: placeIn(last),
+    modes: modesIn(last),
+    lines: listed.map(line => parseLine(line, pathOf))
+  }
 }
 
 function stateOf(last: readonly string[], isPlaced: boolean): FoundJournal['state'] {
@@ -118,6 +155,19 @@ function stateOf(last: readonly string[], isPlaced: boolean): FoundJournal['stat
   if (last.includes('done')) return 'done'
   if (!isPlaced) return 'ready'
   return last.includes('reverting') ? 'reverting' : 'placed'
+}
+
+function placeIn(last: readonly string[]): JournalPlace | null {
+  const [, target, staging] = last.map(line => /^at (\d+:\d+) (\d+:\d+)$/.exec(line)).find(Boolean) ?? []
+  return target === undefined || staging === undefined ? null : { target, staging }
+}
+
+function modesIn(last: readonly string[]): ReadonlyMap<string, number> {
+  const found = last.flatMap(line => {
+    const [, mode, path] = /^m ([0-7]{1,4}) (.+)$/.exec(line) ?? []
+    return mode === undefined || path === undefined ? [] : [[decodePath(path), parseInt(mode, 8)] as const]
+  })
+  return new Map(found)
 }
 
 /** Returns the time of a complete line `placed`, or null. */

@@ -4,7 +4,7 @@ import { pathOfLine } from '../model/manifest.js'
 import { createTreeDigest } from '../model/tree.js'
 import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
 import { writeFully, type Disk } from './disk.js'
-import { changeOf, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
+import { changeOf, hasOtherMode, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
 import { noContents } from './owned-tree.js'
 import type { Item, Plan } from './plan.js'
 import type { Reckoned } from './reckon.js'
@@ -27,7 +27,7 @@ export interface Staged {
    */
   archiveModes: ReadonlyArray<number | null>
   plan: Pick<Plan, 'folders'>
-  reckoned: Pick<Reckoned, 'keptOf' | 'removed' | 'gone' | 'directories'>
+  reckoned: Pick<Reckoned, 'keptOf' | 'removed' | 'gone' | 'directories' | 'gaveWay'>
 }
 
 /** Returns the indexes of all items except directories, in the order of `compareTreePaths`. */
@@ -42,7 +42,7 @@ export async function writeManifest(to: ManifestFile, staged: Staged): Promise<M
   const { disk, items, records, archiveModes } = staged
   const changes: Manifest['changes'] = []
   const utf8 = new TextEncoder()
-  let [changedCount, fileCount, removedCount] = [0, 0, 0]
+  let [changedCount, modeCount, fileCount, removedCount] = [0, 0, 0, 0]
   const tree = createTreeDigest()
   await to.fill(fd => {
     // A single buffer is used for all batches: garbage that is not collected yet would count as memory use, too.
@@ -77,12 +77,13 @@ export async function writeManifest(to: ManifestFile, staged: Staged): Promise<M
       tree.add({ path: file.path, mode, size: file.size, sha256: file.sha256 })
       fileCount++
       if (isChanged(file)) changedCount++
+      else if (hasOtherMode(file)) modeCount++
       write(file)
     }
     for (const line of others.slice(next)) write(line)
     flush()
   })
-  return { fileCount, changedCount, removedCount, changes, treeSha256: tree.end() }
+  return { fileCount, changedCount, modeCount, removedCount, changes, treeSha256: tree.end() }
 }
 
 function modeInTree(mode: number | null): number {
@@ -100,7 +101,9 @@ function describe(index: number, { items, records, reckoned }: Staged): FileLine
     mtimeMs: records.mtimeMs(index),
     ino: records.ino(index),
     before:
-      before === null ? null : earlierOf(before, { mtimeMs: records.timeBeforeMs(index), kept: reckoned.keptOf(index) })
+      before === null
+        ? (reckoned.gaveWay.get(path) ?? null)
+        : earlierOf(before, { mtimeMs: records.timeBeforeMs(index), kept: reckoned.keptOf(index) })
   }
 }
 
@@ -114,8 +117,16 @@ function earlierOf(
 
 /** Returns the lines about removed entries and new directories, in canonical order. */
 function otherLines({ plan, reckoned }: Staged): ManifestLine[] {
-  const made = plan.folders.filter(({ exists, path }) => !exists && path !== '').map(({ path }) => ({ made: path }))
-  const { removed, gone, directories } = reckoned
+  const made = plan.folders
+    .filter(({ exists, path }) => !exists && path !== '')
+    .map(({ path }) => {
+      const before = reckoned.gaveWay.get(path)
+      return before === undefined ? { made: path } : { made: path, before }
+    })
+  const { gone, gaveWay } = reckoned
+  // A path that gave way has a line already.
+  const removed = reckoned.removed.filter(({ path }) => !gaveWay.has(path))
+  const directories = reckoned.directories.filter(({ path }) => !gaveWay.has(path))
   const lines: ManifestLine[] = [
     ...made,
     ...removed.map(({ path, before }) => ({ removed: path, before })),

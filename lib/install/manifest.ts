@@ -6,12 +6,12 @@
  * The file is complete or absent, even after a power cut: it is written under another name, synced, and renamed; then
  * the name is synced. A manifest of an earlier version may be torn, because it was not synced.
  */
-import { createReadStream, existsSync } from 'node:fs'
+import { createReadStream, existsSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/lines.js'
 import { Refusal } from '../base/refusal.js'
 import {
-  pathOfLine,
+  deploymentIdPattern,
   type Changes,
   type ManifestFile as FileLine,
   type ManifestLine,
@@ -20,6 +20,7 @@ import {
 import { removeBeforeImages } from './before-images.js'
 import { syncDirectory, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
 import { deployIdOf } from './journal-file.js'
+import { parseScripted } from './scripted-file.js'
 import type { Recovery } from './undo.js'
 
 /** Summary of a manifest. */
@@ -28,6 +29,8 @@ export interface Manifest {
   fileCount: number
   /** Number of those that are new, or whose contents differ from before. */
   changedCount: number
+  /** Number of the others whose permissions were changed. */
+  modeCount: number
   /** Number of files and symbolic links that were removed. */
   removedCount: number
   /**
@@ -73,8 +76,15 @@ export function unnamedManifest(path: string): string {
   return `${path}.tmp`
 }
 
-/** Renames a written and synced manifest to its final name. The name is on disk when this returns. */
+/** Maximum size of a manifest: two lines of about 1 KiB for each of 200,000 entries. */
+const maxManifestBytes = 512 * 1024 * 1024
+
+/**
+ * Renames a written and synced manifest to its final name. The name is on disk when this returns. One that is larger
+ * than svc would write, which a helper process can leave behind, is emptied: its reader then reports it as torn.
+ */
 export function nameManifest(disk: Disk, path: string): void {
+  if (disk.lstatSync(unnamedManifest(path)).size > maxManifestBytes) truncateSync(unnamedManifest(path))
   disk.renameSync(unnamedManifest(path), path)
   syncDirectory(disk, dirname(path))
 }
@@ -113,6 +123,12 @@ export function manifestOf(journalPath: string): string | null {
   return [path, unnamedManifest(path)].find(existsSync) ?? null
 }
 
+/** Returns the path of what the scripts of the deployment of a journal changed, or null. */
+export function scriptedOf(journalPath: string): string | null {
+  const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.scripted`)
+  return existsSync(path) ? path : null
+}
+
 const typeBits = 0o170000
 const directoryType = 0o040000
 const archivePrefix = 'archive:'
@@ -122,9 +138,15 @@ export function isChanged({ before, mode, sha256 }: Pick<FileLine, 'before' | 'm
   return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
 }
 
+/** Whether only the permissions of a file were changed. */
+export function hasOtherMode(file: Pick<FileLine, 'before' | 'mode' | 'sha256'>): boolean {
+  return !isChanged(file) && file.before?.mode !== file.mode
+}
+
 /** Returns the line of a list of changes for a line of a manifest; empty if it is no change of a file. */
 export function changeOf(line: ManifestLine): string {
   if ('path' in line) return isChanged(line) ? `${line.path}\n` : ''
+  if ('made' in line) return line.before === undefined ? '' : `- ${line.made}\n`
   return isRemovedFile(line) ? `- ${line.removed}\n` : ''
 }
 
@@ -167,20 +189,21 @@ export async function* readManifest(path: string, leastFiles = 0): AsyncGenerato
 export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number; beforeFrom: string[] }> {
   const beforeFrom = new Set<string>()
   const changed: string[] = []
-  let [fileCount, bytes, changedCount, removedCount] = [0, 0, 0, 0]
+  let [fileCount, bytes, changedCount, modeCount, removedCount] = [0, 0, 0, 0, 0]
   for await (const line of readManifestLines(path)) {
     changed.push(changeOf(line))
     if (isRemovedFile(line)) removedCount++
-    const source = 'made' in line ? undefined : line.before?.kept
+    const source = line.before?.kept
     if (source !== undefined)
       beforeFrom.add(source.startsWith(archivePrefix) ? source.slice(archivePrefix.length) : source)
     if (!('path' in line)) continue
     fileCount++
     bytes += line.size
     if (isChanged(line)) changedCount++
+    else if (hasOtherMode(line)) modeCount++
   }
   const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
-  return { fileCount, changedCount, removedCount, changes, bytes, beforeFrom: [...beforeFrom] }
+  return { fileCount, changedCount, modeCount, removedCount, changes, bytes, beforeFrom: [...beforeFrom] }
 }
 
 /** Returns the files of a manifest by their paths. `text` is its contents. */
@@ -194,6 +217,18 @@ export function parseManifest(text: string): Map<string, Pick<FileLine, 'size' |
   return files
 }
 
+/**
+ * Returns the files of a deployment by their paths, as its scripts left them, given the contents of its manifest and of
+ * what its scripts changed.
+ */
+export function placedFiles(manifest: string, scripted: string): Map<string, Pick<FileLine, 'size' | 'sha256'>> {
+  const files = parseManifest(manifest)
+  for (const [path, line] of parseScripted(scripted)) {
+    if ('path' in line && line.isEarly !== true && files.has(path)) files.set(path, line)
+  }
+  return files
+}
+
 function parseLine(text: string): ManifestLine {
   let line: unknown
   try {
@@ -201,12 +236,48 @@ function parseLine(text: string): ManifestLine {
   } catch (error) {
     throw torn(error)
   }
-  if (typeof line !== 'object' || line === null) throw torn()
-  const known = line as ManifestLine
-  const isWhole =
-    'path' in known ? typeof known.sha256 === 'string' : !('removed' in known) || known.before !== undefined
-  if (typeof pathOfLine(known) !== 'string' || !isWhole) throw torn()
-  return known
+  if (!isLine(line)) throw torn()
+  return line
+}
+
+/**
+ * Whether a value is a line of a manifest. With `runAs`, a process of the project's user has written it, so nothing is
+ * taken for granted: no path leads out of the target, and no id out of the data directory.
+ */
+function isLine(value: unknown): value is ManifestLine {
+  if (typeof value !== 'object' || value === null) return false
+  const line = value as Record<string, unknown>
+  if ('path' in line)
+    return isPath(line['path']) && isEntry(line) && isOptional(line['ino']) && isEarlier(line['before'] ?? null)
+  if ('removed' in line) return isPath(line['removed']) && isEarlier(line['before'])
+  return isPath(line['made']) && isEarlier(line['before'] ?? null)
+}
+
+function isPath(path: unknown): boolean {
+  return typeof path === 'string' && path !== '' && !path.includes('\0') && !/^\/|(^|\/)\.\.?(\/|$)/.test(path)
+}
+
+/** Whether the fields that new and earlier files have in common are right. Times are optional in earlier versions. */
+function isEntry({ size, mode, sha256, mtimeMs }: Record<string, unknown>): boolean {
+  return isNumber(size) && isNumber(mode) && isOptional(mtimeMs) && typeof sha256 === 'string' && isDigest.test(sha256)
+}
+
+const isDigest = /^[0-9a-f]{64}$/
+const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value)
+const isOptional = (value: unknown): boolean => value === undefined || value === null || isNumber(value)
+
+function isEarlier(value: unknown): boolean {
+  if (value === null) return true
+  if (typeof value !== 'object') return false
+  const { kept, ...entry } = value as Record<string, unknown>
+  return isEntry(entry) && (kept === undefined || isKept(kept))
+}
+
+function isKept(kept: unknown): boolean {
+  if (typeof kept !== 'string') return false
+  return kept.startsWith(archivePrefix)
+    ? deploymentIdPattern.test(kept.slice(archivePrefix.length))
+    : kept === 'before' || kept === 'none'
 }
 
 function torn(cause?: unknown): Refusal {

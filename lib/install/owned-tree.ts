@@ -2,7 +2,8 @@
  * `trees/<projectId>.tree`: the files and symbolic links that svc put into the target of a project and has neither
  * replaced nor removed since, whichever deployment they came with, and the directories that it made.
  *
- *   svc-owned 2 <deployId> <sequence> <target>           the last deployment in it, its number, and the deployPath as JSON
+ *   svc-owned 2 <deployId> <sequence> <target> <stamp>   the last deployment in it, its number, the deployPath as JSON, and
+ *                                                        which changes of its scripts are in it; nothing if there are none
  *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known
  *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
  *
@@ -31,6 +32,8 @@ export interface OwnedHead {
   sequence: number
   /** The deployPath of the project at that time. */
   target: string
+  /** Which file of changes by scripts of this deployment is in it (`stampOf` in deploy/trees.ts); absent: none. */
+  scripted?: string
 }
 
 /** A tree that cannot be used: it is missing, torn, or of another version. It must be made again from the manifests. */
@@ -102,35 +105,12 @@ function nameOf(from: string | Uint8Array): string {
  * Writes the tree of the entries, which must be in canonical order. The file and its name are on disk when this
  * resolves. If it rejects, an existing tree is unchanged.
  */
-export async function writeOwnedTree(
-  path: string,
-  { deployId, sequence, target }: OwnedHead,
-  entries: AsyncIterable<OwnedEntry>
-): Promise<void> {
+export async function writeOwnedTree(path: string, head: OwnedHead, entries: AsyncIterable<OwnedEntry>): Promise<void> {
   const beside = `${path}.tmp`
   try {
     const file = await open(beside, 'w', 0o600)
     try {
-      await file.writeFile(`${version} ${deployId} ${sequence} ${JSON.stringify(target)}\n`)
-      let [crc, count] = [0, 0]
-      let lines: string[] = []
-      let length = 0
-      const writeBatch = async (): Promise<void> => {
-        const batch = Buffer.from(lines.join(''))
-        crc = crc32(batch, crc)
-        lines = []
-        length = 0
-        await file.writeFile(batch)
-      }
-      for await (const entry of entries) {
-        const line = formatEntry(entry)
-        lines.push(line)
-        length += line.length
-        count++
-        if (length >= batchLength) await writeBatch()
-      }
-      await writeBatch()
-      await file.writeFile(`${endLine(count, crc)}\n`)
+      for await (const batch of textOf(head, entries)) await file.writeFile(batch)
       await file.datasync()
     } finally {
       await file.close()
@@ -141,6 +121,40 @@ export async function writeOwnedTree(
     await rm(beside, { force: true }).catch(() => {})
     throw error
   }
+}
+
+/** Returns the contents of the tree of the entries, which must be in canonical order. */
+export async function ownedContents(head: OwnedHead, entries: AsyncIterable<OwnedEntry>): Promise<Uint8Array> {
+  const batches: Buffer[] = []
+  for await (const batch of textOf(head, entries)) batches.push(batch)
+  return Buffer.concat(batches)
+}
+
+async function* textOf(
+  { deployId, sequence, target, scripted }: OwnedHead,
+  entries: AsyncIterable<OwnedEntry>
+): AsyncGenerator<Buffer> {
+  const stamp = scripted === undefined ? '' : ` ${scripted}`
+  yield Buffer.from(`${version} ${deployId} ${sequence} ${JSON.stringify(target)}${stamp}\n`)
+  let [crc, count] = [0, 0]
+  let lines: string[] = []
+  let length = 0
+  const takeBatch = (): Buffer => {
+    const batch = Buffer.from(lines.join(''))
+    crc = crc32(batch, crc)
+    lines = []
+    length = 0
+    return batch
+  }
+  for await (const entry of entries) {
+    const line = formatEntry(entry)
+    lines.push(line)
+    length += line.length
+    count++
+    if (length >= batchLength) yield takeBatch()
+  }
+  yield takeBatch()
+  yield Buffer.from(`${endLine(count, crc)}\n`)
 }
 
 /**
@@ -212,12 +226,17 @@ function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer
 }
 
 function parseHead(line: string): OwnedHead {
-  const [, deployId, sequence, target] = /^svc-owned 2 (\S+) (\d+) (".*")$/.exec(line) ?? []
+  const [, deployId, sequence, target, scripted] = /^svc-owned 2 (\S+) (\d+) (".*")(?: ([\w:.]+))?$/.exec(line) ?? []
   if (deployId === undefined || sequence === undefined || target === undefined) {
     throw new UnusableTree('The first line is not that of a tree')
   }
   try {
-    return { deployId, sequence: Number(sequence), target: JSON.parse(target) as string }
+    return {
+      deployId,
+      sequence: Number(sequence),
+      target: JSON.parse(target) as string,
+      ...(scripted !== undefined && { scripted })
+    }
   } catch (error) {
     throw new UnusableTree('The target in the first line is not readable', { cause: error })
   }

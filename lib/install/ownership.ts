@@ -7,6 +7,8 @@
 export interface Ownership {
   /** The contents of the owned tree (owned-tree.ts); null if svc owns nothing there, or does not know what. */
   tree: Uint8Array | null
+  /** Whether svc does not know what it owns: then svc calls no file that of somebody else. */
+  isUnknown?: boolean
   /**
    * What happens to files that somebody edited and that would be replaced or removed. `ignore` and `warn` replace them;
    * `keep` leaves them as they are.

@@ -1,12 +1,14 @@
 /*
  * Determines how a set of items relates to the target before anything is changed: which directories exist already,
  * which files would be replaced, and what is in the way. Refuses a file where a directory must be, the reverse, and a
- * symbolic link where a directory must be. svc deletes nothing that the archive does not name.
+ * symbolic link where a directory must be, unless it may give way (give-way.ts). svc deletes nothing else that the archive
+ * does not name.
  */
 import type { Dirent, Stats } from 'node:fs'
 import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
+import { mayGiveWay } from './give-way.js'
 import { holdFolders, nameOf, throughLink, type Folders } from './folders.js'
 import { statHeld, type HeldDirectory } from './held.js'
 
@@ -42,19 +44,22 @@ export interface Plan {
   /** The folder of each item, and the existing entry at its path (`existing`). A directory always has `none`. */
   folderOf: readonly Folder[]
   existing: readonly Existing[]
+  /** The refusals of entries in the way that may give way, by their paths. For the rest of the plan they do not exist. */
+  inTheWay: ReadonlyMap<string, Refusal>
 }
 
 /**
- * Makes the plan. Refuses (`conflict`): written_through_link, file_in_the_way, directory_in_the_way,
- * special_file_in_the_way, other_file_system.
+ * Makes the plan. Refuses (`conflict`): special_file_in_the_way, other_file_system.
  */
 export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item[]): Plan {
   const held = holdFolders(disk, root)
-  const onConflict: OnConflict = (_, refusal) => {
-    throw refusal
+  const inTheWay = new Map<string, Refusal>()
+  const onConflict: OnConflict = (path, refusal) => {
+    if (!mayGiveWay(refusal)) throw refusal
+    inTheWay.set(path, refusal)
   }
   try {
-    return planIn({ disk, root, held, onConflict }, items)
+    return { ...planIn({ disk, root, held, onConflict }, items), inTheWay }
   } finally {
     held.close()
   }
@@ -116,7 +121,7 @@ export function findFolders({ disk, root, held, onConflict }: FolderNeeds): Foun
   return { find, all: () => [...byPath.values()] }
 }
 
-function planIn(needs: FolderNeeds, items: readonly Item[]): Plan {
+function planIn(needs: FolderNeeds, items: readonly Item[]): Omit<Plan, 'inTheWay'> {
   const folders = findFolders(needs)
   const folderOf = items.map(item => {
     const own = item.kind === 'directory' ? folders.find(item.path) : null

@@ -14,6 +14,10 @@
  * A removed file (`X`) was moved to `aside/<n>` by one rename, so it is moved back if it is there. Whatever somebody has
  * put in its place since is kept like an edited file. A removed directory (`x`) is made again if it is missing.
  *
+ * A folder that somebody has removed or renamed since is made again; what is in the way of a folder or of a file is kept
+ * like an edited file. If nothing helps (a mount point is in the way), then the earlier file is kept there, too, and is
+ * named: it is not back.
+ *
  * `⇒` is a hard link, `aside/<n>.new`, which is removed with the staging directory. It exists for speed alone: a rename
  * that deletes the file at its destination waits until the kernel has written that file's contents, because the commit
  * has just requested that (ext4: 0.6 ms per file). With another name, the file is not deleted. If the link cannot be
@@ -21,10 +25,11 @@
  * file that was not moved yet. measured: bench/extract
  */
 import type { Stats } from 'node:fs'
+import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
-import { createDisplace, type Displacing } from './displaced.js'
-import { holdFolders } from './folders.js'
+import { createDisplace, createKeepEarlier, type Displacing } from './displaced.js'
+import { holdFolders, type Folders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 import type { JournalLine } from './journal-line.js'
 import { changeTime, sameTimeMs } from './regular.js'
@@ -35,14 +40,22 @@ export interface PutBackNeeds {
   root: HeldDirectory
   /** The path of the staging directory in calls (held.ts). */
   staging: string
+  /** The permission bits of folders that may have to be made again. */
+  modes?: ReadonlyMap<string, number>
   /** Keeps files that were edited since everything was in place; absent if the moves may be incomplete. */
   displacing?: Displacing | undefined
 }
 
-/** Undoes the lines of a journal that is `ready`. */
-export function putBack({ disk, root, staging, displacing }: PutBackNeeds, lines: readonly JournalLine[]): void {
+/** Undoes the lines of a journal that is `ready`. Returns the paths of files that could not be put back. */
+export function putBack(
+  { disk, root, staging, modes = new Map(), displacing }: PutBackNeeds,
+  lines: readonly JournalLine[]
+): string[] {
   const aside = listAside(disk, staging)
   const folders = holdFolders(disk, root)
+  const displace = createDisplace(disk, staging)
+  const keepEarlier = createKeepEarlier(disk, staging)
+  const notBack: string[] = []
   try {
     undoIn(
       {
@@ -51,14 +64,26 @@ export function putBack({ disk, root, staging, displacing }: PutBackNeeds, lines
         aside,
         isPlaced: displacing !== undefined,
         keepEdited: (path, place, how) => displacing?.keep(path, place, how) ?? false,
-        displace: createDisplace(disk, staging),
+        displace,
         within(path, use) {
           const place = placeOf(() => folders.place(path))
           if (place !== null) use(place)
+        },
+        restore(path, from, use) {
+          try {
+            makeFolders({ disk, folders, modes, displace }, parentOf(path))
+            use(folders.place(path))
+          } catch (error) {
+            if (!isInTheWay(error)) throw error
+            if (from === null) return
+            keepEarlier(path, from)
+            notBack.push(path)
+          }
         }
       },
       lines
     )
+    return notBack.reverse()
   } finally {
     folders.close()
   }
@@ -87,6 +112,34 @@ function placeOf(find: () => string): string | null {
   }
 }
 
+const inTheWay = new Set(['EBUSY', 'EISDIR', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST', 'EXDEV', 'ENAMETOOLONG'])
+
+/** Whether an entry of somebody else is in the way. Any other error may be over at the next attempt. */
+function isInTheWay(error: unknown): boolean {
+  return error instanceof Refusal || inTheWay.has((error as NodeJS.ErrnoException).code ?? '')
+}
+
+/** Mode of a folder of which the journal does not say it. */
+const usualMode = 0o755
+
+/** Makes a folder and those above it again, where there is none. A file or a link with its name is kept. */
+function makeFolders(
+  {
+    disk,
+    folders,
+    modes,
+    displace
+  }: { disk: Disk; folders: Folders; modes: ReadonlyMap<string, number>; displace: UndoNeeds['displace'] },
+  path: string
+): void {
+  if (path === '' || placeOf(() => folders.at(path)) !== null) return
+  makeFolders({ disk, folders, modes, displace }, parentOf(path))
+  const place = folders.place(path)
+  if (disk.lstatSync(place, { throwIfNoEntry: false }) !== undefined) displace(path, place)
+  disk.mkdirSync(place, firstMode)
+  disk.chmodSync(place, modes.get(path) ?? usualMode)
+}
+
 interface UndoNeeds {
   disk: Disk
   staging: string
@@ -99,10 +152,12 @@ interface UndoNeeds {
   displace(path: string, place: string): void
   /** Calls `use` with the path of an entry of the target in calls, if its folder exists. */
   within(path: string, use: (place: string) => void): void
+  /** Does the same, and makes the folder again. If it cannot be used, keeps the earlier file `from`, if any. */
+  restore(path: string, from: string | null, use: (place: string) => void): void
 }
 
 function undoIn(
-  { disk, staging, aside, isPlaced, keepEdited, displace, within }: UndoNeeds,
+  { disk, staging, aside, isPlaced, keepEdited, displace, within, restore }: UndoNeeds,
   lines: readonly JournalLine[]
 ): void {
   const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
@@ -124,23 +179,31 @@ function undoIn(
     } else if (line.kind === 'R') {
       if (!aside.has(String(line.aside))) continue
       const old = `${staging}/aside/${line.aside}`
-      within(line.path, place => {
+      restore(line.path, old, place => {
         const isReplaced = isPlaced || find(staged) === undefined
-        if (!isReplaced && find(place) !== undefined) return
-        if (isReplaced) {
+        const found = find(place)
+        if (!isReplaced && found !== undefined) return
+        // svc never put a directory here.
+        if (found?.isDirectory()) displace(line.path, place)
+        else if (isReplaced) {
           keepEdited(line.path, place, 'link')
           keep(disk, place, `${old}.new`)
         }
-        moveIfThere(disk, old, place)
+        disk.renameSync(old, place)
       })
     } else if (line.kind === 'X') {
       if (!aside.has(String(line.aside))) continue
-      within(line.path, place => {
+      const old = `${staging}/aside/${line.aside}`
+      restore(line.path, old, place => {
         if (find(place) !== undefined) displace(line.path, place)
-        moveIfThere(disk, `${staging}/aside/${line.aside}`, place)
+        disk.renameSync(old, place)
       })
     } else if (line.kind === 'x') {
-      within(line.path, place => makeAgain(disk, place, line.mode))
+      restore(line.path, null, place => {
+        const found = find(place)
+        if (found !== undefined && !found.isDirectory()) displace(line.path, place)
+        makeAgain(disk, place, line.mode)
+      })
     } else if (line.kind === 'T') {
       const { fromMs, toMs } = line
       const isExpected = ({ mtimeMs }: Stats): boolean => Math.abs(mtimeMs - toMs) < sameTimeMs

@@ -14,14 +14,16 @@
  * but the before-images.
  */
 import { Refusal } from '../base/refusal.js'
-import type { KeptContents } from '../model/manifest.js'
+import type { EarlierFile, KeptContents } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'
+import { decide } from './decide.js'
 import { fitBeforeImages, writeBeforeImages, type BeforeFile, type BeforeImage } from './before-images.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
 import { isEdited } from './found-entry.js'
-import { isDirectory, readOwnedEntries, UnusableTree } from './owned-tree.js'
+import { clearWay, staysInTheWay, wayOf } from './give-way.js'
+import { isDirectory, noContents, readOwnedEntries, UnusableTree } from './owned-tree.js'
 import type { Ownership } from './ownership.js'
 import type { Item, Plan } from './plan.js'
 import type { Records } from './record.js'
@@ -31,7 +33,7 @@ import { createRemoval, isTooMuch, pruneTooMuch, type RemovedDirectory, type Rem
 export interface Edits {
   count: number
   /** The first of them, with the deployment that put each in place. */
-  files: Array<{ path: string; since: string }>
+  files: Array<{ path: string; since: string; isGone?: true }>
 }
 
 /** The decisions about one extraction. */
@@ -46,6 +48,8 @@ export interface Reckoned {
   gone: readonly string[]
   /** Children first. */
   directories: readonly RemovedDirectory[]
+  /** What the paths contained that change between file, directory and link (give-way.ts). */
+  gaveWay: ReadonlyMap<string, EarlierFile>
   /** Returns where the earlier contents of an item are kept; undefined if they are those of the new entry. */
   keptOf(index: number): KeptContents | undefined
   /** The deployments whose archives contain what is replaced or removed; also `before` and `none`. */
@@ -62,7 +66,7 @@ export interface ReckonNeeds {
   /** The items in canonical order. */
   order: readonly number[]
   records: Records
-  plan: Pick<Plan, 'folders'>
+  plan: Pick<Plan, 'folders' | 'inTheWay'>
   before: BeforeFile
   /** The path of the staging directory in calls (held.ts). */
   staging: string
@@ -86,9 +90,13 @@ export async function reckon(ownership: Ownership, needs: ReckonNeeds): Promise<
     await reckoning.walk()
   } catch (error) {
     // The tree is made again from the manifests. A deployment that only reads it to warn does without.
-    const isNeeded = ownership.edited === 'refuse' || ownership.edited === 'keep' || ownership.removes !== null
+    const isNeeded =
+      needs.plan.inTheWay.size > 0 ||
+      ownership.edited === 'refuse' ||
+      ownership.edited === 'keep' ||
+      ownership.removes !== null
     if (!(error instanceof UnusableTree) || isNeeded) throw error
-    return reckon({ ...ownership, tree: null }, needs)
+    return reckon({ ...ownership, tree: null, isUnknown: true }, needs)
   }
   return await reckoning.end()
 }
@@ -115,6 +123,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   const gone: string[] = []
   const removal = createRemoval(ownership, needs)
   let ownedCount = 0
+  let isAnyThere = false
 
   /** Returns the number of the source for contents that a deployment put in place. */
   function archiveOf(deployId: string): number {
@@ -128,7 +137,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
 
   function keepItem(index: number, since: string): void {
     const { path } = items[index] as Item
-    kept.add(path, since)
+    kept.add(path, since, records.before(index) === null)
     // A new directory is moved into place with all its contents.
     needs.disk.unlinkSync(`${needs.staging}/files/${path}`)
     records.keep(index)
@@ -136,36 +145,87 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
 
   /** Decides about an item; `known` is the owned entry at its path. */
   function settleItem(index: number, known: OwnedEntry | null): void {
+    if (known !== null && records.existing(index) !== 'none') isAnyThere = true
+    if (records.outcome(index) !== 'staged') return
     const before = records.before(index)
-    const isStaged = records.outcome(index) === 'staged'
-    if (before === null) {
-      // Somebody removed a file that an exact change would bring back.
-      if (isStaged && known !== null && ownership.edited === 'keep') keepItem(index, known.since)
-      return
-    }
-    if (!isStaged || !isReplaced(records, index)) return
-    const isOwned = known !== null && sameContents(before, known)
-    if (!isOwned && ownership.edited === 'keep') return keepItem(index, known?.since ?? '')
-    if (!isOwned && known !== null) replaced.add(known.path, known.since)
-    sourceOf[index] = isOwned ? archiveOf(known.since) : beforeSource
+    const isAsOwned = known === null ? null : before !== null && sameContents(before, known)
+    const isAsWanted = before !== null && !isReplaced(records, index)
+    const { does, losesEdit, keptIn } = decide({ isThere: before !== null, isAsOwned, isAsWanted }, ownership)
+    if (does === 'keep') return keepItem(index, known?.since ?? '')
+    if (losesEdit) replaced.add((items[index] as Item).path, known?.since ?? '')
+    if (keptIn !== null) sourceOf[index] = sourceFor(keptIn, known)
+  }
+
+  function nameEdit(known: OwnedEntry): void {
+    const found = removal.look(known)
+    isAnyThere ||= found !== null
+    if (isEdited(found, known)) kept.add(known.path, known.since, found === null)
+  }
+
+  function sourceFor(keptIn: 'deployment' | 'before', known: OwnedEntry | null): number {
+    return keptIn === 'deployment' && known !== null ? archiveOf(known.since) : beforeSource
   }
 
   function settleOther(known: OwnedEntry): void {
-    if (!removal.isAsked(known.path) || needs.reserved?.includes(known.path)) return
-    const found = removal.find(known)
-    if (found === null) return void gone.push(known.path)
-    const edited = isEdited(found, known)
-    if (edited && (ownership.removes?.kind === 'absent' || ownership.edited === 'keep')) {
-      return kept.add(known.path, known.since)
+    if (needs.reserved?.includes(known.path)) return
+    const refusal = wayOf(needs.plan.inTheWay, known.path)
+    if (refusal !== null) return giveWay(known, refusal)
+    if (!removal.isAsked(known.path)) {
+      // An exact state is not reached where somebody has changed a file that no deployment since did.
+      if (ownership.exact !== null) nameEdit(known)
+      return
     }
-    if (edited) replaced.add(known.path, known.since)
+    const found = removal.find(known)
+    isAnyThere ||= found !== null
+    if (found === null) return void gone.push(known.path)
+    const given = { isThere: true, isAsOwned: !isEdited(found, known), isAsWanted: null }
+    const { does, losesEdit, keptIn } = decide(given, ownership)
+    if (does !== 'remove' || keptIn === null) return kept.add(known.path, known.since)
+    if (losesEdit) replaced.add(known.path, known.since)
     const { size, mode, sha256, stats } = found
     removed.push({ path: known.path, before: { size, mode, sha256, mtimeMs: stats.mtimeMs }, ino: stats.ino })
-    removedSources.push(edited ? beforeSource : archiveOf(known.since))
+    removedSources.push(sourceFor(keptIn, known))
+  }
+
+  /** Removes an owned file that is in the way of another type of entry. */
+  function giveWay(known: OwnedEntry, refusal: Refusal): void {
+    const found = removal.find(known)
+    isAnyThere ||= found !== null
+    if (found === null) return void gone.push(known.path)
+    const { path, since } = known
+    if (ownership.removes?.kind === 'absent' && !removal.isAsked(path))
+      throw staysInTheWay(refusal, path, 'is protected by the policy "protect"')
+    const given = { isThere: true, isAsOwned: !isEdited(found, known), isAsWanted: false }
+    const { does, losesEdit, keptIn } = decide(given, ownership)
+    if (does !== 'replace' || keptIn === null) throw staysInTheWay(refusal, path, 'was edited on the server')
+    if (losesEdit) replaced.add(path, since)
+    const { size, mode, sha256, stats } = found
+    removed.push({ path, before: { size, mode, sha256, mtimeMs: stats.mtimeMs }, ino: stats.ino, givesWay: true })
+    removedSources.push(sourceFor(keptIn, known))
+  }
+
+  /** Returns the directories that give way, children first. */
+  function clearWays(): RemovedDirectory[] {
+    if (needs.plan.inTheWay.size === 0) return []
+    const given = new Set(removed.flatMap(({ path, givesWay }) => (givesWay ? [path] : [])))
+    return [...needs.plan.inTheWay].flatMap(([path, refusal]) =>
+      clearWay(needs, { path, refusal }, below => given.has(below)).map(each => ({ ...each, givesWay: true as const }))
+    )
+  }
+
+  /** Returns what the paths contained that change their type. */
+  function earlierTypes(cleared: readonly RemovedDirectory[]): Map<string, EarlierFile> {
+    const earlier = new Map<string, EarlierFile>()
+    const { inTheWay } = needs.plan
+    for (const { path, before } of removed) if (inTheWay.has(path)) earlier.set(path, before)
+    for (const { path, mode, mtimeMs } of cleared)
+      if (inTheWay.has(path)) earlier.set(path, { size: 0, mode, sha256: noContents, mtimeMs })
+    return earlier
   }
 
   async function walk(): Promise<void> {
-    const isRead = ownership.removes !== null || order.some(index => isReplaced(records, index))
+    const isRead =
+      needs.plan.inTheWay.size > 0 || ownership.removes !== null || order.some(index => isReplaced(records, index))
     let next = 0
     const pathAt = (at: number): string => (items[order[at] as number] as Item).path
     for await (const known of isRead && ownership.tree !== null ? readOwnedEntries(ownership.tree) : []) {
@@ -185,11 +245,16 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   }
 
   async function end(): Promise<Reckoned> {
+    if (ownership.edited === 'keep' && order.length > 0 && ownedCount > 0 && !isAnyThere)
+      throw targetEmptied(ownedCount)
     if (ownership.edited === 'refuse' && replaced.all.count > 0) throw targetDrifted(replaced.all)
     const { removes } = ownership
-    const isMost = isTooMuch(removed.length, ownedCount)
-    if (removes?.kind === 'absent' && !removes.isForced && isMost) throw pruneTooMuch(removed.length, ownedCount)
-    const directories = removal.directories(removed)
+    const pruned = removed.filter(({ givesWay }) => givesWay !== true).length
+    const isMost = isTooMuch(pruned, ownedCount)
+    if (removes?.kind === 'absent' && !removes.isForced && isMost) throw pruneTooMuch(pruned, ownedCount)
+    const cleared = clearWays()
+    const isCleared = new Set(cleared.map(({ path }) => path))
+    const others = removal.directories(removed).filter(({ path }) => !isCleared.has(path))
     const beforeBytes = await writeBefore()
     removed.forEach(({ before }, at) => {
       const source = sources[removedSources[at] as number]
@@ -200,7 +265,8 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       kept: kept.all,
       removed,
       gone,
-      directories,
+      directories: [...cleared, ...others],
+      gaveWay: earlierTypes(cleared),
       keptOf: index => sources[sourceOf[index] as number],
       beforeFrom: usedSources(),
       beforeBytes
@@ -256,22 +322,35 @@ function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
 }
 
-function createEdits(): { all: Edits; add(path: string, since: string): void } {
+function createEdits(): { all: Edits; add(path: string, since: string, isGone?: boolean): void } {
   const all: Edits = { count: 0, files: [] }
   return {
     all,
-    add(path, since) {
+    add(path, since, isGone = false) {
       all.count++
-      if (all.files.length < maxListed) all.files.push({ path, since })
+      if (all.files.length < maxListed) all.files.push({ path, since, ...(isGone && { isGone }) })
     }
   }
 }
 
-function targetDrifted({ count, files }: Edits): Refusal {
+/** The 409 for a target in which nothing of svc is left: a way back that keeps what somebody removed would do nothing. */
+export function targetEmptied(count: number): Refusal {
+  const what =
+    count === 1 ? 'the file that svc put into the target is' : `the ${count} files that svc put into the target are`
+  const sentence =
+    `Nothing was changed: ${what} not there any more. Check that its disk is mounted; with --force, the files ` +
+    'are brought back'
+  return new Refusal('conflict', 'target_emptied', sentence)
+}
+
+/** The 409 for edited files, and those that svc did not put there, which the policy protects. */
+export function targetDrifted({ count, files }: Edits): Refusal {
   const names = files.slice(0, maxNamed).map(({ path }) => `"${path}"`)
   const more = count > names.length ? `, and ${count - names.length} more` : ''
+  const isForeign = files.some(({ since }) => since === '')
+  const how = isForeign ? 'edited on the server, or put there by somebody else' : 'edited on the server'
   const sentence =
-    `Nothing was changed: ${names.join(', ')}${more} ${count === 1 ? 'was' : 'were'} edited on the server, and the ` +
-    'policy "drift" of the project is "refuse". Take the edits into the build, or put the files back'
+    `Nothing was changed: ${names.join(', ')}${more} ${count === 1 ? 'was' : 'were'} ${how}, and the policy "drift" ` +
+    'of the project is "refuse". Take the edits into the build, or put the files back'
   return new Refusal('conflict', 'target_drifted', sentence)
 }

@@ -24,6 +24,8 @@ export interface RemovedFile {
   path: string
   before: EarlierFile
   ino: number
+  /** Whether it gives way to another type of entry (give-way.ts): it is removed before anything is put in place. */
+  givesWay?: true
 }
 
 /** A directory that is removed. */
@@ -31,6 +33,8 @@ export interface RemovedDirectory {
   path: string
   mode: number
   mtimeMs: number
+  /** As of a file. */
+  givesWay?: true
 }
 
 /** What `createRemoval` needs. */
@@ -38,6 +42,8 @@ export interface RemovalNeeds {
   disk: Disk
   folders: Folders
   plan: Pick<Plan, 'folders'>
+  /** Called before each piece of a file that is read. Throws if the work must be abandoned. */
+  check?: (() => void) | undefined
 }
 
 /**
@@ -64,6 +70,8 @@ export interface Removal {
   isAsked(path: string): boolean
   /** Reads an owned file; null if it is not there any more. */
   find(known: OwnedEntry): FoundEntry | null
+  /** Does the same, but believes a file with the time and the inode that svc gave it. */
+  look(known: OwnedEntry): FoundEntry | null
   /** Notes a directory that svc made. */
   noteDirectory(path: string): void
   /** Returns the directories that become empty. */
@@ -71,8 +79,8 @@ export interface Removal {
 }
 
 /** Creates what finds the files and directories to remove. It writes nothing. */
-export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan }: RemovalNeeds): Removal {
-  const finder = { disk, digester: createDigester(disk) }
+export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan, check }: RemovalNeeds): Removal {
+  const finder = { disk, digester: createDigester(disk, check) }
   const owned: string[] = []
   const inArchive = new Set(plan.folders.map(({ path }) => path))
   const protects = (removes?.kind === 'absent' ? removes.protect : []).map(compileGlob)
@@ -86,6 +94,7 @@ export function createRemoval({ removes, exact }: Ownership, { disk, folders, pl
   return {
     isAsked: createAsked(removes),
     find: known => within(() => findEntry(finder, folders.place(known.path), null)),
+    look: known => within(() => findEntry(finder, folders.place(known.path), known)),
     noteDirectory(path) {
       if (removes?.kind !== 'absent' || inArchive.has(path)) return
       if (!protects.some(glob => glob.matches(path) || glob.mayMatchBelow(path))) owned.push(path)

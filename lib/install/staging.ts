@@ -11,16 +11,17 @@
  * one that it created: it belongs to svc's user, no other user may enter it, it is on the target's file system, and it
  * is empty. From then on neither its path (`HeldDirectory.path`) nor any path below it can lead elsewhere.
  *
- * After a crash it is found by its name, which proves nothing by itself: the directory must belong to the user that
- * wrote the journal, be closed to other users, and contain the mark. An inode number could not replace the mark: some
- * file systems (FUSE, FAT) assign another one after they have dropped the directory from their cache, or were mounted
- * again.
+ * Later it is found by its name, which proves nothing by itself: it must contain the mark, and be either the directory
+ * with the inode that the journal names, or one that belongs to the user that wrote the journal and is closed to other
+ * users. The inode alone could not do: some file systems (FUSE, FAT) assign another one after they have dropped the
+ * directory from their cache, or were mounted again. Owner and mode alone could not do either: a script of the project
+ * changes both with `chown -R` or `chmod -R` in the target.
  */
 import { randomBytes } from 'node:crypto'
 import { stagingPrefix } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
-import { holdChild, removeContents, statHeld, type HeldDirectory } from './held.js'
+import { holdChild, identityOf, removeContents, statHeld, type HeldDirectory } from './held.js'
 import type { Plan } from './plan.js'
 
 /** Returns the name of a deployment's staging directory in its target. */
@@ -34,6 +35,8 @@ export interface Staging extends HeldDirectory {
 /** The staging directory of an earlier extraction. The mark is null if its journal does not contain one. */
 export interface FoundStaging extends HeldDirectory {
   readonly mark: string | null
+  /** Its name, if somebody has renamed it in the target. */
+  readonly name?: string
 }
 
 const othersBits = 0o077
@@ -110,6 +113,8 @@ export interface StagingSigns {
   user: number
   /** Null if the journal has no mark, because of a crash before it was written. */
   mark: string | null
+  /** The device and inode of the directory; null or absent in journals of earlier versions. */
+  place?: { staging: string } | null
 }
 
 /**
@@ -119,11 +124,13 @@ export interface StagingSigns {
 export function findStaging(
   disk: Disk,
   root: HeldDirectory,
-  { deployId, user, mark }: StagingSigns
+  { deployId, user, mark, place }: StagingSigns
 ): FoundStaging | null {
+  const known = stagingName(deployId)
+  const name = place == null ? known : (nameOf(disk, root, place.staging) ?? known)
   let held: HeldDirectory
   try {
-    held = holdChild(disk, root, stagingName(deployId))
+    held = holdChild(disk, root, name)
   } catch (error) {
     if (gone.has((error as NodeJS.ErrnoException).code ?? '')) return null
     throw error
@@ -133,13 +140,45 @@ export function findStaging(
     const isOwn = process.geteuid === undefined || (stats.uid === user && (stats.mode & othersBits) === 0)
     // It is empty if its removal was interrupted.
     const isEmpty = isOwn && disk.readdirSync(held.path).length === 0
-    if (isOwn && (mark === null || isEmpty || hasMark(disk, held, mark))) return { ...held, mark }
+    if (!isOwn && mark !== null && place?.staging === identityOf(disk, held)) {
+      closeAgain(disk, held)
+      if (hasMark(disk, held, mark)) return { ...held, mark, name }
+    }
+    if (isOwn && (mark === null || isEmpty || hasMark(disk, held, mark))) return { ...held, mark, name }
   } catch (error) {
     held.close()
     throw error
   }
   held.close()
   return null
+}
+
+/** Returns the name that a directory has in the target now; null if it is not there. */
+function nameOf(disk: Disk, root: HeldDirectory, identity: string): string | null {
+  const isIt = (name: string): boolean => {
+    const stats = disk.lstatSync(`${root.path}/${name}`, { throwIfNoEntry: false })
+    return stats?.isDirectory() === true && `${stats.dev}:${stats.ino}` === identity
+  }
+  return disk.readdirSync(root.path).find(isIt) ?? null
+}
+
+/** Gives the directories that svc works in the mode that svc gave them, after a script has changed it. */
+function closeAgain(disk: Disk, held: HeldDirectory): void {
+  disk.chmodSync(held.path, 0o700)
+  for (const name of ['aside', 'files']) {
+    let child: HeldDirectory
+    try {
+      child = holdChild(disk, held, name)
+    } catch (error) {
+      if (gone.has((error as NodeJS.ErrnoException).code ?? '')) continue
+      throw error
+    }
+    try {
+      disk.chmodSync(child.path, 0o700)
+    } finally {
+      child.close()
+    }
+  }
 }
 
 function hasMark(disk: Disk, held: HeldDirectory, mark: string): boolean {
@@ -162,8 +201,9 @@ export function removeStaging(
 ): void {
   removeContents(disk, staging, staging.mark)
   removeContents(disk, staging)
+  const name = ('name' in staging && staging.name) || stagingName(deployId)
   try {
-    disk.rmdirSync(`${root.path}/${stagingName(deployId)}`)
+    disk.rmdirSync(`${root.path}/${name}`)
   } catch (error) {
     if (!taken.has((error as NodeJS.ErrnoException).code ?? '')) throw error
   }

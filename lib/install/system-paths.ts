@@ -6,7 +6,7 @@
  * Below /etc the list contains the allowed places: a list of everything that runs code there (cron, pam, logrotate,
  * dhcp, …) is never complete.
  */
-import { homedir } from 'node:os'
+import { userHome } from '../base/user-home.js'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { foldCase, isInside } from '../base/paths.js'
@@ -106,8 +106,8 @@ export function systemPathFault(place: string): string | null {
     directory => isInside(foldCase(directory), foldCase(place)) || isInside(foldCase(place), foldCase(directory))
   )
   if (program !== undefined) return `is in or contains "${program}", from which svc itself runs`
-  if (isInside(foldCase(join(homedir(), '.svc')), foldCase(place))) return 'is in ~/.svc, where svc keeps tokens'
-  return isInside(foldCase(place), foldCase(homedir()))
+  if (isInside(foldCase(join(userHome(), '.svc')), foldCase(place))) return 'is in ~/.svc, where svc keeps tokens'
+  return isInside(foldCase(place), foldCase(userHome()))
     ? 'contains the home directory of the user that svc runs as'
     : null
 }

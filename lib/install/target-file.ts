@@ -33,18 +33,25 @@ export type FoundFile =
   /** `contents` is null unless they were read. `isRemoved` says whether the file was removed. */
   | { is: 'file'; sha256: string; size: number; contents: Uint8Array | null; isRemoved: boolean }
 
+/** The disk and the callback of a job. */
+export interface FileTools {
+  disk: Disk
+  /** Called before each piece of the file. Throws if the job must be abandoned. */
+  check?: (() => void) | undefined
+}
+
 /** Error codes of a path that does not exist. */
 const missing = new Set(['ENOENT', 'ENOTDIR'])
 
 /** Does a job. Throws the system's error, and refuses (`conflict`) a path through a symbolic link. */
-export function workOnFile(job: FileJob, disk: Disk): FoundFile {
+export function workOnFile(job: FileJob, { disk, check }: FileTools): FoundFile {
   const root = ifThere(() => holdTarget(disk, job.target))
   if (root === null) return { is: 'unreachable' }
   try {
     if (canHoldDirectories && job.real !== undefined && root.real !== job.real) return { is: 'unreachable' }
     const folders = holdFolders(disk, root)
     try {
-      return find(job, folders, disk)
+      return find(job, folders, { disk, check })
     } finally {
       folders.close()
     }
@@ -53,13 +60,13 @@ export function workOnFile(job: FileJob, disk: Disk): FoundFile {
   }
 }
 
-function find({ path, readBytes, remove }: FileJob, folders: Folders, disk: Disk): FoundFile {
+function find({ path, readBytes, remove }: FileJob, folders: Folders, { disk, check }: FileTools): FoundFile {
   const directory = directoryOf(disk, folders, parentOf(path))
   if (directory === null) return { is: 'absent' }
   const place = `${directory}/${nameOf(path)}`
   const before = ifThere(() => disk.lstatSync(place))
   if (before === null) return { is: 'absent' }
-  const digest = before.isFile() ? createDigester(disk).file(place) : null
+  const digest = before.isFile() ? createDigester(disk, check).file(place) : null
   if (digest === null) return { is: 'other' }
   const { size } = digest
   const sha256 = Buffer.from(digest.sha256).toString('hex')

@@ -5,7 +5,7 @@
  * interrupted extractions without searching targets.
  *
  *   svc-undo 4                  format and version (3 has no `placed`; 2 does not encode paths; 1 also lacks `staging`)
- *   helper <user> <pid> <start> only if a helper process works on it (journal-file.ts)
+ *   helper <user> <pid> <start> only of earlier versions of svc (now journal-owner.ts)
  *   target <path>               the real path of the target
  *   (the staging directory is created only after these lines are on disk)
  *   staging <mark>              the staging directory was created, and contains this mark (staging.ts)
@@ -18,6 +18,9 @@
  *   x <mode> <path>             a directory that is empty by then, to be removed; its permission bits in octal digits
  *   ready <lines> <crc>         end of the list. All of it is on disk before the first rename (fdatasync)
  *                               Control characters and `%` in paths are encoded as in URLs: one path, one line
+ *   at <dev>:<ino> <dev>:<ino>  follows `ready`: which directories target and staging are. A path may lead to another one
+ *                               later: then this target is absent
+ *   m <mode> <path>             a folder that contains what is replaced or removed, with its permission bits
  *   placed <ms> <crc>           everything is in place, and on disk, but may still be put back (only if the deployment is
  *                               checked or confirmed afterwards); with the time
  *   reverting                   a placed deployment is being put back
@@ -45,14 +48,15 @@
  * by their own deployment, so undo does not depend on that. test/install/power-cut.test.ts builds the
  * states that may be left.
  */
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
 import { createDisplacing, publishDisplaced, type Displaced, type PlacedFile } from './displaced.js'
-import type { HeldDirectory } from './held.js'
+import { identityOf, type HeldDirectory } from './held.js'
 import { readJournal, type FoundJournal } from './journal.js'
-import { deployIdOf, helperOf, journalAt, type JournalFile, type JournalHelper } from './journal-file.js'
+import { deployIdOf, journalAt, notedHelper, type JournalFile } from './journal-file.js'
+import { ownerPathOf, readOwner, type JournalOwner } from './journal-owner.js'
 import { putBack } from './put-back.js'
 import { holdTarget } from './reach.js'
 import { findStaging, removeStaging, type FoundStaging, type Staging } from './staging.js'
@@ -64,8 +68,8 @@ export type Recovery =
   | 'complete' // everything was in place
   | 'held' // everything is in place and may still be put back; nothing was done
   | 'reverted' // a placed deployment was put back; the journal stays until that is recorded
-  | 'absent' // the target does not exist or is empty (its disk is not mounted), so nothing can be put back now
-  | 'lost' // the staging directory is missing or not svc's, or the target is a file, so nothing can be put back
+  | 'absent' // the path leads to nothing, or to another directory (a disk is not mounted): nothing can be put back now
+  | 'lost' // the staging directory in the target is missing or not svc's, so nothing can be put back
 
 /**
  * The directories that the extraction itself still holds when it puts the target back: no name can lead it elsewhere.
@@ -143,7 +147,7 @@ function recoverLater(needs: RecoverNeeds): Recovery {
     root = holdTarget(disk, found.target)
   } catch (error) {
     if (error instanceof Refusal && error.code === 'target_is_a_file')
-      return found.state === 'done' ? 'complete' : 'lost'
+      return found.state === 'done' ? 'complete' : 'absent'
     throw error
   }
   try {
@@ -169,16 +173,15 @@ function recoverIn(
   const { deployId, state, lines, placedAtMs } = found
   const isPutBack = state === 'ready' || state === 'reverting'
   if (isPutBack) {
-    // An empty directory is what a mount point looks like without its disk.
-    if (staging === null) return disk.readdirSync(root.path).length === 0 ? 'absent' : 'lost'
+    if (staging === null) return withoutStaging(disk, root, found)
     // Without `aside`, everything was put back before, and the current files do not belong to svc.
     if (disk.lstatSync(`${staging.path}/aside`, { throwIfNoEntry: false }) !== undefined) {
       const needs = { disk, root, staging: staging.path }
       const files = state === 'reverting' ? options.files?.() : undefined
       const displacing =
         files === undefined || placedAtMs === null ? undefined : createDisplacing({ ...needs, placedAtMs, files })
-      putBack({ ...needs, displacing }, lines)
-      const displaced = publishDisplaced(disk, { ...needs, deployId })
+      const notBack = putBack({ ...needs, modes: found.modes, displacing }, lines)
+      const displaced = publishDisplaced(disk, { ...needs, deployId, notBack })
       if (displaced !== null) {
         syncDirectory(disk, root.path)
         options.onDisplaced?.(displaced)
@@ -196,6 +199,15 @@ function recoverIn(
   if (state === 'begun') return 'untouched'
   if (state === 'done') return 'complete'
   return placedAtMs === null ? 'put back' : 'reverted'
+}
+
+/**
+ * Another directory at the path is not the target: its disk is not mounted, or it was moved. An empty one is what most
+ * mount points look like, which is all that journals of earlier versions allow to say.
+ */
+function withoutStaging(disk: Disk, root: HeldDirectory, { place }: FoundJournal): 'absent' | 'lost' {
+  const isOther = place !== null && place.target !== identityOf(disk, root)
+  return isOther || disk.readdirSync(root.path).length === 0 ? 'absent' : 'lost'
 }
 
 /**
@@ -217,12 +229,30 @@ export function listJournals(deployments: string): Array<{ deployId: string; pat
   return names.map(name => ({ deployId: deployIdOf(name), path: join(deployments, name) }))
 }
 
-/** What a journal says about its extraction. */
-export interface DescribedJournal {
-  target: string | null
-  helper: JournalHelper | null
-  open: OpenState
+/** Removes a journal, and then what belongs to it: a journal without its owner would be one of svc itself. */
+export function removeJournalFiles(path: string): void {
+  for (const each of [path, ownerPathOf(path)]) rmSync(each, { force: true })
 }
+
+/** Removes what a kill between two calls has left without a journal. */
+export function removeLeftOwners(deployments: string): void {
+  for (const name of readdirSync(deployments)) {
+    const [, id] = /^(.+)\.helper(?:\.tmp)?$/.exec(name) ?? []
+    if (id !== undefined && !existsSync(join(deployments, `${id}.undo`)))
+      rmSync(join(deployments, name), { force: true })
+  }
+}
+
+/** Whose extraction a journal is about. */
+export interface DescribedJournal {
+  /** The real path of the target; null if nothing was created yet. */
+  target: string | null
+  /** Null if a thread of svc works on it. */
+  helper: JournalHelper | null
+}
+
+/** The helper process of a journal. In those of earlier versions, only what the journal itself says is known. */
+export type JournalHelper = Pick<JournalOwner, 'user' | 'pid' | 'startedAt'> & Partial<JournalOwner>
 
 /** `placed`: not settled. `reverting`: being put back, or put back. Null: neither. */
 export type OpenState = 'placed' | 'reverting' | null
@@ -233,15 +263,28 @@ function openStateOf({ state, placedAtMs }: FoundJournal): OpenState {
 }
 
 /**
- * Returns the target, the helper process and the state of a journal. Returns null if the journal no longer exists:
- * another deployment may just have finished.
+ * Returns the target and the helper process of a journal. Returns null if the journal no longer exists: another
+ * deployment may just have finished.
  */
 export function describeJournal(path: string): DescribedJournal | null {
-  try {
+  const owner = readOwner(path)
+  // The journal of a helper process is not read: its user can write it.
+  if (owner !== null) return existsSync(path) ? { target: owner.target, helper: owner } : null
+  return ifThere(() => {
     const file = journalAt(disk, path)
-    const found = readJournal(file)
-    const open = found === null ? null : openStateOf(found)
-    return { target: found?.target ?? null, helper: helperOf(file.read().text), open }
+    return { target: readJournal(file)?.target ?? null, helper: notedHelper(file.read().text) }
+  })
+}
+
+/** Returns the state of a journal; null if it no longer exists. */
+export function openStateOfJournal(path: string): OpenState {
+  const found = ifThere(() => readJournal(journalAt(disk, path)))
+  return found === null ? null : openStateOf(found)
+}
+
+function ifThere<T>(read: () => T): T | null {
+  try {
+    return read()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error

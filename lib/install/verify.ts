@@ -53,7 +53,7 @@ export function verifyTarget(job: VerifyJob, { disk, check = () => {} }: VerifyT
   const root = holdIfThere(disk, job)
   if (root === null) return job.entries.map((_, index) => ({ index, state: 'missing' }))
   const folders = holdFolders(disk, root)
-  const finder = { disk, folders, digester: createDigester(disk) }
+  const finder = { disk, folders, digester: createDigester(disk, check) }
   const findings: SliceFinding[] = []
   try {
     for (const [index, entry] of job.entries.entries()) {
@@ -90,7 +90,7 @@ interface Finder {
 function stateOf(entry: VerifiedEntry, { disk, folders, digester }: Finder): FindingState | null {
   try {
     const place = folders.place(entry.path)
-    const found = isLink(entry) ? digester.link(place) : digester.file(place)
+    const found = isLink(entry) ? digester.link(place) : digester.file(place, entry)
     if (found !== null) return differenceOf(entry, found)
     return disk.lstatSync(place, { throwIfNoEntry: false }) === undefined ? 'missing' : 'other_type'
   } catch (error) {

@@ -12,7 +12,7 @@ import {
   writeBeforeImages,
   type BeforeImage
 } from '../../lib/install/before-images.js'
-import { disk } from '../../lib/install/disk.js'
+import { disk, type Disk } from '../../lib/install/disk.js'
 import { holdFolders } from '../../lib/install/folders.js'
 import { holdTarget } from '../../lib/install/reach.js'
 
@@ -87,5 +87,18 @@ t.test('leaves out the largest until the others fit', async t => {
     [...fitBeforeImages(images, { maxBytes, isRequired: false })].map(({ size }) => size)
   t.strictSame([6, 5, 2, 0].map(sizes), [[3, 1, 2], [1, 2], [1], []])
   t.throws(() => fitBeforeImages(images, { maxBytes: 5, isRequired: true }), { code: 'before_too_large' })
+  t.end()
+})
+
+t.test('blames the disk of the data directory if that is full', async t => {
+  const { images, path, needs } = scene(t, { b: Buffer.from('b') })
+  const full = {
+    ...disk,
+    writeSync(): number {
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+    }
+  } as Disk
+  const refused = { code: 'no_space', message: /the disk of the data directory is full/ }
+  await t.rejects(writeBeforeImages(beforeAt(full, path), images, { ...needs, disk: full }), refused)
   t.end()
 })

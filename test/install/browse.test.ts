@@ -57,6 +57,7 @@ t.test('lists directories first, then names, and shows links as what they are', 
       name: 'index.html',
       path: 'index.html',
       isDir: false,
+      isHidden: false,
       size: 13,
       mtime: '2023-11-14T22:13:20.000Z'
     }

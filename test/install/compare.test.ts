@@ -138,7 +138,11 @@ t.test('reads no file that the owned tree proves to be untouched', async t => {
 })
 
 t.test('lists every entry in the way, and nothing below one', async t => {
-  const { site, target } = stage(t, { a: { b: { c: 'x' }, d: 'x' }, e: 'x', f: 'x' }, { a: 'file', e: {}, f: 'x' })
+  const { site, target } = stage(
+    t,
+    { a: { b: { c: 'x' }, d: 'x' }, e: 'x', f: 'x' },
+    { a: 'file', e: { own: 'x' }, f: 'x' }
+  )
   const { counts, paths, checks } = await planOf(site, target)
   t.match(counts, { conflicts: 2, added: 0 })
   t.strictSame(

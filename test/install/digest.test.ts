@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createHash } from 'node:crypto'
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../lib/base/sha256.js'
 import { createDigester, type FileDigest } from '../../lib/install/digest.js'
@@ -28,4 +28,18 @@ t.test('digests the text of a link', async t => {
   t.equal(size, 10)
   t.strictSame(Buffer.from(digest), sha256(Buffer.from('nowhere/ü')))
   t.equal(mode & 0o170000, 0o120000)
+})
+
+t.test('does not read a file of another size than expected, and lets go within a large one', async t => {
+  const path = join(t.testdir(), 'sparse')
+  writeFileSync(path, '')
+  truncateSync(path, 2 ** 40)
+  const other = createDigester(disk).file(path, { size: 10 }) as FileDigest
+  t.strictSame([other.size, other.sha256.length], [2 ** 40, 0])
+  let pieces = 0
+  const check = (): void => {
+    if (++pieces > 3) throw new Error('the client has left')
+  }
+  t.throws(() => createDigester(disk, check).file(path), /has left/)
+  t.equal(pieces, 4)
 })

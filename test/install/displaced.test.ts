@@ -7,6 +7,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync
 } from 'node:fs'
@@ -42,6 +43,19 @@ t.test('keeps nothing that is as it was placed, whatever its change time says', 
   t.notOk(displacing(0).keep('app/gone', join(target, 'app/gone'), 'move'), 'it does not exist')
   mkdirSync(join(target, 'app/directory'))
   t.notOk(displacing(0).keep('app/directory', join(target, 'app/directory'), 'move'), 'svc placed no directory')
+})
+
+t.test('does not read a file of another size: its owner may make it as large as any file', async t => {
+  const on: Disk = {
+    ...disk,
+    readSync() {
+      throw new Error('It was read')
+    }
+  }
+  const { target, displacing } = stage(t, { files: { 'app/a': placed('a') }, on })
+  writeFileSync(join(target, 'app/a'), '')
+  truncateSync(join(target, 'app/a'), 900 * 2 ** 30)
+  t.ok(displacing(0).keep('app/a', join(target, 'app/a'), 'move'))
 })
 
 t.test('finds an edit of the same size by the change time, even if the modification time was set back', async t => {

@@ -6,12 +6,13 @@ import {
   decodePath,
   deployIdOf,
   encodePath,
-  formatHelper,
-  helperOf,
   journalAt,
+  journalHead,
+  notedHelper,
   openedJournal
 } from '../../lib/install/journal-file.js'
 import { beginJournal } from '../../lib/install/journal.js'
+import { writeOwner } from '../../lib/install/journal-owner.js'
 import { describeJournal, recover } from '../../lib/install/undo.js'
 
 t.test('reads the same journal by its path and as an open file', async t => {
@@ -24,19 +25,20 @@ t.test('reads the same journal by its path and as an open file', async t => {
   }
   const named = journalAt(disk, join(directory, 'dep_a.undo'))
   await fill(named)
-  const helper = { user: 'app', pid: 7, startedAt: '123' }
+  const helper = { user: 'app', uid: 33, pid: 7, startedAt: '123', bootId: 'b', target }
   const path = join(directory, 'dep_b.undo')
-  writeFileSync(path, formatHelper(helper))
+  writeFileSync(path, journalHead)
+  writeOwner(disk, path, helper)
   const fd = openSync(path, 'a+')
   t.teardown(() => closeSync(fd))
   const opened = openedJournal(disk, fd, 'dep_b')
   await fill(opened)
   t.strictSame([named.deployId, opened.deployId], ['dep_a', 'dep_b'])
-  t.equal(opened.read().text.replace('helper app 7 123\n', ''), named.read().text)
+  t.equal(opened.read().text, named.read().text)
   t.equal(opened.read().user, process.geteuid?.())
   t.equal(statSync(join(directory, 'dep_a.undo')).mode & 0o777, 0o600)
-  t.strictSame(describeJournal(path), { target, helper, open: null })
-  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null, open: null })
+  t.strictSame(describeJournal(path), { target, helper })
+  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null })
   t.equal(describeJournal(join(directory, 'gone.undo')), null)
 
   // Their staging directories do not exist.
@@ -56,9 +58,9 @@ t.test('an empty target keeps its journal, because its disk may not be mounted',
   t.ok(existsSync(join(directory, 'dep_a.undo')))
 })
 
-t.test('reads the line of a helper process', async t => {
+t.test('reads the line of a helper process of an earlier version', async t => {
   t.equal(deployIdOf('/data/deployments/dep_x.undo'), 'dep_x')
-  t.strictSame(helperOf(formatHelper({ user: 'www-data', pid: 12, startedAt: '345' })), {
+  t.strictSame(notedHelper('svc-undo 4\nhelper www-data 12 345\ntarget /srv\n'), {
     user: 'www-data',
     pid: 12,
     startedAt: '345'
@@ -70,7 +72,7 @@ t.test('reads the line of a helper process', async t => {
     'svc-undo 2\nhelper a 1',
     'svc-undo 2\nhelper a x 2\n'
   ]) {
-    t.equal(helperOf(text), null, JSON.stringify(text))
+    t.equal(notedHelper(text), null, JSON.stringify(text))
   }
 })
 

@@ -10,7 +10,10 @@ t.test('compares two manifests', async t => {
     writeFileSync(
       path,
       Object.entries(files)
-        .map(([path, sha256]) => `${JSON.stringify({ path, size: 1, mode: 0o100644, sha256, before: null })}\n`)
+        .map(
+          ([path, sha256]) =>
+            `${JSON.stringify({ path, size: 1, mode: 0o100644, sha256: sha256.repeat(64), before: null })}\n`
+        )
         .join('')
     )
     return path
@@ -27,7 +30,7 @@ t.test('compares two manifests', async t => {
 t.test('refuses a manifest that is torn anywhere, with its own code', async t => {
   const path = join(t.testdir(), 'x.manifest')
   const line = (path: string): string =>
-    `${JSON.stringify({ path, size: 1, mode: 0o100644, sha256: 'ab', before: null })}\n`
+    `${JSON.stringify({ path, size: 1, mode: 0o100644, sha256: 'ab'.repeat(32), before: null })}\n`
   const whole = line('a') + line('b')
   const read = async (): Promise<number> => {
     let count = 0
@@ -51,4 +54,32 @@ t.test('refuses a manifest that is torn anywhere, with its own code', async t =>
   }
   writeFileSync(path, whole)
   t.equal(await read(), 2)
+  const file = { path: 'a', size: 1, mode: 0o100644, sha256: 'ab'.repeat(32), before: null }
+  const earlier = { size: 1, mode: 0o100644, sha256: 'cd'.repeat(32), mtimeMs: 1, kept: 'archive:dep_1' }
+  const good = [
+    file,
+    { ...file, path: 'b', before: earlier },
+    { ...file, path: 'c', before: { ...earlier, kept: 'before' } }
+  ]
+  const lines = (values: unknown[]): string => values.map(value => `${JSON.stringify(value)}\n`).join('')
+  writeFileSync(path, lines(good))
+  t.equal(await read(), 3)
+  for (const hostile of [
+    { ...file, path: '../a' },
+    { ...file, path: '/etc/passwd' },
+    { ...file, path: 'a/../../b' },
+    { ...file, path: 'a\0' },
+    { ...file, size: '1' },
+    { ...file, mode: null },
+    { ...file, sha256: '../../../x' },
+    { ...file, mtimeMs: {} },
+    { ...file, before: 7 },
+    { ...file, before: { ...earlier, kept: 'archive:../../other' } },
+    { ...file, before: { ...earlier, kept: 'elsewhere' } },
+    { removed: '../a', before: null },
+    { made: '..' }
+  ]) {
+    writeFileSync(path, lines([...good, hostile]))
+    await t.rejects(read(), { code: 'torn_manifest' }, JSON.stringify(hostile))
+  }
 })

@@ -7,6 +7,7 @@ export const nothingReckoned: Reckoned = {
   removed: [],
   gone: [],
   directories: [],
+  gaveWay: new Map(),
   keptOf: () => undefined,
   beforeFrom: [],
   beforeBytes: 0

@@ -42,14 +42,19 @@ const few: EntryPlan[] = [
   { name: 'fresh/deep/l', data: '../x', mode: 0o120777 },
   { name: 'current', data: 'app/a.js', mode: 0o120777 }
 ]
+/** Paths that have another type in the target, of entries that svc owns. */
+const otherTypes: EntryPlan[] = [
+  { name: 'page', data: 'a directory before' },
+  { name: 'leaf/z', data: 'a file before' }
+]
 const many = [
   ...few,
   ...Array.from({ length: 20 }, (_, i) => ({ name: `${i % 2 === 0 ? 'app' : 'more'}/f${i}`, data: `${i}` }))
 ]
 
-/** Files that are removed. */
-const pruned = { 'app/dropped': 'dropped', 'old/gone': 'gone', 'old/deep/z': 'z' }
-const ownership = await pruningOf({ ...pruned, 'old/': '', 'old/deep/': '', 'app/a.js': 'old a.js' })
+/** Files that are removed, of which two give way to another type. */
+const pruned = { 'app/dropped': 'dropped', 'old/gone': 'gone', 'old/deep/z': 'z', leaf: 'leaf', 'page/x': 'x' }
+const ownership = await pruningOf({ ...pruned, 'old/': '', 'old/deep/': '', 'page/': '', 'app/a.js': 'old a.js' })
 
 function furnish({ target }: ExtractionStage): void {
   mkdirSync(join(target, 'app/deep'), { recursive: true })
@@ -57,6 +62,7 @@ function furnish({ target }: ExtractionStage): void {
   for (const name of ['a.js', 'deep/b.js', 'other.js', 'f0']) writeFileSync(join(target, 'app', name), `old ${name}`)
   symlinkSync('app/deep/b.js', join(target, 'current'))
   mkdirSync(join(target, 'old/deep'), { recursive: true })
+  mkdirSync(join(target, 'page'))
   for (const [path, contents] of Object.entries(pruned)) writeFileSync(join(target, path), contents)
   writeFileSync(join(target, 'app/same.js'), 'same')
   utimesSync(join(target, 'app/same.js'), 1000, 1000)
@@ -98,9 +104,25 @@ interface Case {
 const cases: Case[] = [
   { name: 'few files, one file system', entries: few, isOneFileSystem: true },
   { name: 'few files, the target on another disk', entries: few, isOneFileSystem: false },
-  { name: 'few files and a prune, one file system', entries: few, isOneFileSystem: true, prunes: true },
-  { name: 'many files and a prune, the target on another disk', entries: many, isOneFileSystem: false, prunes: true },
-  { name: 'a prune reverted, one file system', entries: few, isOneFileSystem: true, open: 'revert', prunes: true },
+  {
+    name: 'few files and a prune, one file system',
+    entries: [...few, ...otherTypes],
+    isOneFileSystem: true,
+    prunes: true
+  },
+  {
+    name: 'many files and a prune, the target on another disk',
+    entries: [...many, ...otherTypes],
+    isOneFileSystem: false,
+    prunes: true
+  },
+  {
+    name: 'a prune reverted, one file system',
+    entries: [...few, ...otherTypes],
+    isOneFileSystem: true,
+    open: 'revert',
+    prunes: true
+  },
   { name: 'many files, one file system', entries: many, isOneFileSystem: true },
   { name: 'many files, the target on another disk', entries: many, isOneFileSystem: false },
   { name: 'many files, without sync -f', entries: many, isOneFileSystem: false, hasProgram: false },

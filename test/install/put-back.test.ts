@@ -1,8 +1,21 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  type PathLike
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { disk } from '../../lib/install/disk.js'
-import { putBack } from '../../lib/install/put-back.js'
+import { disk, type Disk } from '../../lib/install/disk.js'
+import { putBack, type PutBackNeeds } from '../../lib/install/put-back.js'
 import { holdTarget } from '../../lib/install/reach.js'
 import type { JournalLine } from '../../lib/install/journal-line.js'
 
@@ -13,10 +26,13 @@ function stage(t: Test, files: Record<string, string>) {
     mkdirSync(dirname(join(target, path)), { recursive: true })
     writeFileSync(join(target, path), contents)
   }
-  const undo = (lines: JournalLine[]): void => {
-    const root = holdTarget(disk, target)
-    putBack({ disk, root, staging: join(target, '.staging') }, lines)
-    root.close()
+  const undo = (lines: JournalLine[], given: Partial<PutBackNeeds> = {}, used: Disk = disk): string[] => {
+    const root = holdTarget(used, target)
+    try {
+      return putBack({ disk: used, root, staging: join(target, '.staging'), ...given }, lines)
+    } finally {
+      root.close()
+    }
   }
   return { target, undo, read: (path: string) => readFileSync(join(target, path), 'utf8') }
 }
@@ -77,4 +93,86 @@ t.test('brings a removed file and its directory back, and keeps what took their 
   t.equal(read('.staging/displaced/b'), 'theirs')
   undo(lines)
   t.strictSame(['old/a', 'b', 'c'].map(read), ['a', 'b', 'not removed yet'])
+})
+
+t.test('makes folders again, and keeps what is in the way', async t => {
+  const modes = new Map([
+    ['a', 0o750],
+    ['a/b', 0o711]
+  ])
+  const ways: Array<[what: string, change: (target: string) => void, kept: string[]]> = [
+    ['removed', target => rmSync(join(target, 'a'), { recursive: true }), []],
+    ['renamed', target => renameSync(join(target, 'a'), join(target, 'moved')), []],
+    [
+      'became a file',
+      target => {
+        rmSync(join(target, 'a'), { recursive: true })
+        writeFileSync(join(target, 'a'), 'mine')
+      },
+      ['a']
+    ],
+    [
+      'became a link',
+      target => {
+        renameSync(join(target, 'a'), join(target, 'moved'))
+        symlinkSync('moved', join(target, 'a'))
+      },
+      ['a']
+    ],
+    [
+      'its file became a directory',
+      target => {
+        rmSync(join(target, 'a/b/page'))
+        mkdirSync(join(target, 'a/b/page/deep'), { recursive: true })
+        chmodSync(join(target, 'a'), 0o750)
+        chmodSync(join(target, 'a/b'), 0o711)
+      },
+      ['a/b/page']
+    ]
+  ]
+  const lines: JournalLine[] = [
+    { kind: 'R', path: 'a/b/page', aside: 0 },
+    { kind: 'X', path: 'a/old', aside: 1 }
+  ]
+  for (const [what, change, kept] of ways) {
+    const { target, undo, read } = stage(t, {
+      'a/b/page': 'new',
+      '.staging/aside/0': 'old',
+      '.staging/aside/1': 'older'
+    })
+    change(target)
+    undo(lines, { modes, displacing: { keep: () => false } })
+    t.equal(read('a/b/page'), 'old', what)
+    t.equal(read('a/old'), 'older', what)
+    t.equal(statSync(join(target, 'a')).mode & 0o777, 0o750, what)
+    t.equal(statSync(join(target, 'a/b')).mode & 0o777, 0o711, what)
+    for (const path of kept) t.ok(lstatSync(join(target, '.staging/displaced', path)), what)
+    undo(lines, { modes, displacing: { keep: () => false } })
+    t.equal(read('a/b/page'), 'old', `${what}, the second time`)
+  }
+})
+
+t.test('names the earlier files that cannot be put back, and keeps them', async t => {
+  const { target, undo, read } = stage(t, {
+    'a/page': 'new',
+    b: 'new',
+    '.staging/aside/0': 'old',
+    '.staging/aside/1': 'old b'
+  })
+  rmSync(join(target, 'a/page'))
+  mkdirSync(join(target, 'a/page'))
+  const busy = {
+    ...disk,
+    renameSync(from: PathLike, to: PathLike): void {
+      if (String(from).endsWith('/page')) throw Object.assign(new Error('EBUSY: a mount point'), { code: 'EBUSY' })
+      disk.renameSync(from, to)
+    }
+  }
+  const lines: JournalLine[] = [
+    { kind: 'R', path: 'a/page', aside: 0 },
+    { kind: 'R', path: 'b', aside: 1 }
+  ]
+  t.strictSame(undo(lines, { displacing: { keep: () => false } }, busy), ['a/page'])
+  t.equal(read('.staging/displaced/.earlier/a/page'), 'old')
+  t.equal(read('b'), 'old b')
 })

@@ -100,7 +100,7 @@ async function contentsOf(path: string): Promise<Record<string, string>> {
   return found
 }
 
-t.test('finds the edited files that would be replaced, and no others', async t => {
+t.test('finds the files that somebody edited or made and that would be replaced, and no others', async t => {
   const scene: Scene = {
     owned: { a: 'a', b: 'b', c: 'c', d: 'd', f: 'f' },
     found: { a: 'a', b: 'edited', c: 'new', f: 'edited', 'not-owned': 'mine' },
@@ -108,10 +108,11 @@ t.test('finds the edited files that would be replaced, and no others', async t =
   }
   const { replaced, keptAt, beforeFrom, beforeImages } = await reckonIn(t, scene)
   t.strictSame(replaced, {
-    count: 2,
+    count: 3,
     files: [
       { path: 'b', since: 'dep_1' },
-      { path: 'f', since: 'dep_1' }
+      { path: 'f', since: 'dep_1' },
+      { path: 'not-owned', since: '' }
     ]
   })
   t.strictSame(['a', 'b', 'c', 'd', 'not-owned'].map(keptAt), [
@@ -126,7 +127,7 @@ t.test('finds the edited files that would be replaced, and no others', async t =
   await t.rejects(reckonIn(t, { ...scene, asked: { edited: 'refuse' } }), {
     kind: 'conflict',
     code: 'target_drifted',
-    message: /^Nothing was changed: "b", "f" were edited on the server/
+    message: /^Nothing was changed: "b", "f", "not-owned" were edited on the server, or put there by somebody else/
   })
 })
 

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { disk, type Disk } from '../../lib/install/disk.js'
-import { canHoldDirectories, type HeldDirectory } from '../../lib/install/held.js'
+import { canHoldDirectories, identityOf, type HeldDirectory } from '../../lib/install/held.js'
 import { holdTarget } from '../../lib/install/reach.js'
 import { findStaging, makeStaging, removeStaging } from '../../lib/install/staging.js'
 import { snapshot } from '../support/tree.js'
@@ -121,5 +121,38 @@ t.test(
     staging.close()
     t.strictSame(readdirSync(join(directory, 'target/away')), [])
     t.strictSame(snapshot(join(directory, 'outside')), ['keep 644 k'])
+  }
+)
+
+t.test(
+  'what a script of the project does to it does not hide it: owner, mode and name may change',
+  { skip: !canHoldDirectories && 'directories are held on Linux' },
+  async t => {
+    const ways: Array<[what: string, change: (place: string) => void]> = [
+      ['chmod -R 755', place => chmodSync(place, 0o755)],
+      ['chmod -R a-w', place => [place, join(place, 'aside')].forEach(each => chmodSync(each, 0o555))],
+      ['chown -R', place => (user === 0 ? chownSync(place, 65534, 65534) : chmodSync(place, 0o750))],
+      ['mv', place => renameSync(place, `${place}.old`)]
+    ]
+    for (const [what, change] of ways) {
+      const directory = t.testdir({ target: { file: 'x' } })
+      const root = holdTarget(disk, join(directory, 'target'))
+      const staging = makeStaging(disk, root, 'dep_x')
+      mkdirSync(`${staging.path}/aside`, 0o700)
+      const place = { staging: identityOf(disk, staging) }
+      const signs = { deployId: 'dep_x', user, mark: staging.mark, place }
+      staging.close()
+      change(join(directory, 'target', name))
+      t.equal(findStaging(disk, root, { ...signs, place: { staging: '1:1' } }), null, `${what}: only that directory`)
+      t.equal(findStaging(disk, root, { ...signs, mark: 'another' }), null, `${what}: only with its mark`)
+      const found = findStaging(disk, root, signs)
+      t.ok(found, what)
+      if (found === null) continue
+      writeFileSync(`${found.path}/aside/0`, 'x')
+      removeStaging(disk, { root, staging: found, deployId: 'dep_x' })
+      found.close()
+      root.close()
+      t.strictSame(readdirSync(join(directory, 'target')), ['file'], what)
+    }
   }
 )

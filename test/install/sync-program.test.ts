@@ -35,7 +35,12 @@ t.test('works in a helper process, in a directory that only its user can enter',
   chownSync(directory, identity.uid, identity.gid)
   const module = new URL('../support/helper-fixture.js', import.meta.url)
   t.equal(
-    await runHelper<Job, boolean>({ module, rights: { identity, umask: null }, job: { do: 'sync', directory } }),
+    await runHelper<Job, unknown>({
+      module,
+      rights: { identity, umask: null },
+      job: { do: 'sync', directory },
+      read: value => value
+    }),
     true
   )
 })

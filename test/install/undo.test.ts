@@ -55,7 +55,7 @@ async function interrupted(directory: string, name = 'target'): Promise<{ target
 
 t.test('undoes only the actions that were done', async t => {
   const { target, journal } = await interrupted(t.testdir())
-  t.strictSame(describeJournal(journal), { target, helper: null, open: null })
+  t.strictSame(describeJournal(journal), { target, helper: null })
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
 })
@@ -257,6 +257,36 @@ t.test('does not touch, or put back from, a staging directory of another journal
   t.notOk(snapshot(target).some(line => line.startsWith('.svc-staging')))
 })
 
+t.test('leaves the journal while its path leads to another directory', async t => {
+  const { target, journal } = await interrupted(t.testdir())
+  const placeOf = (path: string): string => `${statSync(path).dev}:${statSync(path).ino}`
+  const place = `at ${placeOf(target)} ${placeOf(join(target, '.svc-staging-dep_x'))}\n`
+  const text = readFileSync(journal, 'utf8')
+  for (const line of [place, `${place}placed 1 0\n`]) {
+    writeFileSync(journal, text + line)
+    renameSync(target, `${target}-away`)
+    t.equal(recover(journal), 'absent', 'nothing')
+    writeFileSync(target, '')
+    t.equal(recover(journal), 'absent', 'a file')
+    disk.unlinkSync(target)
+    mkdirSync(target)
+    t.equal(recover(journal), 'absent', 'an empty mount point')
+    writeFileSync(join(target, 'NOT-MOUNTED'), '')
+    t.equal(recover(journal), 'absent', 'a mount point with a file')
+    t.strictSame(snapshot(target), ['NOT-MOUNTED 644 '])
+    disk.unlinkSync(join(target, 'NOT-MOUNTED'))
+    disk.rmdirSync(target)
+    renameSync(`${target}-away`, target)
+  }
+  const moved = join(target, '.svc-staging-dep_x')
+  renameSync(moved, `${target}-staging`)
+  t.equal(recover(journal), 'lost', 'the target itself without its staging directory')
+  renameSync(`${target}-staging`, moved)
+  writeFileSync(journal, text + place)
+  t.equal(recover(journal), 'put back')
+  t.notOk(snapshot(target).some(line => line.startsWith('.svc-staging')))
+})
+
 t.test('does not follow links in the place of directories when a target is put back', async t => {
   const directory = t.testdir({ outside: { old: 'outside', a: 'outside', b: 'outside', deep: { b: 'outside' } } })
   const { target, journal } = await interrupted(directory)
@@ -272,7 +302,7 @@ t.test('does not follow links in the place of directories when a target is put b
 t.test('puts back a target whose path contains forged journal lines', async t => {
   for (const name of ['a\nstaging x', 'a\nready 0 0\ndone\n', 'a\r\n b', '100%0A', ' a ']) {
     const { target, journal } = await interrupted(t.testdir(), name)
-    t.strictSame(describeJournal(journal), { target, helper: null, open: null })
+    t.strictSame(describeJournal(journal), { target, helper: null })
     t.equal(recover(journal), 'put back', JSON.stringify(name))
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
   }
@@ -290,7 +320,7 @@ t.test('reads unencoded paths in a journal of an earlier version', async t => {
       journal,
       `svc-undo ${version}\ntarget ${target}\n${lines.join('\n')}\nready ${lines.length} ${sum.toString(16)}\n`
     )
-    t.strictSame(describeJournal(journal), { target, helper: null, open: null })
+    t.strictSame(describeJournal(journal), { target, helper: null })
     t.equal(recover(journal), 'put back', `version ${version}`)
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
   }

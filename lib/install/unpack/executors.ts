@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { findIdentity, type Rights } from '../../proc/identity.js'
+import { bootId } from '../../proc/processes.js'
 import { killProcess } from '../../proc/stop.js'
 import { ensureTarget, type NewTargetRules } from '../guard.js'
-import type { JournalHelper } from '../journal-file.js'
-import { createExtractHelpers } from './extract-helpers.js'
+import type { JournalHelper } from '../undo.js'
+import { createExtractHelpers, helperProgram } from './extract-helpers.js'
 import { createExtractThreads, type Executor, type ThreadOptions } from './extract-threads.js'
 import { createSmallJobs } from './small-jobs.js'
 import type { SmallLimits } from './small.js'
@@ -52,8 +53,10 @@ export function createExecutors({ small, ...options }: ExecutorOptions = {}): Ex
     comparing: rights => (rights === null ? compareThreads : compareHelpers.as(rights)),
     async ofJournal(helper) {
       if (helper === null) return own
-      await killProcess(helper)
-      return as({ identity: await findIdentity(helper.user), umask: null })
+      const identity = await findIdentity(helper.user)
+      const isOfThisBoot = helper.bootId === undefined || helper.bootId === bootId()
+      if (isOfThisBoot) await killProcess(helper, { uids: [identity.uid], program: helperProgram })
+      return as({ identity, umask: null })
     },
     makeTarget: (rights, target, rules) =>
       rights === null ? ensureTarget(target, rules) : helpers.makeTarget(rights, target, rules),

@@ -3,26 +3,38 @@
  *
  * svc opens archive, journal and manifest, because the user has no permission to access the data directory. The process
  * does all the work below the target. It cannot be asked to stop: an abort kills it, and another process puts the
- * target back. The journal names the process. If svc is killed, the process may outlive it; the next start ends the
+ * target back. journal-owner.ts names the process. If svc is killed, the process may outlive it; the next start ends the
  * process before it recovers the extraction of the journal.
  */
-import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, existsSync, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { createGate } from '../../base/gate.js'
 import { HelperStuck, runHelper } from '../../proc/helper.js'
 import type { Rights } from '../../proc/identity.js'
-import { knownProcess } from '../../proc/processes.js'
+import { bootId, type FoundProcess } from '../../proc/processes.js'
 import { beforePathOf, removeBeforeImages } from '../before-images.js'
-import { disk, syncDirectory } from '../disk.js'
-import type { TargetRules } from '../guard.js'
-import { deployIdOf, formatHelper } from '../journal-file.js'
-import { manifestOf, nameManifest, settleManifest, unnamedManifest } from '../manifest.js'
+import { disk } from '../disk.js'
+import { checkDeployPath, realPlace, type TargetRules } from '../guard.js'
+import { answerTo, nothing } from '../helper-answers.js'
+import { deployIdOf, journalHead } from '../journal-file.js'
+import { writeOwner } from '../journal-owner.js'
+import {
+  manifestOf,
+  nameManifest,
+  scriptedOf,
+  settleManifest,
+  summarizeManifest,
+  unnamedManifest
+} from '../manifest.js'
+import { removeJournalFiles } from '../undo.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
 
 /** The same number as threads: each process needs as much memory, and uses the same disk. */
 const maxProcesses = 2
 const module = new URL('./extract-helper.js', import.meta.url)
+/** The word of the command line by which a helper process is recognized. */
+export const helperProgram = fileURLToPath(module)
 
 /** Executes jobs in helper processes. */
 export interface ExtractHelpers {
@@ -46,7 +58,9 @@ export function createExtractHelpers(): ExtractHelpers {
 
   async function attempt(job: Job, rights: Rights, signal: AbortSignal): Promise<Outcome> {
     try {
-      if (!('journalPath' in job)) return await runHelper<HelperJob, Answer>({ module, rights, job, signal })
+      if (job.kind === 'look') return await look(job, rights, signal)
+      if (!('journalPath' in job))
+        return await runHelper<HelperJob, Answer>({ module, rights, job, read: answerTo(job), signal })
       return await (job.kind === 'extract' ? extract(job, rights, signal) : recoverAs(job, rights, signal))
     } catch (error) {
       if (error instanceof HelperStuck) {
@@ -69,10 +83,13 @@ export function createExtractHelpers(): ExtractHelpers {
       },
       isStuck: deployId => stuck.has(deployId)
     }),
-    makeTarget: (rights, target, rules) =>
-      runHelper<HelperJob, string>({ module, rights, job: { kind: 'make', target, rules } }),
+    async makeTarget(rights, target, rules) {
+      const job: HelperJob = { kind: 'make', target, rules }
+      await runHelper<HelperJob, void>({ module, rights, job, read: nothing })
+      return checkDeployPath(target, rules)
+    },
     writeChanges: (rights, path, changes) =>
-      runHelper<HelperJob, void>({ module, rights, job: { kind: 'list', path, changes } })
+      runHelper<HelperJob, void>({ module, rights, job: { kind: 'list', path, changes }, read: nothing })
   }
 }
 
@@ -89,25 +106,27 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     const journal = open(journalPath, 'ax+')
     const manifest = open(unnamed, 'w')
     const before = open(beforePathOf(journalPath), 'w')
-    const onStart = (pid: number): void => {
-      writeSync(
-        journal,
-        formatHelper({ user: rights.identity.name, pid, startedAt: knownProcess(pid)?.startedAt ?? '0' })
-      )
-      fdatasyncSync(journal)
-      syncDirectory(disk, dirname(journalPath))
+    writeSync(journal, journalHead)
+    const onStart = (process: FoundProcess): void => {
+      const { name: user, uid } = rights.identity
+      const target = extraction.real ?? realPlace(extraction.target)
+      writeOwner(disk, journalPath, { user, uid, ...process, bootId: bootId(), target })
     }
     const call = {
       module,
       rights,
       job: { kind: 'extract', extraction },
+      read: answerTo(job),
       descriptors: [archive, journal, manifest, before],
       signal,
       onStart
     } as const
     const answer = await runHelper<HelperJob, Answer>(call)
     nameManifest(disk, manifestPath)
-    if (answer.kind === 'extracted' && answer.extracted.beforeBytes === 0) removeBeforeImages(disk, journalPath)
+    if (answer.kind !== 'extracted') return answer
+    const { extracted } = answer
+    if (extracted.beforeBytes === 0) removeBeforeImages(disk, journalPath)
+    if (extracted.changes.length === 0) extracted.changes = (await summarizeManifest(manifestPath)).changes
     return answer
   } finally {
     endJournal(opened[1], journalPath)
@@ -120,6 +139,17 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
   }
 }
 
+async function look(job: Extract<Job, { kind: 'look' }>, rights: Rights, signal: AbortSignal): Promise<Answer> {
+  const images = openSync(job.imagesPath, 'w', 0o600)
+  try {
+    const helperJob: HelperJob = { kind: 'look', look: job.look }
+    const call = { module, rights, job: helperJob, read: answerTo(job), descriptors: [images], signal }
+    return await runHelper<HelperJob, Answer>(call)
+  } finally {
+    closeSync(images)
+  }
+}
+
 async function recoverAs(
   { journalPath, placed }: Extract<Job, { kind: 'recover' }>,
   rights: Rights,
@@ -127,16 +157,19 @@ async function recoverAs(
 ): Promise<Answer> {
   const journal = openSync(journalPath, 'a+')
   const manifest = openSync(manifestOf(journalPath) ?? '/dev/null', 'r')
+  const scripted = openSync(scriptedOf(journalPath) ?? '/dev/null', 'r')
   try {
     const job: HelperJob = { kind: 'recover', deployId: deployIdOf(journalPath), placed }
-    const descriptors = [journal, manifest]
-    const answer = await runHelper<HelperJob, Answer>({ module, rights, job, descriptors, signal })
+    const descriptors = [journal, manifest, scripted]
+    const call = { module, rights, job, read: answerTo({ kind: 'recover', journalPath, placed }), descriptors, signal }
+    const answer = await runHelper<HelperJob, Answer>(call)
     if (answer.kind === 'recovered') settleManifest(disk, journalPath, answer.recovery)
     return answer
   } finally {
     endJournal(journal, journalPath)
     closeSync(journal)
     closeSync(manifest)
+    closeSync(scripted)
   }
 }
 
@@ -145,5 +178,5 @@ async function recoverAs(
  * the process has written nothing: then it has created nothing.
  */
 function endJournal(fd: number | undefined, path: string): void {
-  if (fd !== undefined && !readFileSync(path, 'utf8').includes('\ntarget ')) rmSync(path)
+  if (fd !== undefined && fstatSync(fd).size <= journalHead.length) removeJournalFiles(path)
 }

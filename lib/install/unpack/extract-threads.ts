@@ -16,6 +16,8 @@ import { ThreadDied, type WorkerThread } from '../../base/worker-thread.js'
 import { deployIdOf } from '../journal-file.js'
 import type { Compared, CompareJob } from '../compare.js'
 import type { Displaced } from '../displaced.js'
+import type { LookedEntry, LookJob } from '../look-again.js'
+import type { MarkJob } from '../marks.js'
 import type { FileJob, FoundFile } from '../target-file.js'
 import type { SliceFinding, VerifyJob } from '../verify.js'
 import type { PlacedDecision, Recovery } from '../undo.js'
@@ -33,6 +35,10 @@ export type Job =
   | { kind: 'file'; file: FileJob }
   /** Compares a slice of the owned tree with the target. */
   | { kind: 'verify'; verify: VerifyJob }
+  /** Marks what svc owns in the target. */
+  | { kind: 'mark'; mark: MarkJob }
+  /** Looks again at entries that a script has touched, and copies what is new to `imagesPath`. */
+  | { kind: 'look'; look: LookJob; imagesPath: string }
 
 /** A job as it is sent to a thread. */
 export interface Task {
@@ -48,6 +54,8 @@ export type Answer =
   | { kind: 'compared'; compared: Compared }
   | { kind: 'found'; found: FoundFile }
   | { kind: 'verified'; findings: SliceFinding[] }
+  | { kind: 'marked'; marks: Uint8Array }
+  | { kind: 'looked'; looked: LookedEntry[] }
 
 /** The result of a job: an answer, an error, the death of its thread, or a thread that does not end. */
 export type Outcome = Answer | { kind: 'failed'; error: unknown } | { kind: 'died' } | { kind: 'stuck' }

@@ -19,7 +19,7 @@ import { beforePathOf } from '../before-images.js'
 import { summarizeManifest } from '../manifest.js'
 import type { Ownership } from '../ownership.js'
 import { stagingName } from '../staging.js'
-import { describeJournal, listJournals } from '../undo.js'
+import { describeJournal, listJournals, removeLeftOwners } from '../undo.js'
 import type { Executors } from './executors.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
 import { alwaysRevert, heldBy, type OpenExtractions } from './open-extraction.js'
@@ -229,11 +229,8 @@ export interface RecoveryOptions {
   onComplete?: RecordComplete
   /** Called if a target could not be put back yet. */
   onProblem?: (deployId: string, error: unknown) => void
-  /**
-   * Called if a target does not exist or is empty. Returns whether to try again at the next start; otherwise its journal is
-   * removed.
-   */
-  onAbsent?: (deployId: string) => boolean
+  /** Called if a target does not exist, or its path leads to another directory. Its journal stays for the next start. */
+  onAbsent?: (deployId: string) => void
   /**
    * Called if a target can never be put back: the staging directory is missing, or is not the one of that deployment.
    */
@@ -247,9 +244,10 @@ export interface RecoveryOptions {
  * now (its disk is missing) is reported, and its journal stays for a later attempt.
  */
 export async function recoverTargets(executors: Executors, options: RecoveryOptions): Promise<string[]> {
-  const { home, onComplete = async () => {}, onProblem = () => {}, onAbsent = () => false, onLost = () => {} } = options
+  const { home, onComplete = async () => {}, onProblem = () => {}, onAbsent = () => {}, onLost = () => {} } = options
   const { open = alwaysRevert } = options
   const ids: string[] = []
+  removeLeftOwners(home.deployments)
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
       const executor = await executors.ofJournal(describeJournal(path)?.helper ?? null)
@@ -259,8 +257,8 @@ export async function recoverTargets(executors: Executors, options: RecoveryOpti
       if (recovery === 'lost') onLost(deployId)
       if (recovery === 'complete') await onComplete(deployId)
       if (recovery === 'reverted') await open.onReverted(deployId)
-      const isRecorded = recovery === 'complete' || recovery === 'reverted'
-      if (isRecorded || (recovery === 'absent' && !onAbsent(deployId))) await removeJournal(home, deployId)
+      if (recovery === 'absent') onAbsent(deployId)
+      if (recovery === 'complete' || recovery === 'reverted') await removeJournal(home, deployId)
     } catch (error) {
       onProblem(deployId, error)
     }

@@ -16,7 +16,7 @@ import { createTargetSync, type SyncFileSystem } from '../durable.js'
 import { checkExactly, exactTimeMs, exactUmask, setExactly } from '../exact-items.js'
 import { refuseOutdated, type Expected } from '../expected.js'
 import { holdFolders, type Folders } from '../folders.js'
-import { canHoldDirectories, type HeldDirectory } from '../held.js'
+import { canHoldDirectories, identityOf, type HeldDirectory } from '../held.js'
 import type { BeforeFile } from '../before-images.js'
 import type { Manifest, ManifestFile } from '../manifest.js'
 import { canonicalOrder, writeManifest } from '../manifest-writer.js'
@@ -161,9 +161,9 @@ async function extractInto(
   let extracted: Extracted | null = null
   try {
     staging = makeStaging(disk, root, job.deployId)
-    journal.staged(staging.mark)
+    journal.staged(staging.mark, { target: identityOf(disk, root), staging: identityOf(disk, staging) })
     furnishStaging(disk, staging, plan)
-    const stage = createStage({ disk, folders, staging: staging.path, umask, toleranceMs, items, records })
+    const stage = createStage({ disk, folders, staging: staging.path, umask, toleranceMs, items, records, check })
     stageLinks(items, links, stage)
     const second = files.beginSecond?.(
       { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },

@@ -39,26 +39,39 @@ export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Pro
     }
     case 'file': {
       const { workOnFile } = await import('../target-file.js')
-      return { kind: 'found', found: workOnFile(job.file, disk) }
+      return { kind: 'found', found: workOnFile(job.file, { disk, check }) }
     }
     case 'verify': {
       const { verifyTarget } = await import('../verify.js')
       return { kind: 'verified', findings: verifyTarget(job.verify, { disk, check }) }
     }
+    case 'mark': {
+      const { markTarget } = await import('../marks.js')
+      return { kind: 'marked', marks: await markTarget(job.mark, { disk, check }) }
+    }
+    case 'look': {
+      const [{ lookAgain }, { beforeAt }] = await Promise.all([
+        import('../look-again.js'),
+        import('../before-images.js')
+      ])
+      return { kind: 'looked', looked: await lookAgain(job.look, beforeAt(disk, job.imagesPath), { disk, check }) }
+    }
   }
 }
 
 async function recoverTarget({ journalPath, placed }: Extract<Job, { kind: 'recover' }>): Promise<Answer> {
-  const [{ disk }, { journalAt }, { manifestOf, parseManifest, settleManifest }, { recover }] = await Promise.all([
-    import('../disk.js'),
-    import('../journal-file.js'),
-    import('../manifest.js'),
-    import('../undo.js')
-  ])
+  const [{ disk }, { journalAt }, { manifestOf, placedFiles, scriptedOf, settleManifest }, { recover }] =
+    await Promise.all([
+      import('../disk.js'),
+      import('../journal-file.js'),
+      import('../manifest.js'),
+      import('../undo.js')
+    ])
+  const textOf = (path: string | null): string => readFileSync(path ?? '/dev/null', 'utf8')
   let displaced: Displaced | null = null
   const recovery = recover(disk, journalAt(disk, journalPath), {
     placed,
-    files: () => parseManifest(readFileSync(manifestOf(journalPath) ?? '/dev/null', 'utf8')),
+    files: () => placedFiles(textOf(manifestOf(journalPath)), textOf(scriptedOf(journalPath))),
     onDisplaced: found => (displaced = found),
     settle: found => settleManifest(disk, journalPath, found)
   })

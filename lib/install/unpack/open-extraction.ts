@@ -4,7 +4,7 @@
  */
 import { Refusal } from '../../base/refusal.js'
 import type { Displaced } from '../displaced.js'
-import { describeJournal, type OpenState, type PlacedDecision, type Recovery } from '../undo.js'
+import { describeJournal, openStateOfJournal, type OpenState, type PlacedDecision, type Recovery } from '../undo.js'
 import type { Executors } from './executors.js'
 import { journalPathOf, putBack, type ExtractionHome, type Recovered } from './recover-job.js'
 
@@ -51,7 +51,7 @@ export async function revertExtraction(
 }
 
 const reasonsOfFailure: Partial<Record<Recovery, string>> = {
-  absent: 'the target directory does not exist or is empty. Check that its disk is mounted',
+  absent: 'the target directory does not exist, or its path leads to another one. Check that its disk is mounted',
   lost: 'the staging directory with the earlier files does not exist. Deploy again',
   complete: 'the deployment is already settled'
 }
@@ -70,5 +70,5 @@ const openEndMs = 10 * 60_000
 
 /** Returns whether an extraction may still be put back, or is being put back; null if neither. */
 export function openState(home: ExtractionHome, deployId: string): OpenState {
-  return describeJournal(journalPathOf(home, deployId))?.open ?? null
+  return openStateOfJournal(journalPathOf(home, deployId))
 }

@@ -1,7 +1,6 @@
 /* Has a thread or a helper process recover the extraction of a journal. */
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { PlacedDecision } from '../undo.js'
+import { removeJournalFiles, type PlacedDecision } from '../undo.js'
 import type { Executor, Outcome } from './extract-threads.js'
 
 /** The part of the data directory that extraction needs. */
@@ -39,5 +38,5 @@ export function journalPathOf({ deployments }: ExtractionHome, deployId: string)
 
 /** Removes the journal of an extraction whose end is recorded. */
 export async function removeJournal(home: ExtractionHome, deployId: string): Promise<void> {
-  await rm(journalPathOf(home, deployId), { force: true })
+  removeJournalFiles(journalPathOf(home, deployId))
 }

@@ -4,13 +4,34 @@
  * so requests are answered in the meantime. It is the same extraction, with the same guarantees.
  */
 import { createGate } from '../../base/gate.js'
+import { Refusal } from '../../base/refusal.js'
 import { createSlices } from '../../base/slices.js'
 import type { Executor, Job, Outcome } from './extract-threads.js'
 import { doJob } from './job.js'
-import { defaultSmall, isSmallExtraction, type SmallLimits } from './small.js'
+import { defaultSmall, isSmallExtraction, isSmallMark, type SmallLimits } from './small.js'
 
 /** The same number as threads: they use the same disk. */
 const maxAtOnce = 2
+
+/**
+ * Maximum number of checks of a job. There is one for each entry, and one for each piece of a file that is read: more
+ * than a small extraction needs, and a second of reading.
+ */
+const maxChecks = 4_096
+
+/** Returns the check of a job: the owner of the target may make a file large after it was found to be small. */
+function checkOf(signal: AbortSignal): () => void {
+  let left = maxChecks
+  return () => {
+    signal.throwIfAborted()
+    if (--left < 0) throw grown()
+  }
+}
+
+function grown(): Refusal {
+  const sentence = 'A file of the target grew while the deployment read it. Deploy again when nothing else writes there'
+  return new Refusal('conflict', 'changed_meanwhile', sentence)
+}
 
 /** Creates an executor that leaves jobs that are not small to `threads`. */
 export function createSmallJobs(threads: Executor, limits: SmallLimits = defaultSmall): Executor {
@@ -20,7 +41,7 @@ export function createSmallJobs(threads: Executor, limits: SmallLimits = default
   async function runHere(job: Job, signal: AbortSignal): Promise<Outcome> {
     const leave = await gate.enter(signal)
     try {
-      return await doJob(job, { check: () => signal.throwIfAborted(), pause: () => slices.turn() })
+      return await doJob(job, { check: checkOf(signal), pause: () => slices.turn() })
     } catch (error) {
       return { kind: 'failed', error }
     } finally {
@@ -31,6 +52,7 @@ export function createSmallJobs(threads: Executor, limits: SmallLimits = default
   return {
     async run(job, signal) {
       if (job.kind === 'extract' && (await isSmallExtraction(job, limits))) return runHere(job, signal)
+      if (job.kind === 'mark' && (await isSmallMark(job, limits))) return runHere(job, signal)
       return threads.run(job, signal)
     },
     isStuck: threads.isStuck

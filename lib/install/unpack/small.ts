@@ -67,6 +67,19 @@ export async function isSmallExtraction(
   }
 }
 
+/** Whether marking is small: its target is local, and the tree is. */
+export async function isSmallMark(
+  { mark: { target, owned } }: Extract<Job, { kind: 'mark' }>,
+  limits: SmallLimits = defaultSmall
+): Promise<boolean> {
+  try {
+    const size = typeof owned === 'string' ? (await stat(owned)).size : owned.length
+    return size <= limits.treeBytes && isLocalTree(await listMounts(), await realpath(target))
+  } catch {
+    return false
+  }
+}
+
 async function bytesOf(target: string, paths: Iterable<string>): Promise<number> {
   let bytes = 0
   await abreast(paths, async path => {

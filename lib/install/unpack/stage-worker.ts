@@ -40,7 +40,10 @@ function begin(task: StageTask, cells: Int32Array): Work {
       umask: task.umask,
       toleranceMs: task.toleranceMs,
       items,
-      records: recordsIn(task.records)
+      records: recordsIn(task.records),
+      check() {
+        if (isStopped()) throw new Error('The extraction was abandoned')
+      }
     })
     stageOne = ({ index, entry }) => {
       items[index] = entry

@@ -44,11 +44,14 @@ export interface StageNeeds {
   umask: number
   /** Times that differ by less than this are the same. */
   toleranceMs: number
+  /** Called before each piece of an existing file that is read. Throws if the work must be abandoned. */
+  check?: () => void
 }
 
 /** Creates a stage for one thread. `makeStaging` must have been called. */
-export function createStage({ disk, folders, staging, items, records, umask, toleranceMs }: StageNeeds): Stage {
-  const digester = createDigester(disk)
+export function createStage(needs: StageNeeds): Stage {
+  const { disk, folders, staging, items, records, umask, toleranceMs } = needs
+  const digester = createDigester(disk, needs.check)
   /** The user that owns the files of svc. If it is unknown (Windows), a file is replaced to change its time. */
   const user = process.geteuid?.()
 
@@ -156,13 +159,16 @@ export interface SealOptions {
   otherMode: number | null
 }
 
+const setgid = 0o2000
+
 /** Gives the new directories their modes and times, children first, after everything has been written into them. */
 export function sealFolders(disk: Disk, plan: Plan, { staging, otherMode }: SealOptions): void {
   for (const { path, exists, item } of [...plan.folders].reverse()) {
     if (exists) continue
     const staged = `${staging}/files/${path}`
     const mode = item === null ? otherMode : item.mode
-    if (mode !== null) disk.chmodSync(staged, mode | 0o700)
+    // What is made in a setgid directory is one, too: archives cannot know.
+    if (mode !== null) disk.chmodSync(staged, mode | 0o700 | (disk.lstatSync(staged).mode & setgid))
     if (item !== null && item.mtimeMs !== null)
       disk.utimesSync(staged, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
   }

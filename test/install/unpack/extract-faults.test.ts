@@ -30,7 +30,7 @@ import { repetitions } from '../../support/thorough.js'
 
 const threads = createExecutors()
 
-/** New and replaced files, two that only get another time, new directories, links, one large file. */
+/** New and replaced files, two that only get another time, new directories, links, a large file, other types. */
 const zip = makeZip([
   { name: 'index.html', data: 'new page', mode: 0o100644 },
   { name: 'app/a.js', data: 'new a' },
@@ -41,6 +41,9 @@ const zip = makeZip([
   { name: 'fresh/deep/y', data: 'y' },
   { name: 'fresh/deep/l', data: '../x', mode: 0o120777 },
   { name: 'current', data: 'app/a.js', mode: 0o120777 },
+  { name: 'page', data: 'a directory before' },
+  { name: 'leaf/z', data: 'a file before' },
+  { name: 'turn', data: 'app', mode: 0o120777 },
   { name: 'large', data: Buffer.alloc(700_000, 'z'), method: 8 },
   { name: 'app/same.js', data: 'same' },
   { name: 'same', data: Buffer.alloc(600_000, 's'), method: 8 }
@@ -57,6 +60,8 @@ function furnish(stage: ExtractionStage): void {
   writeFileSync(join(stage.target, 'app/other.js'), 'stays')
   symlinkSync('app/b.js', join(stage.target, 'current'))
   mkdirSync(join(stage.target, 'old/deep'), { recursive: true, mode: 0o750 })
+  mkdirSync(join(stage.target, 'page/deep'), { recursive: true, mode: 0o750 })
+  mkdirSync(join(stage.target, 'turn'))
   for (const [path, contents] of Object.entries(pruned)) writeFileSync(join(stage.target, path), contents)
   stage.ownership = ownership
   writeFileSync(join(stage.target, 'app/same.js'), 'same')
@@ -66,9 +71,18 @@ function furnish(stage: ExtractionStage): void {
 
 const dated = ['app/same.js', 'same']
 
-/** Files that are removed, and two that were edited since or replaced. */
-const pruned = { dropped: 'dropped', 'old/gone.js': 'gone', 'old/deep/z': 'z' }
-const ownership = await pruningOf({ ...pruned, 'old/': '', 'old/deep/': '', 'app/a.js': 'old a', 'app/other.js': 'x' })
+/** Files that are removed, of which some give way to another type, and two that were edited since or replaced. */
+const given = { leaf: 'leaf', 'page/x': 'x', 'page/deep/y': 'y', 'turn/w': 'w' }
+const pruned = { dropped: 'dropped', 'old/gone.js': 'gone', 'old/deep/z': 'z', ...given }
+const ownership = await pruningOf({
+  ...pruned,
+  'old/': '',
+  'old/deep/': '',
+  'page/': '',
+  'page/deep/': '',
+  'app/a.js': 'old a',
+  'app/other.js': 'x'
+})
 
 /** The target, with the times of the files whose time is the only change. */
 function stateOf({ target }: ExtractionStage): string[] {

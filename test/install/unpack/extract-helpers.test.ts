@@ -21,7 +21,11 @@ import { openState, revertExtraction, settleExtraction } from '../../../lib/inst
 import { removeJournal } from '../../../lib/install/unpack/recover-job.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../../lib/proc/identity.js'
 import { disk } from '../../../lib/install/disk.js'
-import { formatHelper, journalAt } from '../../../lib/install/journal-file.js'
+import { journalAt } from '../../../lib/install/journal-file.js'
+import { writeOwner } from '../../../lib/install/journal-owner.js'
+import { helperProgram } from '../../../lib/install/unpack/extract-helpers.js'
+import { describeJournal } from '../../../lib/install/undo.js'
+import { bootId, knownProcess } from '../../../lib/proc/processes.js'
 import { watchDescriptors } from '../../support/descriptors.js'
 import { isRunning } from '../../support/processes.js'
 import { snapshot } from '../../support/tree.js'
@@ -113,7 +117,7 @@ t.test('extraction with the rights of a project user', options, async t => {
     t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'two')
     writeFileSync(join(target, 'index.html'), 'two, edited')
     const directory = '.svc-displaced-dep_2'
-    t.strictSame(await revertExtraction(executors, home, 'dep_2'), { directory, paths: ['index.html'], count: 1 })
+    t.match(await revertExtraction(executors, home, 'dep_2'), { directory, paths: ['index.html'], count: 1 })
     t.equal(openState(home, 'dep_2'), 'reverting')
     await removeJournal(home, 'dep_2')
     t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
@@ -154,7 +158,11 @@ t.test('extraction with the rights of a project user', options, async t => {
 
   t.test('a start ends the process of an earlier svc, and puts the target back with the same rights', async t => {
     const { target, deployments } = await stage(openDirectory(t), {})
-    const stray = spawn('sleep', ['600'], { stdio: 'ignore' })
+    const stray = spawn('sh', ['-c', 'read line', helperProgram], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      uid: nobody,
+      gid: nobody
+    })
     await once(stray, 'spawn')
     const pid = stray.pid as number
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
@@ -166,9 +174,9 @@ t.test('extraction with the rights of a project user', options, async t => {
       mkdirSync(path, 0o700)
       chownSync(path, nobody, nobody)
     }
-    writeFileSync(journal, `${formatHelper({ user: 'nobody', pid, startedAt })}target ${target}\nstaging mark\n`, {
-      mode: 0o600
-    })
+    const owner = { user: 'nobody', uid: nobody, bootId: bootId(), target }
+    writeFileSync(journal, `svc-undo 4\ntarget ${target}\nstaging mark\n`, { mode: 0o600 })
+    writeOwner(disk, journal, { ...owner, pid, startedAt })
     t.strictSame(
       await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => t.fail(String(error)) }),
       []
@@ -181,10 +189,8 @@ t.test('extraction with the rights of a project user', options, async t => {
     const other = spawn('sleep', ['600'], { stdio: 'ignore' })
     await once(other, 'spawn')
     t.teardown(() => other.kill())
-    writeFileSync(
-      journal,
-      `${formatHelper({ user: 'nobody', pid: other.pid as number, startedAt: '1' })}target ${target}\n`
-    )
+    writeFileSync(journal, `svc-undo 4\ntarget ${target}\n`)
+    writeOwner(disk, journal, { ...owner, pid: other.pid as number, startedAt: '1' })
     await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => t.fail(String(error)) })
     t.ok(isRunning(other.pid as number))
     t.notOk(existsSync(journal))
@@ -218,10 +224,7 @@ t.test('extraction with the rights of a project user', options, async t => {
     mkdirSync(staging, 0o700)
     symlinkSync(join(directory, 'secret'), join(staging, 'aside'))
     const file = journalAt(disk, join(deployments, 'dep_1.undo'))
-    writeFileSync(
-      join(deployments, 'dep_1.undo'),
-      `${formatHelper({ user: 'nobody', pid: 1, startedAt: '1' })}target ${target}\n`
-    )
+    writeFileSync(join(deployments, 'dep_1.undo'), `svc-undo 4\nhelper nobody 1 1\ntarget ${target}\n`)
     // The checksum of an empty list.
     file.append(['staging mark\n', 'ready 0 1\n'])
     const lost: string[] = []
@@ -229,6 +232,51 @@ t.test('extraction with the rights of a project user', options, async t => {
     t.strictSame(lost, ['dep_1'])
     t.ok(lstatSync(join(staging, 'aside')).isSymbolicLink())
     t.equal(readFileSync(join(directory, 'secret/file'), 'utf8'), 'of root')
+  })
+
+  t.test('believes nothing of a journal that its process could write', async t => {
+    const { directory, target, deployments, put, extract } = await stage(openDirectory(t), { a: 'a' })
+    const journal = join(deployments, 'dep_1.undo')
+    const victim = spawn('sh', ['-c', 'read line', helperProgram], { stdio: ['pipe', 'ignore', 'ignore'] })
+    await once(victim, 'spawn')
+    t.teardown(() => victim.kill())
+    const { pid } = victim as { pid: number }
+    const { startedAt } = knownProcess(pid) as { startedAt: string }
+    const owner = { user: 'nobody', uid: nobody, pid: 2 ** 22, startedAt: '1', bootId: bootId(), target }
+    // A directory of root, with what a recovery with the rights of root would take for its staging.
+    const other = join(directory, 'other')
+    const staging = join(other, '.svc-staging-dep_1')
+    mkdirSync(staging, { recursive: true, mode: 0o700 })
+    chmodSync(other, 0o755)
+    mkdirSync(join(staging, 'mark'))
+    const problems: unknown[] = []
+    for (const text of [
+      `svc-undo 4\nhelper root ${pid} ${startedAt}\ntarget ${other}\nstaging mark\n`,
+      `svc-undo 4\nhelper nobody ${pid} ${startedAt}\ntarget ${other}\nstaging mark\n`,
+      `svc-undo 4\ntarget ${other}\nstaging mark\nready 0 1\ndone\n`,
+      '\n'.repeat(5_000_000)
+    ]) {
+      writeFileSync(journal, text, { mode: 0o600 })
+      writeOwner(disk, journal, owner)
+      t.equal(openState({ deployments }, 'dep_1'), null)
+      // Another deployment into the directory that the journal names does not wait for it.
+      t.strictSame(describeJournal(journal), { target, helper: owner })
+      await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => problems.push(error) })
+      t.ok(existsSync(join(staging, 'mark')), text.slice(0, 60))
+      await removeJournal({ deployments }, 'dep_1')
+    }
+    t.ok(isRunning(pid), 'a process of root is not ended')
+    // The journals of earlier versions: only a helper process of that user is ended.
+    for (const user of ['nobody', 'root']) {
+      writeFileSync(journal, `svc-undo 4\nhelper ${user} ${pid} ${startedAt}\ntarget ${target}\n`, { mode: 0o600 })
+      await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => problems.push(error) })
+      t.ok(isRunning(pid), user)
+      await removeJournal({ deployments }, 'dep_1')
+    }
+    await put({ a: 'b' })
+    await extract('dep_2')
+    t.equal(readFileSync(join(target, 'a'), 'utf8'), 'b', 'the project still deploys')
+    t.strictSame(readdirSync(deployments), ['dep_2.manifest'])
   })
 
   t.test('leaves no descriptor open in any case', async t => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
@@ -130,4 +130,15 @@ t.test('many small extractions at the same time all end', async t => {
   await Promise.all(stages.map(stage => stage.runThreads({ threads: executors })))
   stages.forEach(({ target }, n) => t.equal(readFileSync(join(target, 'f'), 'utf8'), `${n}`))
   rmSync(directory, { recursive: true })
+})
+
+t.test('a file that grows after the sizes were looked at does not stop the server', async t => {
+  const stage = extractionStage(t.testdir({ target: { a: '' } }))
+  // What a race would do: the limit lets the file pass.
+  const careless = createExecutors({ small: { ...defaultSmall, existingBytes: Infinity } })
+  t.teardown(() => careless.close())
+  truncateSync(join(stage.target, 'a'), 900 * 2 ** 30)
+  stage.put(makeZip([{ name: 'a', data: 'new' }]))
+  await t.rejects(stage.runThreads({ threads: careless }), { code: 'changed_meanwhile' })
+  t.strictSame(readdirSync(stage.target), ['a'], 'nothing else is left')
 })

@@ -1,4 +1,13 @@
-import { mkdirSync, readFileSync, readlinkSync, statSync, chmodSync, existsSync, utimesSync } from 'node:fs'
+import {
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  chmodSync,
+  existsSync,
+  truncateSync,
+  utimesSync
+} from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { disk } from '../../../lib/install/disk.js'
@@ -18,7 +27,7 @@ const file = (path: string, more: Partial<Item> = {}): Item => ({
   ...more
 })
 
-function start(t: Test, items: Item[], files: Record<string, string> = {}) {
+function start(t: Test, items: Item[], files: Record<string, string> = {}, check?: () => void) {
   const target = t.testdir(files)
   const staging = join(t.testdirName, '.staging')
   mkdirSync(join(staging, 'files'), { recursive: true })
@@ -29,7 +38,8 @@ function start(t: Test, items: Item[], files: Record<string, string> = {}) {
     root.close()
   })
   const records = createRecords(items.length)
-  const stage = createStage({ disk, folders, staging, items, records, umask: 0o022, toleranceMs: 2 })
+  const needs = { disk, folders, staging, items, records, umask: 0o022, toleranceMs: 2, ...(check && { check }) }
+  const stage = createStage(needs)
   return { stage, records, target, staged: (path: string) => join(staging, 'files', path) }
 }
 
@@ -72,4 +82,14 @@ t.test('stages a symbolic link as a link', async t => {
   stage.link(0, '../elsewhere')
   t.equal(readlinkSync(staged('link')), '../elsewhere')
   t.equal(records.outcome(0), 'staged')
+})
+
+t.test('is abandoned while it reads an existing file, however large that is', async t => {
+  let checks = 0
+  const { stage, records, target } = start(t, [file('a')], { a: '' }, () => {
+    if (++checks === 3) throw new Error('abandoned')
+  })
+  truncateSync(join(target, 'a'), 900 * 2 ** 30)
+  records.setExisting(0, 'file')
+  t.throws(() => stage.file(0, Buffer.from('new')), /abandoned/)
 })

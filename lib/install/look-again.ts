@@ -1,0 +1,118 @@
+/*
+ * Looks again at entries that a script has touched: their present contents, and copies of what no archive contains. It runs
+ * in a thread, or in a helper process with the rights of the project's user. Links are never followed, and nothing is
+ * written to the target.
+ */
+import { Refusal } from '../base/refusal.js'
+import { hasCode } from '../base/system-error.js'
+import type { OwnedEntry } from '../model/tree.js'
+import { fitBeforeImages, writeBeforeImages, type BeforeFile, type BeforeImage } from './before-images.js'
+import { createDigester } from './digest.js'
+import type { Disk } from './disk.js'
+import { findEntry, isEdited, type Finder, type FoundEntry } from './found-entry.js'
+import { holdFolders, type Folders } from './folders.js'
+import { checkDeployPath, type TargetRules } from './guard.js'
+import { isDirectory } from './owned-tree.js'
+import { holdTarget } from './reach.js'
+
+/** The parameters, as plain data. */
+export interface LookJob {
+  target: string
+  rules: TargetRules
+  /** The entries that were touched, in canonical order. */
+  entries: OwnedEntry[]
+  /** Maximum size of the copies. */
+  maxBytes: number
+}
+
+/** An entry that is not as before. */
+export interface LookedEntry {
+  /** The number of the entry in the job. */
+  index: number
+  /** Null: there is neither a file nor a link any more. */
+  now: { mode: number; size: number; sha256: string; mtimeMs: number; ino: number } | null
+  /** Where its contents are: in the copies, nowhere, or where they were before. */
+  kept: 'scripted' | 'none' | 'before'
+}
+
+/** A program that a script has started may write to a file while it is copied. */
+const maxAttempts = 3
+
+/** Returns the entries that are not as before, in their order. */
+export async function lookAgain(
+  job: LookJob,
+  images: BeforeFile,
+  { disk, check = () => {} }: { disk: Disk; check?(): void }
+): Promise<LookedEntry[]> {
+  const root = holdTarget(disk, checkDeployPath(job.target, job.rules))
+  const folders = holdFolders(disk, root)
+  const needs = { disk, folders, finder: { disk, digester: createDigester(disk, check) }, check }
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const looked = job.entries.flatMap((entry, index) => {
+        check()
+        return lookAt(entry, index, needs) ?? []
+      })
+      try {
+        await copy(job, { looked, images, ...needs })
+        return looked
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.code !== 'target_changed') throw error
+        images.remove()
+        if (attempt === maxAttempts)
+          return looked.map(entry => (entry.kept === 'scripted' ? { ...entry, kept: 'none' } : entry))
+      }
+    }
+  } finally {
+    folders.close()
+    root.close()
+  }
+}
+
+interface Looking {
+  folders: Folders
+  finder: Finder
+}
+
+/** Returns null if the entry is as before, or cannot be read. */
+function lookAt(entry: OwnedEntry, index: number, { finder, folders }: Looking): LookedEntry | null {
+  let found: FoundEntry | null = null
+  try {
+    const place = folders.place(entry.path)
+    if (isDirectory(entry)) {
+      const isThere = finder.disk.lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false
+      return isThere ? null : { index, now: null, kept: 'before' }
+    }
+    found = findEntry(finder, place, null)
+  } catch (error) {
+    if (hasCode(error, 'EACCES', 'EPERM')) return null
+    // A directory above it was removed, or replaced by a link.
+    if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'ENOTDIR')) throw error
+  }
+  if (found === null) return { index, now: null, kept: 'before' }
+  const { size, sha256, stats } = found
+  const { mode, mtimeMs, ino } = stats
+  const isSame = !isEdited(found, entry)
+  if (isSame && mode === entry.mode && mtimeMs === entry.mtimeMs && ino === entry.ino) return null
+  return { index, now: { mode, size, sha256, mtimeMs, ino }, kept: isSame ? 'before' : 'scripted' }
+}
+
+interface Copying {
+  looked: LookedEntry[]
+  images: BeforeFile
+  disk: Disk
+  folders: Folders
+  check(): void
+}
+
+/** Copies contents that are new, as far as the limit allows. */
+async function copy({ entries, maxBytes }: LookJob, { looked, images, ...needs }: Copying): Promise<void> {
+  const wanted = looked.flatMap((each): Array<BeforeImage & { each: LookedEntry }> => {
+    const { now, index } = each
+    if (now === null || each.kept !== 'scripted') return []
+    return [{ ...now, path: (entries[index] as OwnedEntry).path, each }]
+  })
+  const fit = fitBeforeImages(wanted, { maxBytes, isRequired: false })
+  for (const image of wanted) if (!fit.has(image)) image.each.kept = 'none'
+  if (fit.size > 0) await writeBeforeImages(images, fit, needs)
+}

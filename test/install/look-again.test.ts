@@ -1,0 +1,46 @@
+import t from 'tap'
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sha256 } from '../../lib/base/sha256.js'
+import { beforeAt } from '../../lib/install/before-images.js'
+import { disk } from '../../lib/install/disk.js'
+import { lookAgain } from '../../lib/install/look-again.js'
+import { openArchive } from '../../lib/archive/read.js'
+import type { OwnedEntry } from '../../lib/model/tree.js'
+
+t.test('looks at entries that were touched, and copies what is new', async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-look-'))
+  const [target, imagesPath] = [mkdtempSync(join(directory, 'target-')), join(directory, 'images.zip')]
+  const place = (path: string): string => join(target, path)
+  const entry = (path: string): OwnedEntry => {
+    const { mode, size, mtimeMs, ino } = statSync(place(path))
+    return { path, mode, size, mtimeMs, ino, sha256: sha256(Buffer.from('1')).toString('hex'), since: 'dep_1' }
+  }
+  const names = ['big', 'gone', 'mode', 'new', 'same']
+  for (const name of names) writeFileSync(place(name), '1')
+  const entries = names.map(entry)
+  writeFileSync(place('big'), 'x'.repeat(1000))
+  rmSync(place('gone'))
+  chmodSync(place('mode'), 0o600)
+  writeFileSync(place('new'), 'other')
+  const look = (maxBytes: number) => {
+    const job = { target, rules: { home: '/nowhere', allowSystemPaths: true }, entries, maxBytes }
+    return lookAgain(job, beforeAt(disk, imagesPath), { disk })
+  }
+  t.match(await look(100), [
+    { index: 0, kept: 'none', now: { size: 1000 } },
+    { index: 1, kept: 'before', now: null },
+    { index: 2, kept: 'before', now: { mode: 0o100600 } },
+    { index: 3, kept: 'scripted', now: { size: 5, sha256: sha256(Buffer.from('other')).toString('hex') } }
+  ])
+  const archive = await openArchive(imagesPath, { maxEntries: 10, maxExtractedBytes: 1e6 })
+  t.strictSame(
+    archive.entries.map(({ path }) => path),
+    ['new']
+  )
+  archive.close()
+  rmSync(imagesPath)
+  t.match(await look(0), [{ kept: 'none' }, {}, {}, { kept: 'none' }])
+  t.notOk(existsSync(imagesPath))
+})
