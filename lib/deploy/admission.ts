@@ -11,13 +11,13 @@ import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { putCopy } from '../store/tables/blob-copies.js'
-import { findDeployment, insertDeployment, liveDeployment } from '../store/tables/deployments.js'
+import { addDeployment, findDeployment, liveDeployment } from '../store/tables/deployments.js'
 import { putQueuedRelease, type QueuedRelease } from '../store/tables/queued-releases.js'
 import { isPlaced } from '../store/tables/placements.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
-import { refuseFullDisk } from './failure.js'
+import { refuseFullDisk, type StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Intake, Received } from './intake.js'
 import { refuseLocked } from './locks.js'
@@ -31,6 +31,7 @@ import { refusePlaced, refuseUnplaced } from './placed-run.js'
 import type { Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import { findRepair, type RepairGoal } from './repair.js'
+import { addSaying } from './rollout-ahead.js'
 import type { Runner } from './run.js'
 import { refuseUnlessFinal } from './status.js'
 import { refuseClientScripts, type OfferedScripts } from './scripts/scripts.js'
@@ -44,7 +45,7 @@ export interface ClientScripts {
 }
 
 /** A deployment as requested by a client. */
-export interface DeployRequest extends ClientScripts {
+export interface DeployRequest extends ClientScripts, RequestNote {
   projectId: string
   /** The id of the record, if the caller has chosen one, to find the deployment again after a crash. */
   deployId?: string | undefined
@@ -53,7 +54,6 @@ export interface DeployRequest extends ClientScripts {
   /** Undefined if the client did not choose. */
   postDeployAsync?: boolean | undefined
   env: Record<string, string>
-  message?: string | null | undefined
   /** The origin of the files as claimed by the client. Its form is checked. */
   provenance?: Provenance | null | undefined
   /** The plan that the deployment is held to; absent: none. */
@@ -65,13 +65,19 @@ export interface DeployRequest extends ClientScripts {
   actor: Actor
 }
 
+/** What the client says about its request. */
+interface RequestNote {
+  message?: string | null | undefined
+  /** The id by which the client finds the deployment. */
+  traceId?: string | null | undefined
+}
+
 /** A rollback as requested by a user. */
-export interface RollbackRequest {
+export interface RollbackRequest extends RequestNote {
   /** Undefined: as the policy of the project says. */
   mode?: Policy['rollback'] | undefined
   /** Whether an exact rollback takes back files that somebody edited since, too. */
   force?: boolean | undefined
-  message?: string | null | undefined
   /** As for a deployment. */
   deployId?: string | undefined
   actor: Actor
@@ -84,7 +90,7 @@ export interface UndoRequest extends Omit<RollbackRequest, 'mode'> {
 }
 
 /** A repair as requested by a user. */
-export interface RepairRequest extends Pick<RollbackRequest, 'message' | 'actor'> {
+export interface RepairRequest extends Pick<RollbackRequest, keyof RequestNote | 'actor'> {
   /** The files to put back; undefined: all that differ. */
   paths?: readonly string[] | undefined
   /** Whether the scripts of the live deployment run; default: false. */
@@ -125,6 +131,7 @@ interface Draft {
   project: Project
   actor: Actor
   message: string | null
+  traceId: string | null
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
   provenance: Provenance | null
@@ -138,6 +145,7 @@ interface Draft {
   /** What a repair puts back; null: it is no repair. */
   repair: RepairGoal | null
   rollout?: Partial<RolloutPolicy> | undefined
+  role?: string | undefined
   discardUpload(): Promise<void>
 }
 
@@ -160,7 +168,7 @@ export class Admission {
       return await this.#admit(received.path, deployId, {
         project,
         actor: request.actor,
-        message: messageOf(request),
+        ...noteOf(request),
         archive: received,
         rollbackOf: null,
         provenance: request.provenance ?? null,
@@ -171,6 +179,7 @@ export class Admission {
         exact: null,
         repair: null,
         rollout: request.rollout,
+        role: request.actor.role,
         discardUpload: received.discard
       })
     } catch (error) {
@@ -194,12 +203,11 @@ export class Admission {
     const offered = offeredBySource(source)
     const startedAt = instantOf(this.#needs.clock)
     const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
-    const message = messageOf(request)
     const { provenance } = source
     const draft = {
       project,
       actor: request.actor,
-      message,
+      ...noteOf(request),
       archive,
       rollbackOf: sourceId,
       provenance,
@@ -237,7 +245,7 @@ export class Admission {
       return await this.#admit(null, request.deployId ?? this.#needs.ids.id('dep_'), {
         project,
         actor: request.actor,
-        message: messageOf(request),
+        ...noteOf(request),
         archive: { bytes: null, sha256: null, startedAt: at, endedAt: at },
         rollbackOf: to?.id ?? null,
         provenance: to?.provenance ?? null,
@@ -265,7 +273,7 @@ export class Admission {
       return await this.#admit(null, ids.id('dep_'), {
         project,
         actor: request.actor,
-        message: messageOf(request),
+        ...noteOf(request),
         archive: { bytes: null, sha256: null, startedAt: at, endedAt: at },
         rollbackOf: null,
         provenance: null,
@@ -335,12 +343,12 @@ export class Admission {
         this.#needs.refuseWhenStopping()
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, instantOf(this.#needs.clock))
-        insertDeployment(tx, row)
+        addDeployment(tx, row)
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
         if (release !== null) putQueuedRelease(tx, id, release)
-        const { offered, env, plan, exact, repair, rollout, discardUpload } = draft
+        const { offered, env, plan, exact, repair, rollout, role, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, repair, rollout, discardUpload }
+        return { row, live: run, offered, env, plan, exact, repair, rollout, role, discardUpload }
       })
       return { planned, note }
     } catch (error) {
@@ -358,20 +366,20 @@ export class Admission {
   }
 
   /** Returns what must outlive a kill while the deployment is queued; null: the project is not placed on nodes. */
-  async #releaseOf(id: string, { project, offered, env, rollout = {} }: Draft): Promise<QueuedRelease | null> {
+  async #releaseOf(id: string, { project, offered, env, rollout = {}, role }: Draft): Promise<QueuedRelease | null> {
     const { store, fleet } = this.#needs
     if (fleet === undefined || !isPlaced(store, project.id)) return null
     const { preDeploy, postDeploy, postDeployAsync, origin } = offered
     const offer = { offered: { preDeploy, postDeploy, postDeployAsync, origin }, clientEnv: env }
-    return { sealed: await fleet.sealOffer(id, offer), rollout }
+    return { sealed: await fleet.sealOffer(id, offer), rollout, role: role ?? null }
   }
 
   #enqueue(planned: Planned): Run {
-    const { clock, live, queue, runner } = this.#needs
+    const { store, clock, live, queue, runner } = this.#needs
     const { row, live: run } = planned
     const queuedMs = elapsedOf(clock)
     let before = 0
-    before = queue.add({
+    const entry = {
       key: row.projectId,
       id: row.id,
       run: async () => {
@@ -379,12 +387,13 @@ export class Admission {
         await runner.run(planned)
         this.#forgetLater(row.id)
       },
-      drop: async request => {
+      drop: async (request: StopRequest) => {
         const final = await runner.drop(planned, request)
         live.forget(row.id)
         return final
       }
-    })
+    }
+    before = addSaying({ store, queue }, entry, line => run.output.say(line))
     if (before > 0) run.output.say(`→ queued: ${countOf(before, 'deployment')} of this project ahead`)
     return { deployId: row.id, finished: run.finished }
   }
@@ -396,8 +405,8 @@ export class Admission {
   }
 }
 
-function messageOf({ message }: { message?: string | null | undefined }): string | null {
-  return message?.slice(0, maxMessageLength) || null
+function noteOf({ message, traceId = null }: RequestNote): Pick<Draft, 'message' | 'traceId'> {
+  return { message: message?.slice(0, maxMessageLength) || null, traceId }
 }
 
 /** Returns the audit entry of a deployment that was queued. */
@@ -442,7 +451,7 @@ function purposeOf({ rollbackOf, exact, repair }: Draft): string {
 }
 
 function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
-  const { project, actor, message, archive, rollbackOf, exact, repair, provenance, confirmSeconds } = draft
+  const { project, actor, message, traceId, archive, rollbackOf, exact, repair, provenance, confirmSeconds } = draft
   const { startedAt, endedAt } = archive
   const stored: DeploymentStep = { name: 'store', status: 'success', startedAt, endedAt }
   return {
@@ -468,6 +477,7 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     tokenId: actor.token?.id ?? null,
     actorIp: actor.ip,
     claimedIp: actor.claimedIp ?? null,
+    traceId,
     placed: null,
     provenance,
     treeSha256: null,

@@ -3,7 +3,7 @@
  * with its environment, its rights and its working directory.
  */
 import { messageOf } from '../base/system-error.js'
-import { logPattern, parsePlace, parseStatuses } from '../model/gate.js'
+import { isExpression, logExpression, parsePlace, parseStatuses } from '../model/gate.js'
 import type { Check } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { maxBodyBytes, probeHttp } from '../probe/http.js'
@@ -11,7 +11,7 @@ import { probeTcp } from '../probe/tcp.js'
 import { runProcess, scriptCommand } from '../proc/run.js'
 import type { CheckSources } from './check-sources.js'
 import type { Attempt, Attempts } from './gate.js'
-import { findShell, workingDirectory } from './scripts/script-place.js'
+import { findRunner, workingDirectory } from './scripts/script-place.js'
 import type { ScriptStage } from './scripts/script-run.js'
 
 /** The deployment whose checks are made. */
@@ -81,12 +81,13 @@ async function attemptCommand(
   { timeoutMs, signal }: Options
 ): Promise<Attempt> {
   const title = 'The command'
-  const shell = await findShell(stage, { title, path: stage.env['PATH'] })
+  const { interpreter } = await findRunner(command, stage, { title, path: stage.env['PATH'] })
   const { path: cwd } = await workingDirectory(stage, { title, isBeforeFiles: false })
   let last = ''
   const lines = stage.masker.lines(line => void (last = line))
   const ended = await runProcess({
-    command: scriptCommand(command, { shell, umask: stage.umask }),
+    command: scriptCommand(command, { interpreter, umask: stage.umask }),
+    stderr: 'joined',
     cwd,
     rights: stage.rights ?? undefined,
     env: stage.env,
@@ -130,13 +131,14 @@ async function attemptLog(
     signal
   }: { sources: CheckSources; checked: Checked; state: Remembered; signal: AbortSignal }
 ): Promise<Attempt> {
-  const pattern = logPattern(none)
-  if (pattern === null) return { ok: false, message: `"${none}" is not a regular expression` }
+  const expression = logExpression(none)
+  if (!isExpression(expression)) return { ok: false, message: `"${none}" is not a regular expression` }
   const source = { projectId: checked.project.id, sourceId: log, signal }
   for (let offset = state.offsets.get(log) ?? null; ; ) {
     const { lines, endOffset, hasMore } = await sources.log({ ...source, offset })
+    const tested = lines.map(line => line.slice(0, maxTestedLength))
+    const found = lines[await sources.firstMatch(expression, tested, signal)]
     state.offsets.set(log, endOffset)
-    const found = lines.find(line => pattern.test(line.slice(0, maxTestedLength)))
     if (found !== undefined) return { ok: false, message: `found: ${found.slice(0, maxLineLength)}` }
     if (!hasMore) return { ok: true, message: 'no such line' }
     offset = endOffset

@@ -1,7 +1,8 @@
 import { machineTimeOf } from '../base/clock.js'
+import { createGate } from '../base/gate.js'
 import { Refusal } from '../base/refusal.js'
 import type { Compared } from '../install/compare.js'
-import type { Removes } from '../install/ownership.js'
+import type { Ownership, Removes } from '../install/ownership.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Baseline } from '../model/plan.js'
 import type { Project } from '../model/project.js'
@@ -11,16 +12,16 @@ import type { Trees } from './trees.js'
 
 /** What to compare with a target. */
 export interface Comparison {
-  /** A tree (archive/tree-wire.ts). */
-  tree: Uint8Array
+  /** A tree (archive/tree-wire.ts), or where to read it when its turn has come. */
+  tree: Uint8Array | { readonly bytes: number; read(): Promise<Uint8Array> }
   /** Maximum number of paths listed of each kind. */
   listed: number
   /** Which owned files would be removed; default: none. */
   removes?: Removes | null
-  /** Whether those that somebody edited would be removed, too. */
-  takesEdited?: boolean
-  /** Whether files stay that somebody edited, removed or put there, although the tree contains them. */
-  keepsEdited?: boolean
+  /** What happens to files that somebody edited; default: `ignore`. */
+  edited?: Ownership['edited']
+  /** The deployments whose archives are kept, and the limit of what is kept otherwise; default: all fits. */
+  keeps?: Pick<Ownership, 'archives' | 'before'>
   /** Paths that the archive must not touch (install/reserved.ts); default: none. */
   reserved?: readonly string[]
   /** Whether the modes are final, so that the umask of the project does not apply; default: false. */
@@ -40,21 +41,66 @@ export interface Comparer {
 export interface ComparerNeeds extends Pick<DeployNeeds, 'home' | 'allowSystemPaths' | 'clock'> {
   executors: Executors
   trees: Pick<Trees, 'read'>
+  /** Time after which a comparison is slow; default: 10 s. */
+  slowMs?: number
 }
+
+/** After a slow comparison, those of its project share one place for this long: a thread is left for the others. */
+const rememberedMs = 3_600_000
 
 /** Time limit of a comparison. */
 const compareMs = 60_000
-/** Maximum number of comparisons of a project: one in progress, the others waiting with their trees in memory. */
+/** Maximum number of comparisons of a project: one in progress, the others waiting. */
 const maxComparisons = 5
+/** Number of large trees that are in memory at a time: one for each thread. */
+const largeTrees = 2
+/** A tree above this size waits until it may be in memory. */
+const largeTreeBytes = 1024 * 1024
 
 /** Creates the comparer. The threads start when there is work. */
-export function createComparer({ home, allowSystemPaths, clock, executors, trees }: ComparerNeeds): Comparer {
+export function createComparer({
+  home,
+  allowSystemPaths,
+  clock,
+  executors,
+  trees,
+  slowMs = 10_000
+}: ComparerNeeds): Comparer {
   /** The comparisons of each project that has some: the number, and the end of the last one. */
   const lines = new Map<string, { count: number; end: Promise<unknown> }>()
+  const large = createGate({ places: largeTrees })
+  /** The time up to which the comparisons of a project share a place. */
+  const slow = new Map<string, number>()
+  const slowGate = createGate({ places: 1 })
 
-  async function compare(
+  async function compare(project: Project, comparison: Comparison) {
+    const isSlow = (slow.get(project.id) ?? 0) > performance.now()
+    const leave = isSlow ? await slowGate.enter(comparison.signal) : () => {}
+    const startedMs = performance.now()
+    try {
+      return await compareNow(project, comparison)
+    } finally {
+      const endedMs = performance.now()
+      if (endedMs - startedMs >= slowMs) slow.set(project.id, endedMs + rememberedMs)
+      leave()
+    }
+  }
+
+  async function compareNow(project: Project, comparison: Comparison) {
+    const { tree, signal } = comparison
+    if ('byteLength' in tree) return await compareTree(project, comparison, tree)
+    const leave = tree.bytes > largeTreeBytes ? await large.enter(signal) : () => {}
+    try {
+      return await compareTree(project, comparison, await tree.read())
+    } finally {
+      leave()
+    }
+  }
+
+  async function compareTree(
     project: Project,
-    { tree, listed, removes = null, isExact = false, isFull = false, signal, ...more }: Comparison
+    { listed, removes = null, isExact = false, isFull = false, signal, ...more }: Comparison,
+    tree: Uint8Array
   ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
@@ -63,8 +109,9 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     // A thread reads the tree line by line. A process of another user may not open it.
     const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const { takesEdited = false, keepsEdited = false, reserved = [] } = more
-    const asked = { removes, takesEdited, keepsEdited, reserved, isFull }
+    const { reserved = [], edited = 'ignore', keeps } = more
+    const isUnknown = known.baseline === 'building'
+    const asked = { removes, reserved, isFull, edited, isUnknown, ...(keeps && { keeps }) }
     const job = { target, rules, tree, owned, ...asked, umask: isExact ? null : umaskOf(project), ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }

@@ -8,10 +8,12 @@ import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
 import type { DriftReport } from '../model/plan.js'
+import type { RolloutAhead } from '../model/rollout.js'
 import type { ExactWindow } from '../model/rollback-plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { findQueuedRelease } from '../store/tables/queued-releases.js'
+import { rolloutAhead } from '../store/tables/rollouts.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
 import { endBackground } from './scripts/background.js'
 import {
@@ -24,6 +26,8 @@ import {
   type Run
 } from './admission.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
+import { describeJournal, listJournals } from '../install/undo.js'
+import type { UnfinishedTarget } from '../model/health.js'
 import { createComparer } from './comparer.js'
 import { createCorrection } from './correction.js'
 import { reportDrift, type DriftRequest } from './drift-report.js'
@@ -49,6 +53,7 @@ import { createRequeue } from './requeue.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createResume } from './resume.js'
 import { createRunner } from './run.js'
+import { createScripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
@@ -58,6 +63,7 @@ import { createTrees, type Trees } from './trees.js'
 import { createVerifier, type Verifier } from './verify.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
+import type { Wishes } from './ownership.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
 export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>, Confirmation {
@@ -70,8 +76,12 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   checkClientScripts(projectId: string, scripts: ClientScripts): void
   /** Refuses (409 `locked`) deployments of a project while it, or the server, is locked. */
   checkLocks(projectId: string): void
+  /** Returns what a deployment that is held to a plan does to other files. Refuses: 409 `plan_unknown`. */
+  plannedWishes(planId: string, projectId: string): Wishes
   /** Returns the number of queued and running deployments of a project. */
   countAhead(projectId: string): number
+  /** Returns the rollout that queued deployments of a project wait for; null: none is going on. */
+  rolloutAhead(projectId: string): RolloutAhead | null
   /**
    * Keeps the archive, records the deployment as queued, and adds it to the queue. Resolves as soon as it is recorded.
    * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
@@ -152,6 +162,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   staleFiles(): Promise<FoundFile[]>
   /** Files in `deployments/` without a record, left by a lost database or a power cut. */
   unrecordedFiles(): Promise<FoundFile[]>
+  /** Returns the targets whose interrupted change waits for a disk. */
+  unfinishedTargets(): UnfinishedTarget[]
   /** Repairs what a stopped or killed server left behind. Must run first at a start. */
   recover(): Promise<void>
   /**
@@ -201,8 +213,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const hasRunning = (projectId: string): boolean => live.hasRunning(projectId)
   const verifier = createVerifier({ ...needs, executors, trees, states, hasRunning })
   const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
-  const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, ends })
-  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune, open, trees, verifier })
+  const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends })
+  const scripted = createScripted({ ...needs, files, executors, trees })
+  const runnerNeeds = { ...needs, files, executors, targets, ends, live, prune, open, trees, verifier, scripted }
+  const runner = createRunner(runnerNeeds)
   const admission = new Admission({
     ...needs,
     files,
@@ -257,6 +271,12 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   function inUse() {
     const isLive = (id: string): boolean => live.find(id) !== undefined || pending.has(id)
     return { nowMs: machineTimeOf(needs.clock), isLive }
+  }
+
+  function unfinishedTargets(): UnfinishedTarget[] {
+    return listJournals(needs.home.deployments)
+      .filter(({ deployId }) => !targets.isHeld(deployId) && findDeployment(store, deployId)?.heldFor == null)
+      .map(({ deployId, path }) => ({ deployId, target: describeJournal(path)?.target ?? null }))
   }
 
   function manifestOf(deployId: string): AsyncIterable<ManifestFile> {
@@ -318,7 +338,12 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       refuseClientScripts(requireProject(projectId), settings.flag('allow_client_scripts'), scripts)
     },
     checkLocks: projectId => refuseLocked(store, requireProject(projectId), needs.clock.now()),
+    plannedWishes(planId, projectId) {
+      const { prune, force } = plans.expect(planId, projectId)
+      return { prune, force }
+    },
     countAhead: queue.count,
+    rolloutAhead: projectId => rolloutAhead(store, projectId),
     deploy: (received, request) => admission.deploy(received, request),
     rollback: (deployId, request) => admission.rollback(deployId, request),
     undo: (projectId, request) => admission.undo(projectId, request),
@@ -376,10 +401,11 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     prunable: (projectId, keep) => prunableArchives(store, projectId, retentionOf(settings, keep)),
     prune,
     staleFiles: () => findStaleFiles(needs.home, inUse()),
+    unfinishedTargets,
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
     maintenance,
-    recover: () => recover({ ...needs, files, executors, ends, open, resume, requeue, maintenance }),
+    recover: () => recover({ ...needs, files, executors, ends, open, scripted, resume, requeue, maintenance }),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

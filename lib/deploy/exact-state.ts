@@ -17,7 +17,7 @@ import { compareTreePaths } from '../shared/tree-text.js'
 
 /** Where the contents of an entry are. */
 export interface ContentSource {
-  kind: 'archive' | 'before'
+  kind: 'archive' | 'before' | 'scripted'
   deployId: string
 }
 
@@ -59,23 +59,47 @@ const sameTimeMs = 0.001
 
 /**
  * Returns the way back over these deployments, which are in the order from new to old. `owned` yields the whole owned
- * tree, with directories. Refuses (`conflict`, not_exact) contents or times that were not kept.
+ * tree, with directories. `upToGoal` are the deployments up to the goal, in the order from old to new: what they put
+ * into the target counts, not what somebody made of it before the next deployment. Refuses (`conflict`, not_exact) contents or times that were not kept.
  */
-export async function exactStateOf(undone: readonly Undone[], owned: AsyncIterable<OwnedEntry>): Promise<ExactState> {
+export async function exactStateOf(
+  undone: readonly Undone[],
+  owned: AsyncIterable<OwnedEntry>,
+  upToGoal: readonly Undone[] = []
+): Promise<ExactState> {
   const state: ExactState = { wanted: [], removed: [], directories: [] }
   const [earlier, now] = [earliestOf(undone)[Symbol.asyncIterator](), owned[Symbol.asyncIterator]()]
+  const goal = lastLinesOf(upToGoal)[Symbol.asyncIterator]()
   try {
     let known = await now.next()
+    let own = await goal.next()
     for (let next = await earlier.next(); !next.done; next = await earlier.next()) {
       const { path } = next.value
       while (!known.done && compareTreePaths(known.value.path, path) < 0) known = await now.next()
-      decide(next.value, !known.done && known.value.path === path ? known.value : null, state)
+      while (!own.done && compareTreePaths(pathOfLine(own.value.line), path) < 0) own = await goal.next()
+      const isOwn = !own.done && pathOfLine(own.value.line) === path
+      const was = isOwn ? asPlaced(next.value, own.value) : next.value
+      decide(was, !known.done && known.value.path === path ? known.value : null, state)
     }
   } finally {
     await earlier.return?.(undefined)
     await now.return?.(undefined)
+    await goal.return?.(undefined)
   }
   return state
+}
+
+/** Returns the entry as the goal left it, whatever somebody made of it before the next deployment. */
+function asPlaced(earlier: Earlier, { line, deployId }: LastLine): Earlier {
+  if (!('path' in line)) return earlier
+  const { mode, size, sha256, mtimeMs } = line
+  if (mtimeMs === undefined || mtimeMs === null) return earlier
+  const { before: found } = earlier
+  const isKept = found !== null && found.sha256 === sha256 && (found.mode & typeBits) === (mode & typeBits)
+  const before: EarlierFile = isKept
+    ? { ...found, mode, mtimeMs }
+    : { mode, size, sha256, mtimeMs, kept: `archive:${deployId}` }
+  return { ...earlier, before }
 }
 
 function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, directories }: ExactState): void {
@@ -86,7 +110,8 @@ function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, d
   }
   const { mode, size, sha256 } = before
   if ((before.mode & typeBits) === directoryMode) {
-    if (known === null) wanted.push({ path, mode, size: 0, sha256, mtimeMs: null, source: null })
+    const isThere = known !== null && isDirectory(known)
+    if (!isThere) wanted.push({ path, mode, size: 0, sha256, mtimeMs: null, source: null })
     return
   }
   if (before.mtimeMs === undefined) throw notExact(earlier, 'its records are those of an earlier version of svc')
@@ -127,6 +152,17 @@ export function notExactRefusal(deployId: string, why: string): Refusal {
 
 /** Yields what was at each path before all of these deployments, in canonical order. */
 async function* earliestOf(undone: readonly Undone[]): AsyncGenerator<Earlier> {
+  for await (const { line, deployId } of lastLinesOf(undone)) yield earlierOf(line, deployId)
+}
+
+/** A line about a path. */
+interface LastLine {
+  line: ManifestLine
+  deployId: string
+}
+
+/** Yields for each path the line of the last of these deployments that has one, in canonical order. */
+async function* lastLinesOf(undone: readonly Undone[]): AsyncGenerator<LastLine> {
   const heads: Array<{ stream: AsyncIterator<ManifestLine>; id: string; line: ManifestLine }> = []
   try {
     for (const { id, lines } of undone) {
@@ -136,15 +172,15 @@ async function* earliestOf(undone: readonly Undone[]): AsyncGenerator<Earlier> {
     }
     while (heads.length > 0) {
       const path = heads.map(({ line }) => pathOfLine(line)).reduce((a, b) => (compareTreePaths(a, b) <= 0 ? a : b))
-      let oldest: Earlier | null = null
+      let last: LastLine | null = null
       for (const head of [...heads]) {
         if (pathOfLine(head.line) !== path) continue
-        oldest = earlierOf(head.line, head.id)
+        last = { line: head.line, deployId: head.id }
         const next = await head.stream.next()
         if (next.done) heads.splice(heads.indexOf(head), 1)
         else head.line = next.value
       }
-      if (oldest !== null) yield oldest
+      if (last !== null) yield last
     }
   } finally {
     for (const { stream } of heads) await stream.return?.()
@@ -153,6 +189,6 @@ async function* earliestOf(undone: readonly Undone[]): AsyncGenerator<Earlier> {
 
 function earlierOf(line: ManifestLine, deployId: string): Earlier {
   if ('removed' in line) return { path: line.removed, before: line.before, deployId, placedSha256: null }
-  if ('made' in line) return { path: line.made, before: null, deployId, placedSha256: null }
+  if ('made' in line) return { path: line.made, before: line.before ?? null, deployId, placedSha256: null }
   return { path: line.path, before: line.before, deployId, placedSha256: line.sha256 }
 }

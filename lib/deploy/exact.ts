@@ -7,6 +7,7 @@ import { composeArchive, type Composed } from '../archive/compose.js'
 import { countOf } from '../base/count.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import { readManifestLines } from '../install/manifest.js'
+import { readScripted, withScripted } from '../install/scripted-file.js'
 import { readOwnedEntries } from '../install/owned-tree.js'
 import type { WantedEntry } from '../install/ownership.js'
 import type { DeploymentRow } from '../model/deployment.js'
@@ -16,10 +17,14 @@ import type { Reader } from '../store/database.js'
 import { findDeployment, liveDeployment, placements, type Placement } from '../store/tables/deployments.js'
 import { foreignChangeOf, findProject } from '../store/tables/projects.js'
 import { exactStateOf, notExactRefusal, type ContentSource, type ExactState, type Undone } from './exact-state.js'
+import { findScripted, pathOfSource } from './contents.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { ExactChange } from './ownership.js'
+import { compareTreePaths } from '../shared/tree-text.js'
+import type { OwnedEntry } from '../model/tree.js'
 import type { Trees } from './trees.js'
+import type { Verifier } from './verify.js'
 
 /** The state that a target is to have. */
 export interface ExactGoal {
@@ -40,8 +45,14 @@ export interface ExactRange {
 }
 
 /** Dependencies of exact rollbacks. */
-export type ExactNeeds = Pick<DeployNeeds, 'store'> & { files: DeployFiles; trees: Pick<Trees, 'read'> }
+export type ExactNeeds = Pick<DeployNeeds, 'store'> & {
+  files: DeployFiles
+  trees: Pick<Trees, 'read'>
+  verifier: Pick<Verifier, 'differences'>
+}
 
+/** Manifests that are open at a time to find out what svc owned. A file that none of them has is left as it was. */
+const maxGoalManifests = 50
 /** Time to wait for the owned tree. */
 const treeWaitMs = 60_000
 
@@ -100,9 +111,9 @@ export function undoGoal(
  * Computes the way to a goal. Refuses what `exactRange` and `exactStateOf` refuse, and (`unavailable`, tree_not_ready).
  */
 export async function exactState(
-  { store, files, trees }: ExactNeeds,
+  { store, files, trees, verifier }: ExactNeeds,
   project: Project,
-  goal: ExactGoal
+  { goal, signal }: { goal: ExactGoal; signal: AbortSignal }
 ): Promise<ExactState & ExactRange> {
   const range = exactRange(store, project, goal)
   const owned = await trees.read(project.id, treeWaitMs)
@@ -110,14 +121,51 @@ export async function exactState(
   const entries = owned.baseline === 'owned' ? readOwnedEntries(await owned.contents()) : noEntries()
   const state = await exactStateOf(
     range.undone.map(placement => undoneOf(files, placement)),
-    entries
+    entries,
+    goal.undoOf === null ? upToGoal({ store, files }, project, goal) : []
   )
+  if (goal.force && goal.undoOf === null) {
+    const { different } = await verifier.differences(project, { paths: null, isAlone: false, signal })
+    addEdited(state, different)
+  }
+  await findScripted(files, state.wanted, ({ path }, deployId) => {
+    throw notExactRefusal(deployId, `what its script made of "${path}" was too large to be kept`)
+  })
+  const archives = new Map<string, boolean>()
+  const isThere = (source: ContentSource): boolean => {
+    const at = pathOfSource(files, source)
+    // A manifest names them, and a process of the project's user may have written it.
+    const isOwn = (): boolean => findDeployment(store, source.deployId)?.projectId === project.id && existsSync(at)
+    const known = archives.get(at) ?? isOwn()
+    archives.set(at, known)
+    return known
+  }
   for (const { path, source } of state.wanted) {
-    if (source === null || existsSync(pathOfSource(files, source))) continue
-    const what = source.kind === 'archive' ? 'the archive' : 'the copy of the replaced files'
+    if (source === null || isThere(source)) continue
+    const what = source.kind === 'archive' ? 'the archive' : 'the copy of files'
     throw notExactRefusal(source.deployId, `${what} of ${source.deployId}, which contains "${path}", has been removed`)
   }
   return { ...state, ...range }
+}
+
+/** Adds edited files that the undone deployments did not change: they are to be as the goal left them, too. */
+function addEdited({ wanted, removed }: ExactState, different: readonly OwnedEntry[]): void {
+  const known = new Set([...wanted.map(({ path }) => path), ...removed])
+  for (const { since, ino: _, ...entry } of different)
+    if (!known.has(entry.path)) wanted.push({ ...entry, source: { kind: 'archive', deployId: since } })
+  wanted.sort((a, b) => compareTreePaths(a.path, b.path))
+}
+
+/** Returns the deployments up to a goal of which there is a list of files, from old to new. */
+function upToGoal({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, project: Project, goal: ExactGoal): Undone[] {
+  return placements(store, project.id)
+    .filter(
+      ({ id, placed, target }) =>
+        placed <= goal.placed && target === project.deployPath && existsSync(files.manifest(id))
+    )
+    .slice(0, maxGoalManifests)
+    .map(placement => undoneOf(files, placement))
+    .reverse()
 }
 
 async function* noEntries(): AsyncGenerator<never> {}
@@ -129,17 +177,13 @@ function undoneOf(files: DeployFiles, { id, fileCount }: Placement): Undone {
     async *lines() {
       if (!existsSync(path)) throw notExactRefusal(id, 'the list of its files has been removed')
       try {
-        yield* readManifestLines(path, fileCount ?? 0)
+        yield* withScripted(readManifestLines(path, fileCount ?? 0), readScripted(files.scripted(id)), id)
       } catch (error) {
         if (error instanceof Refusal) throw notExactRefusal(id, 'the list of its files is damaged')
         throw error
       }
     }
   }
-}
-
-function pathOfSource(files: DeployFiles, { kind, deployId }: ContentSource): string {
-  return kind === 'archive' ? files.archive(deployId) : files.before(deployId)
 }
 
 /** Returns the line of the output about a way back. */
@@ -161,11 +205,16 @@ export function composeExact(files: DeployFiles, deployId: string, { wanted }: E
   return composeArchive(files.archive(deployId), entries)
 }
 
+/** Returns what happens to edited files. */
+export function exactEdits(force: boolean): 'warn' | 'keep' {
+  return force ? 'warn' : 'keep'
+}
+
 /** Returns what the extraction of that archive is told. */
 export function exactChangeOf({ wanted, removed, directories }: ExactState, force: boolean): ExactChange {
   const lines = wanted.map(({ source: _, ...entry }): string => `${JSON.stringify(entry satisfies WantedEntry)}\n`)
   return {
-    edited: force ? 'warn' : 'keep',
+    edited: exactEdits(force),
     removes: { kind: 'listed', paths: linesOf(removed) },
     exact: { wanted: Buffer.from(lines.join('')), directories: linesOf(directories) }
   }

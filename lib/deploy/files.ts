@@ -19,6 +19,12 @@ export interface DeployFiles {
   manifest(deployId: string): string
   /** Copies of what it replaced (install/before-images.ts). */
   before(deployId: string): string
+  /** What its scripts changed in the target (install/scripted-file.ts). */
+  scripted(deployId: string): string
+  /** Copies of what they changed. */
+  scriptedImages(deployId: string): string
+  /** The state of the target before a script that is running (scripted.ts). */
+  marks(deployId: string): string
   /** The undo journal (install/undo.ts). */
   journal(deployId: string): string
   /** The list of changes that `SVC_CHANGES` names. */
@@ -37,10 +43,11 @@ export function sharedChanges(path: string): string {
 }
 
 /**
- * Files in `deployments/`: archive, copies of replaced files, output, manifest, and an archive or a manifest that is being
- * written (archive/compose.ts, install/manifest.ts).
+ * Files in `deployments/`: archive, copies of replaced files, output, manifest, what scripts changed, and files that are
+ * being written (archive/compose.ts, install/manifest.ts).
  */
-export const deploymentFilePattern = /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|log|manifest|manifest\.tmp)$/
+export const deploymentFilePattern =
+  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
 /** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (logs/read/inflated.ts). */
 export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
 /** Directories in `tmp/` that backups create (backup/snapshot.ts). */
@@ -56,13 +63,17 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     output: deployId => join(deployments, `${deployId}.log`),
     manifest: deployId => join(deployments, `${deployId}.manifest`),
     before: deployId => join(deployments, `${deployId}.before.zip`),
+    scripted: deployId => join(deployments, `${deployId}.scripted`),
+    scriptedImages: deployId => join(deployments, `${deployId}.scripted.zip`),
+    marks: deployId => join(deployments, `${deployId}.marks`),
     journal: deployId => join(deployments, `${deployId}.undo`),
     changes: deployId => join(tmp, `${deployId}.changes`),
     async remove(deployId) {
       const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
       const archive = files.archive(deployId)
       const zips = [archive, `${archive}.tmp`, files.before(deployId)]
-      const paths = [...zips, files.output(deployId), manifest, `${manifest}.tmp`, changes]
+      const scripted = [files.scripted(deployId), files.scriptedImages(deployId), files.marks(deployId)]
+      const paths = [...zips, ...scripted, files.output(deployId), manifest, `${manifest}.tmp`, changes]
       // This directory is shared, so the file may belong to another user.
       const shared = removeFile(sharedChanges(changes)).catch(() => false)
       const results = await Promise.allSettled([...paths.map(removeFile), shared])

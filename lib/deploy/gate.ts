@@ -5,8 +5,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf, type Clock } from '../base/clock.js'
 import { oneLine } from '../base/one-line.js'
+import { pause } from '../base/pause.js'
 import type { CheckResult } from '../model/deployment.js'
-import { titleOfCheck } from '../model/gate.js'
+import { titlesOfChecks } from '../model/gate.js'
 import type { Check, Gate } from '../model/policy.js'
 import { StepFailure } from './failure.js'
 
@@ -55,7 +56,7 @@ export async function runGate(
       // The next attempt would begin after the deadline.
       if (passedMs === null && elapsedMs() + gate.interval * 1000 > gate.deadline * 1000)
         throw new GateFailure(`${history.complaint()} within ${gate.deadline} s`)
-      await sleep(gate.interval * 1000, undefined, { signal })
+      await pause(gate.interval * 1000, signal)
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -85,7 +86,10 @@ interface CheckHistory {
 
 /** Keeps the attempts of all checks. An attempt that changes the answer of a check is one line of output. */
 function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeeds): CheckHistory {
-  const each = after.map(check => ({ check, title: titleOfCheck(check), attempts: 0, last: null as Attempt | null }))
+  const titles = titlesOfChecks(after)
+  const each = after.map((check, index) => {
+    return { check, title: titles[index] as string, attempts: 0, last: null as Attempt | null }
+  })
   const endedAt = (): string => new Date(clock.now()).toISOString()
   let results: CheckResult[] = []
   let complaint = 'The checks did not run'

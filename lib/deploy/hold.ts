@@ -11,6 +11,7 @@ import { longestMs, type HoldPhase, type HoldPlan } from './hold-plan.js'
 import type { LiveRun } from './output/live.js'
 import { isExtracted, recordProgress } from './record.js'
 import { runScript, type ScriptStage } from './scripts/script-run.js'
+import type { Scripted } from './scripted.js'
 import type { ChosenScript } from './scripts/scripts.js'
 import { backSentence, reportFailedRevert, revert, settle, type HeldDeployment, type SettleNeeds } from './settle.js'
 
@@ -48,6 +49,9 @@ export interface HoldNeeds extends SettleNeeds {
   /** The script that runs again after the earlier files are back; null: none. */
   script: ChosenScript | null
   stage(): ScriptStage
+  /** Begins to watch what a script changes. Resolves with the function that ends it. */
+  watch(): Promise<() => Promise<void>>
+  scripted: Pick<Scripted, 'leave'>
   /** Runs the checks. Throws a GateFailure. */
   runGate(options: { signal: AbortSignal; onResults(results: CheckResult[]): void }): Promise<void>
   /** Runs each check once and says what it answered. */
@@ -60,6 +64,8 @@ export function createHold(needs: HoldNeeds): Hold {
   const { row, live, output } = held
   let phase: HoldPhase | 'settle' = row.heldFor ?? 'post'
   live.isHeld = row.heldFor !== null
+  /** What a revert could not put back. */
+  let missing: string | null = null
 
   /** Runs `work` until the deployment is stopped, or the server stops. */
   async function untilStopped<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -114,7 +120,10 @@ export function createHold(needs: HoldNeeds): Hold {
     },
     async confirm() {
       const nowMs = clock.now()
-      const window = openWindow({ ms: Date.parse(row.holdUntil as string) - nowMs, nowMs })
+      // The clock may have been set back while the server was stopped.
+      const longestMs = (plan.confirmSeconds ?? Infinity) * 1000
+      const window = openWindow({ ms: Math.min(Date.parse(row.holdUntil as string) - nowMs, longestMs), nowMs })
+      row.holdUntil = window.until
       live.window = window
       output.say(`→ waiting for "svc confirm" until ${window.until}`)
       try {
@@ -147,14 +156,15 @@ export function createHold(needs: HoldNeeds): Hold {
       row.revertReason = reason
     },
     async revert(step) {
-      await revert(needs, held, needs.steps())
+      missing = await revert(needs, held, needs.steps())
       live.isHeld = false
+      await needs.scripted.leave(row.id)
       await afterRevert(needs, step)
       return 'reverted'
     },
     withResult(error, failure) {
       const result = failure === null ? backSentence(needs, row) : reportFailedRevert(needs, held, failure)
-      const sentence = `${(error as Error).message}; ${result}`
+      const sentence = `${(error as Error).message}; ${result}${missing === null ? '' : `. ${missing}`}`
       if (error instanceof StopRequest) return new StopRequest(error.by, sentence)
       return new StepFailure(sentence, { cause: (error as Error).cause })
     }
@@ -169,14 +179,19 @@ function isFailedGate(error: unknown): boolean {
  * Runs the post-deploy script again, so that a service is restarted on the earlier files, and reports the checks. The
  * files are back whatever these do.
  */
-async function afterRevert({ held, plan, script, stage, reportGate }: HoldNeeds, step: DeploymentStep): Promise<void> {
+async function afterRevert(
+  { held, plan, script, stage, watch, reportGate }: HoldNeeds,
+  step: DeploymentStep
+): Promise<void> {
   const { live, output } = held
   if (plan.runsRevertScript && script !== null && !live.forced.aborted) {
     const base = stage()
     const env = { ...base.env, SVC_DEPLOY_MODE: 'revert' }
     // A cancelled deployment is reverted as well: only the end of the server stops the script.
     const again = { ...base, env, signal: live.forced, onRan: () => {} }
+    const end = await watch()
     const line = await runScript(again, { ...script, async: false }, step).catch((error: Error) => `✗ ${error.message}`)
+    await end()
     if (line !== null) output.say(line.startsWith('✗') ? line : `→ ${line}`)
   }
   if (plan.gate !== null && !live.forced.aborted) await reportGate(live.forced)

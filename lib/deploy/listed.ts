@@ -2,9 +2,13 @@ import { isInScope } from '../model/access.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import {
+  ageOfDeployment,
   countDeployments,
   findDeployment,
   listDeployments,
+  newestOfEvery,
+  newerFirst,
+  type DeploymentAge,
   type DeploymentFilter
 } from '../store/tables/deployments.js'
 import type { Ends } from './ends.js'
@@ -17,6 +21,8 @@ export interface ListedDeployments {
   find(deployId: string): DeploymentRow | undefined
   /** See `listDeployments` of the store. */
   list(query: ListQuery): DeploymentRow[]
+  /** See `newestOfEvery` of the store. */
+  newestOfEvery(wanted: Parameters<typeof newestOfEvery>[1]): string[]
   /** See `countDeployments` of the store. */
   count(filter: DeploymentFilter): number
 }
@@ -38,25 +44,27 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
     },
     list({ before, ...query }) {
       const rows = listDeployments(db, { ...query, ...(before !== undefined && { before }) })
-      const startOf = (id: string | undefined): string | undefined =>
-        id === undefined ? undefined : findDeployment(db, id)?.startTime
-      const beforeTime = startOf(before)
+      const ageOf = (id: string): DeploymentAge => ageOfDeployment(db, id) ?? { orderedAt: '', position: 0 }
+      const end = before === undefined ? null : ageOf(before)
       const added = kept()
         .map(({ end }) => end)
-        .filter(end => {
+        .filter(row => {
           return (
             query.status !== undefined &&
             !query.newest &&
-            isMatch(end, query) &&
-            (beforeTime === undefined || end.startTime < beforeTime)
+            isMatch(row, query) &&
+            (end === null || newerFirst(ageOf(row.id), end) > 0)
           )
         })
       if (added.length === 0) return rows.map(ends.current).filter(row => isMatch(row, query))
       const all = [...rows.map(ends.current).filter(row => isMatch(row, query)), ...added]
       return all
-        .sort((a, b) => (a.startTime < b.startTime ? 1 : a.startTime > b.startTime ? -1 : 0))
+        .map(row => ({ row, age: ageOf(row.id) }))
+        .sort((a, b) => newerFirst(a.age, b.age))
         .slice(0, query.limit)
+        .map(({ row }) => row)
     },
+    newestOfEvery: wanted => newestOfEvery(db, wanted),
     count(filter) {
       const counted = (row: DeploymentRow): number => Number(isMatch(row, filter))
       return kept().reduce((total, { was, end }) => total + counted(end) - counted(was), countDeployments(db, filter))
@@ -64,12 +72,16 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
   }
 }
 
-function isMatch(row: DeploymentRow, { projectId, projects, status, branch, commit }: DeploymentFilter): boolean {
+function isMatch(
+  row: DeploymentRow,
+  { projectId, projects, status, branch, commit, traceId }: DeploymentFilter
+): boolean {
   const { provenance } = row
   return (
     (projectId === undefined || row.projectId === projectId) &&
     isInScope(projects, row.projectId) &&
     (status === undefined || row.status === status) &&
+    (traceId === undefined || row.traceId === traceId) &&
     (branch === undefined || provenance?.branch === branch) &&
     (commit === undefined || provenance?.commit?.startsWith(commit) === true)
   )

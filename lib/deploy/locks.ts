@@ -117,7 +117,7 @@ function locked(lock: Lock, projectName: string | null, nowMs: number): Refusal 
 function otherOwner({ owner, reason }: Lock, mayTakeOver: boolean): Refusal {
   const advice = mayTakeOver
     ? 'To remove it, say why in "takeOver" (svc unlock --take-over)'
-    : 'Only its owner and the admin can remove it'
+    : 'Only its owner, or who has no deploy token, can remove it'
   return new Refusal('forbidden', 'other_owner', `The lock belongs to ${owner} ("${reason}"). ${advice}`)
 }
 

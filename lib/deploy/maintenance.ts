@@ -250,7 +250,7 @@ function unreachable(deployPath: string): Refusal {
 }
 
 function otherOwner({ by }: MaintenanceRow): Refusal {
-  const sentence = `The maintenance was begun by ${by}. Only its owner and the admin can end it`
+  const sentence = `The maintenance was begun by ${by}. Only its owner, or who has no deploy token, can end it`
   return new Refusal('forbidden', 'other_owner', sentence)
 }
 

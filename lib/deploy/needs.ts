@@ -4,6 +4,7 @@ import type { AuditEvent } from '../model/audit.js'
 import type { Rolls, ScriptOffer } from '../model/node-release.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { PolicyChanges } from '../model/policy.js'
 import type { OpenedVariable } from '../model/variable.js'
 import type { Store } from '../store/database.js'
 import type { CheckSources } from './check-sources.js'
@@ -64,6 +65,8 @@ export interface DeployNeeds {
   quota: KeptBytes
   /** A project's variables. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
+  /** Opens the header values of a project's checks. Refuses 503 `variables_key`. */
+  headers: { open(projectId: string, policy: PolicyChanges): Promise<PolicyChanges> }
   /** What the checks of deployments ask the rest of the server for. */
   checks: CheckSources
   /** The fleet; absent: no project is placed on nodes. */

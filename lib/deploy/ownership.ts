@@ -1,6 +1,9 @@
 /* What a deployment is told about the files that svc owns in its target (install/ownership.ts), and what it says. */
+import { existsSync } from 'node:fs'
 import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
+import { foldManifest, ownedContents, readOwnedEntries, type OwnedHead } from '../install/owned-tree.js'
+import { readScripted, withScripted } from '../install/scripted-file.js'
 import type { Ownership } from '../install/ownership.js'
 import type { Edits } from '../install/reckon.js'
 import type { Extracted } from '../install/unpack/extraction.js'
@@ -41,23 +44,44 @@ export async function ownershipOf(
   project: Project,
   asked: Wishes | ExactChange
 ): Promise<Ownership> {
-  const policy = policyOf(project)
   const rules = 'exact' in asked ? asked : rulesOf(asked, project)
   const needsTree = rules.edited === 'refuse' || rules.edited === 'keep' || rules.removes !== null
   const owned = await trees.read(project.id, needsTree ? longWaitMs : waitMs, needsTree)
   if (owned.baseline === 'building' && needsTree) throw notReady()
   return {
     tree: owned.baseline === 'owned' ? await owned.contents() : null,
+    isUnknown: owned.baseline === 'building',
     ...rules,
+    ...keepsOf({ store, settings }, project)
+  }
+}
+
+/** Returns the same for a deployment whose pre-deploy script may have changed files: these are not edited. */
+export async function withEarlyChanges(ownership: Ownership, scripted: string, head: OwnedHead): Promise<Ownership> {
+  if (ownership.tree === null || !existsSync(scripted)) return ownership
+  const changed = withScripted(noLines(), readScripted(scripted), head.deployId)
+  const entries = foldManifest(readOwnedEntries(ownership.tree), changed, head.deployId)
+  return { ...ownership, tree: await ownedContents(head, entries) }
+}
+
+async function* noLines(): AsyncGenerator<never> {}
+
+/** Returns what is kept of replaced files: the archives, and how much beside them. */
+export function keepsOf(
+  { store, settings }: Pick<DeployNeeds, 'store' | 'settings'>,
+  project: Project
+): Pick<Ownership, 'archives' | 'before'> {
+  return {
     archives: archivedDeployments(store, project.id).map(({ id }) => id),
     before: {
       maxBytes: settings.number('max_before_size') * bytesPerMegabyte,
-      isRequired: policy.exact === 'required'
+      isRequired: policyOf(project).exact === 'required'
     }
   }
 }
 
-function rulesOf({ prune, force }: Wishes, project: Project): ExactChange {
+/** Returns the rules of a deployment with these wishes. */
+export function rulesOf({ prune, force }: Wishes, project: Project): ExactChange {
   const { drift, protect } = policyOf(project)
   return {
     edited: drift === 'off' ? 'ignore' : drift === 'refuse' && force ? 'warn' : drift,
@@ -82,11 +106,14 @@ export function linesOfEdits({ replaced, kept }: Pick<Extracted, 'replaced' | 'k
 }
 
 function linesOf(verb: string, { count, files }: Edits): string[] {
-  const lines = files.map(({ path, since }) => {
+  const lines = files.map(({ path, since, isGone }) => {
+    if (isGone) return `→ kept "${oneLine(path)}" away, which was removed on the server after deployment ${since}`
     const when =
       since === '' ? 'which svc did not put there' : `which was edited on the server after deployment ${since}`
     return `→ ${verb} "${oneLine(path)}", ${when}`
   })
   const more = count - files.length
-  return more > 0 ? [...lines, `→ ${verb} ${more} more files that were edited on the server`] : lines
+  return more > 0
+    ? [...lines, `→ ${verb} ${more} more files that were edited on the server, or that svc did not put there`]
+    : lines
 }

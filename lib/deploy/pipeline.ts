@@ -7,7 +7,7 @@ import type { Hold } from './hold.js'
 import { leaveRunning } from './scripts/background.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import { runScript, startScript, type ScriptStage, type Tail } from './scripts/script-run.js'
-import type { ChosenScripts } from './scripts/scripts.js'
+import type { ChosenScript, ChosenScripts } from './scripts/scripts.js'
 import type { Steps } from './steps.js'
 
 /** Everything that one run of the pipeline uses. */
@@ -19,6 +19,8 @@ export interface PipelineRun {
   extract(): Promise<Extracted>
   /** How the deployment is held after its files are in place; null: it is not. */
   hold: Hold | null
+  /** Begins to watch what a script changes. Resolves with the function that ends it (scripted.ts). */
+  watch(): Promise<(options?: { isLate: boolean }) => Promise<void>>
   /** Writes the list of changes for the post-deploy script. Returns its path. */
   writeChanges(changes: Uint8Array[]): Promise<string>
   discardUpload(): Promise<void>
@@ -35,11 +37,11 @@ export interface PipelineResult {
  * and its confirmation after the post-deploy script.
  */
 export async function runPipeline(run: PipelineRun, result: PipelineResult): Promise<void> {
-  const { steps, stage, scripts } = run
+  const { steps, scripts } = run
   // Step 1, 'store', is done before the record exists: see intake.ts.
   await cleaningUp(run, async () => {
     await steps.run('target', () => makeTarget(run))
-    await steps.run('preDeploy', step => runScript(stage, scripts.preDeploy, step))
+    await steps.run('preDeploy', step => runWatched(run, scripts.preDeploy, step))
     run.hold?.begin('post')
     await orGoBack(run, async () => {
       await steps.run('extract', () => extract(run))
@@ -117,10 +119,11 @@ async function makeTarget(run: PipelineRun): Promise<string> {
 }
 
 async function extract(run: PipelineRun): Promise<string> {
-  const { fileCount, bytes, changedCount, removedCount, changes } = await run.extract()
+  const { fileCount, bytes, changedCount, modeCount, removedCount, changes } = await run.extract()
   if (run.scripts.postDeploy !== null) await passChanges(run, changes)
+  const modes = modeCount === 0 ? '' : `, ${modeCount} with other permissions`
   const removed = removedCount === 0 ? '' : `, ${removedCount} removed`
-  return `extracted ${countOf(fileCount, 'file')} (${formatBytes(bytes)}), ${changedCount} new or changed${removed}`
+  return `extracted ${countOf(fileCount, 'file')} (${formatBytes(bytes)}), ${changedCount} new or changed${modes}${removed}`
 }
 
 /** Passes the list of changes to the script. The files are in place, so a failure must not stop the script. */
@@ -138,10 +141,23 @@ async function passChanges(run: PipelineRun, changes: Uint8Array[]): Promise<voi
 async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: DeploymentStep): Promise<string | null> {
   const chosen = run.scripts.postDeploy
   const { stage } = run
-  if (chosen === null || !chosen.async) return runScript(stage, chosen, step)
-  const { sentence, tail } = await startScript(stage, chosen, step)
-  result.tail = tail
-  return sentence
+  if (chosen === null || !chosen.async) return runWatched(run, chosen, step)
+  const end = await run.watch()
+  try {
+    const { sentence, tail } = await startScript(stage, chosen, step)
+    result.tail = tail.finally(() => end({ isLate: true }))
+    return sentence
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** Runs a script, and notes what it changes. */
+async function runWatched(run: PipelineRun, chosen: ChosenScript | null, step: DeploymentStep): Promise<string | null> {
+  if (chosen === null) return null
+  const end = await run.watch()
+  return runScript(run.stage, chosen, step).finally(() => end())
 }
 
 async function discardUpload(run: PipelineRun): Promise<string> {

@@ -115,7 +115,8 @@ async function releaseOf(
   }
 }
 
-function actorOf({ actor, tokenId, actorIp, claimedIp }: DeploymentRow): Actor {
+/** Returns who started a deployment. */
+export function actorOf({ actor, tokenId, actorIp, claimedIp }: DeploymentRow): Actor {
   const name = actor ?? 'system'
   const token = tokenId === null ? undefined : { id: tokenId, name: name.replace(/^token:/, '') }
   return { name, ip: actorIp, claimedIp, token }

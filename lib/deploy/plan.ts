@@ -14,18 +14,17 @@ import { extractionLimits } from '../install/unpack/extract.js'
 import { maxTreeEntries } from '../archive/tree-wire.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript, PruneMode } from '../model/plan.js'
-import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { formatBytes } from '../shared/size.js'
 import { liveDeployment } from '../store/tables/deployments.js'
 import { refuseLocked } from './locks.js'
 import { reservedPaths } from './maintenance.js'
 import { findProject } from '../store/tables/projects.js'
-import type { Comparer } from './comparer.js'
+import type { Comparer, Comparison } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
 import { refusePlaced } from './placed-run.js'
 import type { Live } from './output/live.js'
-import { wishesOf } from './ownership.js'
+import { keepsOf, rulesOf, wishesOf } from './ownership.js'
 import { createKeptPlans, type KeptPlan } from './kept-plans.js'
 import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
 
@@ -33,7 +32,7 @@ import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scr
 export interface PlanRequest {
   projectId: string
   /** The body (archive/tree-wire.ts). */
-  tree: Uint8Array
+  tree: Comparison['tree']
   /** Maximum number of paths listed of each kind. */
   listed: number
   /** What the request asks for instead of the policy of the project. */
@@ -88,10 +87,10 @@ export function createPlans(needs: PlanNeeds): Plans {
   async function answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
     const liveBefore = liveDeployment(store, project.id) ?? null
     const { prune = wishesOf(project).prune, force } = request.asks
-    const { protect } = policyOf(project)
-    const removes = prune === 'off' ? null : { kind: 'absent' as const, protect, isForced: prune === 'force' }
+    const { edited, removes } = rulesOf({ prune, force }, project)
+    const keeps = keepsOf(needs, project)
     const reserved = reservedPaths(store, project.id)
-    const { baseline, compared } = await comparer.compare(project, { ...request, removes, reserved })
+    const { baseline, compared } = await comparer.compare(project, { ...request, edited, removes, keeps, reserved })
     const { treeSha256, counts, paths, bytes, expected } = compared
     const planId = expected === null ? null : ids.id('plan_')
     let expiresAt: string | null = null

@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises'
-import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
 import { isPlaced } from '../store/tables/placements.js'
@@ -16,8 +15,9 @@ import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
 import { openOutput } from './output/output.js'
 import { placedPatch, recordComplete } from './placement.js'
 import { endOf, eventOf, isExtracted, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
+import type { Scripted } from './scripted.js'
 import { isFinal } from './status.js'
-import { removeStrays } from './strays.js'
+import { listEarlier, removeStrays } from './strays.js'
 
 type RecoveryNeeds = DeployNeeds & {
   files: DeployFiles
@@ -28,6 +28,7 @@ type RecoveryNeeds = DeployNeeds & {
   resume(row: DeploymentRow): Promise<void>
   /** Queues a deployment again that was to be rolled out. */
   requeue(row: DeploymentRow): Promise<void>
+  scripted: Pick<Scripted, 'recover' | 'leave'>
   maintenance: Pick<Maintenances, 'reconcile'>
 }
 
@@ -51,7 +52,8 @@ type TargetState = 'restored' | 'complete' | 'absent' | 'not restored' | 'lost'
 const notes: Record<TargetState, string> = {
   restored: '; the target directory was restored to its earlier state',
   complete: '',
-  absent: '; the target directory does not exist: the next deployment or server start restores what is left of it',
+  absent:
+    '; the target directory does not exist, or its path leads to another one. Check that its disk is mounted: the next deployment or server start then restores it',
   'not restored': '; the target directory could not be restored yet: the next deployment or server start tries again',
   lost: '; the target directory cannot be restored: deploy again'
 }
@@ -63,12 +65,13 @@ const notes: Record<TargetState, string> = {
  * files.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
-  const startedMs = machineTimeOf(needs.clock)
   await makeDirectories(needs.home)
+  const earlier = await listEarlier(needs.home)
   await endInterruptedScripts(needs)
+  await needs.scripted.recover()
   await recoverRecords(needs)
   await needs.maintenance.reconcile()
-  await removeStrays(needs, startedMs)
+  await removeStrays(needs, earlier)
 }
 
 async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
@@ -91,12 +94,9 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
     },
     onAbsent(deployId) {
       found.set(deployId, 'absent')
-      const isKnown = findDeployment(store, deployId) !== undefined
-      if (isKnown)
-        log(
-          `Cannot restore the target of deployment ${deployId} yet: it does not exist or is empty. Check that its disk is mounted`
-        )
-      return isKnown
+      log(
+        `Cannot restore the target of deployment ${deployId} yet: it does not exist, or its path leads to another directory. Check that its disk is mounted`
+      )
     },
     onLost(deployId) {
       found.set(deployId, 'lost')
@@ -132,6 +132,7 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
   ])
   await rm(sharedChanges(files.changes(row.id)), { force: true }).catch(() => {})
   const final = await needs.ends.record(end, outcome)
+  if (final.placed === null) await needs.scripted.leave(row.id)
   sendNotice(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })
 }
 

@@ -8,7 +8,8 @@ import { countOf } from '../base/count.js'
 import { invalid, Refusal } from '../base/refusal.js'
 import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/tree.js'
-import type { ExactState } from './exact-state.js'
+import { findScripted, pathOfSource } from './contents.js'
+import type { ExactState, WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 import type { Verifier } from './verify.js'
 
@@ -21,7 +22,7 @@ export interface RepairGoal {
 
 /** Dependencies of a repair. */
 export interface RepairNeeds {
-  files: Pick<DeployFiles, 'archive'>
+  files: DeployFiles
   verifier: Pick<Verifier, 'differences'>
 }
 
@@ -41,21 +42,18 @@ export async function findRepair(needs: RepairNeeds, project: Project, { paths, 
   const [foreign] = unknown
   if (foreign !== undefined) throw invalid('paths', `"${foreign}" in "paths" is not a file that svc put there`)
   if (different.length === 0) throw nothingToRepair(project)
-  refuseGone(needs.files, different)
+  await contentsOf(needs.files, different)
   return different.map(({ path }) => path)
 }
 
 /** Returns what a repair must put back now. Refuses (`conflict`, no_content). */
 export async function repairState(
-  needs: RepairNeeds & { files: DeployFiles },
+  needs: RepairNeeds,
   { project, goal, signal }: { project: Project; goal: RepairGoal; signal: AbortSignal }
 ): Promise<ExactState> {
   const { paths } = goal
   const { different } = await needs.verifier.differences(project, { paths, isAlone: false, signal })
-  refuseGone(needs.files, different)
-  const wanted = different.map(({ path, mode, size, sha256, mtimeMs, since }) => {
-    return { path, mode, size, sha256, mtimeMs, source: { kind: 'archive' as const, deployId: since } }
-  })
+  const wanted = await contentsOf(needs.files, different)
   return { wanted, removed: [], directories: [] }
 }
 
@@ -64,13 +62,24 @@ export function repairSentence({ wanted }: ExactState): string {
   return wanted.length === 0 ? 'every file is as deployed' : `puts back ${countOf(wanted.length, 'file')}`
 }
 
-function refuseGone(files: Pick<DeployFiles, 'archive'>, entries: readonly OwnedEntry[]): void {
-  const gone = entries.find(({ since }) => !existsSync(files.archive(since)))
-  if (gone === undefined) return
-  const sentence =
-    `Cannot put "${gone.path}" back: the archive of deployment ${gone.since}, which contains it, has been removed. ` +
-    'Deploy again'
-  throw new Refusal('conflict', 'no_content', sentence)
+/** Returns the entries with the places of their contents. Refuses (`conflict`, no_content). */
+async function contentsOf(files: DeployFiles, entries: readonly OwnedEntry[]): Promise<WantedFrom[]> {
+  const wanted = entries.map(({ since, ino: _, ...entry }): WantedFrom => {
+    return { ...entry, source: { kind: 'archive', deployId: since } }
+  })
+  await findScripted(files, wanted, ({ path }) => {
+    throw noContent(path, 'what a script made of it was too large to be kept')
+  })
+  for (const { path, source } of wanted) {
+    if (source === null || existsSync(pathOfSource(files, source))) continue
+    const what = source.kind === 'archive' ? 'archive' : 'copy of files that scripts have changed'
+    throw noContent(path, `the ${what} of deployment ${source.deployId}, which contains it, has been removed`)
+  }
+  return wanted
+}
+
+function noContent(path: string, why: string): Refusal {
+  return new Refusal('conflict', 'no_content', `Cannot put "${path}" back: ${why}. Deploy again`)
 }
 
 function nothingToRepair({ name }: Project): Refusal {

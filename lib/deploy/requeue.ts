@@ -2,6 +2,7 @@
  * Deployments of placed projects that were queued when the server stopped, or when another hub led: they are queued again,
  * in the same order. Nothing of them depends on the machine on which they began to wait.
  */
+import { withAnySignal } from '../base/any-signal.js'
 import { existsSync } from 'node:fs'
 import { reasonOf } from '../base/system-error.js'
 import { notFound, Refusal } from '../base/refusal.js'
@@ -13,6 +14,7 @@ import type { DeployNeeds } from './needs.js'
 import type { Live } from './output/live.js'
 import type { Queue } from './queue.js'
 import { takeUp } from './resume.js'
+import { addSaying } from './rollout-ahead.js'
 import type { Runner } from './run.js'
 import type { Planned } from './turn.js'
 
@@ -32,13 +34,13 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
   /** Gets what the deployment needs: the archive, and what the client sent with it. */
   async function prepare(planned: Planned): Promise<Planned> {
     const { row, live: run } = planned
-    const signal = AbortSignal.any([run.signal, run.suspending, AbortSignal.timeout(maxFetchMs)])
-    await copies?.ensure(row.id, signal)
+    const limits = { signals: [run.signal, run.suspending], withinMs: maxFetchMs }
+    await withAnySignal(limits, async signal => copies?.ensure(row.id, signal))
     if (!existsSync(files.archive(row.id))) throw notFound('Archive', row.id)
-    const { sealed = null, rollout } = findQueuedRelease(store, row.id) ?? {}
-    if (sealed === null || fleet === undefined) return { ...planned, rollout }
+    const { sealed = null, rollout, role } = findQueuedRelease(store, row.id) ?? {}
+    if (sealed === null || fleet === undefined) return { ...planned, rollout, role }
     const { offered, clientEnv } = await fleet.openOffer(row.id, sealed)
-    return { ...planned, offered, env: clientEnv, rollout }
+    return { ...planned, offered, env: clientEnv, rollout, role }
   }
 
   async function run(planned: Planned): Promise<void> {
@@ -69,14 +71,15 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
       repair: null,
       discardUpload: async () => {}
     }
-    queue.add({
+    const entry = {
       key: row.projectId,
       id: row.id,
       run: () => run(planned),
-      async drop(request) {
+      async drop(request: StopRequest) {
         await runner.drop(planned, request)
         live.forget(row.id)
       }
-    })
+    }
+    addSaying({ store, queue }, entry, line => planned.live.output.say(line))
   }
 }

@@ -87,7 +87,10 @@ export async function pruneArchives(
     for (const id of chosen) updateDeployment(tx, id, { hasArtifact: false })
     return chosen
   })
-  for (const id of ids) quota.changed(projectId, -(await removeArchive(files.archive(id))))
+  for (const id of ids) {
+    for (const path of [files.archive(id), files.scriptedImages(id)])
+      quota.changed(projectId, -(await removeArchive(path)))
+  }
   return ids
 }
 
@@ -113,7 +116,7 @@ async function pruneImages(
 }
 
 /** Removes an archive and returns the bytes freed: 0 while a rollback still links the same file. */
-async function removeArchive(path: string): Promise<number> {
+export async function removeArchive(path: string): Promise<number> {
   const stats = await stat(path).catch(() => null)
   // The record is updated already. The next start, or storage/clean, removes a file that cannot be removed now.
   if (

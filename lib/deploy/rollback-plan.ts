@@ -3,7 +3,7 @@ import { writeTree } from '../archive/tree-wire.js'
 import type { TimedEntry } from '../archive/tree.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import { readManifest } from '../install/manifest.js'
-import type { Removes } from '../install/ownership.js'
+import type { Ownership, Removes } from '../install/ownership.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
@@ -16,7 +16,9 @@ import type { RollbackRequest } from './admission.js'
 import type { Comparer } from './comparer.js'
 import { reservedPaths } from './maintenance.js'
 import type { Ends } from './ends.js'
-import { exactState, goalOf, undoGoal, type ExactGoal, type ExactNeeds } from './exact.js'
+import type { DeployNeeds } from './needs.js'
+import { keepsOf, rulesOf, wishesOf } from './ownership.js'
+import { exactEdits, exactState, goalOf, undoGoal, type ExactGoal, type ExactNeeds } from './exact.js'
 import { describeLive } from './plan.js'
 import { refuseRollback } from './rollback.js'
 import { refuseUnlessFinal } from './status.js'
@@ -33,14 +35,15 @@ export interface RollbackPlans {
 }
 
 /** Dependencies of `createRollbackPlans`. */
-export type RollbackPlanNeeds = ExactNeeds & { comparer: Comparer; ends: Pick<Ends, 'current'> }
+export type RollbackPlanNeeds = ExactNeeds &
+  Pick<DeployNeeds, 'settings'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
 
 /** What a target is to have, or why that is not possible. */
 interface Wanted extends Pick<RollbackPlan, 'mode' | 'over' | 'problem'> {
   to: DeploymentRow | null
   entries: TimedEntry[]
   removes: Removes | null
-  takesEdited: boolean
+  edited: Ownership['edited']
 }
 
 /** Maximum number of paths of each kind. */
@@ -62,11 +65,11 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
 
   async function planOf(project: Project, signal: AbortSignal, want: () => Promise<Wanted>): Promise<RollbackPlan> {
     const { to, entries, ...wanted } = await want()
-    const { mode, over, problem, removes, takesEdited } = wanted
+    const { mode, over, problem, removes, edited } = wanted
     const tree = Buffer.from([...writeTree(entries, digestOf(entries))].join(''))
     const reserved = reservedPaths(store, project.id)
-    const edits = { takesEdited, keepsEdited: mode === 'exact' && !takesEdited }
-    const asked = { tree, listed: maxListed, removes, ...edits, reserved, isExact: true, signal }
+    const keeps = keepsOf(needs, project)
+    const asked = { tree, listed: maxListed, removes, edited, keeps, reserved, isExact: true, signal }
     const { baseline, compared } = await comparer.compare(project, asked)
     const { counts, paths, bytes, checks, expected } = compared
     const live = to === null ? null : describeLive(to)
@@ -74,23 +77,25 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     return { success: true, mode, to: live, over, partial, baseline, counts, paths, bytes, checks, problem }
   }
 
-  async function exactly(project: Project, goal: ExactGoal): Promise<Wanted> {
-    const state = await exactState(needs, project, goal)
+  async function exactly(project: Project, goal: ExactGoal, signal: AbortSignal): Promise<Wanted> {
+    const state = await exactState(needs, project, { goal, signal })
     const entries = state.wanted.flatMap(({ mtimeMs, source, ...entry }) =>
       source === null ? [] : [timedEntryOf({ ...entry, mtimeMs: mtimeMs ?? 0 })]
     )
     const removes: Removes = { kind: 'listed', paths: Buffer.from(state.removed.map(path => `${path}\n`).join('')) }
     const { to, undone } = state
-    return { mode: 'exact', to, over: undone.length, problem: null, entries, removes, takesEdited: goal.force }
+    return { mode: 'exact', to, over: undone.length, problem: null, entries, removes, edited: exactEdits(goal.force) }
   }
 
-  async function overlay(source: DeploymentRow): Promise<Wanted> {
+  /** As its deployment: the rules are those of the policy. */
+  async function overlay(project: Project, source: DeploymentRow): Promise<Wanted> {
     refuseRollback(source)
+    const { removes, edited } = rulesOf(wishesOf(project), project)
     const entries: TimedEntry[] = []
     for await (const file of readManifest(needs.files.manifest(source.id), source.fileCount ?? 0)) {
       entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
     }
-    return { mode: 'overlay', to: source, over: 0, problem: null, entries, removes: null, takesEdited: true }
+    return { mode: 'overlay', to: source, over: 0, problem: null, entries, removes, edited }
   }
 
   /** A refusal becomes the problem of a plan that changes nothing. */
@@ -100,7 +105,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     } catch (error) {
       if (!(error instanceof Refusal) || error.kind !== 'conflict') throw error
       const problem = { code: error.code, message: error.message }
-      return { mode, to, over: 0, problem, entries: [], removes: null, takesEdited: false }
+      return { mode, to, over: 0, problem, entries: [], removes: null, edited: 'ignore' }
     }
   }
 
@@ -115,7 +120,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
         orProblem(
           async () => {
             refuseUnlessFinal(source, 'roll back to')
-            return wantedMode === 'exact' ? exactly(project, goalOf(source, force)) : overlay(source)
+            return wantedMode === 'exact' ? exactly(project, goalOf(source, force), signal) : overlay(project, source)
           },
           { mode: wantedMode, to: source }
         )
@@ -124,7 +129,10 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     async undo(projectId, { force = false, signal }) {
       const project = projectOf(projectId)
       return planOf(project, signal, () =>
-        orProblem(async () => exactly(project, undoGoal(store, project, { force })), { mode: 'exact', to: null })
+        orProblem(async () => exactly(project, undoGoal(store, project, { force }), signal), {
+          mode: 'exact',
+          to: null
+        })
       )
     }
   }

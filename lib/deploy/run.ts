@@ -4,6 +4,7 @@ import { openState } from '../install/unpack/open-extraction.js'
 import type { DeploymentRow, RevertReason } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
+import { tighten } from '../model/tighten.js'
 import { findRights } from '../proc/identity.js'
 import { isPlaced } from '../store/tables/placements.js'
 import { rolloutOfDeployment } from '../store/tables/rollouts.js'
@@ -14,7 +15,7 @@ import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from '.
 import { sharedChanges } from './files.js'
 import { bareHold, holdPlanOf, type HoldPlan } from './hold-plan.js'
 import { refuseLocked } from './locks.js'
-import { refusePlaced, runPlaced } from './placed-run.js'
+import { actorOf, refusePlaced, runPlaced } from './placed-run.js'
 import { resumePipeline, runPipeline, type PipelineResult, type PipelineRun } from './pipeline.js'
 import { endOf, eventOf, isExtracted, moveRecord, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
 import { endBackground } from './scripts/background.js'
@@ -105,8 +106,10 @@ export function createRunner(needs: RunnerNeeds): Runner {
     let masker = createMasker([])
     try {
       live.signal.throwIfAborted()
-      const project = findProject(store, row.projectId)
-      if (project === undefined) throw notFound('Project', row.projectId)
+      const stored = findProject(store, row.projectId)
+      if (stored === undefined) throw notFound('Project', row.projectId)
+      const project = { ...stored, policy: await needs.headers.open(stored.id, stored.policy) }
+      if (planned.resumedFrom === undefined) tightenAgain(planned, project)
       if (isRolledOut(planned)) {
         await rollOut(planned, project)
         return { status: 'success', cause: 'end', errorMessage: null }
@@ -165,6 +168,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
       .catch(error => log(`Cannot write the whole output of deployment ${end.id}`, error))
     const row = await ends.record(end, outcome)
     if (output.unwritten !== null) ends.complete(output)
+    if (row.placed === null) await needs.scripted.leave(row.id)
     await needs.prune(row.projectId).catch(error => log('Cannot remove old archives', error))
     if (row.placed !== null) needs.trees.update(row.projectId)
     live.end(row)
@@ -211,6 +215,18 @@ export function createRunner(needs: RunnerNeeds): Runner {
   }
 
   return { run: planned => run(planned), resume: planned => run(planned, goOn), drop }
+}
+
+/**
+ * Checks what a push wished against the policy of this moment, which may have become stricter in the queue. Refuses as at
+ * its arrival.
+ */
+function tightenAgain({ row, offered, plan, rollout, role }: Planned, project: Project): void {
+  if (role == null) return
+  const { prune, force } = plan ?? {}
+  const { confirmSeconds } = row
+  const wish = { prune, force, confirmSeconds, postDeployAsync: offered.postDeployAsync, rollout }
+  tighten(project, wish, { role, token: actorOf(row).token })
 }
 
 type Work = (planned: Planned, run: PipelineRun, result: PipelineResult) => Promise<void>

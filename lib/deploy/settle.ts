@@ -12,6 +12,9 @@ import { revertedPatch } from './open-deployments.js'
 import { isExtracted, recordProgress } from './record.js'
 import type { Output } from './output/output.js'
 
+/** Maximum number of paths in a sentence about files that are not back. */
+const shownPaths = 10
+
 /** Dependencies of the end of a held deployment. */
 export interface SettleNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'clock' | 'audit' | 'log'> {
   executors: Executors
@@ -29,14 +32,15 @@ export async function settle({ executors, home }: SettleNeeds, { row }: HeldDepl
 }
 
 /**
- * Puts the earlier files back and records that. Throws if that is not possible now; the record then says what is to be
+ * Puts the earlier files back and records that. Resolves with a sentence about those that could not be put back, or with
+ * null. Throws if that is not possible now; the record then says what is to be
  * done, and the next start or deployment tries again.
  */
 export async function revert(
   needs: SettleNeeds,
   { row, output }: HeldDeployment,
   steps: DeploymentStep[]
-): Promise<void> {
+): Promise<string | null> {
   const { store, home, clock, executors, log } = needs
   const displaced = await revertExtraction(executors, home, row.id)
   Object.assign(row, revertedPatch(row, clock.now()))
@@ -46,8 +50,22 @@ export async function revert(
   } catch (error) {
     log(`Cannot record yet that the files before deployment ${row.id} are back`, error)
   }
-  output.say(`→ ${backSentence(needs, row)}`)
-  if (displaced !== null) output.say(`→ ${displacedSentence(displaced)}`)
+  const notBack = displaced?.notBack ?? []
+  const isBack = displaced === null || notBack.length === 0
+  output.say(`→ ${backSentence(needs, row)}${isBack ? '' : ', except what could not be put back'}`)
+  if (displaced !== null && displaced.count > 0) output.say(`→ ${displacedSentence(displaced)}`)
+  if (isBack) return null
+  const missing = missingSentence(displaced.directory, notBack)
+  output.say(`! ${missing}`)
+  needs.audit({
+    action: 'deployment.revert_failed',
+    actor: { name: 'system', ip: null },
+    projectId: row.projectId,
+    target: row.id,
+    detail: missing,
+    ok: false
+  })
+  return missing
 }
 
 /** Returns the sentence that says which files are in the target now. */
@@ -61,6 +79,12 @@ export function backSentence({ store }: Pick<SettleNeeds, 'store'>, row: Deploym
 function displacedSentence({ directory, paths, count }: Displaced): string {
   const more = count > paths.length ? `, and ${count - paths.length} more` : ''
   return `${countOf(count, 'file')} edited meanwhile kept in ${directory}: ${paths.join(', ')}${more}`
+}
+
+function missingSentence(directory: string, notBack: readonly string[]): string {
+  const more = notBack.length > shownPaths ? `, and ${notBack.length - shownPaths} more` : ''
+  const paths = notBack.slice(0, shownPaths).join(', ')
+  return `${countOf(notBack.length, 'earlier file')} not back, something is in the way: ${paths}${more}. Copies are in ${directory}/.earlier`
 }
 
 /** Reports a revert that failed. It is never silent: it is in the output, in the log and in the audit log. */

@@ -1,9 +1,10 @@
 /*
  * Files of deployments that a killed server left behind.
  *
- * A start removes those that are older than itself and logs what it removed; newer ones are in use. It removes a file
- * without a record only if a list of pending.ts names it. Other such files may be all that is left of a lost database:
- * they stay, and storage/clean lists them.
+ * A start removes those that it has found before it did anything, and logs what it removed; newer ones are in use. Times
+ * do not tell them apart: somebody may have set the clock back. It removes a file without a record only if a list of
+ * pending.ts names it. Other such files may be all that is left of a lost database: they stay, and storage/clean lists
+ * them.
  */
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
@@ -31,15 +32,35 @@ import { isFinal } from './status.js'
 import { pendingPattern, settleEarlier } from './pending.js'
 import { treePattern, treesOf } from './trees.js'
 
+/** The directory of a pipe, which a kill in the moment of its making leaves. */
+const pipePattern = /^svc-pipe-\w{6}$/
+
 type StrayNeeds = Pick<DeployNeeds, 'home' | 'store' | 'log'> & { files: DeployFiles }
 
 /** Files in `deployments/` that a start checks. Outputs and manifests stay or are removed with their archive. */
-const checkedPattern = /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|manifest\.tmp)$/
+const checkedPattern =
+  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|manifest\.tmp|scripted\.zip|(?:scripted|marks)(?:\.zip)?\.tmp|marks\.zip)$/
+/** Those that stay as long as the record says that there is an archive, or there is no record. */
+const keptWithRecord: ReadonlySet<string> = new Set(['zip', 'scripted.zip'])
 /** Number of files named in the log. The others are only counted. */
 const maxNamed = 10
 
+/** The files that a start found before it did anything: paths with the numbers of their inodes. */
+export type Earlier = ReadonlySet<string>
+
+/** Lists the files that `removeStrays` may remove. */
+export async function listEarlier(home: DeployHome): Promise<Earlier> {
+  const found = new Set<string>()
+  const patterns = { [home.tmp]: /./, [home.deployments]: checkedPattern, [treesOf(home)]: treePattern }
+  for (const [directory, pattern] of [...Object.entries(patterns), [tmpdir(), sharedChangesPattern] as const])
+    for await (const file of findFiles(directory, pattern)) found.add(nameOf(file))
+  return found
+}
+
+const nameOf = ({ path, stats }: FoundFile): string => `${stats.ino} ${path}`
+
 /** Removes what an earlier server left behind. A file that cannot be removed is logged and does not stop the start. */
-export async function removeStrays({ home, files, store, log }: StrayNeeds, startedMs: number): Promise<void> {
+export async function removeStrays({ home, files, store, log }: StrayNeeds, earlier: Earlier): Promise<void> {
   const removed: string[] = []
   const attempt = async (what: string, remove: () => Promise<boolean>): Promise<void> => {
     const wasThere = await remove().catch(
@@ -50,7 +71,7 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
   const attemptFile = ({ path }: FoundFile): Promise<void> => attempt(path, () => removeFile(path))
   const old = async (directory: string, pattern: RegExp): Promise<FoundFile[]> => {
     const found: FoundFile[] = []
-    for await (const file of findFiles(directory, pattern)) if (file.stats.mtimeMs < startedMs) found.push(file)
+    for await (const file of findFiles(directory, pattern)) if (earlier.has(nameOf(file))) found.push(file)
     return found
   }
 
@@ -73,7 +94,7 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
     else if (ending === 'before.zip') {
       // An empty file was created for a helper process that had nothing to keep.
       if (file.stats.size === 0 || (row !== undefined && areImagesUnused(row, files))) await attemptFile(file)
-    } else if (ending !== 'zip' || row?.hasArtifact === false) await attemptFile(file)
+    } else if (!keptWithRecord.has(ending ?? '') || row?.hasArtifact === false) await attemptFile(file)
   }
   for (const file of temporary) await attemptFile(file)
   for (const file of await old(treesOf(home), treePattern)) {
@@ -84,6 +105,9 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
     // Lists of unknown deployments belong to another data directory.
     if (findDeployment(store, file.match[1] ?? '') !== undefined) await attemptFile(file)
   }
+  // A script whose pipe is removed in the moment of its making gets a socket (proc/output-pipe.ts).
+  for (const name of (await readdir(tmpdir()).catch(() => [])).filter(name => pipePattern.test(name)))
+    await rm(join(tmpdir(), name), { recursive: true, force: true }).catch(() => {})
   for (const name of (await readdir(home.tmp)).filter(name => snapshotPattern.test(name))) {
     // Links made by a backup, which ended together with its process.
     const path = join(home.tmp, name)

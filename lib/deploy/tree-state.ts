@@ -141,8 +141,9 @@ export function createTreeStates({ store, clock, trees, windowOf, searchDrift }:
   }
 }
 
-function isSameHead(a: OwnedHead, b: OwnedHead): boolean {
-  return a.deployId === b.deployId && a.sequence === b.sequence && a.target === b.target
+/** Whether two heads are those of the same state. */
+export function isSameHead(a: OwnedHead, b: OwnedHead): boolean {
+  return a.deployId === b.deployId && a.sequence === b.sequence && a.target === b.target && a.scripted === b.scripted
 }
 
 async function measure(owned: Extract<Owned, { baseline: 'owned' }>): Promise<TreeFigures> {

@@ -9,7 +9,7 @@
  * A tree contains what svc put into the current deployPath. After a change of the deployPath it starts empty, unless
  * earlier deployments went to the same place.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -111,7 +111,11 @@ export function createTrees({
     const head = isAnew ? null : await headOf(path)
     const isOfThisHistory = placed.some(({ id, placed: number }) => id === head?.deployId && number === head.sequence)
     const known = head?.target === target && isOfThisHistory ? head : null
+    const stamp = stampOf(files.scripted(last.id))
+    const stamped = stamp === undefined ? {} : { scripted: stamp }
     let done = known?.sequence ?? 0
+    // Scripts of the last deployment have changed more since: its manifest is folded in again.
+    if (known !== null && done === last.placed && known.scripted !== stamp) done--
     if (known !== null && done === last.placed) {
       if (checked) await threads.run({ kind: 'check', path })
       return known
@@ -121,15 +125,16 @@ export function createTrees({
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
       const { id: deployId, placed: sequence } = next.at(-1) ?? last
-      await fold({ path, head: { deployId, sequence, target }, isAnew: isEmpty, manifests: next.map(manifestOf) })
+      const head = { deployId, sequence, target, ...(deployId === last.id && stamped) }
+      await fold({ path, head, isAnew: isEmpty, manifests: next.map(manifestOf) })
       done = sequence
       isEmpty = false
     } while (done < last.placed)
-    return { deployId: last.id, sequence: last.placed, target }
+    return { deployId: last.id, sequence: last.placed, target, ...stamped }
   }
 
   function manifestOf({ id, fileCount }: Pick<PlacedDeployment, 'id' | 'fileCount'>): FoldedManifest {
-    return { path: files.manifest(id), deployId: id, fileCount: fileCount ?? 0 }
+    return { path: files.manifest(id), scripted: files.scripted(id), deployId: id, fileCount: fileCount ?? 0 }
   }
 
   async function fold(task: Omit<FoldTask & { kind: 'fold' }, 'kind'>): Promise<void> {
@@ -143,6 +148,7 @@ export function createTrees({
       if (deployId !== null) {
         // A package usually contains the manifest, but that says what was replaced on another machine.
         await rename(files.manifest(id), files.manifest(deployId))
+        for (const path of [files.scripted(deployId), files.scriptedImages(deployId)]) await rm(path, { force: true })
         if (existsSync(files.before(id))) await rename(files.before(id), files.before(deployId))
         else await rm(files.before(deployId), { force: true })
         return
@@ -177,6 +183,12 @@ export function createTrees({
       await threads.close()
     }
   }
+}
+
+/** Returns what distinguishes a file of changes by scripts from an earlier one; undefined if there is none. */
+function stampOf(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats === undefined ? undefined : `${stats.ino}:${stats.size}:${stats.mtimeMs}`
 }
 
 async function headOf(path: string): Promise<OwnedHead | null> {

@@ -17,7 +17,7 @@ import type { ExactState } from './exact-state.js'
 import { composeExact, exactChangeOf, exactSentence, exactState, type ExactGoal } from './exact.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
-import { linesOfEdits, ownershipOf, wishesOf } from './ownership.js'
+import { linesOfEdits, ownershipOf, wishesOf, withEarlyChanges } from './ownership.js'
 import { repairSentence, repairState, type RepairGoal } from './repair.js'
 import type { Trees } from './trees.js'
 import type { Verifier } from './verify.js'
@@ -25,6 +25,7 @@ import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
 import { createHold, type Hold } from './hold.js'
 import type { HoldPlan } from './hold-plan.js'
+import type { Scripted } from './scripted.js'
 import { reservedPaths } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
@@ -57,6 +58,10 @@ export interface Planned {
   beforeFrom?: readonly string[]
   /** What this deployment sets instead of the policy of rollouts. */
   rollout?: Partial<RolloutPolicy> | undefined
+  /** The role of who pushed it: what it wishes is checked again when it starts. Absent: it wishes nothing. */
+  role?: string | null | undefined
+  /** The deployments whose archives contain what its scripts have changed. */
+  scriptSources?: readonly string[]
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
   /** The record of a deployment that was held when the server stopped, and continues. */
@@ -87,6 +92,7 @@ export interface TurnNeeds extends DeployNeeds {
   open: OpenExtractions
   trees: Pick<Trees, 'read' | 'update'>
   verifier: Pick<Verifier, 'differences'>
+  scripted: Pick<Scripted, 'begin' | 'leave'>
 }
 
 /** Builds the input of the pipeline for one deployment. */
@@ -118,7 +124,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
       await holdTarget(needs, planned, target)
       // A change that is not possible is refused before the pre-deploy script runs.
-      if (planned.exact !== null && scripts.preDeploy !== null) await exactState(needs, project, planned.exact)
+      if (planned.exact !== null && scripts.preDeploy !== null)
+        await exactState(needs, project, { goal: planned.exact, signal: live.signal })
     },
     async extract() {
       const isExact = planned.exact !== null || planned.repair !== null
@@ -136,7 +143,11 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         home: needs.home,
         limits: exact === null ? limits : unlimited,
         expected: planned.plan?.expected,
-        ownership: await ownershipOf(needs, project, asked),
+        ownership: await withEarlyChanges(await ownershipOf(needs, project, asked), files.scripted(row.id), {
+          deployId: row.id,
+          sequence: 0,
+          target
+        }),
         reserved: reservedPaths(needs.store, project.id),
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
@@ -147,12 +158,13 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       hold?.placed()
       row.fileCount = extracted.fileCount
       row.treeSha256 = exact === null ? extracted.treeSha256 : exact.treeSha256(extracted)
-      planned.beforeFrom = extracted.beforeFrom
+      planned.beforeFrom = [...new Set([...extracted.beforeFrom, ...(planned.scriptSources ?? [])])]
       needs.quota.changed(project.id, extracted.beforeBytes)
       for (const line of linesOfEdits(extracted, project)) output.say(line)
       output.tolerateFailures()
       return extracted
     },
+    watch: () => watchScripts(needs, planned, project),
     async writeChanges(changes: Uint8Array[]) {
       const path = rights === null ? files.changes(row.id) : sharedChanges(files.changes(row.id))
       await needs.executors.writeChanges(rights, path, changes)
@@ -161,6 +173,29 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     discardUpload: planned.discardUpload
   }
   return run
+}
+
+/** Begins to watch what a script changes. */
+async function watchScripts(needs: TurnNeeds, planned: Planned, project: Project) {
+  const { row, live } = planned
+  const end = await needs.scripted.begin({
+    deployId: row.id,
+    project,
+    say: live.output.say,
+    onSources(ids) {
+      planned.scriptSources = [...(planned.scriptSources ?? []), ...ids]
+      if (planned.beforeFrom !== undefined) planned.beforeFrom = [...new Set([...planned.beforeFrom, ...ids])]
+    }
+  })
+  return async ({ isLate } = { isLate: false }): Promise<void> => {
+    if (!isLate) return end()
+    // The server is stopping: the next start does it.
+    if (live.leaving.aborted) return
+    // Another deployment may be using the target by now.
+    const holder = `${row.id}/script`
+    await needs.targets.hold(holder, project.deployPath, { signal: live.leaving }).then(end, () => {})
+    needs.targets.release(holder)
+  }
 }
 
 /** The contents of an exact change were in the target before. */
@@ -195,18 +230,22 @@ async function stateOf(needs: TurnNeeds, { live, exact, repair }: Planned, proje
     return { state, sentence: repairSentence(state), force: true, to: null }
   }
   const goal = exact as ExactGoal
-  const state = await exactState(needs, project, goal)
+  const state = await exactState(needs, project, { goal, signal: live.signal })
   return { state, sentence: exactSentence(state), force: goal.force, to: state.to }
 }
 
 /** Creates the hold of a deployment. */
 function holdOf(
   needs: TurnNeeds,
-  { row, live }: Planned,
+  planned: Planned,
   given: { turn: Turn; plan: HoldPlan; steps: Steps; stage(): ScriptStage }
 ): Hold {
+  const { row, live } = planned
   const { turn, plan, steps, stage } = given
   const { gate } = plan
+  const watch = (): ReturnType<PipelineRun['watch']> => watchScripts(needs, planned, turn.project)
+  const hasCommands = gate?.after.some(check => 'command' in check) ?? false
+  const watchGate = async () => (hasCommands ? watch() : async () => {})
   const checks = createChecks(needs.checks, { deployId: row.id, project: turn.project, stage })
   return createHold({
     ...needs,
@@ -215,11 +254,16 @@ function holdOf(
     steps: steps.all,
     script: turn.scripts.postDeploy,
     stage,
+    watch,
     async runGate(options) {
-      if (gate !== null) await runGate(gate, { ...options, clock: needs.clock, checks, say: live.output.say })
+      if (gate === null) return
+      const end = await watchGate()
+      await runGate(gate, { ...options, clock: needs.clock, checks, say: live.output.say }).finally(() => end())
     },
     async reportGate(signal) {
-      if (gate !== null) await reportGate(gate, { clock: needs.clock, checks, say: live.output.say, signal })
+      if (gate === null) return
+      const end = await watchGate()
+      await reportGate(gate, { clock: needs.clock, checks, say: live.output.say, signal }).finally(() => end())
     }
   })
 }

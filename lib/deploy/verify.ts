@@ -3,6 +3,7 @@
  * tree is cut into slices, so that two threads work, progress can be reported, and memory does not depend on the number
  * of files. Nothing is written.
  */
+import { createGate, type Gate } from '../base/gate.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import { UnusableTree } from '../install/owned-tree.js'
 import type { Executor } from '../install/unpack/extract-threads.js'
@@ -14,7 +15,7 @@ import type { FindingState, VerifyEvent, VerifyTotals } from '../model/verify.js
 import { findRights, type Rights } from '../proc/identity.js'
 import { findProject } from '../store/tables/projects.js'
 import type { DeployNeeds } from './needs.js'
-import type { TreeStates } from './tree-state.js'
+import { isSameHead, type TreeStates } from './tree-state.js'
 import type { Owned, Trees } from './trees.js'
 
 /** What to verify. */
@@ -76,7 +77,9 @@ const longWaitMs = 60_000
 const slicesAhead = 3
 const threadSlice: SliceLimits = { entries: 1000, bytes: 16 * bytesPerMegabyte }
 /** A process starts for each slice, so slices are larger. Two processes work at a time. */
-const maxProcessSlice: SliceLimits = { entries: 20_000, bytes: 1024 * bytesPerMegabyte }
+const maxProcessSlice: SliceLimits = { entries: 20_000, bytes: 256 * bytesPerMegabyte }
+/** One slice with a file above this size is read at a time, so that a thread is left for the others. */
+const largeBytes = 128 * bytesPerMegabyte
 /** Time after which the progress is repeated, so that no proxy takes the connection for dead. */
 const repeatMs = 10_000
 
@@ -84,6 +87,7 @@ const repeatMs = 10_000
 export function createVerifier(needs: VerifierNeeds): Verifier {
   const { store, home, allowSystemPaths, executors, trees, states } = needs
   const busy = new Set<string>()
+  const large = createGate({ places: 1 })
 
   async function* run(project: Project, { sums, signal }: VerifyRequest): AsyncGenerator<VerifyEvent[]> {
     const rights = await findRights(project)
@@ -124,7 +128,7 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
   ): { executor: Executor; given: GivenSlices } {
     const job = { target: project.deployPath, rules: { home: home.directory, allowSystemPaths } }
     const limits = rights === null ? threadSlice : processSlice(files)
-    return { executor: executors.comparing(rights), given: { job, limits, signal } }
+    return { executor: executors.comparing(rights), given: { job, limits, large, signal } }
   }
 
   function enter(project: Project): void {
@@ -194,6 +198,8 @@ interface SliceResult {
 interface GivenSlices {
   job: Omit<VerifyJob, 'entries'>
   limits: SliceLimits
+  /** Shared by all verifications: the place of a slice with a large file. */
+  large: Gate
   signal: AbortSignal
 }
 
@@ -204,16 +210,20 @@ interface GivenSlices {
 async function* verifySlices(
   entries: AsyncIterable<OwnedEntry>,
   executor: Executor,
-  { job, limits, signal }: GivenSlices
+  { job, limits, large, signal }: GivenSlices
 ): AsyncGenerator<SliceResult> {
   const stop = new AbortController()
-  const either = AbortSignal.any([signal, stop.signal])
+  const end = (): void => stop.abort(signal.reason)
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
+  const either = stop.signal
   const slices = cut(entries, limits)
   const running: Array<Promise<SliceResult>> = []
 
   async function verifySlice(slice: OwnedEntry[]): Promise<SliceResult> {
     const plain = slice.map(({ path, mode, size, sha256 }) => ({ path, mode, size, sha256 }))
-    const outcome = await executor.run({ kind: 'verify', verify: { ...job, entries: plain } }, either)
+    const leave = slice.some(({ size }) => size > largeBytes) ? await large.enter(either) : () => {}
+    const outcome = await executor.run({ kind: 'verify', verify: { ...job, entries: plain } }, either).finally(leave)
     if (outcome.kind === 'verified') return { slice, findings: outcome.findings }
     either.throwIfAborted()
     if (outcome.kind === 'failed') throw outcome.error
@@ -237,6 +247,7 @@ async function* verifySlices(
       yield result ?? { slice: [], findings: [] }
     }
   } finally {
+    signal.removeEventListener('abort', end)
     stop.abort()
     await Promise.allSettled(running)
     await slices.return(undefined)
@@ -288,7 +299,7 @@ async function hasMoved(
   { head }: Extract<Owned, { baseline: 'owned' }>
 ): Promise<boolean> {
   const now = await trees.read(id, undefined, false)
-  return now.baseline !== 'owned' || now.head.sequence !== head.sequence || now.head.target !== head.target
+  return now.baseline !== 'owned' || !isSameHead(now.head, head)
 }
 
 function isBusy({ name }: Project): Refusal {

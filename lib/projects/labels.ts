@@ -20,13 +20,14 @@ import {
 /** The fields of a label that a client can set. */
 export interface LabelFields {
   name?: string | undefined
-  color?: LabelColor | undefined
+  /** Null, as if it were absent: the first unused colour of a new label, the present one of another. */
+  color?: LabelColor | null | undefined
   sortOrder?: number | undefined
 }
 
 /** Categories or tags (§2.6). Both have the same rules and different tables. */
 export interface Labels {
-  /** Returns the labels ordered by `sortOrder`, then by name. Only the projects in the scope are counted. */
+  /** Returns the labels ordered by `sortOrder`, then by name; with a scope, those of its projects. */
   list(scope?: ProjectScope): Label[]
   /** The default colour is the first unused one. Refuses: 409 `name_taken`. */
   create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
@@ -57,7 +58,10 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
     const other = findLabelByName(db, kind, name)
     if (other === undefined || other.id === ownId) return
     const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
-    throw new Refusal('conflict', 'name_taken', sentence, { field: 'name' })
+    throw new Refusal('conflict', 'name_taken', sentence, {
+      field: 'name',
+      other: { kind, id: other.id, name: other.name }
+    })
   }
 
   return {

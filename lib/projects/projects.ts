@@ -4,52 +4,21 @@ import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
 import { changePolicy, type GivenPolicy, type PolicyChanges } from '../model/policy.js'
-import { defaultEnv } from '../model/project.js'
 import type { ProjectScope } from '../model/access.js'
-import type { Project } from '../model/project.js'
+import { newProject, type NewProject, type Project, type ProjectFields } from '../model/project.js'
 import { checkSeen } from '../model/seen.js'
 import type { Seen } from '../model/seen.js'
-import { findRights, tryRights, umaskOf } from '../proc/identity.js'
+import type { CheckHeaders } from './check-headers.js'
+import { checkRights } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
-import { deleteDeploymentsOf, deploymentIdsOf } from '../store/tables/deployments.js'
+import { deleteDeploymentsOf, deploymentIdsOf, goingDeploymentId } from '../store/tables/deployments.js'
 import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
 import { findMaintenance } from '../store/tables/maintenance.js'
 import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
-
-/** The fields of a project that a client can set. Undefined keeps the current value or the default. */
-export interface ProjectFields {
-  name?: string | undefined
-  description?: string | undefined
-  deployPath?: string | undefined
-  preDeployScript?: string | undefined
-  postDeployScript?: string | undefined
-  postDeployAsync?: boolean | undefined
-  allowClientScripts?: boolean | null | undefined
-  allowedEnv?: string[] | undefined
-  /** A user of the system. Only possible if svc runs as root. */
-  runAs?: string | null | undefined
-  umask?: string | null | undefined
-  scriptTimeoutSeconds?: number | null | undefined
-  scriptShell?: string | null | undefined
-  scriptDirectory?: string | null | undefined
-  maxDiskMb?: number | null | undefined
-  /** Replaces the keys that are present; null restores the default of a key. */
-  policy?: GivenPolicy | undefined
-  env?: string | undefined
-  categoryId?: string | null | undefined
-  /** An empty string removes the binding (§2.1). */
-  pm2AppName?: string | null | undefined
-  pinned?: boolean | undefined
-  /** Replaces all tags (§4.3). */
-  tagIds?: string[] | undefined
-}
-
-/** The fields of a new project. */
-export type NewProject = ProjectFields & { name: string; deployPath: string }
 
 /** The projects of a server. Every change is audited. */
 export interface Projects {
@@ -89,10 +58,21 @@ interface Needs {
     /** Removes the list of the files that svc put into the target. */
     removeTree(projectId: string): Promise<void>
   }
+  /** Seals and opens the header values of checks. */
+  headers: Pick<CheckHeaders, 'sealer' | 'open'>
 }
 
 /** Creates the projects of a server. */
-export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments }: Needs): Projects {
+export function createProjects({
+  store,
+  clock,
+  ids,
+  audit,
+  home,
+  allowSystemPaths,
+  deployments,
+  headers
+}: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
   const targets = createTargetPlaces()
@@ -124,7 +104,10 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     const other = targets.among(all()).overlapping(deployPath, ({ id }) => id !== ownId)
     if (other === undefined) return
     const sentence = `Cannot deploy to "${deployPath}": the project "${other.name}" deploys to "${other.deployPath}"`
-    throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
+    throw new Refusal('conflict', 'path_taken', sentence, {
+      field: 'deployPath',
+      other: { kind: 'project', id: other.id, name: other.name }
+    })
   }
 
   return {
@@ -135,11 +118,13 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     get: id => current([found(find(id), id)])[0] as Project,
 
     async create(given, actor) {
-      await checkRights(given, null)
+      await checkChangedRights(given, null)
+      const sealed = await headers.sealer([given.policy])
       return store.write(tx => {
         const fields = checked(tx, given)
         checkPathIsFree(fields.deployPath)
-        const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
+        const made = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
+        const project = { ...made, policy: sealed(made.policy, { projectId: made.id, before: {} }) }
         insertProject(tx, project)
         const { id, name } = project
         audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
@@ -148,15 +133,18 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     },
 
     async update(id, { seen, ...given }, actor) {
-      await checkRights(given, found(find(id), id))
+      await checkChangedRights(given, found(find(id), id))
+      const sealed = await headers.sealer([given.policy])
       return store.write(tx => {
         const before = existing(tx, id)
         checkSeen({ seen }, before.updatedAt, 'The project')
         const { policy, ...rest } = present(checked(tx, given))
-        const fields = policy === undefined ? rest : { ...rest, policy: changePolicy(before.policy, policy) }
+        const place = { projectId: id, before: before.policy }
+        const fields =
+          policy === undefined ? rest : { ...rest, policy: changePolicy(before.policy, sealed(policy, place)) }
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
           checkPathIsFree(fields.deployPath, id)
-          if (deployments.hasRunning(id)) throw busy('Cannot change the deployPath', id)
+          if (deployments.hasRunning(id)) throw busy(tx, 'Cannot change the deployPath', id)
           if (findMaintenance(tx, id) !== undefined) throw inMaintenance(before.name)
         }
         updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
@@ -171,15 +159,19 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       if (known !== undefined) {
         const { policy = {}, ...rest } = present(fields) as ProjectFields
         const changed = Object.entries(rest).filter(([name, value]) => isOther(known[name as keyof Project], value))
-        const isSamePolicy = !isOther(known.policy, changePolicy({}, policy))
+        // Values that cannot be read any more are written again.
+        const before = await headers.open(id, known.policy).catch(() => null)
+        const isSamePolicy = before !== null && !isOther(before, changePolicy({}, policy))
         if (changed.length === 0 && isSamePolicy) return known
         return this.update(id, { ...Object.fromEntries(changed), policy: replacing(known.policy, policy) }, actor)
       }
-      await checkRights(fields, null)
+      await checkChangedRights(fields, null)
+      const sealed = await headers.sealer([fields.policy])
       return store.write(tx => {
         const checkedFields = checked(tx, fields)
         checkPathIsFree(checkedFields.deployPath)
-        insertProject(tx, newProject(checkedFields, { id, token: ids.token(), at: instantOf(clock) }))
+        const made = newProject(checkedFields, { id, token: ids.token(), at: instantOf(clock) })
+        insertProject(tx, { ...made, policy: sealed(made.policy, { projectId: id, before: {} }) })
         audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: fields.name })
         return existing(tx, id)
       })
@@ -189,7 +181,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       await deployments.removeWith(deploymentIdsOf(store, id), () =>
         store.write(tx => {
           const project = existing(tx, id)
-          if (deployments.hasRunning(id)) throw busy('Cannot delete the project', id)
+          if (deployments.hasRunning(id)) throw busy(tx, 'Cannot delete the project', id)
           deleteProject(tx, id)
           const removed = deleteDeploymentsOf(tx, id)
           audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
@@ -212,13 +204,11 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
 }
 
 /** Checks that svc can take on changed rights on this machine. `before` is the current project. */
-async function checkRights(given: ProjectFields, before: Project | null): Promise<void> {
+async function checkChangedRights(given: ProjectFields, before: Project | null): Promise<void> {
   if (given.runAs === undefined && given.umask === undefined) return
   const runAs = given.runAs === undefined ? (before?.runAs ?? null) : given.runAs
   const umask = given.umask === undefined ? (before?.umask ?? null) : given.umask
-  umaskOf({ umask })
-  const rights = await findRights({ runAs, umask })
-  if (rights !== null) await tryRights(rights)
+  await checkRights({ runAs, umask })
 }
 
 function existing(db: Reader, id: string): Project {
@@ -228,37 +218,6 @@ function existing(db: Reader, id: string): Project {
 function found(project: Project | undefined, id: string): Project {
   if (project === undefined) throw notFound('Project', id)
   return project
-}
-
-function newProject(fields: NewProject, { id, token, at }: { id: string; token: string; at: string }): Project {
-  return {
-    id,
-    name: fields.name,
-    description: fields.description ?? '',
-    deployPath: fields.deployPath,
-    token,
-    preDeployScript: fields.preDeployScript ?? '',
-    postDeployScript: fields.postDeployScript ?? '',
-    postDeployAsync: fields.postDeployAsync ?? false,
-    allowClientScripts: fields.allowClientScripts ?? null,
-    allowedEnv: fields.allowedEnv ?? [],
-    runAs: fields.runAs ?? null,
-    umask: fields.umask ?? null,
-    scriptTimeoutSeconds: fields.scriptTimeoutSeconds ?? null,
-    scriptShell: fields.scriptShell ?? null,
-    scriptDirectory: fields.scriptDirectory ?? null,
-    maxDiskMb: fields.maxDiskMb ?? null,
-    policy: changePolicy({}, fields.policy ?? {}),
-    env: fields.env || defaultEnv,
-    categoryId: fields.categoryId ?? null,
-    pm2AppName: fields.pm2AppName ?? null,
-    pinned: fields.pinned ?? false,
-    tagIds: fields.tagIds ?? [],
-    status: 'idle',
-    lastDeployAt: null,
-    createdAt: at,
-    updatedAt: at
-  }
 }
 
 function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): void {
@@ -278,8 +237,12 @@ function replacing(before: PolicyChanges, policy: GivenPolicy): GivenPolicy {
   return { ...Object.fromEntries(Object.keys(before).map(key => [key, null])), ...policy }
 }
 
-function busy(what: string, id: string): Refusal {
-  return new Refusal('conflict', 'deployment_running', `${what}: a deployment of "${id}" is queued or running`)
+function busy(db: Reader, what: string, id: string): Refusal {
+  const sentence = `${what}: a deployment of "${id}" is queued or running`
+  const deployId = goingDeploymentId(db, id)
+  return new Refusal('conflict', 'deployment_running', sentence, {
+    other: deployId === undefined ? undefined : { kind: 'deployment', id: deployId }
+  })
 }
 
 function inMaintenance(name: string): Refusal {

@@ -11,17 +11,6 @@ export type TargetJob =
   /** Measures the targets one after the other until `forMs` has passed. */
   | { do: 'measure'; targets: string[]; maxEntries: number; forMs: number }
 
-/** A file that the helper process has opened and keeps open. */
-export interface HeldFile {
-  fd: number
-  dev: number
-  ino: number
-  path: string
-  name: string
-  size: number
-  mtimeMs: number
-}
-
 /** Keeps the open file referenced: Node closes a file handle that is garbage collected. */
 let held: FileHandle | undefined
 
@@ -30,7 +19,8 @@ serveHelper(async (job: TargetJob): Promise<unknown> => {
     case 'list':
       return listDirectory(job.target, job.path)
     case 'open':
-      return hold(job.target, job.path)
+      held = (await openFile(job.target, job.path)).handle
+      return held.fd
     case 'measure': {
       const deadlineMs = performance.now() + job.forMs
       const sizes: Array<number | null> = []
@@ -40,10 +30,3 @@ serveHelper(async (job: TargetJob): Promise<unknown> => {
     }
   }
 })
-
-async function hold(target: string, asked: string): Promise<HeldFile> {
-  const { handle, ...file } = await openFile(target, asked)
-  held = handle
-  const { dev, ino } = await held.stat()
-  return { ...file, fd: handle.fd, dev, ino }
-}

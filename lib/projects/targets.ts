@@ -2,16 +2,15 @@
  * Reads the targets of projects with the project's rights: those of svc, or those of the project's own user (`runAs`)
  * in a helper process.
  */
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
-import { Refusal } from '../base/refusal.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights, type Rights } from '../proc/identity.js'
 import { listDirectory, openFile, type Inspect, type OpenedFile } from '../install/browse.js'
+import { listedEntries, measuredSizes, openDescriptor } from '../install/helper-answers.js'
+import { takeOver } from '../install/taken-file.js'
 import { measureTree } from '../install/tree-size.js'
-import type { HeldFile, TargetJob } from './target-helper.js'
+import type { TargetJob } from './target-helper.js'
 
 /** The fields of a project that determine its target and its rights. */
 export type Owned = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
@@ -35,6 +34,8 @@ export interface Targets {
 }
 
 const module = new URL('./target-helper.js', import.meta.url)
+/** Time that a measurement may take longer than it was given, in ms. */
+const lateMs = 10_000
 
 /** Creates the access to targets. */
 export function createTargets(): Targets {
@@ -42,18 +43,18 @@ export function createTargets(): Targets {
     async list(project, path) {
       const rights = await findRights(project)
       if (rights === null) return listDirectory(project.deployPath, path)
-      return runHelper<TargetJob, FileEntry[]>({
-        module,
-        rights,
-        job: { do: 'list', target: project.deployPath, path }
-      })
+      const job: TargetJob = { do: 'list', target: project.deployPath, path }
+      return runHelper({ module, rights, job, read: listedEntries })
     },
 
     async open(project, path, inspect) {
       const rights = await findRights(project)
       if (rights === null) return openFile(project.deployPath, path, inspect)
-      const job: TargetJob = { do: 'open', target: project.deployPath, path }
-      const file = await runHelper<TargetJob, HeldFile, OpenedFile>({ module, rights, job }, takeOver)
+      const target = project.deployPath
+      const job: TargetJob = { do: 'open', target, path }
+      const file = await runHelper({ module, rights, job, read: openDescriptor }, (fd, process) =>
+        takeOver({ target, path, fd }, process)
+      )
       try {
         await inspect(file)
         return file
@@ -76,19 +77,6 @@ export function createTargets(): Targets {
   }
 }
 
-/** Opens the helper's open file again through /proc, not by its path: svc itself may lack the rights for the path. */
-async function takeOver({ fd, dev, ino, ...file }: HeldFile, pid: number): Promise<OpenedFile> {
-  const handle = await open(`/proc/${pid}/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const stats = await handle.stat()
-    if (stats.dev === dev && stats.ino === ino && stats.isFile()) return { ...file, handle }
-    throw new Refusal('conflict', 'changed_meanwhile', `"${file.name}" changed while it was being opened. Try again`)
-  } catch (error) {
-    await handle.close()
-    throw error
-  }
-}
-
 /** Groups the projects with an own user by user, so that one process measures all targets of a user. */
 function byUser(projects: readonly Owned[]): Owned[][] {
   const groups = new Map<string, Owned[]>()
@@ -107,6 +95,8 @@ async function measureAs(
   const rights: Rights | null = await findRights(group[0] as Owned).catch(() => null)
   if (rights === null || forMs <= 0) return
   const job: TargetJob = { do: 'measure', targets: group.map(({ deployPath }) => deployPath), maxEntries, forMs }
-  const found = await runHelper<TargetJob, Array<number | null>>({ module, rights, job })
+  const call = { module, rights, job, read: measuredSizes(group.length), limitMs: forMs + lateMs }
+  // A process that somebody has ended leaves the sizes unknown.
+  const found = await runHelper(call).catch(() => [])
   group.forEach((project, i) => sizes.set(project, found[i] ?? null))
 }

@@ -62,9 +62,13 @@ export function createVariablesKey(path: string): VariablesKey {
   }
 }
 
-/** Returns the 503 if secrets exist and their key cannot be used. */
-export function unusableKey(path: string, why: string): Refusal {
-  const cure = `Restore "${path}" from a backup, or remove the secrets and set them again`
+/** Returns the 503 if secrets exist and their key cannot be used. `cures`: what to do about each kind of secrets. */
+export function unusableKey(path: string, why: string, cures: readonly string[] = []): Refusal {
+  const without =
+    cures.length === 0
+      ? 'remove that file if it exists, and begin again: svc then makes a new key'
+      : cures.join(', and ')
+  const cure = `Restore "${path}" from a backup, or ${without}`
   return new Refusal('unavailable', 'variables_key', `Cannot use the key of the secrets: ${why}. ${cure}`)
 }
 

@@ -7,6 +7,7 @@ import type { GivenVariable, OpenedVariable, StoredVariable, Variable } from '..
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { findProject } from '../store/tables/projects.js'
 import { deleteVariable, listSecrets, listVariables, putVariable } from '../store/tables/variables.js'
+import { curesOfLostKey, needsStoredKey, neededTexts } from './sealed-places.js'
 import { keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from './seal.js'
 import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'
 
@@ -20,7 +21,7 @@ export interface VariablesChange {
 export interface SecretsFault {
   /** The reason as a sentence, without advice. */
   why: string
-  /** `project: NAME` of each secret that cannot be decrypted. */
+  /** The name of each that cannot be decrypted: `project: NAME` of a variable, `project: header NAME` of a check. */
   secrets: string[]
 }
 
@@ -36,7 +37,7 @@ export interface Variables {
   change(projectId: string, change: VariablesChange, actor: Actor): Promise<Variable[]>
   /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
   open(projectId: string): Promise<OpenedVariable[]>
-  /** Returns why secrets cannot be decrypted, or null if all can. */
+  /** Returns why something encrypted (sealed-places.ts) cannot be decrypted; null if all can. */
   check(): Promise<SecretsFault | null>
 }
 
@@ -50,8 +51,8 @@ interface Needs {
 /** Creates the variables of all projects. */
 export function createVariables({ store, clock, audit, key }: Needs): Variables {
   /**
-   * Returns the key for the given secrets, or null if there is nothing to encrypt. Creates a key only if no other
-   * stored secret was encrypted with a key that is lost.
+   * Returns the key for the given secrets, or null if there is nothing to encrypt. Creates a key only if nothing else
+   * that is stored was encrypted with a key that is lost.
    */
   async function keyFor(
     projectId: string,
@@ -67,7 +68,8 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     const found = await key.find()
     if (found.key !== null) return found.key
     const others = setSecrets().filter(secret => secret.projectId !== projectId || !isReplaced(secret.name))
-    if (!found.isMissing || others.length > 0) throw unusableKey(key.path, found.why)
+    if (!found.isMissing || others.length > 0 || needsStoredKey(store, 'variables.value'))
+      throw unusableKey(key.path, found.why, curesOfLostKey(store))
     return key.create()
   }
 
@@ -153,13 +155,16 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     },
 
     async check() {
-      const secrets = setSecrets()
-      if (secrets.length === 0) return null
+      const texts = neededTexts(store)
+      if (texts.length === 0) return null
       const found = await key.find()
-      const closed = secrets.filter(secret => openedValue(secret, found.key) === null)
+      const closed = texts.filter(
+        ({ place, sealed }) => found.key === null || unseal(found.key, place, sealed) === null
+      )
       const [first] = closed
-      if (first === undefined) return null
-      return { why: whyNot(first, found), secrets: closed.map(({ projectId, name }) => `${projectId}: ${name}`) }
+      return first === undefined
+        ? null
+        : { why: whyNot({ value: first.sealed }, found), secrets: closed.map(({ name }) => name) }
     }
   }
 }
@@ -211,11 +216,11 @@ function openedValue({ projectId, name, value, secret }: StoredVariable, key: Bu
 const notSet = 'it has no value yet, because import packages contain no secret values'
 const noKeyNeeded: FoundKey = { key: null, isMissing: true, why: '' }
 
-function whyNot({ value }: StoredVariable, found: FoundKey): string {
+function whyNot({ value }: Pick<StoredVariable, 'value'>, found: FoundKey): string {
   if (value === '') return notSet
   if (found.key === null) return found.why
   if (keyIdOfSealed(value) !== keyIdOf(found.key)) return 'it was encrypted with another key'
-  return 'the stored value is damaged or belongs to another variable'
+  return 'the stored value is damaged or belongs to something else'
 }
 
 function cannotOpen(closed: ReadonlyArray<{ name: string }>, { path, why }: { path: string; why: string }): Refusal {

@@ -4,11 +4,15 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { CheckSources, NewLines } from '../../lib/deploy/check-sources.js'
 import { createChecks } from '../../lib/deploy/checks.js'
+import { createSearches } from '../../lib/logs/search/search.js'
 import { createMasker } from '../../lib/deploy/scripts/masking.js'
 import type { ScriptStage } from '../../lib/deploy/scripts/script-run.js'
 import type { Check } from '../../lib/model/policy.js'
 import type { Pm2Binding } from '../../lib/model/pm2.js'
 import { statusServer } from '../support/held.js'
+
+const searches = createSearches({ stallMs: 300 })
+t.teardown(() => searches.close())
 
 function stage(t: Test, patch: Partial<CheckSources> = {}) {
   const target = t.testdir({})
@@ -16,6 +20,7 @@ function stage(t: Test, patch: Partial<CheckSources> = {}) {
     hosts: () => [],
     pm2: async () => ({ bound: false, message: 'not linked' }),
     log: async () => ({ lines: [], endOffset: 0, hasMore: false }),
+    firstMatch: searches.firstMatch,
     ...patch
   }
   const scripts = {
@@ -109,6 +114,20 @@ t.test('reads the new lines of a log', async t => {
   t.strictSame(await attempt(check), { ok: true, message: 'no such line' })
   t.strictSame(await attempt(check), { ok: false, message: 'found: a PANIC' })
   t.strictSame(asked, [null, 100, 200, 300])
+})
+
+t.test('an expression that never ends fails the check, and stops nothing', async t => {
+  const line = 'the application wrote a long line of plain words here and then a sign that ends it!'
+  const answers = [[line], [line], ['fine']]
+  const log = async () => ({ lines: answers.shift() ?? [], endOffset: 100, hasMore: false })
+  const { attempt } = stage(t, { log })
+  let turns = 0
+  const counting = setInterval(() => void turns++, 1)
+  const endless = await attempt({ log: 'lsrc_a', none: '^(\\w+\\s?)*$', for: 1 })
+  clearInterval(counting)
+  t.match(endless, { ok: false, message: /takes too long/ })
+  t.ok(turns > 20, `the event loop went on ${turns} times`)
+  t.strictSame(await attempt({ log: 'lsrc_a', none: 'panic', for: 1 }), { ok: true, message: 'no such line' })
 })
 
 t.test('an error is an answer, but an abort is not', async t => {

@@ -1,6 +1,8 @@
 import t from 'tap'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { createComparer, type ComparerNeeds } from '../../lib/deploy/comparer.js'
+import type { Compared } from '../../lib/install/compare.js'
 import type { Outcome } from '../../lib/install/unpack/extract-threads.js'
 import { systemClock } from '../../lib/base/clock.js'
 import { Refusal } from '../../lib/base/refusal.js'
@@ -47,4 +49,37 @@ t.test('passes on how a comparison failed', async t => {
   await t.rejects(compare(), refusal)
   await t.rejects(compare(), { message: 'ended without an answer: died' })
   await t.rejects(compare(), { message: 'ended without an answer: stuck' })
+})
+
+t.test('projects whose comparisons are slow share one place', async t => {
+  const going: string[] = []
+  const ends: Array<() => void> = []
+  const executor = {
+    async run(job: { compare: { target: string } }): Promise<Outcome> {
+      going.push(job.compare.target)
+      await new Promise<void>(resolve => ends.push(resolve))
+      return { kind: 'compared', compared: {} as Compared }
+    },
+    isStuck: () => false
+  }
+  const executors = { comparing: () => executor } as unknown as ComparerNeeds['executors']
+  const home = { directory: '/nowhere', deployments: '/nowhere', tmp: '/nowhere' }
+  const comparer = createComparer({ home, clock: systemClock, executors, trees, slowMs: 0 })
+  const compare = (name: string) =>
+    comparer.compare(aProject({ id: name, deployPath: name }), { tree: Buffer.from(''), listed: 0, signal })
+  const endAll = async (all: Array<Promise<unknown>>): Promise<void> => {
+    while (ends.length < all.length) await setImmediate()
+    ends.splice(0).forEach(end => end())
+    await Promise.all(all)
+  }
+  await endAll([compare('a'), compare('b')])
+  t.strictSame(going.splice(0), ['a', 'b'], 'at first nobody knows')
+  const again = [compare('a'), compare('b'), compare('c')]
+  while (ends.length < 2) await setImmediate()
+  t.strictSame(going.splice(0).sort(), ['a', 'c'], 'one of them waits, and a third goes on')
+  ends.splice(0).forEach(end => end())
+  while (ends.length < 1) await setImmediate()
+  t.strictSame(going, ['b'])
+  ends.splice(0).forEach(end => end())
+  await Promise.all(again)
 })

@@ -89,3 +89,42 @@ t.test('contents and times that were not kept are refused by the name of the dep
   const { mtimeMs: _, ...older } = earlier(one, { kept: 'archive:dep_1' })
   await t.rejects(refused(older), { code: 'not_exact', message: 'dep_2' })
 })
+
+t.test('what the goal put there counts, not what somebody made of it afterwards', async t => {
+  const edited = earlier(three, { kept: 'before' })
+  const back = undone('dep_2', [
+    put('changed', two, edited),
+    put('equal', three, earlier(three)),
+    put('foreign', two, edited),
+    put('gone', two, null),
+    put('same', two, earlier(one, { kept: 'archive:dep_0' }))
+  ])
+  const [first, second] = [
+    undone('dep_0', [put('changed', two, null), put('same', one, null)]),
+    undone(
+      'dep_1',
+      ['changed', 'equal', 'gone', 'same'].map(path => put(path, one, null))
+    )
+  ]
+  const owned = ['changed', 'equal', 'foreign', 'gone', 'same'].map(path => own(path, path === 'equal' ? three : two))
+  const { wanted, removed } = await exactStateOf([back], stream(owned), [first, second])
+  const source = { kind: 'archive', deployId: 'dep_1' }
+  t.match(wanted, [
+    { path: 'changed', sha256: one, source },
+    { path: 'equal', sha256: one, source },
+    { path: 'foreign', sha256: three, source: { kind: 'before', deployId: 'dep_2' } },
+    { path: 'gone', sha256: one, source },
+    { path: 'same', sha256: one, source: { kind: 'archive', deployId: 'dep_0' } }
+  ])
+  t.strictSame(removed, [])
+})
+
+t.test('its permissions and its time count, too, if only those were changed', async t => {
+  const before = { ...earlier(one, { kept: 'archive:dep_0' }), mode: 0o100604, mtimeMs: 1 }
+  const goal = put('a', one, null)
+  const { wanted } = await exactStateOf([undone('dep_2', [put('a', two, before)])], stream([own('a', two)]), [
+    undone('dep_1', [goal])
+  ])
+  const { mode, mtimeMs } = goal as { mode: number; mtimeMs: number }
+  t.match(wanted, [{ path: 'a', sha256: one, mode, mtimeMs, source: { kind: 'archive', deployId: 'dep_0' } }])
+})

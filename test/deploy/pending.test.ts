@@ -96,8 +96,9 @@ t.test('a project whose deletion was killed keeps files and records, or neither'
   t.strictSame([...seen].sort(), [0, 2], 'killed before and after the records were removed')
 })
 
-function projectsOf({ store, clock, ids, home, deployer }: DeployStage) {
-  return createProjects({ store, clock, ids, home: home.directory, audit: { within: () => {} }, deployments: deployer })
+function projectsOf({ store, clock, ids, home, deployer, headers }: DeployStage) {
+  const audit = { within: () => {} }
+  return createProjects({ store, clock, ids, home: home.directory, audit, deployments: deployer, headers })
 }
 
 t.test('removes nothing by a list if the database was lost', async t => {

@@ -7,6 +7,7 @@ import { startNode, type FakeNode } from '../support/fake-node.js'
 import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import type { Project } from '../../lib/model/project.js'
+import { until } from '../support/until.js'
 import type { RolloutPolicy } from '../../lib/model/rollout.js'
 
 async function openPlaced(t: Parameters<typeof startServer>[0], names: string[], policy: Partial<RolloutPolicy> = {}) {
@@ -84,6 +85,37 @@ t.test('fails when a node fails, and corrects the record when the rollout is res
     if (event.type === 'end') t.equal(event.rollout.state, 'done')
   while ((await record()).status !== 'success') await new Promise(resolve => setImmediate(resolve))
   t.match(await record(), { status: 'success', errorMessage: null })
+})
+
+t.test('a deployment that waits behind a rollout says which, since when, and what to do', async t => {
+  const { stage, hub, project } = await openPlaced(t, ['plant-a1', 'plant-a2'], { pause: 600 })
+  const pushes = [push(stage, project)]
+  const list = () => hub.rollouts.list({ limit: 1 })[0]
+  const { id } = await until(() => list()?.state === 'pausing' && list())
+  const newest = async () => (await stage.client.get('/api/logs?limit=1')).body[0]
+  pushes.push(push(stage, project))
+  const { id: deployId } = await until(async () => (await newest()).status === 'queued' && newest())
+  const record = async () => (await stage.client.get(`/api/logs/${deployId}`)).body
+  const { since, until: end } = (await record()).rolloutAhead
+  t.match((await record()).rolloutAhead, { id, state: 'pausing', since: hub.rollouts.node(id, 'plant-a1').updatedAt })
+  const permit = (await stage.as(project.token).get(`/api/deploy/check?projectId=${project.id}`)).body
+  t.match(permit, { deploymentsAhead: 2, rolloutAhead: { id, since } })
+  t.match(
+    await textOf(stage, deployId),
+    `→ waits: rollout ${id} has paused since ${since}, until ${end}. "svc rollout approve ${id}" begins the next wave`
+  )
+  await stage.client.put(`/api/projects/${project.id}`, { policy: { rollout: { pause: 'approve' } } })
+  await hub.rollouts.approve(id, ana)
+  await until(async () => list()?.id !== id && list()?.state === 'approval')
+  t.notOk('rolloutAhead' in (await record()), 'it does not wait any more')
+  const last = push(stage, project)
+  const waiting = await until(async () => (await newest()).status === 'queued' && newest())
+  await until(async () => /for an approval since .*"svc rollout approve/.test(await textOf(stage, waiting.id)))
+  await hub.rollouts.approve(list()?.id as string, ana)
+  await Promise.all(pushes)
+  await until(async () => list()?.deployId === waiting.id && list()?.state === 'approval')
+  await hub.rollouts.approve(list()?.id as string, ana)
+  t.match(eventsOf(await last).at(-1), { status: 'success' })
 })
 
 t.test('a cancel halts the rollout', async t => {

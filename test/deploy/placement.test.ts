@@ -154,12 +154,13 @@ t.test('a target whose disk is missing at a start is restored by the next start'
   t.strictSame(back.faults, [])
 })
 
-t.test('removes the journal of an unknown deployment whose target does not exist', async t => {
+t.test('lists the journal of an unknown deployment whose target does not exist: its disk may come back', async t => {
   const stage = await deployStage(t)
   const journal = createFiles(stage.home).journal('dep_aaaaaaaaaaaaaaaa')
   await writeFile(journal, 'svc-undo 2\ntarget /nowhere/at/all\n')
-  await stage.restart()
-  t.notOk(existsSync(journal))
+  const { deployer } = await stage.restart()
+  t.ok(existsSync(journal))
+  t.same(deployer.unfinishedTargets(), [{ deployId: 'dep_aaaaaaaaaaaaaaaa', target: '/nowhere/at/all' }])
 })
 
 t.test('a thread that dies after the last rename does not fail the deployment', async t => {

@@ -133,10 +133,13 @@ t.test('a directory in the way stops the whole repair', async t => {
   await stage.deploy(project, { a: 'x', b: 'x' })
   for (const name of ['a', 'b']) rmSync(join(project.deployPath, name))
   mkdirSync(join(project.deployPath, 'a'))
+  writeFileSync(join(project.deployPath, 'a/own'), '')
   const row = await repair(stage, project)
   t.match(row, { status: 'failed', placed: null })
-  t.match(row.errorMessage, '"a"')
+  t.match(row.errorMessage, '"a/own", which svc did not put there')
   t.strictSame(readdirSync(project.deployPath), ['a'])
+  rmSync(join(project.deployPath, 'a/own'))
+  t.match(await repair(stage, project), { status: 'success' }, 'an empty one gives way')
 })
 
 t.test('repairs what is still different when it starts', async t => {

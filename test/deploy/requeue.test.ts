@@ -48,6 +48,7 @@ async function openStage(t: Parameters<typeof startServeProcess>[0] & { testdir(
         const row = await record(id)
         return (row.status === 'success' || row.status === 'failed') && row
       }),
+    change: (fields: object) => server.changeProject(project.id, fields),
     async restart(signal: NodeJS.Signals) {
       await server.stop(signal)
       server = await start()
@@ -85,6 +86,25 @@ t.test('a kill loses no deployment that waits for its rollout', { timeout: 120_0
     errorMessage: deploySays.archiveLostInQueue(without.deployId)
   })
 })
+
+t.test(
+  'a policy that became stricter before a restart applies to a rollout that waits',
+  { timeout: 120_000 },
+  async t => {
+    const stage = await openStage(t)
+    await stage.stuckPush('one')
+    const queued = await stage.push({ 'index.html': 'two' }, { rollout: '{"maxFailures":7}' })
+    await stage.change({ policy: { rollout: { maxFailures: 1 } } })
+    await stage.restart('SIGKILL')
+    stage.agent.child.kill('SIGCONT')
+    t.match(await stage.final(queued.deployId), {
+      status: 'failed',
+      errorMessage:
+        /may not roll out with "maxFailures": 7\. The policy "rollout\.maxFailures" of the project is stricter/
+    })
+    t.equal(stage.page(), 'one')
+  }
+)
 
 t.test('a deployment whose rollout was not created ends truthfully', { timeout: 120_000 }, async t => {
   const stage = await openStage(t)

@@ -30,7 +30,7 @@ t.test('plans of rollbacks', async t => {
       mode: 'overlay',
       to: { deployId: first.id },
       over: 0,
-      counts: { added: 1, changed: 2, pruned: 0 }
+      counts: { added: 1, changed: 2, pruned: 1 }
     })
     rmSync(join(stage.home.deployments, `${second.id}.manifest`))
     t.match(await deployer.planRollback(first.id, { ...request, mode: 'exact' }), { problem: { code: 'not_exact' } })

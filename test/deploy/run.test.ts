@@ -1,9 +1,14 @@
 import t from 'tap'
-import { readFile, readdir } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
+import type { DeployRequest } from '../../lib/deploy/admission.js'
 import { listedDeployment, type DeploymentStep } from '../../lib/model/deployment.js'
-import { deployStage, type DeployStage } from '../support/deploy-stage.js'
+import type { PolicyChanges } from '../../lib/model/policy.js'
+import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
+import { deployStage, never, type DeployStage } from '../support/deploy-stage.js'
+import { treeBody } from '../support/planned.js'
 import { until } from '../support/until.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
@@ -164,5 +169,75 @@ t.test('a deployment that fails before its first step removes its upload', async
     await stage.deployer.cancel(run.deployId, { name: 'admin', ip: null }).catch(() => {})
     await run.finished
     t.strictSame(await uploads(), [], `cancelled ${turns} turns after it was recorded`)
+  }
+})
+
+t.test('what a push wishes is checked again at its turn: its policy may be stricter by then', async t => {
+  const token = { id: 'tok_ci', name: 'ci' }
+  const pipeline = { name: 'token:ci', role: 'deployer', ip: null, token }
+  const operator = { ...pipeline, role: 'operator' }
+  const rollout = { ...defaultRolloutPolicy, canary: 1 }
+  const background = { postDeploy: 'true', postDeployAsync: true }
+  const cases: Array<[wish: Partial<DeployRequest>, policy: PolicyChanges, refusal: string | null]> = [
+    [
+      { confirmSeconds: 600, actor: pipeline },
+      { confirm: { seconds: 300 } },
+      'The token "ci" may not wait 600 s to be confirmed. The policy "confirm" of the project is stricter'
+    ],
+    [
+      { ...background, actor: { name: 'global-deploy', role: 'global', ip: null } },
+      { onPostFailure: 'revert' },
+      'The global deploy token may not run the post-deploy script in the background. The policy "onPostFailure" of the project is stricter'
+    ],
+    [
+      { rollout: { canary: 2 }, actor: { name: 'project:x', role: 'project', ip: null } },
+      { rollout },
+      'The deploy token of the project may not roll out with "canary": 2. The policy "rollout.canary" of the project is stricter'
+    ],
+    [{ postDeploy: 'true', actor: pipeline }, { onPostFailure: 'revert' }, null],
+    [{ rollout: { canary: 2 }, actor: operator }, { rollout }, null],
+    [{ ...background, actor: operator }, { rollout }, null]
+  ]
+  for (const [wish, policy, refusal] of cases) {
+    const stage = await deployStage(t)
+    const project = await stage.addProject({ preDeployScript: 'while [ ! -e go ]; do sleep 0.05; done' })
+    const first = await stage.push(project, { 'first.txt': '1' })
+    await until(() => existsSync(project.deployPath))
+    const queued = await stage.push(project, { 'queued.txt': '2' }, wish)
+    t.equal(stage.deployer.countAhead(project.id), 2)
+    await stage.change(project, { policy })
+    await writeFile(join(project.deployPath, 'go'), '')
+    t.match(await first.finished, { status: 'success' })
+    t.match(await queued.finished, { status: refusal === null ? 'success' : 'failed', errorMessage: refusal })
+    t.equal(existsSync(join(project.deployPath, 'queued.txt')), refusal === null, 'a refused one changes nothing')
+  }
+})
+
+t.test('so is what its plan wishes', async t => {
+  const pipeline = { name: 'token:ci', role: 'deployer', ip: null, token: { id: 'tok_ci', name: 'ci' } }
+  const cases = [
+    [{ prune: 'force', force: false }, { pruneByDeployToken: true }, 'remove files. Set "pruneByDeployToken"'],
+    [{ prune: undefined, force: true }, { forceByDeployToken: true }, 'replace edited files. Set "forceByDeployToken"']
+  ] as const
+  for (const [asks, policy, refusal] of cases) {
+    for (const role of ['deployer', 'operator']) {
+      const stage = await deployStage(t)
+      const project = await stage.addProject({ policy })
+      await stage.deploy(project, { a: '1' })
+      const site = t.testdir({ a: '2' })
+      const limits = { listed: 0, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 5 }
+      const asked = { projectId: project.id, tree: await treeBody(site), asks, scripts: {}, signal: never, ...limits }
+      const planId = (await stage.deployer.plan(asked)).planId as string
+      await stage.change(project, { preDeployScript: 'while [ ! -e go ]; do sleep 0.05; done; rm go; exit 1' })
+      const first = await stage.push(project, { a: 'none of this' })
+      const queued = await stage.push(project, { a: '2' }, { planId, actor: { ...pipeline, role } })
+      await stage.change(project, { policy: {}, preDeployScript: '' })
+      await writeFile(join(project.deployPath, 'go'), '')
+      await first.finished
+      const { status, errorMessage } = await queued.finished
+      if (role === 'operator') t.equal(status, 'success', errorMessage ?? '')
+      else t.match({ status, errorMessage }, { status: 'failed', errorMessage: `The token "ci" may not ${refusal}` })
+      t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), role === 'operator' ? '2' : '1')
+    }
   }
 })

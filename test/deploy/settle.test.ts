@@ -1,21 +1,22 @@
-import { rename } from 'node:fs/promises'
+import { appendFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { liveDeployment, pendingReverts } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
-import { contentsOf, gateOf, leftIn, statusServer } from '../support/held.js'
+import { contentsOf, leftIn } from '../support/held.js'
 import { until } from '../support/until.js'
 
 t.test('files that were edited meanwhile are kept and listed', async t => {
   const stage = await deployStage(t)
-  const server = await statusServer(t)
   const project = await stage.addProject({
-    policy: { gate: gateOf([{ http: server.url }]) },
-    postDeployScript: 'echo edited >> a.txt; echo log > made.log'
+    postDeployScript: 'test ! -e b.txt || echo script >> b.txt; echo log > made.log'
   })
-  await stage.deploy(project, { 'a.txt': '1' })
-  server.status = 503
-  const row = await stage.deploy(project, { 'a.txt': '2\n' })
-  t.equal(row.revertReason, 'check')
+  await stage.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
+  const run = await stage.push(project, { 'a.txt': '2\n', 'b.txt': '2\n' }, { confirmSeconds: 60 })
+  await until(() => stage.deployer.confirmUntil(run.deployId) !== null)
+  await appendFile(join(project.deployPath, 'a.txt'), 'edited\n')
+  const row = await stage.deployer.revert(run.deployId, admin)
+  t.equal(row.revertReason, 'operator')
   const directory = `.svc-displaced-${row.id}`
   t.match(await stage.output(row.id), `→ 1 file edited meanwhile kept in ${directory}: a.txt`)
   t.equal(await contentsOf(project, `${directory}/a.txt`), '2\nedited\n')

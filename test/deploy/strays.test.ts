@@ -12,6 +12,8 @@ import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
 
 const past = new Date('2020-01-01T00:00:00Z')
+/** The clock was set back since. */
+const future = new Date('2100-01-01T00:00:00Z')
 
 /** Returns the names in `deployments/` and `tmp/`, sorted. */
 async function namesOf({ home }: DeployStage): Promise<string[]> {
@@ -51,8 +53,8 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   await writeFile(unused, '')
   gone.push(unused)
   await mkdir(inTmp(`${randomIds.token()}.backup`))
-  for (const path of [...gone, ofOthers, upload, files.archive(recordLost), inTmp('notes.txt')])
-    await utimes(path, past, past)
+  for (const [at, path] of [files.archive(recordLost), ...gone, ofOthers, upload, inTmp('notes.txt')].entries())
+    await utimes(path, ...(at % 2 === 0 ? ([past, past] as const) : ([future, future] as const)))
 
   const stage = await before.restart()
   t.strictSame(await namesOf(stage), [...ownFiles(row.id), `${recordLost}.zip`, 'notes.txt'].sort())
@@ -66,7 +68,7 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   )
 
   await stage.store.write(tx => updateDeployment(tx, row.id, { hasArtifact: false }))
-  await utimes(files.archive(row.id), past, past)
+  await utimes(files.archive(row.id), future, future)
   const again = await stage.restart()
   t.notOk(existsSync(files.archive(row.id)), 'the server was killed between updating the record and removing the file')
   t.ok(existsSync(files.manifest(row.id)))

@@ -49,6 +49,61 @@ t.test('an exact way back', async t => {
     t.strictSame(exactTree(project.deployPath), then)
   })
 
+  t.test('refuses a target in which nothing is left, unless it is forced', async t => {
+    const project = await stage.addProject()
+    await stage.deploy(project, { a: 'one', 'd/b': 'one' })
+    const before = exactTree(project.deployPath)
+    await stage.deploy(project, { a: 'two', 'd/b': 'two' })
+    for (const path of ['a', 'd']) rmSync(place(project, path), { recursive: true })
+    t.match(await undo(project), { status: 'failed', errorMessage: /Nothing was changed: .* not there any more/ })
+    const plan = await deployer.planUndo(project.id, { signal: AbortSignal.timeout(60_000) })
+    t.match(
+      plan.checks.filter(({ ok }) => !ok),
+      [{ code: 'target_emptied' }],
+      'its plan says the same'
+    )
+    t.match(await undo(project, true), { status: 'success' })
+    t.strictSame(Object.keys(exactTree(project.deployPath)), Object.keys(before))
+    t.equal(readFileSync(place(project, 'd/b'), 'utf8'), 'one')
+  })
+
+  t.test('by force, edited files that no undone deployment changed come back, too', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: 'one', b: 'one' })
+    await stage.deploy(project, { a: 'two', b: 'one' })
+    edit(project, 'b', 'by hand')
+    const plan = await deployer.planRollback(first.id, {
+      mode: 'exact',
+      force: true,
+      signal: AbortSignal.timeout(60_000)
+    })
+    t.match(plan.paths, { changed: ['a', 'b'] })
+    t.match(await exactly(project, first.id, true), { status: 'success' })
+    t.strictSame(
+      ['a', 'b'].map(path => readFileSync(place(project, path), 'utf8')),
+      ['one', 'one']
+    )
+    edit(project, 'b', 'again')
+    const live = stage.row(first.id)
+    t.match(await exactly(project, live.id, true), { status: 'success' })
+    t.equal(readFileSync(place(project, 'b'), 'utf8'), 'one')
+  })
+
+  t.test('the plan of an overlay applies the policy, as its deployment does', async t => {
+    const project = await stage.addProject({ policy: { drift: 'refuse', prune: 'managed' } })
+    const first = await stage.deploy(project, { a: 'one' })
+    await stage.deploy(project, { a: 'two', c: 'two' })
+    edit(project, 'a', 'by hand')
+    const plan = await deployer.planRollback(first.id, { mode: 'overlay', signal: AbortSignal.timeout(60_000) })
+    t.match(
+      plan.checks.filter(({ ok }) => !ok),
+      [{ name: 'edited_files', code: 'target_drifted' }]
+    )
+    t.strictSame(plan.paths.pruned, ['c'])
+    const row = await (await deployer.rollback(first.id, { mode: 'overlay', actor })).finished
+    t.match(row, { status: 'failed', errorMessage: /edited on the server/ })
+  })
+
   t.test('goes back over several deployments; a file of a later release is gone', async t => {
     const project = await stage.addProject()
     const first = await stage.deploy(project, { 'a.js': '1', 'b.js': '1' })

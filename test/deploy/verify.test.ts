@@ -1,7 +1,10 @@
 import t from 'tap'
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { VerifyEvent } from '../../lib/model/verify.js'
+import { createVerifier } from '../../lib/deploy/verify.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { aProject } from '../store/stage.js'
 import { deployStage, never, type DeployStage } from '../support/deploy-stage.js'
 
 async function verify(
@@ -143,4 +146,41 @@ t.test('a torn list of the files is made again', async t => {
   tear()
   await t.rejects(verify(stage, project.id), { code: 'changed_meanwhile' })
   t.match((await verify(stage, project.id)).at(-1), { ok: 2 })
+})
+
+t.test('a small target is verified while others have files of any size', async t => {
+  const { store, home } = await deployStage(t)
+  const executors = createExecutors()
+  t.teardown(() => executors.close())
+  const terabyte = 2 ** 40
+  const directory = t.testdir({ large1: { a: '' }, large2: { a: '' }, small: { a: 'a' } })
+  for (const name of ['large1', 'large2']) truncateSync(join(directory, name, 'a'), terabyte)
+  const sizeOf = (project: string): number => (project === 'small' ? 1 : terabyte)
+  const verifier = createVerifier({
+    store,
+    home,
+    allowSystemPaths: false,
+    executors,
+    hasRunning: () => false,
+    states: { figures: async () => ({ files: 1, bytes: 0, treeSha256: '' }), verified: () => {} },
+    trees: {
+      read: async id => ({
+        baseline: 'owned',
+        head: { sequence: 1, target: '' } as never,
+        path: '',
+        contents: async () => new Uint8Array(),
+        async *entries() {
+          yield { path: 'a', mode: 0o100644, size: sizeOf(id), sha256: '', mtimeMs: 0, ino: 1, since: 'dep_1' }
+        }
+      })
+    }
+  })
+  const leaving = new AbortController()
+  const differences = (id: string, signal: AbortSignal) =>
+    verifier.differences(aProject({ id, deployPath: join(directory, id) }), { paths: null, isAlone: true, signal })
+  const large = ['large1', 'large2'].map(id => differences(id, leaving.signal).catch(error => error as Error))
+  const { different } = await differences('small', never)
+  t.match(different, [{ path: 'a' }])
+  leaving.abort(new Error('left'))
+  for (const work of large) t.match(await work, { message: /left|aborted/ })
 })

@@ -1,11 +1,13 @@
-import { rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
+import { defaultGate } from '../../lib/model/gate.js'
+import { createCheckHeaders } from '../../lib/projects/check-headers.js'
 import { createVariables } from '../../lib/projects/variables.js'
 import { createVariablesKey } from '../../lib/projects/variables-key.js'
-import { deleteProject, insertProject } from '../../lib/store/tables/projects.js'
+import { deleteProject, insertProject, updateProject } from '../../lib/store/tables/projects.js'
 import { listSecrets, listVariables, putVariable } from '../../lib/store/tables/variables.js'
 import { aProject, aStore } from '../store/stage.js'
 
@@ -24,7 +26,7 @@ async function stage(t: Test) {
     audit: { within: (_, event) => void audits.push(event) },
     key
   })
-  return { store, path, audits, variables }
+  return { store, path, key, audits, variables }
 }
 
 t.test('seals many simultaneous first secrets with one key', async t => {
@@ -54,6 +56,24 @@ t.test('cannot open a row copied from another project', async t => {
   })
   t.match(await variables.check(), { secrets: ['proj_b: X'] })
   t.equal((await variables.open('proj_a'))[0]?.value, 'value in proj_a')
+})
+
+t.test('a lost key of headers of checks is reported, and no new key is created', async t => {
+  const { store, path, key, variables } = await stage(t)
+  const { sealer } = createCheckHeaders({ store, key, log() {} })
+  const given = { gate: { ...defaultGate, after: [{ http: 'http://127.0.0.1:1/', header: { 'X-Key': 'value' } }] } }
+  const policy = (await sealer([given]))(given, { projectId: 'proj_a', before: {} })
+  await store.write(tx => updateProject(tx, 'proj_a', { policy }))
+  t.equal(await variables.check(), null)
+  const lost = readFileSync(path)
+  rmSync(path)
+  t.same(await variables.check(), { why: 'the file is missing', secrets: ['proj_a: header X-Key'] })
+  await t.rejects(variables.change('proj_b', { set: [secret('X')], unset: [] }, actor), { code: 'variables_key' })
+  t.notOk(existsSync(path))
+  writeFileSync(path, `${'ab'.repeat(32)}\n`)
+  t.match(await variables.check(), { why: /another key/, secrets: ['proj_a: header X-Key'] })
+  writeFileSync(path, lost)
+  t.equal(await variables.check(), null)
 })
 
 t.test('without the key, secrets can be replaced and plain variables be set', async t => {

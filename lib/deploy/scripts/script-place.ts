@@ -3,11 +3,12 @@
  * added or removed them.
  */
 import { realpath, stat } from 'node:fs/promises'
-import { delimiter, isAbsolute, join } from 'node:path'
+import { basename, delimiter, isAbsolute, join } from 'node:path'
 import { isInside } from '../../base/paths.js'
 import { StepFailure } from '../failure.js'
 import { isProgram } from '../../base/is-program.js'
 import { hasCode, reasonOf } from '../../base/system-error.js'
+import { interpreterOf, scriptTextOf, textOptionOf } from '../../proc/script-text.js'
 
 /** The project's settings for its scripts, and the state of the target. */
 export interface ScriptPlace {
@@ -45,21 +46,52 @@ export async function workingDirectory(
   return { path: real, isPlain: false }
 }
 
+/** What runs a script; null is `sh -c`. The notes are for the output: what svc changed or did not follow. */
+export interface ScriptRunner {
+  interpreter: string[] | null
+  notes: string[]
+}
+
 /**
- * Returns the path of the shell, or null for `sh`. Throws a StepFailure that begins with `title` if it does not exist.
+ * Returns what runs a script: the project's shell, else the interpreter that its first line names, else `sh`. Throws a
+ * StepFailure that begins with `title` if the shell does not exist.
  */
-export async function findShell(
+export async function findRunner(
+  script: string,
   { shell }: Pick<ScriptPlace, 'shell'>,
   { title, path }: { title: string; path: string | undefined }
-): Promise<string | null> {
-  if (shell === null || shell === 'sh') return null
-  const places = isAbsolute(shell)
-    ? [shell]
-    : (path ?? '')
-        .split(delimiter)
-        .filter(isAbsolute)
-        .map(directory => join(directory, shell))
+): Promise<ScriptRunner> {
+  const text = scriptTextOf(script)
+  const notes = text === script ? [] : ['its line ends and byte order mark are those of Windows; it runs without them']
+  const named = interpreterOf(text)
+  const chosen = shell === 'sh' ? null : await findShell(shell, { title, path })
+  if (named === null) return { interpreter: chosen === null ? null : [chosen, '-c'], notes }
+  const ignored = (why: string): string => `its first line names "${named.program}", which is not used: ${why}`
+  if (shell !== null) {
+    const isSame = basename(shell) === basename(named.program)
+    notes.push(...(isSame ? [] : [ignored(`the project's scriptShell is "${shell}"`)]))
+    return { interpreter: chosen === null ? null : [chosen, '-c'], notes }
+  }
+  const option = textOptionOf(named.program)
+  const program = option === null ? null : await find(named.program, path)
+  if (option !== null && program !== null) return { interpreter: [program, ...named.words, option], notes }
+  const why = option === null ? 'svc cannot give it a script as text' : 'it is not on this server'
+  return { interpreter: null, notes: [...notes, ignored(`${why}; the script runs with sh`)] }
+}
+
+async function find(program: string, path: string | undefined): Promise<string | null> {
+  const directories = (path ?? '').split(delimiter).filter(isAbsolute)
+  const places = isAbsolute(program) ? [program] : directories.map(directory => join(directory, program))
   for (const place of places) if (await isProgram(place)) return place
+  return null
+}
+
+async function findShell(
+  shell: string | null,
+  { title, path }: { title: string; path: string | undefined }
+): Promise<string | null> {
+  const found = shell === null ? null : await find(shell, path)
+  if (shell === null || found !== null) return found
   const where = isAbsolute(shell) ? 'is not an executable file on this server' : 'is not in the PATH of this server'
   throw new StepFailure(
     `${title} did not run: the shell "${shell}" ${where}. Install it, or change the project's scriptShell`

@@ -4,7 +4,7 @@ import type { DeploymentStep } from '../../model/deployment.js'
 import { StepFailure } from '../failure.js'
 import type { Masker } from './masking.js'
 import type { Output } from '../output/output.js'
-import { findShell, workingDirectory, type ScriptPlace } from './script-place.js'
+import { findRunner, workingDirectory, type ScriptPlace } from './script-place.js'
 import { linesOfRemains, nameOf, type ScriptProcesses } from './script-processes.js'
 import type { ChosenScript } from './scripts.js'
 
@@ -72,13 +72,15 @@ async function run(
 ): Promise<Ended> {
   const { processes, output, masker, umask } = stage
   const title = `The ${titleOf(chosen)}`
-  const shell = await findShell(stage, { title, path: stage.env['PATH'] })
+  const { interpreter, notes } = await findRunner(chosen.script, stage, { title, path: stage.env['PATH'] })
+  for (const note of notes) output.say(`→ ${note}`)
   const { path: cwd, isPlain } = await workingDirectory(stage, { title, isBeforeFiles: chosen.step === 'preDeploy' })
   if (isPlain)
     output.say(`→ running in the target directory: "${stage.directory}" does not exist before the first deployment`)
   const lines = masker.lines(line => output.line(line))
   const ended = await runProcess({
-    command: scriptCommand(chosen.script, { shell, umask }),
+    command: scriptCommand(chosen.script, { interpreter, umask }),
+    stderr: 'joined',
     cwd,
     rights: stage.rights ?? undefined,
     env: stage.env,

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { findShell, workingDirectory } from '../../../lib/deploy/scripts/script-place.js'
+import { findRunner, workingDirectory } from '../../../lib/deploy/scripts/script-place.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { matching } from '../../support/sentences/matching.js'
 
@@ -41,8 +41,10 @@ t.test('the shell must be an executable file or a name in PATH', async t => {
   const directory = t.testdir({ mine: '#!/bin/sh\n', plain: '' })
   chmodSync(join(directory, 'mine'), 0o755)
   chmodSync(join(directory, 'plain'), 0o644)
-  const find = (shell: string | null, path = `relative:${directory}:/bin:/usr/bin`) =>
-    findShell({ shell }, { title: 'The script', path })
+  const find = async (shell: string | null, path = `relative:${directory}:/bin:/usr/bin`) => {
+    const { interpreter } = await findRunner('true', { shell }, { title: 'The script', path })
+    return interpreter?.[0] ?? null
+  }
   t.equal(await find(null), null)
   t.equal(await find('sh'), null)
   t.match(await find('bash'), /\/bash$/)
@@ -57,4 +59,38 @@ t.test('the shell must be an executable file or a name in PATH', async t => {
     message: deploySays.shellNotExecutable(join(directory, 'plain'))
   })
   await t.rejects(find(directory), { message: deploySays.shellNotExecutable(directory) })
+})
+
+t.test('the first line of a script names its interpreter', async t => {
+  const path = '/usr/local/bin:/usr/bin:/bin'
+  const sh = null
+  const bash = ['/bin/bash', '-c']
+  const table: Array<[script: string, shell: string | null, interpreter: string[] | null | RegExp, notes: RegExp[]]> = [
+    ['echo', null, sh, []],
+    ['# no\n#!/bin/bash', null, sh, []],
+    ['#!/bin/bash\necho', null, bash, []],
+    ['#! /bin/bash -eu\r\necho\r\n', null, ['/bin/bash', '-eu', '-c'], [/line ends/]],
+    ['\ufeff#!/bin/bash\necho', null, bash, [/byte order mark/]],
+    ['#!/usr/bin/env bash\n', null, /bash -c$/, []],
+    ['#!/usr/bin/env -S bash -e\n', null, /bash -e -c$/, []],
+    ['#!/usr/bin/env -i bash\n', null, sh, [/"\/usr\/bin\/env".*as text/]],
+    ['#!/usr/bin/env node\n', null, /node -e$/, []],
+    ['#!/usr/bin/awk -f\n', null, sh, [/"\/usr\/bin\/awk".*runs with sh/]],
+    ['#!/no/such/bash\n', null, sh, [/not on this server/]],
+    ['#!/bin/bash\n', 'sh', sh, [/scriptShell is "sh"/]],
+    ['#!/bin/sh\n', 'bash', /bash -c$/, [/scriptShell is "bash"/]],
+    ['#!/usr/bin/env bash\n', 'bash', /bash -c$/, []],
+    ['#!\necho', null, sh, []]
+  ]
+  for (const [script, shell, interpreter, notes] of table) {
+    const found = await findRunner(
+      script,
+      { shell },
+      { title: 'The script', path: `${path}:${dirname(process.execPath)}` }
+    )
+    if (interpreter instanceof RegExp) t.match(found.interpreter?.join(' '), interpreter, script)
+    else t.strictSame(found.interpreter, interpreter, script)
+    t.equal(found.notes.length, notes.length, script)
+    t.match(found.notes, notes, script)
+  }
 })

@@ -1,0 +1,82 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import t from 'tap'
+import { deployStage } from '../support/deploy-stage.js'
+import { makeZip } from '../support/make-zip.js'
+
+/* What a deployment does, and says, about what somebody else has done in its target. */
+
+t.test('a file that svc did not put there is named when it is replaced, or protected by the policy', async t => {
+  const stage = await deployStage(t)
+  for (const drift of ['warn', 'off', 'refuse'] as const) {
+    const project = await stage.addProject({ policy: { drift } })
+    mkdirSync(project.deployPath, { recursive: true })
+    const database = join(project.deployPath, 'site.sqlite')
+    for (const state of ['before the first deployment', 'after one']) {
+      writeFileSync(database, 'data')
+      const what = `${drift}, ${state}`
+      const row = await stage.deploy(project, { a: state, 'site.sqlite': 'empty' })
+      const said = await stage.output(row.id)
+      const line = '→ replaced "site.sqlite", which svc did not put there'
+      if (drift === 'refuse') {
+        t.match(
+          row,
+          { status: 'failed', errorMessage: /"site.sqlite" was edited .*, or put there by somebody else/ },
+          what
+        )
+        t.equal(readFileSync(database, 'utf8'), 'data')
+        await stage.deploy(project, { a: 'first' })
+      } else if (state === 'after one') t.equal(/"site.sqlite", which was edited/.test(said), drift === 'warn', what)
+      else t.equal(said.includes(line), drift === 'warn', what)
+    }
+    writeFileSync(join(project.deployPath, 'same'), 'as in the archive')
+    const row = await stage.deploy(project, { same: 'as in the archive' })
+    t.notMatch(await stage.output(row.id), /which svc did not put there/, 'nothing is lost')
+  }
+})
+
+t.test('permissions that somebody has changed are changed back, and counted', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  await stage.deploy(project, { a: '1', b: '1' })
+  chmodSync(join(project.deployPath, 'a'), 0o664)
+  const row = await stage.deploy(project, { a: '1', b: '1' })
+  t.match(await stage.output(row.id), /extracted 2 files \(2 B\), 0 new or changed, 1 with other permissions/)
+  t.equal(statSync(join(project.deployPath, 'a')).mode & 0o777, 0o644)
+})
+
+t.test('what is made in a setgid directory has its group, and is setgid, also if the archive lists it', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  mkdirSync(project.deployPath, { recursive: true })
+  if (process.getuid?.() === 0) chownSync(project.deployPath, 0, 33)
+  chmodSync(project.deployPath, 0o2775)
+  const { gid } = statSync(project.deployPath)
+  const zip = makeZip([
+    { name: 'listed/', mode: 0o40755 },
+    { name: 'listed/a', data: '1', mode: 0o100644 },
+    { name: 'other/b', data: '1', mode: 0o100644 }
+  ])
+  const limits = { limitBytes: 1e6, signal: AbortSignal.timeout(60_000) }
+  const received = await stage.deployer.receive(Readable.from([zip]), limits)
+  const actor = { name: 'admin', ip: null }
+  await (await stage.deployer.deploy(received, { projectId: project.id, env: {}, actor })).finished
+  for (const name of ['listed', 'other'])
+    t.match(statSync(join(project.deployPath, name)), { gid, mode: 0o40000 | 0o2755 }, name)
+})
+
+t.test('a file that nobody may change is named', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  await stage.deploy(project, { a: '1', '.user.ini': '1' })
+  const place = join(project.deployPath, '.user.ini')
+  const set = spawnSync('chattr', ['+i', place])
+  if (set.status !== 0) return t.plan(0, `chattr does not work here: ${String(set.stderr ?? set.error).trim()}`)
+  t.teardown(() => execFileSync('chattr', ['-i', place]))
+  const row = await stage.deploy(project, { a: '2', '.user.ini': '2' })
+  t.match(row, { status: 'failed', errorMessage: /operation not permitted.*"\.user\.ini"/ })
+  t.notMatch(row.errorMessage, /\/proc\//)
+  t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1', 'nothing was changed')
+})
