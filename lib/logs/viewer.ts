@@ -46,7 +46,7 @@ export interface LogViewer {
   ): Promise<void>
   search(
     source: LogSource,
-    query: SearchQuery & TimeRange & { signal: AbortSignal },
+    query: SearchQuery & TimeRange & { signal: AbortSignal; caller: string },
     emit: (event: SearchEvent) => Promise<void>
   ): Promise<void>
   /** Stops watching and searching, and removes decompressed files. */
@@ -131,13 +131,14 @@ async function withinTimes<T extends SearchQuery & TimeRange & { signal: AbortSi
   return { ...query, fromOffset: Math.max(fromOffset, first), toOffset: Math.min(toOffset ?? end, end) }
 }
 
-const blockBytes = 256 * 1024
+/** Size of the blocks of a download. */
+export const downloadBlockBytes = 256 * 1024
 
 /** Reads the contents. Bytes that are appended meanwhile are left out, so that a download ends. */
 async function* readAll({ handle, size, release }: Contents): AsyncGenerator<Uint8Array> {
   try {
     for (let at = 0; at < size; ) {
-      const block = await readAt(handle, at, Math.min(blockBytes, size - at))
+      const block = await readAt(handle, at, Math.min(downloadBlockBytes, size - at))
       if (block.length === 0) return
       at += block.length
       yield block

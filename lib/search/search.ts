@@ -129,7 +129,7 @@ function findDeployments(store: Reader, { q, limit, scope }: Wanted): Found {
     `SELECT *, count(*) OVER () AS total FROM (
        SELECT id, projectName, status, message, startTime FROM (
          SELECT id, projectName, status, message, errorMessage, startTime
-         FROM deployments ${where(seen.conditions)} ORDER BY startTime DESC, position DESC LIMIT ${maxDeployments}
+         FROM deployments ${where(seen.conditions)} ORDER BY orderedAt DESC, position DESC LIMIT ${maxDeployments}
        ) WHERE id LIKE ? ESCAPE '\\' OR ${match.condition} LIMIT ${maxCounted}
      ) LIMIT ?`,
     ...seen.values,

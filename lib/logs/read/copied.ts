@@ -22,6 +22,13 @@ const coarseMs = 100
 /** Maximum number of files beside a log that are checked. No setup keeps more rotations. */
 const maxNames = 1_000
 
+/** The contents of a copy. */
+export interface Copy extends Contents {
+  /** Identity of the file, and its last change. */
+  identity: string
+  mtimeMs: number
+}
+
 /** What `findCopy` needs. */
 export interface CopyNeeds {
   openLog: OpenLog
@@ -40,7 +47,7 @@ export interface TruncatedLog {
  * Returns the copy that contains the rest of a truncated log, which may be empty, or null if there is no such copy. The
  * caller releases it.
  */
-export async function findCopy(needs: CopyNeeds, truncated: TruncatedLog): Promise<Contents | null> {
+export async function findCopy(needs: CopyNeeds, truncated: TruncatedLog): Promise<Copy | null> {
   if (truncated.generation.known.length === 0) return null
   const found = await lookBeside(needs, truncated)
   if (found !== 'vanished') return found
@@ -52,22 +59,26 @@ export async function findCopy(needs: CopyNeeds, truncated: TruncatedLog): Promi
 async function lookBeside(
   { openLog, inflated }: CopyNeeds,
   { path, generation: { readAtMs, known, offset }, signal }: TruncatedLog
-): Promise<Contents | null | 'vanished'> {
+): Promise<Copy | null | 'vanished'> {
   let hasVanished = false
   for (const name of await namesBeside(path)) {
     const place = join(dirname(path), name)
     const stats = await stat(place).catch(() => null)
     if (stats !== null && stats.mtimeMs < readAtMs - coarseMs) continue
     const contents = await openLog(place)
-      .then(log => contentsOf(log, inflated, signal))
+      .then(async log => ({
+        ...(await contentsOf(log, inflated, signal)),
+        identity: log.identity,
+        mtimeMs: log.mtimeMs
+      }))
       .catch(unlessRefused)
     if (contents instanceof Refusal) {
       if (contents.code === 'file_missing') hasVanished = true
       continue
     }
     const same = await readAt(contents.handle, offset - known.length, known.length).catch(() => Buffer.alloc(0))
-    // The decompressed copy is read like the original. If it ends at this position, nothing is missing.
-    if (contents.size >= offset && same.equals(known)) return { ...contents, isCompressed: false }
+    // If it ends at this position, nothing is missing.
+    if (contents.size >= offset && same.equals(known)) return contents
     await contents.release()
   }
   return hasVanished ? 'vanished' : null

@@ -1,10 +1,11 @@
 /*
  * The deny list (decisions §5): files that are never shown, neither as a log nor as a file of a target. A log source
  * can name any file that svc may read, so files with secrets are excluded. The rules check only a path. The code that
- * opens a file checks the given path and the path that its links lead to, every time (secrets.ts).
+ * opens a file checks the given path, the path that its links lead to, and what it opened (secrets.ts), every time.
  */
-import { basename, dirname } from 'node:path'
+import { basename } from 'node:path'
 import { foldCase, isInside } from '../../base/paths.js'
+import { isOfHome } from './own-files.js'
 
 /** Returns why a path is denied, or null if it is allowed. */
 export type Deny = (path: string) => string | null
@@ -15,7 +16,6 @@ const systemFile = new RegExp(
     '|letsencrypt/(live|archive|keys|accounts)/|NetworkManager/system-connections/|ppp/\\w+-secrets)' +
     '|/var/spool/cron/|/var/backups/g?shadow|/(var/)?run/(secrets|credentials)/)'
 )
-const ownFile = /^(config\.json|svc\.db|svc\.sock|variables\.key)/
 const kernelDirectories = ['/proc', '/sys', '/dev']
 
 /** Directories that contain keys and tokens, wherever they are. `/` separates segments. */
@@ -54,13 +54,13 @@ const secretNames: Array<[pattern: RegExp, what: string]> = [
   [/^svc\.db|^svc-(export|backup)-.*\.zip$/i, 'it contains tokens of svc']
 ]
 
-/** Creates the deny list of a server. `home` contains the names of its data directory. */
+/** Creates the deny list of a server. `home` contains the names of its data directory, of which only outputs are shown. */
 export function createDeny(home: readonly string[]): Deny {
   const homes = home.map(foldCase)
   return path => {
     const folded = foldCase(path)
     const name = basename(folded)
-    if (ownFile.test(name) && homes.some(home => isOfHome(home, dirname(folded)))) return 'it belongs to svc'
+    if (homes.some(home => isOfHome(home, folded))) return 'it belongs to svc'
     if (systemFile.test(folded)) return 'it contains passwords or permissions of the system'
     const places = `/${folded.split(/[\\/]/).join('/')}/`
     const secret = secretDirectories.find(directory => places.includes(`/${directory}/`))
@@ -69,9 +69,4 @@ export function createDeny(home: readonly string[]): Deny {
     if (kernel !== undefined) return `${kernel} contains no logs`
     return secretNames.find(([pattern]) => pattern.test(name))?.[1] ?? null
   }
-}
-
-/** Whether `directory` is in the data directory, or in one that a restore has moved aside. */
-function isOfHome(home: string, directory: string): boolean {
-  return isInside(home, directory) || directory.startsWith(`${home}.before-`)
 }

@@ -7,7 +7,7 @@
 import { createLineSplitter } from '../../base/lines.js'
 import { readAt } from '../../base/read-at.js'
 import type { Contents } from './contents.js'
-import { newline } from './text.js'
+import { newline, withoutHole } from './text.js'
 
 /** One file behind a log's name, and how far it has been read. */
 export interface Generation {
@@ -23,14 +23,14 @@ export interface Generation {
   /** Time of the last read, on the clock of file times. */
   readonly readAtMs: number
   /**
-   * Reads the next lines. Returns null if the file was truncated and must be read from its start. All lines are
-   * complete; an incomplete last line waits for its end. With `share`, followers at the same position of the file share
-   * one read.
+   * Reads the next lines, at most up to the position `until`. Returns null if the file was truncated and must be read
+   * from its start. All lines are complete; an incomplete last line waits for its end. With `share`, followers at the
+   * same position of the file share one read.
    */
-  read(share?: Share): Promise<{ lines: string[]; isEnd: boolean } | null>
+  read(options?: { share?: Share | undefined; until?: number }): Promise<{ lines: string[]; isEnd: boolean } | null>
   /** Continues in `copy`, which was made of the file before it was truncated. Releases the previous contents. */
   moveTo(copy: Contents): Promise<void>
-  /** Returns an incomplete last line. */
+  /** Returns an incomplete last line. What follows it is another line. */
   rest(): string[]
   release(): Promise<void>
 }
@@ -38,9 +38,12 @@ export interface Generation {
 /** Runs a read once for all who ask for it at the same moment, see `SharedLooks`. */
 export type Share = (key: string, read: () => Promise<Buffer>) => Promise<Buffer>
 
-const blockBytes = 128 * 1024
+/** A stream holds one block, its lines and their text while its client does not read (`logStreamBytes`). */
+const blockBytes = 32 * 1024
 /** Number of bytes by which the file is recognized. */
 const markBytes = 256
+
+const alone: Share = (_, read) => read()
 
 /** Where a generation starts. */
 export interface GenerationStart {
@@ -55,26 +58,25 @@ export interface GenerationStart {
 export function createGeneration({ identity, contents, offset, mark }: GenerationStart): Generation {
   let readAtMs = Date.now()
   let lines: string[] = []
-  let known = mark.subarray(-markBytes)
+  // Copied: the mark may be a part of a large block.
+  let known = Buffer.from(mark.subarray(-markBytes))
   // The beginning of this line was already handed out. If only its line end arrives, there is nothing to hand out.
   let isContinued = mark.length > 0 && mark[mark.length - 1] !== newline
-  const splitter = createLineSplitter(line => {
-    if (!isContinued || line !== '') lines.push(line)
-    isContinued = false
+  const splitter = createLineSplitter(given => {
+    const line = withoutHole(given)
+    // A hole may be longer than a piece of a line.
+    const isHole = line === '' && given !== ''
+    if (!isHole && (!isContinued || line !== '')) lines.push(line)
+    isContinued &&= isHole
   })
 
   function take(bytes: Buffer): void {
     known = Buffer.from(
       bytes.length >= markBytes ? bytes.subarray(-markBytes) : Buffer.concat([known, bytes]).subarray(-markBytes)
     )
-    splitter.push(isHole(bytes) ? Buffer.alloc(0) : bytes)
+    splitter.push(bytes)
     offset += bytes.length
   }
-
-  /**
-   * Zeros at the start of a file were written by nobody: after a truncation the writer continued at its old position.
-   */
-  const isHole = (bytes: Buffer): boolean => offset === 0 && bytes[0] === 0 && bytes.every(byte => byte === 0)
 
   function taken(): string[] {
     const all = lines
@@ -99,15 +101,15 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
     get readAtMs() {
       return readAtMs
     },
-    async read(share = (_, read) => read()) {
-      if (contents.isCompressed) return { lines: [], isEnd: true }
+    async read({ share = alone, until = Infinity } = {}) {
       const nowMs = Date.now()
       const from = offset - known.length
-      const wanted = known.length + blockBytes
+      const limit = Math.min(blockBytes, until - offset)
+      const wanted = known.length + limit
       const bytes = await share(`${identity} ${from} ${wanted}`, () => readAt(contents.handle, from, wanted))
       if (!bytes.subarray(0, known.length).equals(known)) return null
       readAtMs = nowMs
-      const isEnd = bytes.length < known.length + blockBytes
+      const isEnd = bytes.length < wanted || offset + limit === until
       if (bytes.length > known.length) take(bytes.subarray(known.length))
       return { lines: taken(), isEnd }
     },
@@ -117,7 +119,9 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
       await before.release()
     },
     rest() {
+      const isPart = splitter.heldBytes > 0
       splitter.end()
+      isContinued ||= isPart
       return taken()
     },
     release: () => contents.release()

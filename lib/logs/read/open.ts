@@ -18,6 +18,8 @@ export interface OpenedLog {
   path: string
   size: number
   mtimeMs: number
+  /** When the file was made. */
+  birthMs: number
   /** Identity of the file, independent of its name. */
   identity: string
 }
@@ -48,8 +50,7 @@ export async function openAgain({ path, identity }: Pick<OpenedLog, 'path' | 'id
 }
 
 /** Creates the function that opens log files. */
-export function createOpenLog(guarded: Guarded): OpenLog {
-  const secrets = createSecrets(guarded)
+export function createOpenLog(guarded: Guarded, secrets = createSecrets(guarded)): OpenLog {
   return async (asked, field = 'filePath') => {
     const named = { asked, field }
     secrets.checkPath(asked, named)
@@ -63,7 +64,15 @@ export function createOpenLog(guarded: Guarded): OpenLog {
     try {
       const stats = await secrets.checkOpened(handle, path, named)
       if (!stats.isFile()) throw notAFile(asked, field)
-      return { handle, path, size: Number(stats.size), mtimeMs: Number(stats.mtimeMs), identity: identityOf(stats) }
+      const { size, mtimeMs } = stats
+      return {
+        handle,
+        path,
+        size: Number(size),
+        mtimeMs: Number(mtimeMs),
+        birthMs: birthOf(stats),
+        identity: identityOf(stats)
+      }
     } catch (error) {
       await handle.close()
       throw error
@@ -76,6 +85,11 @@ export function createOpenLog(guarded: Guarded): OpenLog {
  */
 export function identityOf({ dev, ino }: { dev: bigint; ino: bigint }): string {
   return `${dev}:${ino}`
+}
+
+/** Returns when a file was made. File systems that do not keep this time say 0: its last change is not earlier. */
+export function birthOf({ birthtimeMs, ctimeMs }: { birthtimeMs: bigint; ctimeMs: bigint }): number {
+  return Number(birthtimeMs === 0n ? ctimeMs : birthtimeMs)
 }
 
 /**

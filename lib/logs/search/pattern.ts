@@ -19,6 +19,8 @@ export interface PatternQuery {
   q: string
   isRegex: boolean
   ignoresCase: boolean
+  /** Whether control sequences, such as colours, are part of the lines. Default: they are left out. */
+  isRaw?: boolean
 }
 
 /** A compiled pattern. */
@@ -28,6 +30,7 @@ export interface Pattern {
   /** Whether every line that contains `literal` is a hit, so nothing else need be checked. */
   isLiteral: boolean
   ignoresCase: boolean
+  isRaw: boolean
   /** The expression for a block and for one line. */
   source: string
   flags: string
@@ -39,23 +42,24 @@ export interface Pattern {
 const maxQueryLength = 1_000
 
 /** Compiles a query. Refuses an invalid one: 400 with the field `q`. */
-export function compilePattern({ q, isRegex, ignoresCase }: PatternQuery): Pattern {
+export function compilePattern({ q, isRegex, ignoresCase, isRaw = false }: PatternQuery): Pattern {
   if (q === '') throw invalid('q', '"q" is missing: enter the text or the regular expression to search for')
   if (q.length > maxQueryLength) {
     throw invalid('q', `"q" is too long: ${q.length} characters, at most ${maxQueryLength}`)
   }
   if (!isRegex && /[\r\n]/.test(q)) throw invalid('q', '"q" contains a line break: each line is searched separately')
-  if (!isRegex) return literalPattern(q, ignoresCase)
+  if (!isRegex) return { ...literalPattern(q, ignoresCase), isRaw }
   const isUnicode = /\\[pPu]\{|[\ud800-\udbff]/.test(q)
   const flags = `${ignoresCase ? 'mi' : 'm'}${isUnicode ? 'u' : ''}`
   check(q, flags)
   const { source, bytewise, literal, isLiteral } = rewrite(q, flags)
   // With both flags, a letter may match a non-ASCII one (the Kelvin sign is a k), so no text is certain.
   const isCertain = !ignoresCase || (isCaseSimple(literal) && !isUnicode)
-  return { source, flags, bytewise, ignoresCase, literal: isCertain ? literal : '', isLiteral: isLiteral && isCertain }
+  const text = isCertain ? literal : ''
+  return { source, flags, bytewise, ignoresCase, isRaw, literal: text, isLiteral: isLiteral && isCertain }
 }
 
-function literalPattern(q: string, ignoresCase: boolean): Pattern {
+function literalPattern(q: string, ignoresCase: boolean): Omit<Pattern, 'isRaw'> {
   const isCertain = !ignoresCase || isCaseSimple(q)
   return {
     source: escaped(q),

@@ -2,6 +2,7 @@
  * The threads that search. Starting one takes as long as searching 200 MB, so idle threads are kept for a few seconds:
  * a user who searches once mostly searches again.
  */
+import { Refusal } from '../../base/refusal.js'
 import { createWorkerPool } from '../../base/worker-pool.js'
 import type { LogLevel } from '../../shared/log-level.js'
 import type { Pattern } from './pattern.js'
@@ -30,7 +31,17 @@ export interface Run {
 }
 
 /** `plan` begins a search. The runs of that search follow; each is answered when it has ended. */
-export type Order = { kind: 'plan'; plan: ThreadPlan; cells: Int32Array } | { kind: 'run'; run: Run }
+export type Order =
+  | { kind: 'plan'; plan: ThreadPlan; cells: Int32Array }
+  | { kind: 'run'; run: Run }
+  /** Asks for the index of the first line that matches, or -1. */
+  | { kind: 'lines'; expression: Expression; lines: readonly string[] }
+
+/** A regular expression of a user. It is compiled and runs in a thread only: it may never end. */
+export interface Expression {
+  source: string
+  flags: string
+}
 
 /** What a thread has found in a run. */
 export interface Found {
@@ -76,6 +87,15 @@ export interface SearchThread {
 export interface SearchThreads {
   /** Returns a thread, idle or new, for one search. */
   take(plan: ThreadPlan, on: { found(found: Found): void; error(error: unknown): void }): SearchThread
+  /**
+   * Returns the index of the first line that an expression matches, or -1. Refuses: 408 `search_too_slow` if it takes
+   * longer than `stallMs`. Rejects with the signal's reason.
+   */
+  firstMatch(
+    expression: Expression,
+    lines: readonly string[],
+    options: { stallMs: number; signal: AbortSignal }
+  ): Promise<number>
   close(): Promise<void>
 }
 
@@ -92,7 +112,7 @@ const resourceLimits = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 64
 
 /** Creates the pool of search threads. */
 export function createSearchThreads(): SearchThreads {
-  const pool = createWorkerPool<Order, void, Found>({
+  const pool = createWorkerPool<Order, number, Found>({
     module: new URL('./search-worker.js', import.meta.url),
     resourceLimits,
     maxIdle: maxKept,
@@ -139,8 +159,46 @@ export function createSearchThreads(): SearchThreads {
         }
       }
     },
+    async firstMatch(expression, lines, { stallMs, signal }) {
+      signal.throwIfAborted()
+      const thread = pool.take()
+      const stop = withdrawal(signal)
+      try {
+        // The thread has loaded its modules when it answers. If it were terminated before, Node would never close them.
+        await thread.ask({ kind: 'lines', expression: { source: '', flags: '' }, lines: [] })
+        const timer = setTimeout(() => stop.withdraw(tooSlow()), stallMs)
+        try {
+          return await Promise.race([thread.ask({ kind: 'lines', expression, lines }), stop.withdrawn])
+        } finally {
+          clearTimeout(timer)
+        }
+      } catch (error) {
+        await thread.terminate()
+        throw error
+      } finally {
+        stop.end()
+        await pool.release(thread)
+      }
+    },
     close: () => pool.close()
   }
+}
+
+/** Returns a promise that rejects when the signal is aborted, or with what `withdraw` gets. */
+function withdrawal(signal: AbortSignal) {
+  let withdraw = (_: unknown): void => {}
+  const withdrawn = new Promise<never>((_, reject) => {
+    withdraw = reject
+  })
+  withdrawn.catch(() => {})
+  const onAbort = (): void => withdraw(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  return { withdrawn, withdraw, end: () => signal.removeEventListener('abort', onAbort) }
+}
+
+function tooSlow(): Refusal {
+  const sentence = 'The expression takes too long on one part of the log. Use a simpler expression'
+  return new Refusal('timed_out', 'search_too_slow', sentence)
 }
 
 /** Tells a thread to leave its runs, and gives it some time to do so. */

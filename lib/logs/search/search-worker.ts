@@ -4,9 +4,11 @@
  */
 import { setPriority } from 'node:os'
 import { serveThread } from '../../base/worker-thread.js'
+import { visibleText } from '../../shared/visible-text.js'
 import { createScanner } from './scan.js'
 import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch, type FoundHit } from './search-block.js'
 import { maxUnsentLines, signCell, stopCell, unsentCell, type Found, type Order, type Run } from './search-threads.js'
+import { visibleScanner } from './visible.js'
 
 /**
  * A lower priority, so that requests go first on busy machines: they take a third of the time. measured:
@@ -26,8 +28,19 @@ let isNewestFirst = false
 // On Linux each thread has its own priority. Elsewhere this would change the priority of the server.
 if (process.platform === 'linux') setPriority(0, searchNice)
 
-serveThread((order: Order, send: (found: Found) => void): void => {
-  if (order.kind === 'run') return searchRun(order.run, send)
+serveThread((order: Order, send: (found: Found) => void): number => {
+  if (order.kind === 'lines') return firstMatch(order)
+  if (order.kind === 'run') searchRun(order.run, send)
+  else begin(order)
+  return 0
+})
+
+function firstMatch({ expression: { source, flags }, lines }: Extract<Order, { kind: 'lines' }>): number {
+  const expression = new RegExp(source, flags)
+  return lines.findIndex(line => expression.test(visibleText(line)))
+}
+
+function begin(order: Extract<Order, { kind: 'plan' }>): void {
   cells = order.cells
   giveSign()
   // If the following code fails, the plan of the previous search must not be used.
@@ -35,8 +48,9 @@ serveThread((order: Order, send: (found: Found) => void): void => {
   const { fd, pattern, context, level } = order.plan
   maxHits = order.plan.maxHits
   isNewestFirst = order.plan.isNewestFirst
-  blocks = createBlockSearch({ fd, scanner: createScanner(pattern), context, buffer, level, onLook: giveSign })
-})
+  const scanner = pattern.isRaw ? createScanner(pattern) : visibleScanner(createScanner(pattern))
+  blocks = createBlockSearch({ fd, scanner, context, buffer, level, onLook: giveSign })
+}
 
 function giveSign(): void {
   Atomics.add(cells, signCell, 1)

@@ -5,6 +5,7 @@
  * thread only if it has found more than the client takes. The number of runs whose hits wait to be sent is limited. If
  * an expression does not finish a block within `stallMs`, its thread is terminated, because nothing else can stop it.
  */
+import { createGate } from '../../base/gate.js'
 import { Refusal } from '../../base/refusal.js'
 import type { LogLevel } from '../../shared/log-level.js'
 import type { LogHit } from '../../model/log-source.js'
@@ -13,7 +14,13 @@ import { compilePattern, type Pattern, type PatternQuery } from './pattern.js'
 import { blockBytes, lookAheadBytes, type FoundHit } from './search-block.js'
 import { createSearchGate } from './search-gate.js'
 import { createHands, type Hands } from './search-hands.js'
-import { createSearchThreads, type Found, type SearchThread, type SearchThreads } from './search-threads.js'
+import {
+  createSearchThreads,
+  type Expression,
+  type Found,
+  type SearchThread,
+  type SearchThreads
+} from './search-threads.js'
 
 /** What to search for, and where. */
 export interface SearchQuery extends PatternQuery {
@@ -44,13 +51,16 @@ export interface Searches {
   /**
    * Sends each hit as soon as it and all hits before it are found, in the order of the file or in reverse order. Then
    * sends `truncated` if there are more than `maxHits`, then `done`. Refuses: 408 `search_too_slow`, 429
-   * `too_many_searches`.
+   * `too_many_searches`. `caller` is who its places are counted for. A search whose hits nobody reads gives its place
+   * to one that waits.
    */
   run(
     contents: Pick<ComingContents, 'handle' | 'reach'>,
-    query: SearchQuery & { signal: AbortSignal },
+    query: SearchQuery & { signal: AbortSignal; caller: string },
     emit: (event: SearchEvent) => Promise<void>
   ): Promise<void>
+  /** See `SearchThreads.firstMatch`. Few run at a time; others wait. */
+  firstMatch(expression: Expression, lines: readonly string[], signal: AbortSignal): Promise<number>
   close(): Promise<void>
 }
 
@@ -58,7 +68,11 @@ export interface Searches {
 export interface SearchLimits {
   /** Maximum number of concurrent searches. Others wait. */
   maxSearches?: number
+  /** Maximum number of concurrent searches of one caller. */
+  maxOfCaller?: number
   maxWaiting?: number
+  /** Time without reading after which a search gives its place to one that waits. */
+  unreadMs?: number
   stallMs?: number
   /** Maximum duration of one search. */
   maxMs?: number
@@ -72,6 +86,10 @@ const minSharedBytes = 16 * blockBytes
 /** Maximum number of runs whose hits wait to be sent. */
 const maxHeldRuns = 16
 const progressMs = 500
+/** Time without progress after which an expression is given up. */
+const defaultStallMs = 3_000
+/** Maximum number of threads that test lines of log checks. */
+const lineTests = 2
 const lookMs = 500
 
 /** Refuses an invalid query: 400 with the field `q`. */
@@ -81,23 +99,33 @@ export function checkQuery(query: SearchQuery): void {
 
 /** Creates the searches of a server. */
 export function createSearches(limits: SearchLimits = {}): Searches {
-  const { maxSearches = 3, maxWaiting = 16 } = limits
-  const gate = createSearchGate(maxSearches, maxWaiting)
+  const { maxSearches = 3, maxOfCaller = 2, maxWaiting = 16 } = limits
+  const gate = createSearchGate({ places: maxSearches, perCaller: maxOfCaller, maxWaiting })
   const threads = createSearchThreads()
   const open = new Set<Search>()
+  const testGate = createGate({ places: lineTests })
 
   return {
     async run(contents, query, emit) {
       const pattern = compilePattern(query)
-      const leave = await gate.enter(query.signal)
+      const leave = await gate.enter(query.caller, query.signal)
       const share = (): number => Math.max(1, Math.floor(threadCount / open.size))
-      const search = new Search({ contents, query, pattern, threads, share, limits })
+      const search = new Search({ contents, query, pattern, threads, share, limits, isWanted: gate.isWanted })
       open.add(search)
       try {
         await search.send(emit)
       } finally {
         await search.end()
         open.delete(search)
+        leave()
+      }
+    },
+    async firstMatch(expression, lines, signal) {
+      if (lines.length === 0) return -1
+      const leave = await testGate.enter(signal)
+      try {
+        return await threads.firstMatch(expression, lines, { stallMs: limits.stallMs ?? defaultStallMs, signal })
+      } finally {
         leave()
       }
     },
@@ -115,6 +143,8 @@ interface Plan {
   threads: SearchThreads
   /** Returns how many threads the search may have now. */
   share(): number
+  /** Whether another search waits for its place. */
+  isWanted(): boolean
   limits: SearchLimits
 }
 
@@ -140,6 +170,8 @@ class Search {
   #first = 0
   #next = 0
   #failure: unknown
+  /** The event that is being sent. */
+  #telling: { sinceMs: number; giveUp(reason: unknown): void } | undefined
   #wake = (): void => {}
   #startedAtMs = performance.now()
   #look: NodeJS.Timeout | undefined
@@ -152,7 +184,7 @@ class Search {
     this.#hands = createHands({
       take: () => this.#takeThread(),
       share: plan.share,
-      stallMs: plan.limits.stallMs ?? 3_000
+      stallMs: plan.limits.stallMs ?? defaultStallMs
     })
   }
 
@@ -161,6 +193,7 @@ class Search {
       query: { maxHits, signal }
     } = this.#plan
     const from = this.#from
+    const tell = (event: SearchEvent): Promise<void> => this.#tell(emit, event)
     signal.throwIfAborted()
     const onAbort = (): void => this.#fail(signal.reason)
     signal.addEventListener('abort', onAbort)
@@ -176,11 +209,11 @@ class Search {
         if (run === null) break
         for await (const hit of this.#hitsOf(run)) {
           if (count++ === maxHits) {
-            await emit({ event: 'truncated', data: { maxHits } })
-            return await emit({ event: 'done', data: { scannedBytes: isNewestFirst ? this.#to - end : end - from } })
+            await tell({ event: 'truncated', data: { maxHits } })
+            return await tell({ event: 'done', data: { scannedBytes: isNewestFirst ? this.#to - end : end - from } })
           }
           end = isNewestFirst ? hit.offset : hit.end
-          await emit({
+          await tell({
             event: 'hit',
             data: { offset: hit.offset, text: hit.text, before: hit.before, after: hit.after }
           })
@@ -188,12 +221,22 @@ class Search {
         this.#held.delete(this.#first)
         if (performance.now() - toldAtMs < progressMs) continue
         toldAtMs = performance.now()
-        await emit({ event: 'progress', text: this.#progress() })
+        await tell({ event: 'progress', text: this.#progress() })
       }
-      await emit({ event: 'done', data: { scannedBytes: Math.max(0, this.#to - from) } })
+      await tell({ event: 'done', data: { scannedBytes: Math.max(0, this.#to - from) } })
     } finally {
       signal.removeEventListener('abort', onAbort)
     }
+  }
+
+  /** Sends an event, unless the search fails while nobody reads it. */
+  #tell(emit: (event: SearchEvent) => Promise<void>, event: SearchEvent): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#telling = { sinceMs: performance.now(), giveUp: reject }
+      void emit(event)
+        .then(resolve, reject)
+        .finally(() => (this.#telling = undefined))
+    })
   }
 
   /** Releases the threads. Afterwards the file may be closed. */
@@ -298,11 +341,15 @@ class Search {
 
   #fail(reason: unknown): void {
     this.#failure ??= reason
+    this.#telling?.giveUp(reason)
     this.#wake()
   }
 
   #checkLife(): void {
-    const { maxMs = 10 * 60_000 } = this.#plan.limits
+    const { maxMs = 10 * 60_000, unreadMs = 10_000 } = this.#plan.limits
+    const unreadSinceMs = this.#telling?.sinceMs ?? Infinity
+    if (performance.now() - unreadSinceMs > unreadMs && this.#plan.isWanted())
+      this.#fail(tooSlow('its hits were not read for a while, and another search waits. Search again'))
     if (this.#hands.isStalled()) {
       this.#fail(tooSlow('the expression takes too long on one part of the file. Use a simpler expression'))
     }

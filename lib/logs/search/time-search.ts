@@ -26,8 +26,10 @@ export interface LogTime {
 type Readable = Pick<Contents, 'handle' | 'size'>
 
 const windowBytes = 64 * 1024
-/** Maximum number of windows that are read from one position to find a line with a time. */
+/** Number of windows that are read at each end, to see whether the lines of a log have times. */
 const maxUntimed = 8
+/** Maximum number of windows without a time that are passed over: 1 GiB. */
+const maxPassed = 16_384
 /** Number of bytes of a line in which its time is searched. */
 const headBytes = 1024
 
@@ -54,13 +56,14 @@ export async function seekTime(log: Readable, query: TimeQuery): Promise<number>
     if (found === null || found.timeMs >= atMs) high = middle
     else low = found.offset
   }
-  const last = await firstTimed(log, query, { from: low, to: size, atLeastMs: atMs, windows: maxUntimed + 2 })
+  const last = await firstTimed(log, query, { from: low, to: size, atLeastMs: atMs })
   return last?.offset ?? size
 }
 
 async function checkTimes(log: Readable, query: TimeQuery): Promise<void> {
   const end = Math.max(0, log.size - maxUntimed * windowBytes)
-  for (const from of [0, end]) if ((await firstTimed(log, query, { from, to: log.size })) !== null) return
+  const windows = maxUntimed + 1
+  for (const from of [0, end]) if ((await firstTimed(log, query, { from, to: log.size, windows })) !== null) return
   throw new Refusal('invalid', 'no_times', 'Cannot search this log by time: its lines have no timestamps')
 }
 
@@ -76,7 +79,7 @@ interface Stretch {
 async function firstTimed(
   log: Readable,
   { timeOf, signal }: TimeQuery,
-  { from, to, atLeastMs = -Infinity, windows = maxUntimed }: Stretch
+  { from, to, atLeastMs = -Infinity, windows = maxPassed }: Stretch
 ): Promise<{ timeMs: number; offset: number } | null> {
   // One byte earlier, to see whether a line begins here.
   let at = Math.max(0, from - 1)

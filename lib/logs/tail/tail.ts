@@ -1,7 +1,8 @@
 /*
  * Follows a log file (§6.3) across every kind of rotation:
  *
- *   renamed            the old file is read to its end, and for a while longer, because its writer may not know yet
+ *   renamed            the old file is read to its end, and for a while longer, because its writer may not know yet.
+ *                      If there were several rotations, the files in between follow (between.ts)
  *   truncated          recognized by its size, or by the bytes before the current position (generation.ts). If it was
  *                      copied before (`copytruncate`), the copy is read to its end (copied.ts). Otherwise a `gap` event
  *                      says how many bytes are known to be lost: those that the file had when it was last checked
@@ -9,18 +10,18 @@
  *   missing, denied    one `error` event; the stream continues when the file is available again
  *
  * After a rotation the new file is shown from its first line, so that nothing is lost or doubled. A slow follower
- * keeps only its position in the file, no data.
+ * keeps only its position in the file and one block: a snapshot, too, is read as its reader takes it.
  */
 import { type Clock, instantOf } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
-import { readAt } from '../../base/read-at.js'
-import { contentsOf } from '../read/contents.js'
+import { contentsOf, type Contents } from '../read/contents.js'
 import { findCopy } from '../read/copied.js'
 import { createGeneration, type Generation, type Share } from '../read/generation.js'
 import type { InflatedFiles } from '../read/inflated.js'
 import { identityAt, type OpenedLog, type OpenLog } from '../read/open.js'
+import type { Between, BetweenQuery } from './between.js'
 import type { SharedLooks } from './shared-looks.js'
-import { cutAfter, isBinary, linesOf, newline } from '../read/text.js'
+import { rangeOfHead, rangeOfTail } from './snapshot.js'
 import type { FileWatcher } from './watch.js'
 
 /**
@@ -28,12 +29,21 @@ import type { FileWatcher } from './watch.js'
  * Lines of an older file have no id.
  */
 export type TailEvent =
-  | { event: 'snapshot'; id: string; data: { lines: string[]; size: number; binary: boolean } }
+  | SnapshotEvent
   | { event: 'lines'; id?: string; data: { lines: string[] } }
   | { event: 'rotated'; data: { at: string } }
   /** At least this many bytes of the old file were lost here; 0 if it is unknown whether any were lost. */
   | { event: 'gap'; data: { bytes: number } }
   | { event: 'error'; data: { message: string } }
+
+/** The first lines of a file. They are read as they are taken, and must all be taken before the next event. */
+export interface SnapshotEvent {
+  event: 'snapshot'
+  data: { size: number; binary: boolean }
+  lines: AsyncIterable<string[]>
+  /** Returns the position after the lines that were taken. */
+  id(): string
+}
 
 /** What `followLog` needs. */
 export interface TailNeeds {
@@ -58,18 +68,19 @@ type Emit = (event: TailEvent) => Promise<void>
 
 /** §8 */
 const defaultBatchMs = 500
-/** Maximum size of a snapshot: 5,000 lines of an access log. */
-const maxSnapshotBytes = 2 * 1024 * 1024
-const tailBlockBytes = 64 * 1024
 /**
- * A new file up to this size is shown from its start. A larger one was not written since the last check and is shown
- * from its end.
+ * A new file is shown from its start if it was made since the last check, or is not larger than this. Another one, to
+ * which a link was changed for example, is shown from its end.
  */
 const maxGapBytes = 16 * 1024 * 1024
 /** How long the old file of a rotation is still read: until its writer has opened the new one. */
 const leavingMs = 10_000
 /** Interval of checks without a notice. Also the time that a file must be missing before this is reported. */
 const lookMs = 1_500
+/** If the last check was longer ago, several rotations are possible. */
+const lateMs = 5_000
+/** Maximum number of files that are remembered, so that none is told twice. */
+const maxTold = 200
 
 /** Emits the events of a log until the signal is aborted. Then it rejects with the signal's reason. */
 export async function followLog(needs: TailNeeds, options: TailOptions, emit: Emit): Promise<void> {
@@ -97,7 +108,12 @@ class Tail {
   #isBinary = false
   /** Size of the current file at the last check. */
   #seenBytes = 0
+  /** When the current file was last known to have the name, on the clock of file times. */
+  #seenAtMs = 0
   #leaving: { generation: Generation; untilMs: number } | null = null
+  /** Files between the one that is leaving and the current one. */
+  readonly #between: OpenedLog[] = []
+  readonly #told = new Set<string>()
   #missingSinceMs: number | null = null
   #reported = ''
   #linesSentAtMs = -Infinity
@@ -114,15 +130,15 @@ class Tail {
     const { filePath } = this.#options
     if (this.#leaving !== null) await this.#readLeaving()
     if (this.#current === null) return await this.#begin()
-    // The follower that reads for all may leave and close the file. Then each follower reads for itself.
-    const share: Share = (key, read) => looks(`${notices} ${key}`, read).catch(read)
+    const share: Share = (key, read) => this.#shared(`${notices} ${key}`, read)
     if (!(await this.#readOn(this.#current, share))) return await this.#beginAnew()
+    const lookedAtMs = Date.now()
     const found = await looks(`${notices} ${filePath}`, () => identityAt(filePath))
     if (found === null) return await this.#noteMissing()
     this.#missingSinceMs = null
     this.#reported = ''
     const isSame = found.identity === this.#current.identity
-    if (isSame) this.#seenBytes = found.size
+    if (isSame) [this.#seenBytes, this.#seenAtMs] = [found.size, lookedAtMs]
     if (isSame && (!this.#current.contents.isCompressed || found.key === this.#currentKey)) return
     await this.#replace()
   }
@@ -141,6 +157,7 @@ class Tail {
   async close(): Promise<void> {
     await this.#current?.release()
     await this.#leaving?.generation.release()
+    for (const { handle } of this.#between) await handle.close()
   }
 
   async #begin(): Promise<void> {
@@ -150,68 +167,153 @@ class Tail {
     await this.#showSnapshot(next)
   }
 
-  async #showSnapshot({ snapshot, generation }: Opened): Promise<void> {
-    await this.#emit({ event: 'snapshot', id: placeOf(generation), data: snapshot })
+  async #showSnapshot({ size, shownTo, isBinary, generation }: Opened): Promise<void> {
+    const lines = this.#linesUpTo(generation, shownTo)
+    await this.#emit({ event: 'snapshot', data: { size, binary: isBinary }, lines, id: () => placeOf(generation) })
+  }
+
+  /** Yields the lines up to a position and the incomplete one there. Ends before it if the file is truncated. */
+  async *#linesUpTo(generation: Generation, until: number): AsyncGenerator<string[]> {
+    const share: Share = (key, read) => this.#shared(key, read)
+    for (;;) {
+      const read = await generation.read({ share, until })
+      if (read === null) return
+      yield read.lines
+      if (read.isEnd) break
+    }
+    yield generation.rest()
+  }
+
+  /** Shares a read. The follower that reads for all may leave and close the file: then each reads for itself. */
+  #shared<T>(key: string, read: () => Promise<T>): Promise<T> {
+    return this.#needs.looks(key, read).catch(read)
   }
 
   /** Starts again in the same file after it was truncated. */
   async #beginAnew(): Promise<void> {
     const next = await this.#open('start')
     if (next === null) return
-    const [old, seenBytes] = [this.#current, this.#seenBytes]
+    const [old, seenBytes, sinceMs] = [this.#current, this.#seenBytes, this.#seenAtMs]
     this.#take(next)
-    if (old !== null) await this.#finishTruncated(old, seenBytes)
+    await this.#finishLeaving()
+    if (old !== null) await this.#finishTruncated(old, { next, seenBytes, sinceMs })
     await this.#showRotated(next)
   }
 
-  async #finishTruncated(old: Generation, seenBytes: number): Promise<void> {
-    try {
-      const { filePath: path, signal } = this.#options
-      const copy = await findCopy(this.#needs, { path, generation: old, signal })
-      if (copy !== null) {
-        await old.moveTo(copy)
-        await this.#readOn(old)
-      }
-      await this.#sendLines(old.rest())
-      if (copy === null && !this.#isBinary)
-        await this.#emit({ event: 'gap', data: { bytes: Math.max(0, seenBytes - old.offset) } })
-    } finally {
-      await old.release()
+  async #finishTruncated(
+    old: Generation,
+    { next, seenBytes, sinceMs }: { next: Opened; seenBytes: number; sinceMs: number }
+  ): Promise<void> {
+    this.#leaving = { generation: old, untilMs: 0 }
+    const copy = await findCopy(this.#needs, { path: this.#options.filePath, generation: old, signal: this.#signal })
+    if (copy === null) {
+      await this.#finishLeaving()
+      return await this.#noteGap(Math.max(0, seenBytes - old.offset))
     }
+    await old.moveTo(copy)
+    const before = { identity: next.generation.identity, birthMs: Infinity }
+    const found = await this.#findBetween({ after: copy, before, sinceMs })
+    await this.#readOn(old)
+    await this.#finishLeaving()
+    if (found.isGap) await this.#noteGap(found.lostBytes)
+    await this.#tellBetween()
+    await this.#finishLeaving()
   }
 
   /** Continues with another file that has the name now. */
   async #replace(): Promise<void> {
     const next = await this.#open('start')
     if (next === null) return
-    const old = this.#current
+    const [old, sinceMs] = [this.#current, this.#seenAtMs]
     this.#take(next)
-    if (this.#leaving !== null) await this.#finishLeaving()
-    if (old !== null) {
-      this.#leaving = { generation: old, untilMs: performance.now() + leavingMs }
-      await this.#readOn(old)
-    }
+    await this.#finishLeaving()
+    if (old !== null) await this.#finishRenamed(old, { next, sinceMs })
     await this.#showRotated(next)
+  }
+
+  async #finishRenamed(old: Generation, { next, sinceMs }: { next: Opened; sinceMs: number }): Promise<void> {
+    this.#leaving = { generation: old, untilMs: performance.now() + leavingMs }
+    const { mtimeMs, nlink } = await old.contents.handle.stat()
+    let after = { identity: old.identity, mtimeMs }
+    if (nlink === 0) {
+      // It may have been compressed.
+      const copy = await findCopy(this.#needs, { path: this.#options.filePath, generation: old, signal: this.#signal })
+      await copy?.release()
+      if (copy !== null) after = copy
+    }
+    const before = { identity: next.generation.identity, birthMs: next.birthMs }
+    const { isGap, lostBytes } = await this.#findBetween({ after, before, sinceMs })
+    const isLost = nlink === 0 && after.identity === old.identity
+    const isLate = Date.now() - sinceMs > lateMs || this.#between.length > 0
+    await this.#readOn(old)
+    if (isGap || (isLost && isLate)) {
+      await this.#finishLeaving()
+      await this.#noteGap(lostBytes)
+    }
+    await this.#tellBetween()
+  }
+
+  /** Finds and opens the files between two others. */
+  async #findBetween(given: Pick<BetweenQuery, 'after' | 'before' | 'sinceMs'>): Promise<Between> {
+    const query = { ...given, path: this.#options.filePath, told: this.#told }
+    // Rare, so it is not loaded before.
+    const { filesBetween } = await import('./between.js')
+    const found = await filesBetween(this.#needs.openLog, query)
+    this.#between.push(...found.files)
+    this.#note(given.after.identity)
+    return found
+  }
+
+  /** Sends the lines of the files between. The last one stays open, because its writer may not know yet. */
+  async #tellBetween(): Promise<void> {
+    for (let log = this.#between.shift(); log !== undefined; log = this.#between.shift()) {
+      await this.#finishLeaving()
+      const { identity } = log
+      const contents = await contentsOf(log, this.#needs.inflated, this.#signal)
+      const generation = createGeneration({ identity, contents, offset: 0, mark: Buffer.alloc(0) })
+      this.#leaving = { generation, untilMs: performance.now() + leavingMs }
+      this.#note(identity)
+      await this.#readOn(generation)
+    }
+  }
+
+  /** Notes that a file was told. */
+  #note(identity: string): void {
+    this.#told.add(identity)
+    const [first] = this.#told
+    if (this.#told.size > maxTold) this.#told.delete(first as string)
+  }
+
+  async #noteGap(bytes: number): Promise<void> {
+    if (!this.#isBinary) await this.#emit({ event: 'gap', data: { bytes } })
+  }
+
+  get #signal(): AbortSignal {
+    return this.#options.signal
   }
 
   #take(next: Opened): void {
     this.#current = next.generation
     this.#currentKey = next.key
-    this.#isBinary = next.snapshot.binary
-    this.#seenBytes = next.end
+    this.#isBinary = next.isBinary
+    this.#seenBytes = next.size
+    this.#seenAtMs = next.openedAtMs
     this.#missingSinceMs = null
     this.#reported = ''
   }
 
   async #showRotated(next: Opened): Promise<void> {
     await this.#emit({ event: 'rotated', data: { at: instantOf(this.#needs.clock) } })
+    if (next.skippedBytes > 0) await this.#noteGap(next.skippedBytes)
     await this.#showSnapshot(next)
+    // The snapshot has few lines, and nobody may write more. A truncation is seen by the next check.
+    await this.#readOn(next.generation)
   }
 
   /** Sends what was appended. Returns false if the file was truncated. */
   async #readOn(generation: Generation, share?: Share): Promise<boolean> {
     for (;;) {
-      const read = await generation.read(share)
+      const read = await generation.read({ share })
       if (read === null) return false
       if (!read.isEnd && generation === this.#current)
         this.#seenBytes = Math.max(this.#seenBytes, (await generation.contents.handle.stat()).size)
@@ -257,23 +359,33 @@ class Tail {
     await this.#emit({ event: 'error', data: { message } })
   }
 
+  /** Returns which bytes of a file are shown at first. */
+  #rangeOf({ handle, size }: Contents, { isHead, key }: { isHead: boolean; key: string }) {
+    const { tailLines: maxLines } = this.#options
+    return this.#shared(`${key} ${isHead} ${maxLines}`, () =>
+      (isHead ? rangeOfHead : rangeOfTail)({ handle, size, maxLines })
+    )
+  }
+
   /** Opens the file. Returns null if that fails; then the reason has been sent. */
   async #open(from: 'tail' | 'start'): Promise<Opened | null> {
-    const { filePath, tailLines, signal } = this.#options
+    const { filePath, signal } = this.#options
+    const openedAtMs = Date.now()
     try {
       const log = await this.#needs.openLog(filePath)
-      const { identity } = log
+      const { identity, birthMs } = log
       const key = keyOf(log)
       const contents = await contentsOf(log, this.#needs.inflated, signal)
-      const shown = await readSnapshot(contents, { from, tailLines }).catch(async error => {
+      const isNew = identity === this.#current?.identity || birthMs >= this.#seenAtMs
+      const isHead = from === 'start' && !contents.isCompressed && (isNew || contents.size <= maxGapBytes)
+      const range = await this.#rangeOf(contents, { isHead, key }).catch(async error => {
         await contents.release()
         throw error
       })
-      return {
-        ...shown,
-        generation: createGeneration({ identity, contents, offset: shown.end, mark: shown.mark }),
-        key
-      }
+      const { start: offset, end: shownTo, mark, isBinary } = range
+      const generation = createGeneration({ identity, contents, offset, mark })
+      const skippedBytes = from === 'start' && !isHead && !isBinary ? offset : 0
+      return { generation, size: contents.size, shownTo, isBinary, key, birthMs, openedAtMs, skippedBytes }
     } catch (error) {
       if (!(error instanceof Refusal) || signal.aborted) throw error
       await this.#report(
@@ -284,16 +396,17 @@ class Tail {
   }
 }
 
-interface Snapshot {
-  snapshot: { lines: string[]; size: number; binary: boolean }
-  /** Position up to which the file was shown. */
-  end: number
-  mark: Buffer
-}
-
-interface Opened extends Snapshot {
+interface Opened {
   generation: Generation
+  size: number
+  /** Position up to which the snapshot shows the file. */
+  shownTo: number
+  isBinary: boolean
   key: string
+  birthMs: number
+  openedAtMs: number
+  /** Number of bytes of the file that are not shown, although they may be new. */
+  skippedBytes: number
 }
 
 function placeOf({ linesEnd, identity }: Generation): string {
@@ -302,65 +415,6 @@ function placeOf({ linesEnd, identity }: Generation): string {
 
 function keyOf({ identity, size, mtimeMs }: OpenedLog): string {
   return `${identity} ${size} ${mtimeMs}`
-}
-
-type Contents = Awaited<ReturnType<typeof contentsOf>>
-
-async function readSnapshot(
-  contents: Contents,
-  { from, tailLines }: { from: 'tail' | 'start'; tailLines: number }
-): Promise<Snapshot> {
-  const { handle, size } = contents
-  const isGap = from === 'start' && !contents.isCompressed && size <= maxGapBytes
-  const bytes = isGap ? await readStart(handle, tailLines) : await readTail(handle, size, tailLines)
-  const binary = isBinary(bytes)
-  const end = isGap ? bytes.length : size
-  // Nothing was shown, but the file must be recognized later.
-  const mark =
-    bytes.length > 0
-      ? bytes.subarray(-markBytes)
-      : await readAt(handle, Math.max(0, end - markBytes), Math.min(end, markBytes))
-  return { snapshot: { lines: binary ? [] : linesOf(bytes), size, binary }, end, mark }
-}
-
-const markBytes = 256
-
-/** Returns the first whole lines of a file. The rest follows as `lines` events. */
-async function readStart(handle: Contents['handle'], maxLines: number): Promise<Buffer> {
-  const bytes = await readAt(handle, 0, maxSnapshotBytes)
-  let end = -1
-  for (let count = 0; count < Math.max(1, maxLines); count++) {
-    const next = bytes.indexOf(newline, end + 1)
-    if (next === -1) return bytes.subarray(0, end + 1)
-    end = next
-  }
-  return bytes.subarray(0, end + 1)
-}
-
-/** Returns the last lines of a file, read backwards, including text after the last newline. */
-async function readTail(handle: Contents['handle'], size: number, maxLines: number): Promise<Buffer> {
-  if (maxLines === 0) return Buffer.alloc(0)
-  const blocks: Buffer[] = []
-  let at = size
-  let missing = maxLines
-  while (at > 0 && size - at < maxSnapshotBytes) {
-    const from = Math.max(0, at - tailBlockBytes)
-    const block = await readAt(handle, from, at - from)
-    // The newline at the end of the file does not begin a line.
-    let found = at === size ? block.length - 1 : block.length
-    while (found > 0 && (found = block.lastIndexOf(newline, found - 1)) !== -1) {
-      if (--missing > 0) continue
-      blocks.unshift(block.subarray(found + 1))
-      return Buffer.concat(blocks)
-    }
-    blocks.unshift(block)
-    at = from
-  }
-  const bytes = Buffer.concat(blocks)
-  if (at === 0) return bytes
-  // Too long: begin with the first whole line, or within a line that has no beginning within reach.
-  const first = bytes.indexOf(newline)
-  return bytes.subarray(first === -1 || first === bytes.length - 1 ? cutAfter(bytes, 0) : first + 1)
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

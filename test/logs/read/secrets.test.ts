@@ -14,6 +14,8 @@ t.test('judges an open file by its path, its other names and its contents', asyn
   const package1 = await zipOf({ 'svc-export/settings.json': '{}' })
   writeFileSync(path('package'), package1)
   writeFileSync(path('site'), await zipOf({ 'index.html': 'x', 'svc-export/x': 'x' }))
+  writeFileSync(path('copy.log'), '-----BEGIN PRIVATE KEY-----\n')
+  writeFileSync(path('rsa.log'), '-----BEGIN RSA PRIVATE KEY-----\n')
   writeFileSync(path('cut'), package1.subarray(0, 20))
   const secrets = createSecrets({ deny: createDeny([]), secrets: [path('own.db'), path('missing')] })
   const judge = async (name: string): Promise<string> => {
@@ -28,7 +30,8 @@ t.test('judges an open file by its path, its other names and its contents', asyn
     }
   }
   for (const name of ['a.log', 'empty', 'site', 'cut']) t.equal(await judge(name), 'shown', name)
-  for (const name of ['.env', 'hard.log', 'backup', 'package']) t.equal(await judge(name), 'denied_path', name)
+  for (const name of ['.env', 'hard.log', 'backup', 'package', 'copy.log', 'rsa.log'])
+    t.equal(await judge(name), 'denied_path', name)
 
   const handle = await open(path('a.log'))
   await secrets.checkOpened(handle, path('a.log'), { asked: 'a.log', field: 'path' })

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createSearches, type SearchEvent, type SearchQuery } from '../../../lib/logs/search/search.js'
 import { repetitions } from '../../support/thorough.js'
@@ -28,7 +29,7 @@ async function stage(t: Test, text: string | Buffer, stallMs = 60_000) {
   const searches = createSearches({ stallMs })
   const run = async (query: Partial<SearchQuery>, signal = new AbortController().signal, slow = async () => {}) => {
     const events: SearchEvent[] = []
-    await searches.run(contents, { ...plain, ...query, signal }, async event => {
+    await searches.run(contents, { ...plain, ...query, signal, caller: 'somebody' }, async event => {
       if (event.event !== 'progress') events.push(event)
       await slow()
     })
@@ -200,15 +201,19 @@ t.test('searches a file while it grows', async t => {
   }
   const searches = createSearches()
   const found: string[] = []
-  await searches.run(contents, { ...plain, context: 1, signal: new AbortController().signal }, async event => {
-    if (event.event === 'hit') found.push(event.data.text)
-    // The first hits are found before the rest of the file exists.
-    if (event.event === 'hit' && found.length === 1) {
-      await handle.write(text.slice(8_000_000), 8_000_000)
-      more()
+  await searches.run(
+    contents,
+    { ...plain, context: 1, signal: new AbortController().signal, caller: 'somebody' },
+    async event => {
+      if (event.event === 'hit') found.push(event.data.text)
+      // The first hits are found before the rest of the file exists.
+      if (event.event === 'hit' && found.length === 1) {
+        await handle.write(text.slice(8_000_000), 8_000_000)
+        more()
+      }
+      if (event.event === 'done') t.equal(event.data.scannedBytes, text.length)
     }
-    if (event.event === 'done') t.equal(event.data.scannedBytes, text.length)
-  })
+  )
   t.same(
     found,
     lines.filter(line => line.endsWith('needle'))
@@ -221,9 +226,13 @@ t.test('searches a file while it grows', async t => {
     }
   }
   let hits = 0
-  const run = searches.run(broken, { ...plain, signal: new AbortController().signal }, async ({ event }) => {
-    if (event === 'hit') hits++
-  })
+  const run = searches.run(
+    broken,
+    { ...plain, signal: new AbortController().signal, caller: 'somebody' },
+    async ({ event }) => {
+      if (event === 'hit') hits++
+    }
+  )
   await t.rejects(run, { message: 'broken' })
   t.ok(hits > 3, 'hits before the end are found')
   await searches.close()
@@ -256,7 +265,7 @@ t.test('runs and queues a limited number of searches, and refuses one more', asy
   const searches = createSearches({ maxSearches: 1, maxWaiting: 1 })
   const told: string[] = []
   const run = (name: string, held?: Promise<void>) =>
-    searches.run(contents, { ...plain, signal: new AbortController().signal }, async ({ event }) => {
+    searches.run(contents, { ...plain, signal: new AbortController().signal, caller: name }, async ({ event }) => {
       await held
       // On a busy machine there are progress events too.
       if (event !== 'progress') told.push(`${name} ${event}`)
@@ -276,6 +285,31 @@ t.test('runs and queues a limited number of searches, and refuses one more', asy
   await searches.close()
 })
 
+t.test('a search that nobody reads gives its place to one that waits', async t => {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, 'a needle\n')
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const contents = { handle, reach: async () => ({ size: 9, isWhole: true }) }
+  const searches = createSearches({ maxSearches: 1, unreadMs: 50 })
+  const unread = (caller: string): Promise<void> =>
+    searches.run(contents, { ...plain, signal: new AbortController().signal, caller }, () => new Promise(() => {}))
+  const first = unread('first')
+  const second = unread('second')
+  await t.rejects(first, {
+    code: 'search_too_slow',
+    message: /hits were not read for a while, and another search waits/
+  })
+  const isEnded = second.then(
+    () => true,
+    () => true
+  )
+  const state = await Promise.race([isEnded, sleep(1500, 'goes on')])
+  t.equal(state, 'goes on', 'while nobody waits, it may take its time')
+  await searches.close()
+  await isEnded
+})
+
 t.test('stops a search that takes too long', async t => {
   const path = join(t.testdir({}), 'file')
   writeFileSync(path, 'a needle\n')
@@ -284,7 +318,7 @@ t.test('stops a search that takes too long', async t => {
   const endless = { handle, reach: () => new Promise<never>(() => {}) }
   const run = createSearches({ maxMs: 1 }).run(
     endless,
-    { ...plain, signal: new AbortController().signal },
+    { ...plain, signal: new AbortController().signal, caller: 'somebody' },
     async () => {}
   )
   await t.rejects(run, { code: 'search_too_slow', message: /exceeded the time limit\. Search a smaller part/ })

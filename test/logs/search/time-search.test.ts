@@ -89,3 +89,14 @@ t.test('skips a line that is longer than the windows', async t => {
   t.equal((await file.lineAt(9000))?.slice(0, 6), '9000 x')
   t.equal(await file.lineAt(9001), '9001 b')
 })
+
+t.test('passes over any number of lines without a time', async t => {
+  const dump = Array.from({ length: 20_000 }, () => `"payload": "${'QUJD'.repeat(30)}"`)
+  const timed = (from: number): string[] => Array.from({ length: 1000 }, (_, index) => `${from + index} words`)
+  const file = await fileOf(t, [...timed(10_000), ...dump, ...timed(20_000), ...dump])
+  for (const atMs of [10_000, 10_999, 20_000, 20_500, 20_999]) {
+    t.equal((await file.lineAt(atMs))?.split(' ')[0], String(atMs))
+  }
+  t.equal((await file.lineAt(15_000))?.split(' ')[0], '20000', 'the first line after the dump')
+  t.equal(await file.lineAt(30_000), null)
+})

@@ -1,30 +1,56 @@
-import { appendFileSync, copyFileSync, renameSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+  writeSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../lib/base/clock.js'
 import { createDeny } from '../../../lib/logs/read/deny.js'
 import { createInflatedFiles } from '../../../lib/logs/read/inflated.js'
 import { createOpenLog } from '../../../lib/logs/read/open.js'
 import { createSharedLooks } from '../../../lib/logs/tail/shared-looks.js'
-import { followLog, type TailEvent } from '../../../lib/logs/tail/tail.js'
+import { followLog, type SnapshotEvent, type TailEvent } from '../../../lib/logs/tail/tail.js'
 import { createFileWatcher } from '../../../lib/logs/tail/watch.js'
 import { createRandom } from '../../support/random.js'
 import { until } from '../../support/until.js'
 
 t.jobs = 8
 
+type Got = Exclude<TailEvent, SnapshotEvent> | { event: 'snapshot'; data: { lines: string[] } & SnapshotEvent['data'] }
+
+/** Takes the lines of a snapshot. */
+async function taken(event: TailEvent): Promise<Got> {
+  if (event.event !== 'snapshot') return event
+  const lines: string[] = []
+  for await (const some of event.lines) lines.push(...some)
+  return { event: 'snapshot', data: { ...event.data, lines } }
+}
+
 /** A followed file, and the events that its follower got. */
 async function follow(
   t: Test,
-  { before = '', tailLines = 200, slowMs = 0, accept = async (_: TailEvent): Promise<void> => {} } = {}
+  { before = '', tailLines = 200, slowMs = 0, accept = async (_: Got): Promise<void> => {} } = {}
 ) {
   const directory = t.testdir({})
   const path = join(directory, 'app.log')
   if (before !== '') writeFileSync(path, before)
   const watcher = createFileWatcher()
   const controller = new AbortController()
-  const events: TailEvent[] = []
+  const events: Got[] = []
   const needs = {
     openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
     inflated: createInflatedFiles({ tmp: directory }),
@@ -34,8 +60,9 @@ async function follow(
   }
   const over = followLog(needs, { filePath: path, tailLines, batchMs: 50, signal: controller.signal }, async event => {
     if (slowMs > 0) await sleep(slowMs)
-    events.push(event)
-    await accept(event)
+    const got = await taken(event)
+    events.push(got)
+    await accept(got)
   }).catch(error => {
     if (!controller.signal.aborted) throw error
   })
@@ -73,14 +100,11 @@ t.test('sends each of many followers every line once and in order, while others 
     const leaving = new AbortController()
     const lines: string[] = []
     const slowMs = random.oneOf([0, 0, 0, 30])
-    const over = followLog(
-      needs,
-      { filePath, tailLines: 5000, batchMs: 5, signal: leaving.signal },
-      async ({ event, data }) => {
-        if (slowMs > 0) await sleep(slowMs)
-        if (event === 'snapshot' || event === 'lines') lines.push(...data.lines)
-      }
-    ).catch(error => {
+    const over = followLog(needs, { filePath, tailLines: 5000, batchMs: 5, signal: leaving.signal }, async given => {
+      if (slowMs > 0) await sleep(slowMs)
+      const { event, data } = await taken(given)
+      if (event === 'snapshot' || event === 'lines') lines.push(...data.lines)
+    }).catch(error => {
       if (!leaving.signal.aborted) throw error
     })
     return { leaving, lines, over }
@@ -282,4 +306,120 @@ t.test('counts whole lines for tailLines', async t => {
   await log.until(() => log.events.length === 1, 'snapshot')
   t.equal(log.lines().length, 5000)
   t.equal(log.lines()[0], 'line 15000')
+})
+
+/** A follower that stops after the first line, and a function that lets it continue. */
+async function stopped(t: Test) {
+  let goOn = (): void => {}
+  const waiting = new Promise<void>(resolve => (goOn = resolve))
+  const log = await follow(t, {
+    before: 'first\n',
+    accept: async ({ event }) => {
+      if (event === 'lines') await waiting
+    }
+  })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  log.append('second\n')
+  await log.until(() => log.kinds().includes('lines'), 'the second line')
+  return { ...log, goOn }
+}
+
+/** Renames `app.log.1` to `app.log.2` and so on, up to `kept` files. */
+function shift(path: string, kept: number): void {
+  for (let number = kept; number >= 1; number--) {
+    const from = number === 1 ? path : `${path}.${number - 1}`
+    if (existsSync(from)) renameSync(from, `${path}.${number}`)
+  }
+}
+
+t.test('sends the lines of every file if the log was rotated several times while a follower was slow', async t => {
+  const log = await stopped(t)
+  for (const name of ['b', 'c', 'd']) {
+    log.append(`last before ${name}\n`)
+    shift(log.path, 9)
+    log.append(`${name}\n`)
+  }
+  log.goOn()
+  await log.until(() => log.lines().includes('d'), 'the newest file')
+  t.same(log.lines(), ['first', 'second', 'last before b', 'b', 'last before c', 'c', 'last before d', 'd'])
+  t.notOk(log.kinds().includes('gap'))
+  log.append('more\n')
+  await log.until(() => log.lines().includes('more'), 'more')
+})
+
+t.test('reports a gap if the followed file is gone, so that nobody knows what followed it', async t => {
+  const log = await stopped(t)
+  for (const name of ['b', 'c', 'd']) {
+    shift(log.path, 2)
+    log.append(`${name}\n`)
+  }
+  log.goOn()
+  await log.until(() => log.lines().includes('d'), 'the newest file')
+  t.same(log.lines(), ['first', 'second', 'b', 'c', 'd'])
+  t.equal(log.kinds().filter(kind => kind === 'gap').length, 1)
+})
+
+t.test('continues after the followed file was compressed', async t => {
+  const log = await stopped(t)
+  log.append('last\n')
+  shift(log.path, 9)
+  log.append('b\n')
+  writeFileSync(`${log.path}.1.gz`, gzipSync(readFileSync(`${log.path}.1`)))
+  const { atime, mtime } = statSync(`${log.path}.1`)
+  utimesSync(`${log.path}.1.gz`, atime, mtime)
+  unlinkSync(`${log.path}.1`)
+  log.goOn()
+  await log.until(() => log.lines().includes('b'), 'the newest file')
+  t.same(log.lines(), ['first', 'second', 'last', 'b'])
+  t.notOk(log.kinds().includes('gap'))
+})
+
+t.test('sends the lines of every copy if the log was copied and truncated several times', async t => {
+  const log = await stopped(t)
+  for (const name of ['b', 'c', 'd']) {
+    log.append(`last before ${name}\n`)
+    if (existsSync(`${log.path}.2`)) renameSync(`${log.path}.2`, `${log.path}.3`)
+    if (existsSync(`${log.path}.1`)) renameSync(`${log.path}.1`, `${log.path}.2`)
+    copyFileSync(log.path, `${log.path}.1`)
+    truncateSync(log.path, 0)
+    log.append(`${name}\n`)
+  }
+  log.goOn()
+  await log.until(() => log.lines().includes('d'), 'the newest lines')
+  t.same(log.lines(), ['first', 'second', 'last before b', 'b', 'last before c', 'c', 'last before d', 'd'])
+  t.notOk(log.kinds().includes('gap'))
+})
+
+t.test('shows a large new file from its start', async t => {
+  const log = await stopped(t)
+  const large = `${'x'.repeat(999)}\n`.repeat(17_000)
+  renameSync(log.path, `${log.path}.1`)
+  log.append(`new\n${large}`)
+  log.goOn()
+  await log.until(() => log.lines().length === 17_003, 'all lines')
+  t.notOk(log.kinds().includes('gap'))
+})
+
+t.test('sends all lines of a truncated file, although the snapshot shows only the first', async t => {
+  const log = await follow(t, { before: 'one\ntwo\nthree\n', tailLines: 0 })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  writeFileSync(log.path, 'a\nb\nc\n')
+  await log.until(() => log.lines().includes('c'), 'the last line')
+  t.same(log.lines(), ['a', 'b', 'c'])
+})
+
+t.test('leaves out the hole of a writer that continues at its old position', async t => {
+  const log = await follow(t, { before: `${'x'.repeat(99)}\n`.repeat(2_000) })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  const file = openSync(log.path, 'r+')
+  copyFileSync(log.path, `${log.path}.1`)
+  truncateSync(log.path, 0)
+  writeSync(file, 'after 1\n', 200_000)
+  await log.until(() => log.lines().includes('after 1'), 'the first line')
+  writeSync(file, 'after 2\n', 200_008)
+  writeSync(file, 'after 3\n', 400_000)
+  closeSync(file)
+  await log.until(() => log.lines().includes('after 3'), 'the last line')
+  t.same(log.lines().slice(-3), ['after 1', 'after 2', 'after 3'])
+  t.notOk(log.lines().some(line => line.includes('\0')))
 })
