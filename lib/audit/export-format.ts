@@ -1,7 +1,7 @@
 /*
  * The format of an export: JSON lines, which together give the root of the checkpoint in the last one.
  *
- *   {"svcAudit":1,"key":"<verifier key>"}
+ *   {"svcAudit":2,"key":"<verifier key>"}
  *   {"leaf":"<base64>","entry":{"seq":7, …}}    an entry, as entry-text.ts writes it, and the hash of its leaf
  *   {"leaf":"<base64>","removed":8}             an entry that was removed from the log
  *   {"removedBlock":2,"root":"<base64>"}        256 removed entries: the block with this number, from 1
@@ -9,11 +9,17 @@
  *   {"omittedBlock":1,"root":"<base64>"}        256 entries outside it
  *   {"checkpoint":"<signed note>"}
  *
- * Every byte matters: a verifier accepts a line only in exactly this form.
+ * Every byte matters: a verifier accepts a line only in exactly this form. The hash of an entry can stand for the entry, so
+ * the checkpoint has the extension `export <base64 of the SHA-256 of all lines before it>`: the server signs which entries
+ * it left out. Exports of version 1 have a checkpoint without it.
  */
 
 /** The version of the format. */
-export const exportVersion = 1
+export const exportVersion = 2
+/** The version of exports whose checkpoint does not sign the lines before it. */
+export const unsignedVersion = 1
+/** Returns the extension of the checkpoint of an export. `digest` is the SHA-256 of all lines before it, in base64. */
+export const exportExtension = (digest: string): string => `export ${digest}`
 /** The beginning of the line of a leaf. Its hash follows. */
 export const leafStart = '{"leaf":"'
 /** The length of a hash in base64. */

@@ -1,13 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createHash } from 'node:crypto'
 import { Refusal } from '../base/refusal.js'
 import type { Reader } from '../store/database.js'
 import { hasAuditAfter, sealedAudit } from '../store/tables/audit.js'
 import { auditBlocks, auditLeaves } from '../store/tables/audit-tree.js'
+import { readCheckpoint, writeCheckpoint } from './checkpoint-text.js'
+import type { Checkpoint } from './checkpoint-text.js'
 import { entryText } from './entry-text.js'
 import type { SealedEntry } from './entry-text.js'
-import { entryLine, exportVersion, otherLine } from './export-format.js'
+import { entryLine, exportExtension, exportVersion, otherLine } from './export-format.js'
 import type { SignedCheckpoint } from './keeper.js'
 import { trimmedAction } from './ranges.js'
+import { readNote, signNote } from './signed-note.js'
+import type { SignedNote } from './signed-note.js'
 import { blockLeaves } from './tree.js'
 
 /** The entries to export, by number, both ends included. */
@@ -22,16 +27,30 @@ export interface ExportRange {
  */
 export async function* exportAudit(
   db: Reader,
-  { size, note, verifierKey }: SignedCheckpoint,
+  checkpoint: SignedCheckpoint,
   range: ExportRange
 ): AsyncGenerator<string> {
-  yield otherLine({ svcAudit: exportVersion, key: verifierKey })
+  const { size, verifierKey } = checkpoint
+  const digest = createHash('sha256')
+  const hashed = (text: string): string => {
+    digest.update(text)
+    return text
+  }
+  yield hashed(otherLine({ svcAudit: exportVersion, key: verifierKey }))
   for (let block = 0; block * blockLeaves < size; block++) {
-    yield linesOfBlock(db, { block, size, range })
+    yield hashed(linesOfBlock(db, { block, size, range }))
     await nextTurn()
   }
   if (hasAuditAfter(db, trimmedAction, size)) throw changedMeanwhile()
-  yield otherLine({ checkpoint: note })
+  yield otherLine({ checkpoint: signExport(checkpoint, digest.digest('base64')) })
+}
+
+/** Signs the checkpoint again, together with the digest of the lines before it. */
+function signExport({ note, signers }: SignedCheckpoint, digest: string): string {
+  const { text } = readNote(note) as SignedNote
+  const checkpoint = readCheckpoint(text) as Checkpoint
+  const extensions = [...checkpoint.extensions, exportExtension(digest)]
+  return signNote(writeCheckpoint({ ...checkpoint, extensions }), signers)
 }
 
 function linesOfBlock(db: Reader, given: { block: number; size: number; range: ExportRange }): string {

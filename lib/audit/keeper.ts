@@ -38,9 +38,10 @@ export interface TreeState {
   why: string | null
 }
 
-/** A checkpoint, and the key that verifies it. */
+/** A checkpoint, the key that verifies it, and the keys that sign. */
 export interface SignedCheckpoint extends StoredCheckpoint {
   verifierKey: string
+  signers: readonly Signer[]
 }
 
 /** Keeps the tree of the audit log. */
@@ -159,7 +160,7 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
     const isNew = made !== null && made !== newest
     newest = made
     if (isNew) await onCheckpoint(made)
-    return made === null ? null : { ...made, verifierKey }
+    return made === null ? null : { ...made, verifierKey, signers }
   }
 
   /** Checkpoints are made one after the other. */

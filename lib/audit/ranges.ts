@@ -6,6 +6,9 @@
 /** The action of an entry that says which other entries were removed. Its target is a list of their numbers. */
 export const trimmedAction = 'audit.trimmed'
 
+/** The newest summaries of failed attempts that always stay, about 10 MB. */
+export const keptFailures = 20_000
+
 /** Writes ascending numbers as text. */
 export function writeRanges(numbers: readonly number[]): string {
   const parts: string[] = []

@@ -2,12 +2,23 @@
  * Verifies an export, piece by piece, without a server: the entries give their hashes, the hashes the root, and the root
  * is signed. Checkpoints from elsewhere (anchors) prove that the past was not rewritten.
  */
+import { createHash } from 'node:crypto'
 import { sha256Base64 } from '../base/sha256.js'
 import { readCheckpoint } from './checkpoint-text.js'
 import type { Checkpoint } from './checkpoint-text.js'
-import { entryStart, exportVersion, hashLength, leafStart, otherLine } from './export-format.js'
+import {
+  entryStart,
+  exportExtension,
+  exportVersion,
+  hashLength,
+  leafStart,
+  otherLine,
+  unsignedVersion
+} from './export-format.js'
 import type { OtherLine } from './export-format.js'
-import { createGaps, trimmedAction } from './ranges.js'
+import { addRange, createRemovals } from './removals.js'
+import type { RemovedRange } from './removals.js'
+import { trimmedAction } from './ranges.js'
 import { isBase64, readNote, readVerifierKey } from './signed-note.js'
 import type { SignedNote, Verifier } from './signed-note.js'
 import { blockHeight, blockLeaves, hashBytes } from './tree.js'
@@ -22,6 +33,11 @@ export interface Verdict {
   entries: number
   removed: number
   omitted: number
+  /** Which were removed, and which entry says so. Their content proves nothing any more. */
+  removedRanges: RemovedRange[]
+  omittedRanges: Array<[from: number, to: number]>
+  /** The version of the format; 0: it was not read. */
+  version: number
   /** The key that the export names. */
   key: string | null
   /** The anchors that were compared, by size. */
@@ -40,6 +56,10 @@ export interface VerifierOptions {
   anchors?: readonly Checkpoint[]
   /** The key of the server; null: the key that the export names. */
   key?: Verifier | null
+  /** The number of summaries of failed attempts that the server never removes. 0: this is not verified. */
+  keepsFailures?: number
+  /** Whether entries may be omitted without a signature that says so, as in exports of version 1. */
+  allowsUnsigned?: boolean
 }
 
 const newline = 0x0a
@@ -52,18 +72,29 @@ const leafEnd = leafAt + hashLength
 const textAt = leafEnd + entryStart.length
 /** Length of `{"seq":` with the largest number and the comma. */
 const maxSeqLength = 24
+/** Fields that entries are searched for. Within a text, the quotes of such a field would be escaped. */
 const trimmedText = Buffer.from(`"action":"${trimmedAction}"`)
+const failuresText = Buffer.from(',"failures":')
 
 /** Ends the verification at the first fault of the file. */
 class Fault extends Error {}
 
 /** Creates a verifier. */
-export function createExportVerifier({ anchors = [], key = null }: VerifierOptions = {}): ExportVerifier {
+export function createExportVerifier({
+  anchors = [],
+  key = null,
+  keepsFailures = 0,
+  allowsUnsigned = false
+}: VerifierOptions = {}): ExportVerifier {
   const tree = createRoots()
-  const gaps = createGaps()
+  const removals = createRemovals({ keepsFailures })
+  const omittedRanges: Array<[from: number, to: number]> = []
   const roots = new Map<number, string>()
   const anchored = new Set(anchors.map(({ size }) => size))
   const counts = { entries: 0, removed: 0, omitted: 0 }
+  /** Of all lines before the checkpoint. */
+  const digest = createHash('sha256')
+  let version = 0
   let rest: Buffer = Buffer.alloc(0)
   let fault: string | null = null
   let line = 0
@@ -83,10 +114,11 @@ export function createExportVerifier({ anchors = [], key = null }: VerifierOptio
 
   function readHead(text: string): void {
     const head = parsed(text)
-    if (head === null || !('svcAudit' in head) || typeof head.key !== 'string')
-      throw new Fault('This is not an export of an audit log')
-    if (head.svcAudit !== exportVersion)
-      throw new Fault(`This export has version ${head.svcAudit}, and this svc reads ${exportVersion}`)
+    const isHead = head !== null && 'svcAudit' in head && Number.isSafeInteger(head.svcAudit)
+    if (!isHead || typeof head.key !== 'string') throw new Fault('This is not an export of an audit log')
+    if (head.svcAudit !== exportVersion && head.svcAudit !== unsignedVersion)
+      throw new Fault(`This export has version ${head.svcAudit}, and this svc reads up to ${exportVersion}`)
+    version = head.svcAudit
     named = head.key
   }
 
@@ -101,6 +133,7 @@ export function createExportVerifier({ anchors = [], key = null }: VerifierOptio
       throw new Fault(`Entry ${seq} was changed: its text does not give its hash`)
     if (hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
     counts.entries++
+    if (removals.isEmpty()) removals.begin(seq, bytes.toString('utf8', from + textAt, to - 1))
     append(leaf, 0)
   }
 
@@ -126,10 +159,11 @@ export function createExportVerifier({ anchors = [], key = null }: VerifierOptio
     if (isRemoved) {
       if (hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
       counts.removed += count
-      gaps.miss(seq, seq + count - 1)
+      removals.miss(seq, seq + count - 1)
     } else {
       if (counts.entries + counts.removed > 0) hasOmittedEnd = true
       counts.omitted += count
+      addRange(omittedRanges, seq, seq + count - 1)
     }
   }
 
@@ -153,25 +187,26 @@ export function createExportVerifier({ anchors = [], key = null }: VerifierOptio
     return new Fault(`Line ${line} is not entry ${seq}: entries are missing, were added, or are in another order`)
   }
 
-  /** Reads all complete lines. The entries that say which others were removed are found by one search. */
+  /** Reads all complete lines. The entries about removed ones and of failed attempts are found by one search each. */
   function readLines(bytes: Buffer): Buffer {
     let from = 0
+    let before = 0
     let trimmed = bytes.indexOf(trimmedText)
+    let failed = bytes.indexOf(failuresText)
     for (let to = bytes.indexOf(newline); to !== -1; to = bytes.indexOf(newline, from)) {
       readLine(bytes, from, to)
-      if (trimmed !== -1 && trimmed < to) {
-        announce(bytes, from, to)
-        trimmed = bytes.indexOf(trimmedText, to)
+      const isEntry = (trimmed !== -1 && trimmed < to) || (failed !== -1 && failed < to)
+      if (isEntry && headOf(bytes, from, to) !== null) {
+        if (trimmed !== -1 && trimmed < to) removals.say(tree.size(), bytes.toString('utf8', from + textAt, to - 1))
+        else removals.fail(tree.size())
       }
+      if (trimmed !== -1 && trimmed < to) trimmed = bytes.indexOf(trimmedText, to)
+      if (failed !== -1 && failed < to) failed = bytes.indexOf(failuresText, to)
       from = to + 1
+      if (checkpoint === null) before = from
     }
+    digest.update(bytes.subarray(0, before))
     return bytes.subarray(from)
-  }
-
-  function announce(bytes: Buffer, from: number, to: number): void {
-    if (headOf(bytes, from, to) === null) return
-    const entry = JSON.parse(bytes.toString('utf8', from + textAt, to - 1)) as { action?: unknown; target?: unknown }
-    if (entry.action === trimmedAction && typeof entry.target === 'string') gaps.announce(entry.target)
   }
 
   function faultsAtEnd(): string[] {
@@ -197,11 +232,26 @@ export function createExportVerifier({ anchors = [], key = null }: VerifierOptio
     if (!verifier.verifies(note)) return ['The signature of the checkpoint is not valid']
     if (readVerifierKey(named)?.verifies(note) !== true)
       return ['The checkpoint is not signed with the key that the export names']
-    const missing = gaps.unannounced()
+    return faultsOfLines(claimed)
+  }
+
+  /** The hash of an entry may stand for the entry only where the server has put it. */
+  function faultsOfLines({ extensions }: Checkpoint): string[] {
+    if (version === exportVersion)
+      return extensions.includes(exportExtension(digest.digest('base64')))
+        ? []
+        : ['The checkpoint does not sign these lines: entries were left out after the export, or it is of another one']
+    if (counts.omitted === 0 || allowsUnsigned) return []
+    return [
+      `${counts.omitted} entries are left out, and nothing signs that the server did it: the export has version ${version}. Export it again with a newer svc`
+    ]
+  }
+
+  function faultsOfRemovals({ ranges, faults }: ReturnType<typeof removals.end>): string[] {
+    const missing = ranges.find(({ by }) => by === null)?.from
     // The entry that says so may be among those that were not exported.
-    if (missing !== null && counts.omitted === 0)
-      return [`Entry ${missing} is missing: only its hash is left, and no entry says that it was removed`]
-    return []
+    if (missing === undefined || counts.omitted > 0) return faults
+    return [...faults, `Entry ${missing} is missing: only its hash is left, and no entry says that it was removed`]
   }
 
   function faultsOfAnchors(): string[] {
@@ -232,9 +282,11 @@ export function createExportVerifier({ anchors = [], key = null }: VerifierOptio
       }
     },
     end() {
-      const faults = fault === null ? [...faultsAtEnd(), ...faultsOfAnchors()] : [fault]
+      const removal = removals.end()
+      const faults = fault === null ? [...faultsAtEnd(), ...faultsOfRemovals(removal), ...faultsOfAnchors()] : [fault]
+      const ranges = { removedRanges: removal.ranges, omittedRanges }
       const compared = anchors.map(({ size }) => size).sort((a, b) => a - b)
-      return { faults, size: tree.size(), ...counts, key: named, anchors: compared }
+      return { faults, size: tree.size(), ...counts, ...ranges, version, key: named, anchors: compared }
     }
   }
 }

@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs'
 import { countOf } from '../base/count.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid } from '../base/refusal.js'
+import { withoutMark } from '../base/text.js'
 import { writeConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
 import { createComparison } from './secret.js'
@@ -180,7 +181,7 @@ function isSameStamp(one: Stamp, other: Stamp): boolean {
 
 function readToken(configFile: string): string | null {
   try {
-    const config: unknown = JSON.parse(readFileSync(configFile, 'utf8'))
+    const config: unknown = JSON.parse(withoutMark(readFileSync(configFile, 'utf8')))
     const token = typeof config === 'object' && config !== null ? (config as { adminToken?: unknown }).adminToken : null
     return typeof token === 'string' && token !== '' ? token : null
   } catch {

@@ -163,7 +163,8 @@ export function createBearer(needs: Needs): Bearer {
     const { ticket: purpose } = rule
     const ticket = purpose !== undefined && headers.authorization === undefined ? query.get('ticket') : null
     if (purpose !== undefined && ticket !== null) {
-      const attempt = limiter.attempt(credentials, () => holderOfTicket(needs, tickets.redeem(ticket, purpose), client))
+      const redeem = (): Holder | null => holderOfTicket(needs, tickets.redeem(ticket, purpose), client)
+      const attempt = limiter.attempt(credentials, redeem, { secret: ticket })
       return orRefuse(attempt, 'The ticket is not valid: it was used, has expired, or has another purpose')
     }
     const token =
@@ -171,7 +172,9 @@ export function createBearer(needs: Needs): Bearer {
       (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
     if (token === null) return holderOfSession(needs, rule, credentials)
     return orRefuse(
-      limiter.attempt(credentials, () => holderOf(needs, rule, { token, address: addressOf(client) })),
+      limiter.attempt(credentials, () => holderOf(needs, rule, { token, address: addressOf(client) }), {
+        secret: token
+      }),
       'The token is not valid here'
     )
   }
@@ -207,7 +210,8 @@ function checkRole(rule: Rule, { role, token, session }: Holder): void {
     throw new Refusal('forbidden', 'role_too_low', sentence)
   }
   if (rule.others.includes(role) || (rule.session && session !== undefined)) return
-  throw new Refusal('forbidden', 'forbidden', 'Permission denied: this request requires the admin token')
+  const orNamed = rule.min === null ? '' : `, or a named token with the role "${rule.min}" or higher`
+  throw new Refusal('forbidden', 'forbidden', `Permission denied: this request requires the admin token${orNamed}`)
 }
 
 function notLocal(): Refusal {
@@ -296,7 +300,9 @@ function holderOfFound(
 ): Holder | null {
   if (tokenId === null) return { ...admin, session, provenAt: session?.provenAt }
   const found = named.callerById(tokenId, addressOf(client))
-  return found === null ? null : holderOfNamed(found, session)
+  // A ticket that was issued to a bearer ends when its token gets a second factor.
+  if (found === null || (found.needsSecondFactor && session === undefined)) return null
+  return holderOfNamed(found, session)
 }
 
 function textOf(header: string | string[] | undefined): string {

@@ -10,6 +10,7 @@ import { addressesOf } from './addresses.js'
 import { entryOf } from '../audit/audit.js'
 import { sealEntries, trimLeaves, writeLeaf } from '../audit/leaves.js'
 import { trimmedAction, writeRanges } from '../audit/ranges.js'
+import { keptFailures } from '../audit/ranges.js'
 import type { Failure } from './limiter.js'
 
 /*
@@ -21,8 +22,6 @@ import type { Failure } from './limiter.js'
 const minuteMs = 60_000
 /** Maximum number of networks with their own entry in one minute. Others share one entry without an address. */
 const maxNetworks = 1000
-/** Maximum number of entries, about 10 MB. The oldest are removed. */
-const defaultKeep = 20_000
 /** Number of entries between two removals of old ones. */
 const trimEvery = 100
 /** Number of entries that are written in one transaction. */
@@ -52,11 +51,12 @@ interface Needs {
   clock: Clock
   ids: Pick<Ids, 'id'>
   onError(error: unknown): void
+  /** Maximum number of entries. The oldest are removed. */
   keep?: number
 }
 
 /** Creates the recorder of failed attempts. */
-export function createFailures({ store, clock, ids, onError, keep = defaultKeep }: Needs): Failures {
+export function createFailures({ store, clock, ids, onError, keep = keptFailures }: Needs): Failures {
   let minute = -1
   let summaries = new Map<string, Summary>()
   let timer: NodeJS.Timeout | undefined

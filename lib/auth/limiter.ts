@@ -3,7 +3,10 @@ import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { Refusal } from '../base/refusal.js'
+import { createFailureCounters, windowMs } from './failure-counters.js'
+import { digestText } from './secret.js'
 import { isLoopback, networkOf } from '../http/core/client-address.js'
+import { isFixedName, parseHost } from '../http/core/origin.js'
 import type { ClientAddress, RequestFacts } from '../http/core/route.js'
 
 /*
@@ -12,6 +15,12 @@ import type { ClientAddress, RequestFacts } from '../http/core/route.js'
  *
  *   per network     8 failures in 10 minutes lock it for 5 minutes. A network is an IPv4 address, or the /64 of an IPv6
  *                   address, as witnessed. A success does not reset the count.
+ *   login           While its network is locked, a login or a change of the token is refused without a check.
+ *   bearers         Elsewhere the lock stops wrong tokens only, because others share the address. A token of the form that
+ *                   svc generates is always checked at once: nobody guesses 256 random bits. Any other one takes a
+ *                   place in a small queue, one check a second for all networks together.
+ *   claimed         The first entry of X-Forwarded-For is counted, too. Anybody can invent it, so a lock by that entry
+ *                   alone stops wrong tokens only, everywhere.
  *   total           After 200 failures in 10 minutes, further failures are answered one by one, a second apart.
  *                   A network that failed before waits before its next secret is checked. A network without a failure
  *                   is checked at once, and only its failure is answered late. While that queue is full, only addresses
@@ -21,17 +30,14 @@ import type { ClientAddress, RequestFacts } from '../http/core/route.js'
  * Failures are counted per network and origin (`wayOf`): requests that a web page makes a browser send must not lock
  * out the command line on the same machine.
  */
-const windowMs = 10 * 60_000 // §8
-const lockMs = 5 * 60_000 // §8
-const maxFailures = 8 // §8
 const brakeAfterFailures = 200
 const slotMs = 1000
 /** Maximum number of delayed answers. A guesser gets this many guesses at once, then one per slot. */
 const maxDelayed = 1000
 /** Maximum wait of a check. */
 const maxCheckDelayMs = 30 * slotMs
-/** Maximum number of networks. The one with the oldest failure is removed first. The brake allows fewer. */
-const maxCounters = 20_000
+/** Maximum number of secrets of one network that wait for a check, so that none can fill the queue alone. */
+const maxWaiting = 8
 /** Maximum number of addresses remembered for a valid secret. */
 const maxKnown = 20_000
 
@@ -44,16 +50,11 @@ export type Failure = 'wrong' | 'locked' | 'refused'
 /** Limits failed attempts. */
 export interface Limiter {
   /**
-   * Runs `check` unless the request's network is locked. Null counts as a failure. Returns a promise only if the answer
-   * is delayed. Refuses: 429 `locked_out`, or 429 `too_many_failures` if too many are waiting, both with the seconds
-   * left.
+   * Runs `check` at most once, unless the request's network is locked. Null counts as a failure. With a `secret`, the lock
+   * stops wrong ones only. Returns a promise only if the answer is delayed. Refuses: 429 `locked_out`, or 429
+   * `too_many_failures` if too many are waiting, both with the seconds left.
    */
-  attempt<T>(origin: Origin, check: () => T | null): T | null | Promise<T | null>
-}
-
-interface Counter {
-  failuresAtMs: number[]
-  lockedUntilMs: number
+  attempt<T>(origin: Origin, check: () => T | null, bearer?: { secret?: string | null }): T | null | Promise<T | null>
 }
 
 interface LimiterNeeds {
@@ -64,15 +65,29 @@ interface LimiterNeeds {
   wait?: (ms: number) => Promise<unknown>
 }
 
+/** One attempt: what its failure is counted by, and its check. */
+interface Attempt<T> {
+  client: ClientAddress
+  /** The network and the way, as witnessed. */
+  key: string
+  /** The same of the address that the client claims; null: it is the witnessed one. */
+  claimedKey: string | null
+  check: () => T | null
+  /** Null: a lock stops right ones, too. */
+  secret: string | null
+}
+
 /** Creates a limiter. */
 export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds): Limiter {
-  const counters = new Map<string, Counter>()
+  const counters = createFailureCounters()
+  /** Apart, so that invented addresses displace no others. */
+  const claimed = createFailureCounters()
   /** The times of the last failures of all networks, as a ring buffer. */
   const latestAtMs = new Array<number>(brakeAfterFailures).fill(-Infinity)
   let failures = 0
   let queueEndsAtMs = -Infinity
-  /** Networks with an attempt in the queue. Each has one place, so that none can fill the queue alone. */
-  const waiting = new Set<string>()
+  /** For each network, the turns of the secrets that wait in the queue. */
+  const waiting = new Map<string, Map<string, Promise<unknown>>>()
   const known = new Set<string>()
   const placeOf = createPlaces()
 
@@ -97,63 +112,124 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
     throw refusal
   }
 
-  function refuseLocked({ client }: Origin, key: string, nowMs: number): void {
-    const remainingMs = (counters.get(key)?.lockedUntilMs ?? -Infinity) - nowMs
-    if (remainingMs > 0) refuse(client, lockedOut(remainingMs))
+  function refuseWrong(client: ClientAddress, lockedMs: number): never {
+    onFailure(client, 'wrong')
+    throw wrongAndLocked(lockedMs)
   }
 
-  function count(client: ClientAddress, key: string, nowMs: number): void {
+  /** Returns the key of the claimed address; null: its network is the witnessed one. */
+  function claimedKeyOf({ address, witnessed }: ClientAddress, seen: { place: Place; way: Way }): string | null {
+    if (address === witnessed) return null
+    const { network, keys } = placeOf(address)
+    return network === seen.place.network ? null : keys[seen.way]
+  }
+
+  function count({ client, key, claimedKey }: Attempt<unknown>, nowMs: number): void {
     latestAtMs[failures++ % brakeAfterFailures] = nowMs
-    const failuresAtMs = [...recentOf(counters.get(key), nowMs), nowMs]
-    const isLocked = failuresAtMs.length >= maxFailures
-    counters.delete(key)
-    counters.set(
-      key,
-      isLocked ? { failuresAtMs: [], lockedUntilMs: nowMs + lockMs } : { failuresAtMs, lockedUntilMs: -Infinity }
-    )
-    if (counters.size > maxCounters) counters.delete(counters.keys().next().value as string)
+    const isLocked = counters.count(key, nowMs)
+    if (claimedKey !== null) claimed.count(claimedKey, nowMs)
     onFailure(client, isLocked ? 'locked' : 'wrong')
   }
 
-  function verify<T>(origin: Origin, key: string, check: () => T | null): T | null {
+  function verify<T>(attempt: Attempt<T>): T | null {
+    const { client, key, claimedKey, check, secret } = attempt
     const nowMs = elapsedOf(clock)
-    refuseLocked(origin, key, nowMs)
+    const lockedMs = counters.lockedMs(key, nowMs)
+    if (lockedMs > 0 && secret === null) refuse(client, lockedOut(lockedMs))
     const result = check()
-    if (result === null) count(origin.client, key, nowMs)
-    else remember(origin.client.witnessed)
-    return result
+    if (result !== null) {
+      remember(client.witnessed)
+      return result
+    }
+    // The queue limits these checks already, so they are not counted.
+    if (lockedMs > 0) refuseWrong(client, lockedMs)
+    const claimedMs = claimedKey === null ? 0 : claimed.lockedMs(claimedKey, nowMs)
+    count(attempt, nowMs)
+    if (claimedMs > 0) throw wrongAndLocked(claimedMs)
+    return null
   }
 
-  function verifyInTurn<T>(origin: Origin, key: string, check: () => T | null): Promise<T | null> {
+  /**
+   * Checks after a turn of the queue. Requests with the same secret share a turn, because they are one guess: many jobs
+   * with one old token take one place.
+   */
+  function verifyInTurn<T>(attempt: Attempt<T>): Promise<T | null> {
+    const { client, key, secret } = attempt
+    const digest = secret === null ? null : digestText(secret)
     const nowMs = elapsedOf(clock)
+    const turns = waiting.get(key) ?? new Map<string, Promise<unknown>>()
+    const shared = digest === null ? undefined : turns.get(digest)
+    if (shared !== undefined) return shared.then(() => verify(attempt))
     const tooLongMs = queuedMs(nowMs) - maxCheckDelayMs
-    if (waiting.has(key) || tooLongMs >= 0) refuse(origin.client, tooManyFailures(tooLongMs))
-    waiting.add(key)
-    return takeTurn(nowMs).then(() => {
-      waiting.delete(key)
-      return verify(origin, key, check)
+    const isFull = digest === null ? turns.size > 0 : turns.size >= maxWaiting
+    if (isFull || tooLongMs >= 0) refuse(client, tooManyFailures(tooLongMs))
+    const place = digest ?? ''
+    const turn = takeTurn(nowMs).then(() => {
+      turns.delete(place)
+      if (turns.size === 0) waiting.delete(key)
     })
+    waiting.set(key, turns.set(place, turn))
+    return turn.then(() => verify(attempt))
+  }
+
+  /** While the network is locked, or while all are braked. */
+  function limited<T>(attempt: Attempt<T>, nowMs: number): T | null | Promise<T | null> {
+    const { client, key, secret } = attempt
+    const lockedMs = counters.lockedMs(key, nowMs)
+    if (secret !== null && isGenerated(secret)) {
+      const result = attempt.check()
+      if (result !== null) {
+        remember(client.witnessed)
+        return result
+      }
+      if (lockedMs > 0) refuseWrong(client, lockedMs)
+      return braked({ ...attempt, check: () => null }, nowMs)
+    }
+    if (lockedMs === 0) return braked(attempt, nowMs)
+    return secret === null ? refuse(client, lockedOut(lockedMs)) : verifyInTurn(attempt)
+  }
+
+  function braked<T>(attempt: Attempt<T>, nowMs: number): T | null | Promise<T | null> {
+    const { client, key } = attempt
+    if (counters.hasFailed(key, nowMs)) return verifyInTurn(attempt)
+    const isFull = queuedMs(nowMs) >= maxDelayed * slotMs
+    if (isFull && !known.has(client.witnessed)) refuse(client, tooManyFailures(slotMs))
+    const result = verify(attempt)
+    return result === null && !isFull ? takeTurn(nowMs).then(() => null) : result
   }
 
   return {
-    attempt(origin, check) {
+    attempt(origin, check, { secret = null } = {}) {
       const { client } = origin
       if (client.local) return check()
-      const nowMs = elapsedOf(clock)
       const place = placeOf(client.witnessed)
-      const key = place.keys[wayOf(origin, place)]
-      refuseLocked(origin, key, nowMs)
-      if (!isBraking(nowMs)) return verify(origin, key, check)
-      if (hasFailed(counters.get(key), nowMs)) return verifyInTurn(origin, key, check)
-      const isFull = queuedMs(nowMs) >= maxDelayed * slotMs
-      if (isFull && !known.has(client.witnessed)) refuse(client, tooManyFailures(slotMs))
-      const result = verify(origin, key, check)
-      return result === null && !isFull ? takeTurn(nowMs).then(() => null) : result
+      const way = wayOf(origin, place)
+      const key = place.keys[way]
+      const attempt = { client, key, claimedKey: claimedKeyOf(client, { place, way }), check, secret }
+      const nowMs = elapsedOf(clock)
+      const isLimited = isBraking(nowMs) || counters.lockedMs(key, nowMs) > 0
+      return isLimited ? limited(attempt, nowMs) : verify(attempt)
     }
   }
 }
 
+const generated = /^[\w-]{43}$/
+const hexadecimal = /^[\da-f]{64,}$/i
+/** A random text of that length has fewer different characters once in a million years. */
+const minDistinct = 10
+
+/**
+ * Whether a secret has the form of 32 random bytes or more, so that nobody guesses it: base64url, as svc writes it, alone or
+ * at the end of a named token, or hexadecimal.
+ */
+function isGenerated(secret: string): boolean {
+  const end = secret.slice(-43)
+  const isMixed = generated.test(end) && /[a-z]/.test(end) && /[A-Z]/.test(end) && /\d/.test(end)
+  return (isMixed || hexadecimal.test(secret)) && new Set(end).size >= minDistinct
+}
+
 interface Place {
+  network: string
   /** The keys of the failure counters: the origin and the network. */
   keys: Record<Way, string>
   isLoopback: boolean
@@ -171,7 +247,7 @@ function createPlaces(): (address: string) => Place {
     if (found !== undefined) return found
     const network = networkOf(address)
     const keys = { browser: `browser ${network}`, named: `named ${network}`, program: `program ${network}` }
-    const place = { keys, isLoopback: isLoopback(address) }
+    const place = { network, keys, isLoopback: isLoopback(address) }
     if (places.size >= maxPlaces) places.clear()
     places.set(address, place)
     return place
@@ -180,14 +256,6 @@ function createPlaces(): (address: string) => Place {
 
 function waitQuietly(ms: number): Promise<unknown> {
   return sleep(ms, undefined, { ref: false })
-}
-
-function recentOf(counter: Counter | undefined, nowMs: number): number[] {
-  return counter?.failuresAtMs.filter(atMs => nowMs - atMs < windowMs) ?? []
-}
-
-function hasFailed(counter: Counter | undefined, nowMs: number): boolean {
-  return recentOf(counter, nowMs).length > 0 || nowMs - (counter?.lockedUntilMs ?? -Infinity) < windowMs
 }
 
 /**
@@ -203,7 +271,8 @@ function wayOf({ headers, query }: Origin, { isLoopback }: Place): Way {
 
 /** Whether a `Host` header is neither `localhost` nor an address. */
 function isForeignName(host: string): boolean {
-  return host !== '' && !/^(?:localhost|[\d.]+|\[[^\]]*\])(?::\d*)?$/i.test(host)
+  const name = parseHost(host)?.name
+  return name === undefined || (name !== '' && !isFixedName(name))
 }
 
 function lockedOut(remainingMs: number): Refusal {
@@ -213,8 +282,15 @@ function lockedOut(remainingMs: number): Refusal {
   return new Refusal('too_many', 'locked_out', sentence, { retryAfterSeconds })
 }
 
+/** The refusal of a wrong token. A right one would have passed, so it does not say "try again". */
+function wrongAndLocked(remainingMs: number): Refusal {
+  const sentence =
+    'Too many failed attempts from this address, and this token is not valid here either. Use a valid one'
+  return new Refusal('too_many', 'locked_out', sentence, { retryAfterSeconds: Math.ceil(remainingMs / 1000) })
+}
+
 function tooManyFailures(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.max(1, Math.ceil(remainingMs / 1000))
-  const sentence = `Too many failed attempts from many addresses. Try again in ${countOf(retryAfterSeconds, 'second')}`
+  const sentence = `Too many failed attempts are waiting for a check. Try again in ${countOf(retryAfterSeconds, 'second')}`
   return new Refusal('too_many', 'too_many_failures', sentence, { retryAfterSeconds })
 }

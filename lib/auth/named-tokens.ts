@@ -44,6 +44,8 @@ export interface TokenCaller {
   readonly projects: readonly string[] | null
   readonly token: { readonly id: string; readonly name: string }
   readonly showScripts: boolean
+  /** Whether the token opens sessions of the panel only. */
+  readonly needsSecondFactor: boolean
 }
 
 /** The fields of a new token. */
@@ -78,6 +80,8 @@ export interface NamedTokens {
   validDigests(id: string): readonly string[]
   /** Returns a signal that aborts when the token ends or its rights change. */
   ended(id: string): AbortSignal
+  /** Ends what was opened with a token as a bearer. Its sessions go on. */
+  endBearer(id: string): void
   /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
   review(): void
   list(): AccessToken[]
@@ -104,7 +108,6 @@ export interface NamedTokens {
 export interface SignInToken {
   id: string
   digest: string
-  needsSecondFactor: boolean
 }
 
 /** Dependencies of the named tokens. */
@@ -125,7 +128,6 @@ interface Known {
   networks: readonly Cidr[]
   expiresAtMs: number
   oldExpiresAtMs: number
-  needsSecondFactor: boolean
 }
 
 interface Use {
@@ -211,9 +213,13 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
     })
   }
 
-  function end(id: string): void {
+  function endBearer(id: string): void {
     lives.get(id)?.abort()
     lives.delete(id)
+  }
+
+  function end(id: string): void {
+    endBearer(id)
     onEnd(id)
   }
 
@@ -240,7 +246,10 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
   function checkName(db: Reader, name: string, ownId?: string): void {
     const other = findTokenByName(db, name)
     if (other === undefined || other.id === ownId) return
-    throw new Refusal('conflict', 'name_taken', `There is already a token "${other.name}"`, { field: 'name' })
+    throw new Refusal('conflict', 'name_taken', `There is already a token "${other.name}"`, {
+      field: 'name',
+      other: { kind: 'token', id: other.id, name: other.name }
+    })
   }
 
   function checkScope(db: Reader, role: AccessRole, projectIds: readonly string[] | null): void {
@@ -283,7 +292,7 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       const match = valid(secret, address)
       if (match === null) return null
       const { known, isOld } = match
-      if (known.needsSecondFactor) throw secondFactorRequired()
+      if (known.caller.needsSecondFactor) throw secondFactorRequired()
       note(known.stored.id, address, isOld)
       return known.caller
     },
@@ -293,7 +302,7 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       if (match === null) return null
       const { known, isOld, digest } = match
       note(known.stored.id, address, isOld)
-      return { id: known.stored.id, digest, needsSecondFactor: known.needsSecondFactor }
+      return { id: known.stored.id, digest }
     },
 
     callerById(id, address) {
@@ -315,6 +324,7 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
     },
 
     review,
+    endBearer,
 
     ended(id) {
       let life = lives.get(id)
@@ -443,11 +453,10 @@ function knownOf(stored: StoredToken, needsSecondFactor: boolean): Known {
   const { id, name, role, projectIds, showScripts } = stored
   return {
     stored,
-    caller: { name: `token:${name}`, role, projects: projectIds, token: { id, name }, showScripts },
+    caller: { name: `token:${name}`, role, projects: projectIds, token: { id, name }, showScripts, needsSecondFactor },
     networks: stored.allowedIps.flatMap(item => parseCidr(item) ?? []),
     expiresAtMs: Date.parse(stored.expiresAt),
-    oldExpiresAtMs: stored.oldExpiresAt === null ? -Infinity : Date.parse(stored.oldExpiresAt),
-    needsSecondFactor
+    oldExpiresAtMs: stored.oldExpiresAt === null ? -Infinity : Date.parse(stored.oldExpiresAt)
   }
 }
 

@@ -3,7 +3,7 @@
  * process marks them, so that the operator at the same socket is not mistaken for one.
  */
 import type { RequestFacts } from '../http/core/route.js'
-import type { RelayedRequest } from '../model/fleet-wire.js'
+import { relayedRoles, type RelayedRequest } from '../model/fleet-wire.js'
 import { isSameSecret } from './secret.js'
 
 /** A user of the hub. */
@@ -11,7 +11,6 @@ export type RelayedCaller = RelayedRequest['caller']
 
 const secretHeader = 'svc-relay-secret'
 const callerHeader = 'svc-relay-caller'
-const roles: ReadonlyArray<RelayedCaller['role']> = ['viewer', 'deployer', 'operator', 'admin', 'project']
 
 /** Returns the headers that name a user. */
 export function relayedHeaders(secret: string, caller: RelayedCaller): Record<string, string> {
@@ -24,7 +23,7 @@ export function createRelayedCallers(secret: string): (headers: RequestFacts['he
     const [given, caller] = [headers[secretHeader], headers[callerHeader]]
     if (typeof given !== 'string' || typeof caller !== 'string' || !isSameSecret(given, secret)) return null
     const { name, role, projects, seesScripts } = JSON.parse(decodeURIComponent(caller)) as RelayedCaller
-    if (!roles.includes(role)) throw new Error(`A relayed request has the unknown role "${role}"`)
+    if (!relayedRoles.includes(role)) throw new Error(`A relayed request has the unknown role "${role}"`)
     return { name: `hub:${name}`, role, projects, seesScripts }
   }
 }

@@ -1,10 +1,13 @@
 import { type Clock, instantOf } from '../base/clock.js'
+import { countOf } from '../base/count.js'
 import { Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import type { TokenLock } from '../model/token-advice.js'
 import type { Store, Transaction } from '../store/database.js'
 import { deleteFactor, findFactor, putFactor } from '../store/tables/second-factors.js'
 import type { StoredFactor } from '../store/tables/second-factors.js'
 import type { Limiter, Origin } from './limiter.js'
+import { codeRequired, type FoundSession } from './sessions.js'
 import { newRecoveryCodes, newSecret, otpauthOf, recoveryDigest, stepOf } from './totp.js'
 
 /** A named token, for its second factor. */
@@ -21,17 +24,41 @@ export interface Enrolment {
   link: string
 }
 
+/*
+ * Six digits can be guessed, so wrong codes are counted for the token, whatever addresses they come from: ten within a
+ * day lock it for 15 minutes. The count is in the store, and a right code does not reset it: its owner signs in meanwhile.
+ */
+const maxWrongCodes = 10
+const lockMs = 15 * 60_000
+const countedMs = 24 * 60 * 60_000
+
+/** A code, and who gives it. */
+interface Given<Code> {
+  code: Code
+  origin: Origin
+  actor: EnrollingActor
+}
+
+/** `session`: the browser session of the request. */
+type EnrollingActor = Actor & { session?: Pick<FoundSession, 'id'> | undefined }
+
 /** The second factors of named tokens: codes of an authenticator, and recovery codes that work once. */
 export interface SecondFactors {
-  /** Begins an enrolment. The token needs no code before it is confirmed. Refuses: 409 `factor_enrolled`. */
-  begin(owner: FactorOwner, issuer: string): Promise<Enrolment>
-  /** Confirms an enrolment by its first code. Returns the recovery codes, which are shown once. Refuses: 401 `wrong_code`, 409. */
-  confirm(owner: FactorOwner, given: { code: string; origin: Origin; actor: Actor }): Promise<string[]>
   /**
-   * Checks a code of the authenticator or a recovery code, which is then used up. Does nothing if the token has no
-   * second factor. Refuses: 401 `code_required`, `wrong_code`, and as the limiter does.
+   * Begins an enrolment. The token needs no code before it is confirmed. Refuses, audited: 409 `no_session`; 409
+   * `factor_enrolled`.
    */
-  check(owner: FactorOwner, given: { code: string | undefined; origin: Origin; actor: Actor }): Promise<void>
+  begin(owner: FactorOwner, { issuer, actor }: { issuer: string; actor: EnrollingActor }): Promise<Enrolment>
+  /**
+   * Confirms an enrolment by its first code. Returns the recovery codes, which are shown once. The other sessions of the
+   * token end: they began without a code. Refuses: as `begin`, 401 `wrong_code`, 429 `code_locked`, 409 `factor_not_begun`.
+   */
+  confirm(owner: FactorOwner, given: Given<string>): Promise<string[]>
+  /**
+   * Checks a code of the authenticator or a recovery code, which is then used up. Returns whether the token has a second
+   * factor. Refuses: 401 `code_required`, `wrong_code`, 429 `code_locked`, and as the limiter does.
+   */
+  check(owner: FactorOwner, given: Given<string | undefined>): Promise<boolean>
   /** Removes the second factor. Refuses: 404. Audited. */
   remove(owner: FactorOwner, actor: Actor): Promise<void>
 }
@@ -48,82 +75,75 @@ interface Needs {
   clock: Clock
   limiter: Limiter
   sealing: Sealing
-  audit: { within(tx: Transaction, event: AuditEvent): void }
+  audit: { record(event: AuditEvent): Promise<void>; within(tx: Transaction, event: AuditEvent): void }
+  /** Ends the sessions of a token in a transaction, except one, and what lives with them. */
+  sessions: {
+    removeOf(tx: Transaction, tokenId: string, kept: string): string[]
+    forget(ids: readonly string[]): void
+  }
+  /** Ends what was opened with a token as a bearer. */
+  endBearer(tokenId: string): void
+  /** Called when wrong codes have locked a token. */
+  onLocked(lock: Omit<TokenLock, 'token'> & { tokenId: string }): void
 }
 
 /** What a correct code was: a step of the authenticator, or the digest of a recovery code. */
 type Match = { step: number } | { recovery: string }
 
 /** Creates the second factors of a server. */
-export function createSecondFactors({ store, clock, limiter, sealing, audit }: Needs): SecondFactors {
-  /** Returns how a code matches. A wrong one counts as a failed attempt. Refuses: 401 `wrong_code`. */
-  async function matchOf(factor: StoredFactor, code: string, origin: Origin): Promise<Match> {
-    const secret = await sealing.unseal(factor.tokenId, factor.secret)
-    const match = await limiter.attempt(origin, () => {
-      const step = stepOf(code, { secret, nowMs: clock.now(), lastStep: factor.lastStep })
-      if (step !== null) return { step }
-      const recovery = recoveryDigest(code)
-      return factor.recovery.includes(recovery) ? { recovery } : null
-    })
-    if (match !== null) return match
-    throw new Refusal('unauthorized', 'wrong_code', 'The code is wrong, or was used before', { field: 'code' })
-  }
-
-  /** Uses a code up. Of two requests with the same code, one is refused. */
-  function use(tx: Transaction, tokenId: string, match: Match): StoredFactor {
-    const factor = findFactor(tx, tokenId)
-    const isUnused =
-      factor !== undefined &&
-      ('step' in match ? match.step > factor.lastStep : factor.recovery.includes(match.recovery))
-    if (factor === undefined || !isUnused) {
-      throw new Refusal('unauthorized', 'wrong_code', 'The code is wrong, or was used before', { field: 'code' })
-    }
-    const used =
-      'step' in match
-        ? { ...factor, lastStep: match.step }
-        : { ...factor, recovery: factor.recovery.filter(each => each !== match.recovery) }
-    putFactor(tx, used)
-    return used
-  }
+export function createSecondFactors(needs: Needs): SecondFactors {
+  const { store, clock, sealing, audit, sessions } = needs
 
   return {
-    async begin({ id, name }, issuer) {
+    async begin(owner, { issuer, actor }) {
+      const { id, name } = owner
+      await checkSession(needs, owner, actor)
       if (findFactor(store, id)?.confirmedAt != null) throw enrolled(name)
       const secret = newSecret()
       const sealed = await sealing.seal(id, secret)
-      await store.write(tx =>
-        putFactor(tx, { tokenId: id, secret: sealed, confirmedAt: null, lastStep: 0, recovery: [] })
-      )
+      await store.write(tx => {
+        if (findFactor(tx, id)?.confirmedAt != null) throw enrolled(name)
+        const fresh = { confirmedAt: null, lastStep: 0, recovery: [], wrongAt: [], lockedUntil: null }
+        putFactor(tx, { tokenId: id, secret: sealed, ...fresh })
+      })
       return { secret, link: otpauthOf({ secret, account: name, issuer }) }
     },
 
-    async confirm({ id, name }, { code, origin, actor }) {
+    async confirm(owner, given) {
+      const { id, name } = owner
+      const { actor } = given
+      const kept = await checkSession(needs, owner, actor)
       const factor = findFactor(store, id)
       if (factor === undefined) throw notBegun(name)
       if (factor.confirmedAt !== null) throw enrolled(name)
-      const match = await matchOf(factor, code, origin)
+      const match = await matchOf(needs, owner, { ...given, factor })
       const codes = newRecoveryCodes()
-      await store.write(tx => {
+      const gone = await store.write(tx => {
         const used = use(tx, id, match)
         putFactor(tx, { ...used, confirmedAt: instantOf(clock), recovery: codes.map(recoveryDigest) })
-        audit.within(tx, { action: 'second_factor.enrol', actor, target: id, detail: name })
+        const ended = sessions.removeOf(tx, id, kept)
+        const detail = ended.length === 0 ? name : `${name}, ended ${countOf(ended.length, 'other session')}`
+        audit.within(tx, { action: 'second_factor.enrol', actor, target: id, detail })
+        return ended
       })
+      sessions.forget(gone)
+      needs.endBearer(id)
       return codes
     },
 
-    async check({ id, name }, { code, origin, actor }) {
+    async check(owner, { code, ...given }) {
+      const { id, name } = owner
       const factor = findFactor(store, id)
-      if (factor?.confirmedAt == null) return
-      if (code === undefined) {
-        throw new Refusal('unauthorized', 'code_required', 'A code of your authenticator is needed', { field: 'code' })
-      }
-      const match = await matchOf(factor, code, origin)
+      if (factor?.confirmedAt == null) return false
+      if (code === undefined) throw codeRequired()
+      const match = await matchOf(needs, owner, { ...given, code, factor })
       await store.write(tx => {
         const { recovery } = use(tx, id, match)
         if ('step' in match) return
         const detail = `${name}, ${recovery.length} left`
-        audit.within(tx, { action: 'second_factor.recovery', actor, target: id, detail })
+        audit.within(tx, { action: 'second_factor.recovery', actor: given.actor, target: id, detail })
       })
+      return true
     },
 
     async remove({ id, name }, actor) {
@@ -135,6 +155,96 @@ export function createSecondFactors({ store, clock, limiter, sealing, audit }: N
       })
     }
   }
+}
+
+/**
+ * Returns the session of an enrolment. The holder of a token that a program uses could otherwise make it one that opens the
+ * panel only.
+ */
+async function checkSession({ audit }: Needs, { id, name }: FactorOwner, actor: EnrollingActor): Promise<string> {
+  if (actor.session !== undefined) return actor.session.id
+  await audit.record({
+    action: 'second_factor.enrol',
+    actor,
+    ok: false,
+    target: id,
+    detail: `${name}, without a session`
+  })
+  const sentence = 'A second factor is added in a session of the panel. Sign in there with the token'
+  throw new Refusal('conflict', 'no_session', sentence)
+}
+
+/** Returns how a code matches. A wrong one is counted, for the address and for the token. Refuses: 401 `wrong_code`, 429. */
+async function matchOf(
+  { store, clock, limiter, sealing, audit, onLocked }: Needs,
+  { id, name }: FactorOwner,
+  { factor, code, origin, actor }: Given<string> & { factor: StoredFactor }
+): Promise<Match> {
+  const secret = await sealing.unseal(id, factor.secret)
+  let counted: Promise<string | null> | undefined
+  const match = await limiter.attempt(origin, () => {
+    const nowMs = clock.now()
+    const current = findFactor(store, id)
+    refuseLocked(name, current, nowMs)
+    const step = stepOf(code, { secret, nowMs, lastStep: factor.lastStep })
+    if (step !== null) return { step }
+    const recovery = recoveryDigest(code)
+    if (factor.recovery.includes(recovery)) return { recovery }
+    // Counted in memory before this returns, so that requests at the same time are not too many.
+    counted = store.write(tx => {
+      const lockedUntil = countWrong(tx, id, nowMs)
+      if (lockedUntil === null) return null
+      const detail = `${name}, ${maxWrongCodes} wrong codes, until ${lockedUntil}`
+      audit.within(tx, { action: 'second_factor.lock', actor, ok: false, target: id, detail })
+      return lockedUntil
+    })
+    counted.catch(() => {})
+    return null
+  })
+  if (match !== null) return match
+  const lockedUntil = (await counted) ?? null
+  if (lockedUntil !== null) onLocked({ tokenId: id, lockedUntil })
+  throw wrongCode()
+}
+
+/** Counts a wrong code. Returns until when the token is locked if this code locked it. */
+function countWrong(tx: Transaction, tokenId: string, nowMs: number): string | null {
+  const factor = findFactor(tx, tokenId)
+  if (factor === undefined) return null
+  const wrongAt = [...factor.wrongAt.filter(at => nowMs - Date.parse(at) < countedMs), new Date(nowMs).toISOString()]
+  const isLocked = wrongAt.length >= maxWrongCodes
+  const lockedUntil = isLocked ? new Date(nowMs + lockMs).toISOString() : factor.lockedUntil
+  putFactor(tx, { ...factor, wrongAt: isLocked ? [] : wrongAt, lockedUntil })
+  return isLocked ? lockedUntil : null
+}
+
+/** Refuses every code, also a right one. */
+function refuseLocked(name: string, factor: StoredFactor | undefined, nowMs: number): void {
+  const leftMs = Date.parse(factor?.lockedUntil ?? '') - nowMs
+  // A clock that was set back must not lock a token for longer than a lock lasts.
+  if (!(leftMs > 0) || leftMs > lockMs) return
+  const retryAfterSeconds = Math.ceil(leftMs / 1000)
+  const waitTime = countOf(retryAfterSeconds, 'second')
+  const sentence = `Too many wrong codes for the token "${name}": it is locked. Try again in ${waitTime}`
+  throw new Refusal('too_many', 'code_locked', sentence, { retryAfterSeconds, field: 'code' })
+}
+
+/** Uses a code up. Of two requests with the same code, one is refused. */
+function use(tx: Transaction, tokenId: string, match: Match): StoredFactor {
+  const factor = findFactor(tx, tokenId)
+  const isUnused =
+    factor !== undefined && ('step' in match ? match.step > factor.lastStep : factor.recovery.includes(match.recovery))
+  if (factor === undefined || !isUnused) throw wrongCode()
+  const used =
+    'step' in match
+      ? { ...factor, lastStep: match.step }
+      : { ...factor, recovery: factor.recovery.filter(each => each !== match.recovery) }
+  putFactor(tx, used)
+  return used
+}
+
+function wrongCode(): Refusal {
+  return new Refusal('unauthorized', 'wrong_code', 'The code is wrong, or was used before', { field: 'code' })
 }
 
 function enrolled(name: string): Refusal {

@@ -16,6 +16,7 @@ import {
   updateSession
 } from '../store/tables/sessions.js'
 import type { StoredSession } from '../store/tables/sessions.js'
+import { enrolledTokens } from '../store/tables/tokens.js'
 import { csrfOf, digestOf, instanceName, tokenMarkOf } from './session-key.js'
 import type { SessionKey } from './session-key.js'
 
@@ -56,10 +57,12 @@ export interface SignInRequest {
   actor: Actor
 }
 
-/** The secret with which a session begins. `tokenId` and `digest` are those of a named token; null: the admin token. */
+/** The secret with which a session begins. `token` is the named token; null: the admin token. */
 export interface SessionStart {
   remember: boolean
   token: { id: string; digest: string } | null
+  /** Whether a code of the second factor of the token was checked. */
+  hasCode: boolean
 }
 
 /** A new session. */
@@ -124,7 +127,10 @@ export class Sessions {
    * Begins a session for a client that has sent the admin token or a named one. `actor` is the holder of the token.
    * Audited as `auth.login`.
    */
-  async begin({ headers, isSecure, actor }: SignInRequest, { remember, token }: SessionStart): Promise<BegunSession> {
+  async begin(
+    { headers, isSecure, actor }: SignInRequest,
+    { remember, token, hasCode }: SessionStart
+  ): Promise<BegunSession> {
     const bytes = await this.#key.ensure(() =>
       this.#store.write(tx => removeAll(tx)).then(gone => this.#forgetAll(gone))
     )
@@ -147,6 +153,8 @@ export class Sessions {
     }
     const replaced = this.#search(headers)?.row.id
     const gone = await this.#store.write(tx => {
+      // A second factor that was added since the token was checked: this sign-in must not outlive the others.
+      if (token !== null && !hasCode && enrolledTokens(tx).has(token.id)) throw codeRequired()
       const removed = this.#prune(tx, maxSessions - 1)
       if (replaced !== undefined && deleteSession(tx, replaced)) removed.push(replaced)
       insertSession(tx, session)
@@ -208,6 +216,16 @@ export class Sessions {
     const provenAt = new Date(this.#clock.now()).toISOString()
     await this.#store.write(tx => void updateSession(tx, id, { provenAt }))
     return provenAt
+  }
+
+  /** Removes the sessions of a named token except one, and returns their ids. After the transaction: `forget`. */
+  removeOf(tx: Transaction, tokenId: string, kept: string): string[] {
+    return removeAll(tx, session => session.tokenId === tokenId && session.id !== kept)
+  }
+
+  /** Ends what lives with sessions that were removed. */
+  forget(ids: readonly string[]): void {
+    this.#forgetAll(ids)
   }
 
   /** Ends the sessions that began with a named token. */
@@ -360,6 +378,11 @@ export function wrongCsrf(): Refusal {
   const sentence =
     'A change with a session cookie requires the header X-Svc-Csrf of that session (GET /api/auth/session)'
   return new Refusal('forbidden', 'wrong_csrf', sentence)
+}
+
+/** Returns the 401 for a sign-in without a code of the second factor. */
+export function codeRequired(): Refusal {
+  return new Refusal('unauthorized', 'code_required', 'A code of your authenticator is needed', { field: 'code' })
 }
 
 function removeAll(tx: Transaction, ends: (session: StoredSession) => boolean = () => true): string[] {

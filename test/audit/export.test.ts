@@ -10,7 +10,7 @@ t.test('has a line for each entry, and the checkpoint at the end', async t => {
   t.teardown(log.close)
   await log.fill(3)
   const lines = (await exported(log)).split('\n')
-  t.match(JSON.parse(lines[0] as string), { svcAudit: 1, key: /^svc\// })
+  t.match(JSON.parse(lines[0] as string), { svcAudit: 2, key: /^svc\// })
   t.match(
     lines.slice(1, 4).map(line => JSON.parse(line)),
     [1, 2, 3].map(seq => ({ leaf: /=$/, entry: { seq, action: 'thing.done', actor: 'admin', ok: true } }))

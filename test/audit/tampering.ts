@@ -64,7 +64,8 @@ export const tamperings: Readonly<Record<string, Tamper>> = {
     const places = lines.flatMap((line, at) => (entryPattern.test(line) ? [at] : []))
     const at = places[draw(places.length)] as number
     const seq = /"seq":(\d+)/.exec(lines[at] as string)?.[1]
-    return textOf(lines.with(at, (lines[at] as string).replace(/,"entry":.*/, `,"removed":${seq}}`)))
+    const kind = ['removed', 'omitted'][draw(2)]
+    return textOf(lines.with(at, (lines[at] as string).replace(/,"entry":.*/, `,"${kind}":${seq}}`)))
   }
 }
 

@@ -3,7 +3,7 @@ import { readCheckpoint } from '../../lib/audit/checkpoint-text.js'
 import type { Checkpoint } from '../../lib/audit/checkpoint-text.js'
 import { readNote, readVerifierKey } from '../../lib/audit/signed-note.js'
 import type { SignedNote } from '../../lib/audit/signed-note.js'
-import { repetitions } from '../support/thorough.js'
+import { firstSeed, repetitions } from '../support/thorough.js'
 import { createRandom } from '../support/random.js'
 import { exported, verified } from './export-stage.js'
 import { openLog } from './stage.js'
@@ -100,7 +100,7 @@ t.test('finds every tampering with an export', async t => {
   const { log } = await aLog(t.testdir())
   t.teardown(log.close)
   const text = await exported(log)
-  const { below: draw } = createRandom(1)
+  const { below: draw } = createRandom(firstSeed)
   const unfound: string[] = []
   const kinds = new Set<string>()
   for (let n = 0; n < repetitions(600, 10_000); n++) {
@@ -111,6 +111,59 @@ t.test('finds every tampering with an export', async t => {
   t.same(unfound, [])
   t.ok(kinds.size >= 9)
 })
+
+t.test('accepts hashes instead of entries only where the server has put them', async t => {
+  const log = await openLog(t.testdir())
+  t.teardown(log.close)
+  await log.fill(600)
+  const note = (await log.keeper.current())?.note as string
+  const whole = await exported(log)
+  const part = await exported(log, { from: 300, to: 400 })
+  t.match(verified(part), { faults: [], entries: 101, omitted: 499, version: 2 })
+
+  await t.test('at each entry, alone and up to each end', async t => {
+    const unfound: string[] = []
+    for (const [name, text] of Object.entries({ whole, part })) {
+      const all = Array.from({ length: 600 }, (_, at) => at + 1)
+      for (const seq of all) {
+        for (const [from, to] of [
+          [seq, seq],
+          [seq, 600],
+          [1, seq]
+        ] as Array<[number, number]>) {
+          const forged = omitted(text, from, to)
+          if (forged !== text && verified(forged, {}, forged.length).faults.length === 0)
+            unfound.push(`${name} ${from}-${to}`)
+        }
+      }
+    }
+    t.same(unfound, [])
+  })
+
+  await t.test('also if the export claims to be an older one', async t => {
+    const older = (text: string) =>
+      text.replace('"svcAudit":2', '"svcAudit":1').replace(/\{"checkpoint".*/, JSON.stringify({ checkpoint: note }))
+    t.match(verified(older(whole)), { faults: [], version: 1 }, 'a complete one proves itself')
+    for (const text of [part, omitted(whole, 600, 600), omitted(whole, 1, 1)]) {
+      t.match(verified(older(text)).faults, [/entries are left out, and nothing signs/])
+      t.same(verified(older(text), { allowsUnsigned: true }).faults, [])
+    }
+    t.match(verified(older(whole).replace('"svcAudit":1', '"svcAudit":2')).faults, [/does not sign these lines/])
+  })
+
+  await t.test('with the checkpoint of another export', async t => {
+    const last = (text: string) => text.slice(text.lastIndexOf('{"checkpoint"'))
+    t.match(verified(omitted(whole, 1, 299).replace(/\{"checkpoint".*\n/, () => last(part))).faults, [/does not sign/])
+  })
+})
+
+/** Relabels the entries of a range as not exported, as somebody without the key can do. */
+function omitted(text: string, from: number, to: number): string {
+  return text.replace(/^(\{"leaf":"[^"]+",)"(?:entry":\{"seq":(\d+).*\}|removed":(\d+))\}$/gm, (line, leaf, a, b) => {
+    const seq = Number(a ?? b)
+    return seq >= from && seq <= to ? `${leaf}"omitted":${seq}}` : line
+  })
+}
 
 t.test('finds each changed bit of a line without an entry, and of the first and the last line', async t => {
   const log = await openLog(t.testdir(), { keepDays: 10 })
@@ -131,8 +184,17 @@ t.test('finds each changed bit of a line without an entry, and of the first and 
 })
 
 t.test('refuses what is not an export', async t => {
-  for (const text of ['', '\n', 'x\n', '{}\n', 'null\n', '{"svcAudit":1,"key":7}\n', '{"svcAudit":2,"key":"a"}\n'])
+  for (const text of [
+    '',
+    '\n',
+    'x\n',
+    '{}\n',
+    'null\n',
+    '{"svcAudit":1,"key":7}\n',
+    '{"svcAudit":{"toString":1},"key":"a"}\n',
+    '{"svcAudit":2,"key":"a"}\n'
+  ])
     t.equal(verified(text).faults.length, 1, text)
-  t.match(verified('{"svcAudit":2,"key":"a"}\n').faults, [/version 2/])
-  t.match(verified('{"svcAudit":1,"key":"a"}\n').faults, [/no checkpoint/])
+  t.match(verified('{"svcAudit":3,"key":"a"}\n').faults, [/version 3/])
+  t.match(verified('{"svcAudit":2,"key":"a"}\n').faults, [/no checkpoint/])
 })

@@ -27,12 +27,12 @@ const named = { callerOf: () => null, callerById: () => null }
 const nodes = {
   verify({ headers }: Pick<Credentials, 'headers'>) {
     if (headers.authorization !== 'SvcNode signed') throw new Refusal('unauthorized', 'unauthorized', 'Not signed')
-    return { id: 'node_a', name: 'plant-a1', session: 's', bodySha256: '' }
+    return { id: 'node_a', name: 'plant-a1', session: 's', counter: '1', protocol: 2, bodySha256: '' }
   }
 }
 
 function bearerWith({ allowed = true, global = 'global-token' } = {}) {
-  const limiter = createLimiter({ clock: setClock(), onFailure: () => {} })
+  const limiter = createLimiter({ clock: setClock(), onFailure: () => {}, wait: async () => {} })
   const bearer = createBearer({
     limiter,
     nodes,
@@ -228,16 +228,37 @@ t.test('counts every wrong secret, but no untried one', async t => {
   ]
   for (const [what, auth, given, isCounted] of cases) {
     const bearer = bearerWith()
-    const codes = Array.from({ length: 9 }, () => {
+    const codes: string[] = []
+    for (let i = 0; i < 9; i++) {
       try {
-        return bearer.authorise(auth, given).role
+        codes.push((await bearer.authorise(auth, given)).role)
       } catch (error) {
-        return (error as Refusal).code
+        codes.push((error as Refusal).code)
       }
-    })
+    }
     t.equal(codes[8] === 'locked_out', isCounted, what)
     t.not(codes[7], 'locked_out', what)
   }
+})
+
+t.test('a right bearer, ticket or subprotocol passes while wrong ones have locked its address', async t => {
+  const { authorise } = bearerWith()
+  const guess = async () => {
+    try {
+      return (await authorise('admin', credentials('Bearer wrong'))).role
+    } catch (error) {
+      return (error as Refusal).code
+    }
+  }
+  for (let i = 0; i < 8; i++) t.equal(await guess(), 'unauthorized')
+  t.equal(await guess(), 'locked_out')
+  t.equal((await authorise('admin', credentials('Bearer admin-token'))).role, 'admin')
+  t.equal((await authorise('upload', credentials('Bearer shop-token'))).role, 'project')
+  t.equal((await authorise('download', credentials(undefined, { search: 'ticket=good-download' }))).role, 'admin')
+  const terminal = { ...credentials(), headers: { 'sec-websocket-protocol': 'svc-admin-token, admin-token' } }
+  t.equal((await authorise('terminal', terminal)).role, 'admin')
+  t.equal((await authorise('admin', { ...credentials(), headers: { cookie: 'good' } })).role, 'admin')
+  t.equal(await guess(), 'locked_out')
 })
 
 t.test('a session cookie gives the rights of the admin token, and allows uploads', async t => {

@@ -76,6 +76,111 @@ t.test('invented X-Forwarded-For entries have no effect', async t => {
   t.throws(() => attempt(from('192.0.2.9', { claimed: '10.0.0.9' }), right), lockedOut)
 })
 
+const generatedRight = 'Zq3-kX0vT8bLr2_mWc7yHn5dJf9gPs1aUe6oKi4tQxB'
+const generatedWrong = generatedRight.replace('Zq3', 'Yr4')
+const chosen = 'a-token-that-somebody-chose-1'
+
+/** A bearer of `secret`. Only `valid` is right. */
+const bearer = (secret: string, valid: string) =>
+  [() => (secret === valid ? 'right' : null), { secret }] as [() => string | null, { secret: string }]
+
+t.test('a right bearer passes while its address is locked, and a wrong one gets 429', async t => {
+  for (const valid of [
+    generatedRight,
+    `svc_abcdefgh_${generatedRight}_x2Y4z6`,
+    '3fa9c07d1e5b862f40d7a8e19b3c56f2'.repeat(2)
+  ]) {
+    const { attempt, waits, clock, told } = aLimiter()
+    for (let i = 1; i <= 8; i++) t.equal(attempt(from('192.0.2.1'), ...bearer(generatedWrong, valid)), null)
+    for (let i = 0; i < 100; i++) {
+      t.throws(() => attempt(from('192.0.2.1'), ...bearer(generatedWrong, valid)), {
+        ...lockedOut,
+        retryAfterSeconds: 300,
+        message: /Use a valid one/
+      })
+      t.equal(attempt(from('192.0.2.1'), ...bearer(valid, valid)), 'right', valid)
+    }
+    t.same(waits, [], 'it does not wait')
+    t.throws(() => attempt(from('192.0.2.1'), right), lockedOut, 'a login is locked')
+    clock.advance(5 * minuteMs)
+    t.equal(attempt(from('192.0.2.1'), right), 'right', 'failures during the lock do not prolong it')
+    t.equal(told.filter(failure => failure === 'locked').length, 1)
+  }
+})
+
+t.test('a token that somebody chose takes a turn while its address is locked', async t => {
+  const { attempt, waits } = aLimiter()
+  for (let i = 1; i <= 8; i++) attempt(from('192.0.2.1'), ...bearer('stale', chosen))
+  const wrongOne = Promise.resolve(attempt(from('192.0.2.1'), ...bearer('wrong', chosen)))
+  const rightOne = attempt(from('192.0.2.1'), ...bearer(chosen, chosen))
+  t.same(waits, [1000, 2000])
+  await t.rejects(wrongOne, lockedOut)
+  t.equal(await rightOne, 'right')
+})
+
+t.test('many jobs with one old token take one turn', async t => {
+  const { attempt, waits } = aLimiter()
+  for (let i = 1; i <= 8; i++) attempt(from('192.0.2.1'), ...bearer('stale', chosen))
+  const jobs = Array.from({ length: 50 }, async () => attempt(from('192.0.2.1'), ...bearer('stale', chosen)))
+  const passing = attempt(from('192.0.2.1'), ...bearer(chosen, chosen))
+  t.same(waits, [1000, 2000])
+  for (const job of jobs) await t.rejects(job, lockedOut)
+  t.equal(await passing, 'right')
+})
+
+t.test('a locked address has few turns, one a second with those of other addresses', async t => {
+  const { attempt, waits } = aLimiter()
+  const guess = async (address: string, guessed: string) => attempt(from(address), ...bearer(guessed, chosen))
+  let checks = 0
+  for (const address of ['192.0.2.1', '192.0.2.2']) {
+    for (let i = 1; i <= 8; i++) attempt(from(address), ...bearer('stale', chosen))
+    const codes = Array.from({ length: 100 }, (_, i) =>
+      guess(address, `guess ${i}`).then(
+        () => 'none',
+        ({ code }) => (checks += Number(code === 'locked_out')) && code
+      )
+    )
+    await Promise.all(codes)
+  }
+  t.equal(checks, 16)
+  t.equal(waits.at(-1), 16_000)
+})
+
+t.test('a form that somebody can remember is no generated one', async t => {
+  for (const secret of ['x'.repeat(43), 'correct-horse-battery-staple-correct-horses', 'f'.repeat(64), '']) {
+    const { attempt, waits } = aLimiter()
+    for (let i = 1; i <= 8; i++) attempt(from('192.0.2.1'), ...bearer('stale', secret))
+    t.equal(await attempt(from('192.0.2.1'), ...bearer(secret, secret)), 'right')
+    t.same(waits, [1000], secret)
+  }
+})
+
+t.test('a generated token passes the brake, and a wrong one is treated like any other', async t => {
+  const { attempt, waits } = aLimiter()
+  brake(attempt)
+  t.equal(attempt(from('10.1.0.1'), ...bearer(generatedRight, generatedRight)), 'right')
+  t.same(waits, [])
+  let checks = 0
+  const check = () => (checks++, null)
+  t.equal(await attempt(from('10.1.0.1'), check, { secret: generatedWrong }), null)
+  t.equal(await attempt(from('10.9.0.1'), check, { secret: generatedWrong }), null)
+  t.equal(checks, 2, 'each is checked once')
+  t.same(waits, [1000, 2000])
+})
+
+t.test('the first entry of X-Forwarded-For is counted, too, and its lock stops wrong tokens only', async t => {
+  const { attempt, clock } = aLimiter()
+  const behind = (n: number) => from(`192.0.2.${n}`, { claimed: '10.0.0.1' })
+  for (let i = 1; i <= 8; i++) t.equal(attempt(behind(i), wrong), null)
+  t.throws(() => attempt(behind(9), wrong), { ...lockedOut, retryAfterSeconds: 300 })
+  t.equal(attempt(behind(10), right), 'right', 'a login')
+  t.equal(attempt(behind(10), ...bearer(chosen, chosen)), 'right', 'a bearer')
+  t.equal(attempt(from('192.0.2.10', { claimed: '10.0.0.2' }), wrong), null, 'another claim')
+  t.equal(attempt(from('10.0.0.1'), wrong), null, 'the address itself is not locked by claims')
+  clock.advance(5 * minuteMs)
+  t.equal(attempt(behind(9), wrong), null)
+})
+
 t.test('counts IPv6 by /64 and IPv4 by address', async t => {
   const cases: Array<[first: string, second: string, isSame: boolean]> = [
     ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', true],

@@ -8,6 +8,7 @@ import { openStage } from '../support/store.js'
 
 const actor = { name: 'token:ana', ip: '192.0.2.1' }
 const owner = { id: 'tok_a', name: 'ana' }
+const inSession = { issuer: 'svc', actor: { ...actor, session: { id: 'ses_own' } } }
 const origin = {
   headers: {},
   query: new URLSearchParams(),
@@ -26,32 +27,45 @@ async function stageOf(t: Test) {
     seal: async (id: string, text: string) => `${id}:${text}`,
     unseal: async (id: string, text: string) => text.slice(id.length + 1)
   }
-  const factors = createSecondFactors({ ...stage, limiter, sealing })
+  const locks: Array<{ tokenId: string; lockedUntil: string }> = []
+  const sessions = { removeOf: () => ['ses_a', 'ses_b'], forget: () => {} }
+  const make = () =>
+    createSecondFactors({
+      ...stage,
+      limiter,
+      sealing,
+      sessions,
+      endBearer: () => {},
+      onLocked: lock => void locks.push(lock)
+    })
+  const factors = make()
   const code = (secret: string) => codeOf(secret, Math.floor(clock.now() / 30_000))
   const enrol = async () => {
-    const { secret } = await factors.begin(owner, 'svc')
-    const recovery = await factors.confirm(owner, { code: code(secret), origin, actor })
+    const { secret } = await factors.begin(owner, inSession)
+    const recovery = await factors.confirm(owner, { code: code(secret), origin, ...inSession })
     clock.advance(30_000)
     return { secret, recovery }
   }
-  return { ...stage, factors, code, enrol }
+  return { ...stage, factors, code, enrol, make, locks }
 }
 
 t.test('an enrolment is in force when its first code has been given', async t => {
   const { factors, code, store } = await stageOf(t)
   await factors.check(owner, { code: undefined, origin, actor })
-  const { secret, link } = await factors.begin(owner, 'svc host')
+  const { secret, link } = await factors.begin(owner, { ...inSession, issuer: 'svc host' })
   t.match(link, `secret=${secret}`)
   await factors.check(owner, { code: undefined, origin, actor })
-  await t.rejects(factors.confirm(owner, { code: '000000', origin, actor }), { code: 'wrong_code' })
-  const recovery = await factors.confirm(owner, { code: code(secret), origin, actor })
+  await t.rejects(factors.confirm(owner, { code: '000000', origin, ...inSession }), { code: 'wrong_code' })
+  const recovery = await factors.confirm(owner, { code: code(secret), origin, ...inSession })
   t.equal(recovery.length, 10)
-  await t.rejects(factors.begin(owner, 'svc'), { code: 'factor_enrolled' })
-  await t.rejects(factors.confirm(owner, { code: '1', origin, actor }), { code: 'factor_enrolled' })
+  await t.rejects(factors.begin(owner, inSession), { code: 'factor_enrolled' })
+  await t.rejects(factors.confirm(owner, { code: '1', origin, ...inSession }), { code: 'factor_enrolled' })
   await t.rejects(factors.check(owner, { code: undefined, origin, actor }), { code: 'code_required' })
   const kept = JSON.stringify([store.all('SELECT * FROM secondFactors'), listAudit(store, { limit: 9 })])
   for (const text of recovery) t.notMatch(kept, text)
-  t.match(listAudit(store, { limit: 1 }), [{ action: 'second_factor.enrol', target: 'tok_a', detail: 'ana' }])
+  t.match(listAudit(store, { limit: 1 }), [
+    { action: 'second_factor.enrol', target: 'tok_a', detail: 'ana, ended 2 other sessions' }
+  ])
 })
 
 t.test('each code is accepted once, also of two at the same time', async t => {
@@ -83,12 +97,69 @@ t.test('wrong codes lock the address, as wrong tokens do', async t => {
   await t.rejects(factors.check(owner, { code: '000000', origin, actor }), { code: 'locked_out' })
 })
 
+/** An address that has not failed yet: the count of an address must not decide. */
+function from(n: number): Request {
+  const address = `198.51.${n >> 8}.${n & 255}`
+  return { ...origin, client: { address, witnessed: address, viaProxy: false, local: false } } as Request
+}
+
+t.test('ten wrong codes lock the token for 15 minutes, whatever comes in between', async t => {
+  const { factors, enrol, code, clock, make, locks, store } = await stageOf(t)
+  const { secret, recovery } = await enrol()
+  const guess = (n: number, given = '000000', of = factors) =>
+    of.check(owner, { code: given, origin: from(n), actor }).then(
+      () => 'right',
+      error => error.code
+    )
+  for (let n = 0; n < 9; n++) t.equal(await guess(n), 'wrong_code', `guess ${n}`)
+  t.equal(await guess(9, code(secret)), 'right', 'the owner signs in')
+  clock.advance(30_000)
+  const restarted = make()
+  t.equal(await guess(10, '000000', restarted), 'wrong_code', 'the tenth one, after a restart')
+  const lockedUntil = new Date(clock.now() + 15 * 60_000).toISOString()
+  t.same(locks, [{ tokenId: 'tok_a', lockedUntil }])
+  t.match(listAudit(store, { limit: 1 }), [
+    { action: 'second_factor.lock', ok: false, target: 'tok_a', detail: `ana, 10 wrong codes, until ${lockedUntil}` }
+  ])
+  for (const given of ['000000', code(secret), recovery[0] as string]) {
+    t.equal(await guess(11, given, make()), 'code_locked', 'also a right code')
+  }
+  clock.advance(15 * 60_000)
+  t.equal(await guess(12), 'wrong_code', 'the count begins again')
+  t.equal(await guess(12, code(secret)), 'right')
+})
+
+t.test('guesses at the same time are no more than ten', async t => {
+  const { factors, enrol, locks } = await stageOf(t)
+  await enrol()
+  const codes = await Promise.all(
+    Array.from({ length: 150 }, (_, n) =>
+      factors.check(owner, { code: '000000', origin: from(n), actor }).catch(error => error.code)
+    )
+  )
+  t.equal(codes.filter(each => each === 'wrong_code').length, 10)
+  t.equal(codes.filter(each => each === 'code_locked').length, 140)
+  t.equal(locks.length, 1)
+})
+
+t.test('a second factor is added in a session only, and each attempt without one is audited', async t => {
+  const { factors, store } = await stageOf(t)
+  const attempts: Array<() => Promise<unknown>> = [
+    () => factors.begin(owner, { issuer: 'svc', actor }),
+    () => factors.confirm(owner, { code: '000000', origin, actor })
+  ]
+  for (const attempt of attempts) {
+    await t.rejects(attempt(), { code: 'no_session' })
+    t.match(listAudit(store, { limit: 1 }), [{ action: 'second_factor.enrol', ok: false, target: 'tok_a' }])
+  }
+})
+
 t.test('a removed second factor is not asked for', async t => {
   const { factors, enrol, store } = await stageOf(t)
   await enrol()
   await factors.remove(owner, actor)
   await factors.check(owner, { code: undefined, origin, actor })
   await t.rejects(factors.remove(owner, actor), { code: 'not_found' })
-  await t.rejects(factors.confirm(owner, { code: '1', origin, actor }), { code: 'factor_not_begun' })
+  await t.rejects(factors.confirm(owner, { code: '1', origin, ...inSession }), { code: 'factor_not_begun' })
   t.match(listAudit(store, { limit: 1 }), [{ action: 'second_factor.remove' }])
 })

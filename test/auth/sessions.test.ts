@@ -35,7 +35,7 @@ async function stageOf(t: Test) {
   const begin = async (remember = true, of = sessions, token: SessionStart['token'] = null) => {
     const begun = await of.begin(
       { headers: { 'user-agent': 'Browser\u202e 1' }, isSecure: false, actor },
-      { remember, token }
+      { remember, token, hasCode: false }
     )
     return { ...begun, headers: { cookie: begun.cookie.slice(0, begun.cookie.indexOf(';')) } }
   }
@@ -80,7 +80,10 @@ t.test('finds a session only by its cookie', async t => {
 t.test('limits the cookie to the prefix and, over TLS, to TLS', async t => {
   const { make } = await stageOf(t)
   const sessions = make('/a')
-  const begun = await sessions.begin({ headers: {}, isSecure: true, actor }, { remember: false, token: null })
+  const begun = await sessions.begin(
+    { headers: {}, isSecure: true, actor },
+    { remember: false, token: null, hasCode: false }
+  )
   t.match(
     begun.cookie,
     /^__Secure-svc_session_[0-9a-f]{8}=[\w-]{43}; Path=\/a\/; HttpOnly; SameSite=Strict; Secure$/,
@@ -197,7 +200,10 @@ t.test('ends sessions by signing out and revoking', async t => {
 t.test('a second login replaces the session of the browser', async t => {
   const { sessions, begin } = await stageOf(t)
   const one = await begin()
-  await sessions.begin({ headers: one.headers, isSecure: false, actor }, { remember: true, token: null })
+  await sessions.begin(
+    { headers: one.headers, isSecure: false, actor },
+    { remember: true, token: null, hasCode: false }
+  )
   t.equal(sessions.find(one.headers), null)
   t.equal(sessions.list().length, 1)
 })
