@@ -3,7 +3,7 @@
  * `svc.config.<env>.json`. Each file is complete by itself: an environment's file does not inherit from
  * `svc.config.json`.
  */
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   checked,
@@ -19,6 +19,7 @@ import {
 } from '../base/fields.js'
 import type { Read } from '../base/fields.js'
 import { Refusal, invalid } from '../base/refusal.js'
+import { readText } from '../base/text.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import { parseJsonObject, type JsonObject } from './json.js'
 import { replaceFile } from '../base/replace-file.js'
@@ -115,8 +116,9 @@ export async function readClientConfig(directory: string, env: string | null): P
   const path = clientConfigPath(directory, env)
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = await readText(path)
   } catch (cause) {
+    if (cause instanceof Refusal) throw cause
     const isMissing = hasCode(cause, 'ENOENT')
     const why = isMissing ? `${reasonOf(cause)}. Run "svc init" to create one` : reasonOf(cause)
     const sentence = `Cannot read "${path}": ${why}`
@@ -203,5 +205,5 @@ export function parseServerUrl(value: string): string | null {
   }
   const isPlain = parsed.search + parsed.hash + parsed.username + parsed.password === ''
   if (!isPlain || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')) return null
-  return parsed.origin + parsed.pathname.replace(/\/+$/, '')
+  return parsed.origin + parsed.pathname.replace(/(?<!\/)\/+$/, '')
 }

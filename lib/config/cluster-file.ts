@@ -1,6 +1,6 @@
 /*
  * The files of a hub: `cluster.json` names its cluster, and `cluster.key` is the key that only the hubs of the cluster
- * have (64 hexadecimal digits). Both have mode 0600.
+ * have (64 hexadecimal digits). Further lines are keys that the cluster may have got meanwhile. Both have mode 0600.
  */
 import { randomBytes } from 'node:crypto'
 import { chmod, readFile, stat } from 'node:fs/promises'
@@ -26,14 +26,16 @@ export interface ClusterFile {
   }
   /** Path of certificates that the other hubs are checked with. */
   hubCaFile: string | null
+  /** Whether hubs may talk to each other unencrypted over the network; absent in files of an older svc: they may not. */
+  allowsHttp?: boolean
   /** Whether the hub has an agent in `node/`. */
   hasNode: boolean
+  /** Whether "svc cluster leave" has begun: after a crash, the hub may enter the list of hubs again. */
+  isLeaving?: boolean
 }
 
 /** The name of the file with the key of the cluster. */
 export const clusterKeyName = 'cluster.key'
-/** The directory of the agent of a hub. */
-export const nodeName = 'node'
 
 const keyBytes = 32
 const secretMode = 0o600
@@ -54,13 +56,16 @@ export async function writeClusterFile(directory: string, file: ClusterFile): Pr
   await replaceFile(join(directory, clusterFileName), `${JSON.stringify(file, null, 2)}\n`, secretMode)
 }
 
-/** Reads the key of the cluster from a file, and removes the access of other users. Refuses `cluster_key`. */
-export async function readClusterKey(path: string): Promise<Buffer> {
+/** The key of a cluster, and keys that it may have got meanwhile. */
+export type ClusterKeys = readonly [Buffer, ...Buffer[]]
+
+/** Reads the keys of the cluster from a file, and removes the access of other users. Refuses `cluster_key`. */
+export async function readClusterKeys(path: string): Promise<ClusterKeys> {
   try {
-    const key = parseClusterKey(await readFile(path, 'utf8'))
-    if (key === null) throw badKey(path, 'it does not contain 64 hexadecimal digits')
+    const keys = (await readFile(path, 'utf8')).trim().split(/\s+/).map(parseClusterKey)
+    if (keys.includes(null)) throw badKey(path, 'it does not contain 64 hexadecimal digits')
     if (((await stat(path)).mode & 0o077) !== 0) await chmod(path, secretMode)
-    return key
+    return keys as unknown as ClusterKeys
   } catch (error) {
     throw error instanceof Refusal ? error : badKey(path, reasonOf(error), error)
   }
@@ -72,9 +77,10 @@ export function parseClusterKey(text: string): Buffer | null {
   return /^[0-9a-f]{64}$/i.test(digits) ? Buffer.from(digits, 'hex') : null
 }
 
-/** Writes the key of a cluster. */
-export async function writeClusterKey(directory: string, key: Buffer): Promise<void> {
-  await replaceFile(join(directory, clusterKeyName), `${key.toString('hex')}\n`, secretMode)
+/** Writes the keys of a cluster. */
+export async function writeClusterKeys(directory: string, keys: readonly Buffer[]): Promise<void> {
+  const text = keys.map(key => `${key.toString('hex')}\n`).join('')
+  await replaceFile(join(directory, clusterKeyName), text, secretMode)
 }
 
 /** Returns a new key. */

@@ -5,13 +5,15 @@
  * Syntax: `KEY=value` or `export KEY=value`, with optional blanks around `=`. A value in single quotes is literal. A
  * value in double quotes knows the escapes \n \r \t \\ \" \$. Both may span several lines. A bare value ends at ` #` or
  * at the end of the line. Line ends are LF or CRLF. The last assignment of a key wins. Unlike in a shell, variables are
- * not expanded.
+ * not expanded. A byte order mark at the beginning is not part of the first name.
  */
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loosenessOf, trustedUsers } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
+import { closest } from '../base/suggest.js'
 import { replaceFile } from '../base/replace-file.js'
+import { readText, readTextIfAny, withoutMark } from '../base/text.js'
 
 /**
  * The keys that svc reads from `.env.local` (§2.13), and the origin that `init --token-store local` binds its token to.
@@ -22,6 +24,11 @@ export const dotenvKeys = [
   'SVC_DEPLOY_TOKEN_ORIGIN',
   'SVC_TOKEN',
   'SVC_POST_DEPLOY_ASYNC',
+  'SVC_PROJECT_ID',
+  'SVC_OUTPUT_DIR',
+  'SVC_PRE_DEPLOY',
+  'SVC_POST_DEPLOY',
+  'SVC_DEPLOY_COMMAND',
   'ADMIN_TOKEN'
 ] as const
 /** A key that svc reads from `.env.local`. */
@@ -31,18 +38,20 @@ export type DotenvKey = (typeof dotenvKeys)[number]
 export interface Dotenv {
   path: string
   values: Partial<Record<DotenvKey, string>>
+  /** Sentences about keys that look like svc's and are not. */
+  warnings: string[]
 }
 
 const newFileMode = 0o600
 const root = 0
-const name = /[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*/
+const name = /^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*/
 const value = /'([^']*)'|"((?:[^"\\]|\\[^])*)"|((?:(?![ \t]#)[^\r\n])*)/
-const assignment = new RegExp(`^${name.source}(?:${value.source})[^\\r\\n]*$`, 'gm')
+const assignment = new RegExp(`${name.source}(?:${value.source})[^\\r\\n]*$`, 'gm')
 
 /** Returns the assignments of a text; for a repeated key, the last value. */
 export function parseDotenv(text: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null)
-  for (const [, key, single, double, bare] of text.matchAll(assignment)) {
+  for (const [, key, single, double, bare] of withoutMark(text).matchAll(assignment)) {
     values[key as string] = single ?? (double === undefined ? cleanBare(bare as string) : unescape(double))
   }
   return values
@@ -81,17 +90,24 @@ function quote(value: string): string {
 }
 
 /**
- * Reads `.env.local` of a directory. The result is empty if the file does not exist or cannot be read. Refuses
- * (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client` often runs in a
+ * Reads `.env.local` of a directory. The result is empty if the file does not exist or cannot be read. Refuses UTF-16
+ * (`not_utf8`), and (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client` often runs in a
  * checkout that another user owns, so it refuses that owner only as root. For a client, the user's private group may
  * have write access (umask 002).
  */
 export async function readDotenv(directory: string, reader: 'server' | 'client'): Promise<Dotenv> {
   const path = join(directory, '.env.local')
-  const all = parseDotenv(await readFile(path, 'utf8').catch(() => ''))
+  const all = parseDotenv(await readTextIfAny(path))
   const values = Object.fromEntries(dotenvKeys.flatMap(key => (all[key] ? [[key, all[key]]] : [])))
   if (Object.keys(values).length > 0) await refuseLoose(path, reader)
-  return { path, values }
+  const known: readonly string[] = dotenvKeys
+  const unknown = Object.keys(all).filter(key => /^SVC_/i.test(key) && !known.includes(key))
+  return { path, values, warnings: unknown.map(key => warningOf(path, key)) }
+}
+
+function warningOf(path: string, key: string): string {
+  const near = closest(key, dotenvKeys)
+  return `"${path}" sets ${key}, which svc does not read from this file${near === undefined ? '' : `. Did you mean ${near}?`}`
 }
 
 async function refuseLoose(path: string, reader: 'server' | 'client'): Promise<void> {
@@ -115,7 +131,7 @@ async function refuseLoose(path: string, reader: 'server' | 'client'): Promise<v
 export async function writeDotenv(directory: string, key: DotenvKey, value: string): Promise<string> {
   const path = join(directory, '.env.local')
   const old = await stat(path).catch(() => null)
-  const text = old === null ? '' : await readFile(path, 'utf8')
+  const text = old === null ? '' : await readText(path)
   await replaceFile(path, setDotenv(text, key, value), old === null ? newFileMode : old.mode & 0o777)
   return path
 }

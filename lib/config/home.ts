@@ -4,10 +4,11 @@
  * lock, reads the file, changes it, and replaces it with a rename. Keys that this version does not know are kept.
  */
 import { constants, existsSync } from 'node:fs'
-import { access, mkdir, readFile, rmdir, stat } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { access, mkdir, rmdir, stat } from 'node:fs/promises'
+import { userHome } from '../base/user-home.js'
 import { dirname, join, resolve } from 'node:path'
 import { Refusal } from '../base/refusal.js'
+import { readText } from '../base/text.js'
 import { hasCode, isDenied, isDiskFull, reasonOf } from '../base/system-error.js'
 import { parseJsonObject } from './json.js'
 import { withLock } from './lock.js'
@@ -30,7 +31,14 @@ export interface Home {
   deployments: string
   /** Uploads and other temporary files. */
   tmp: string
+  /** Exists after a restore, until the server has begun another history for its nodes. */
+  restored: string
 }
+
+/** The directory of the agent of a hub, within its data directory. */
+export const nodeName = 'node'
+/** The name of `Home.restored`. */
+export const restoredName = 'svc.restored'
 
 /** The known keys of config.json. Unknown keys are kept. */
 export interface GlobalConfig {
@@ -62,7 +70,7 @@ const secretMode = 0o600
  */
 export function locateHome(env: Environment, cwd: string = process.cwd()): Home {
   const wanted = env['SVC_HOME'] || '~/.svc'
-  const directory = /^~(?=$|[\\/])/.test(wanted) ? join(homedir(), wanted.slice(1)) : resolve(cwd, wanted)
+  const directory = /^~(?=$|[\\/])/.test(wanted) ? join(userHome(), wanted.slice(1)) : resolve(cwd, wanted)
   return {
     directory,
     configFile: join(directory, 'config.json'),
@@ -70,7 +78,8 @@ export function locateHome(env: Environment, cwd: string = process.cwd()): Home 
     variablesKey: join(directory, 'variables.key'),
     keys: join(directory, 'keys'),
     deployments: join(directory, 'deployments'),
-    tmp: join(directory, 'tmp')
+    tmp: join(directory, 'tmp'),
+    restored: join(directory, restoredName)
   }
 }
 
@@ -171,7 +180,7 @@ async function findFile(path: string): Promise<string | null> {
  * server that they are sent to. Refuses a file that cannot be read (`config_unreadable`).
  */
 export async function readConfig(home: Pick<Home, 'configFile'>): Promise<GlobalConfig> {
-  const text = await readText(home.configFile)
+  const text = await readConfigText(home.configFile)
   if (text !== '') await refuseLooseHome(dirname(home.configFile))
   const config = parseJsonObject(text, home.configFile)
   for (const [key, rule] of Object.entries(configRules)) {
@@ -200,11 +209,13 @@ const configRules: Record<string, { is: string; holds(value: unknown): boolean }
   telemetryEnabled: { is: 'true or false', holds: value => typeof value === 'boolean' }
 }
 
-async function readText(path: string): Promise<string> {
+async function readConfigText(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    return await readText(path)
   } catch (cause) {
-    if (hasCode(cause, 'ENOENT')) return ''
+    if (cause instanceof Refusal) throw cause
+    // ENOTDIR: a HOME like /dev/null, as some CI systems set it.
+    if (hasCode(cause, 'ENOENT', 'ENOTDIR')) return ''
     if (!isDenied(cause) && !hasCode(cause, 'EISDIR')) throw cause
     const owner = await otherOwnerOf(path)
     const why = `${reasonOf(cause)}${owner === null ? '' : `: ${owner}`}`

@@ -3,6 +3,7 @@
  * position of a syntax error, so this module scans a rejected text again to find it.
  */
 import { Refusal } from '../base/refusal.js'
+import { withoutMark } from '../base/text.js'
 
 /** A JSON object with unchecked values. */
 export type JsonObject = Record<string, unknown>
@@ -21,7 +22,7 @@ export function parseJsonObject(text: string, path: string): JsonObject {
   if (text.length > maxTextLength) {
     throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": longer than ${maxTextLength} characters`)
   }
-  const bare = text.replace(/^\ufeff/, '')
+  const bare = withoutMark(text)
   if (bare.trim() === '') return {}
   let value: unknown
   try {
@@ -38,7 +39,7 @@ export function parseJsonObject(text: string, path: string): JsonObject {
 }
 
 const space = /[ \t\r\n]*/y
-const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/
+const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/
 const scalar = new RegExp(`${string.source}|${number.source}|true|false|null`, 'y')
 

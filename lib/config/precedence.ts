@@ -9,6 +9,7 @@
  */
 import { isTokenText } from '../shared/token-text.js'
 import { Refusal } from '../base/refusal.js'
+import { tokenOf } from '../base/text.js'
 import {
   parseServerUrl,
   readClientConfig,
@@ -94,10 +95,14 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
     given(flag(flags.token, '--token')) ?? given(findVariable(layers, 'SVC_TOKEN')) ?? storedAdminToken(layers)
   return {
     serverUrl: checkUrl(serverUrlOf(layers)),
-    projectId: flag(flags.project, '--project') ?? sourced(own?.projectId, 'project', file),
+    projectId: projectIdOf(layers),
     deployToken: deployToken ?? ifNamed(adminToken),
     adminToken: adminToken ?? ifNamed(deployToken),
-    outputDir: flag(flags.out, '--out') ?? sourced(own?.outputDir, 'project', file) ?? byDefault(defaultOutputDir),
+    outputDir:
+      flag(flags.out, '--out') ??
+      ofClient(layers, 'SVC_OUTPUT_DIR') ??
+      sourced(own?.outputDir, 'project', file) ??
+      byDefault(defaultOutputDir),
     files: sourced(own?.files, 'project', file) ?? byDefault<string[]>([]),
     projectIgnore: sourced(own?.ignore, 'project', file) ?? byDefault<string[]>([]),
     cliIgnore: flag(flags.ignore && [...flags.ignore], '--ignore') ?? byDefault<string[]>([]),
@@ -105,8 +110,9 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
       flag(flags.noIgnoreBuiltin || undefined, '--no-ignore-builtin') ??
       sourced(own?.ignoreBuiltin, 'project', file) ??
       byDefault(false),
-    preDeploy: flag(flags.pre, '--pre') ?? sourced(own?.preDeploy, 'project', file),
-    postDeploy: postScript(flags) ?? sourced(own?.postDeploy, 'project', file),
+    preDeploy:
+      flag(flags.pre, '--pre') ?? ofClient(layers, 'SVC_PRE_DEPLOY') ?? sourced(own?.preDeploy, 'project', file),
+    postDeploy: postScript(flags) ?? postVariable(layers) ?? sourced(own?.postDeploy, 'project', file),
     postDeployAsync:
       flag(flags.postDeployAsync, '--post-deploy-async') ??
       toSwitch(findVariable(layers, 'SVC_POST_DEPLOY_ASYNC')) ??
@@ -117,6 +123,30 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
       ...mapValues(flags.setEnv ?? {}, value => ({ value, source: 'flag', from: '--set-env' }))
     }
   }
+}
+
+function projectIdOf(layers: Layers): Sourced<string> | null {
+  const { flags, project } = layers
+  return (
+    flag(flags.project, '--project') ??
+    ofClient(layers, 'SVC_PROJECT_ID') ??
+    sourced(project?.config.projectId, 'project', project?.path ?? '')
+  )
+}
+
+/**
+ * Returns a variable that says what is deployed. Within a script of a deployment, the environment says what that deployment
+ * is (SVC_PROJECT_ID), and not what a `svc push` in the script should do: then only `.env.local` counts.
+ */
+function ofClient({ environment, dotenv }: Layers, key: DotenvKey): Sourced<string> | null {
+  return findVariable({ environment: environment['SVC_DEPLOY_ID'] ? {} : environment, dotenv }, key)
+}
+
+function postVariable(layers: Layers): Sourced<string> | null {
+  const [post, command] = [ofClient(layers, 'SVC_POST_DEPLOY'), ofClient(layers, 'SVC_DEPLOY_COMMAND')]
+  if (post === null || command === null || post.value === command.value) return post ?? command
+  const sentence = `${post.from} and ${command.from} have different values: they are two names of the same script`
+  throw new Refusal('invalid', 'flags_conflict', sentence, { field: command.from })
 }
 
 function serverUrlOf(layers: Layers): Sourced<string> | null {
@@ -147,8 +177,8 @@ export function findVariable(
   key: DotenvKey
 ): Sourced<string> | null {
   return (
-    sourced(environment[key] || undefined, 'environment', key) ??
-    sourced(dotenv.values[key] || undefined, '.env.local', `${key} in ${dotenv.path}`)
+    sourced(environment[key]?.trim() || undefined, 'environment', key) ??
+    sourced(dotenv.values[key]?.trim() || undefined, '.env.local', `${key} in ${dotenv.path}`)
   )
 }
 
@@ -158,7 +188,7 @@ function given(token: Sourced<string> | null): SourcedToken | null {
 }
 
 function bound(token: Sourced<string> | null, origin: string | null): SourcedToken | null {
-  return token === null ? null : { ...token, origin }
+  return token === null ? null : { ...token, value: tokenOf(token.value, token.from), origin }
 }
 
 /**
@@ -181,8 +211,9 @@ function deployVariable(layers: Layers): SourcedToken | null {
 }
 
 /** Returns the token of `projectId:<env>` if an environment was selected, else the token of `projectId`. */
-function projectToken({ flags, project, global, env }: Layers): SourcedToken | null {
-  const id = flags.project ?? project?.config.projectId
+function projectToken(layers: Layers): SourcedToken | null {
+  const { global, env } = layers
+  const id = projectIdOf(layers)?.value
   const tokens = new Map(Object.entries(global.config.projectToken ?? {}))
   if (id === undefined) return null
   for (const key of env === null ? [id] : [`${id}:${env}`, id]) {

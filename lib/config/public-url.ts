@@ -28,7 +28,7 @@ export function checkPublicUrl(
   if (url.username !== '' || url.password !== '')
     throw refuse(shown(text, url), 'it must not contain a user name or password')
   if (/[?#]/.test(text)) throw refuse(shown(text, url), 'it must not contain "?" or "#"')
-  const path = url.pathname.replace(/\/+$/, '')
+  const path = url.pathname.replace(/(?<!\/)\/+$/, '')
   if (path !== base) {
     const right =
       base === ''

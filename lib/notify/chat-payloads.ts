@@ -2,7 +2,8 @@
  * Messages in the formats of chat services. Each message stays below the limits that its service documents, whatever
  * the names and messages contain. Nothing in a text becomes a link, a mention or a picture:
  *
- *   Slack      header 150 characters, at most 10 fields of 2,000 each; & < > are escaped
+ *   Slack      header 150 characters, at most 10 fields of 2,000 each; & < > are escaped, and texts are verbatim: Slack
+ *              makes no links of addresses, and no mentions of @channel
  *   Teams      28 KB; text runs without markdown
  *   Feishu     20 KB; text elements without markup
  *   DingTalk   20,000 bytes; markdown with backslash escapes
@@ -26,13 +27,11 @@ const titleLimit = { max: titleBytes, measure: jsonBytesOf }
 export function slackPayload(notification: Notification): unknown {
   const title = titleOf(notification)
   const fields = chatLines(notification).map(([name, value]) => {
-    return { type: 'mrkdwn', text: clip(`*${name}*\n${value}`, { max: slackFieldLength, escape: slackText }) }
+    return slackMarkdown(clip(`*${name}*\n${value}`, { max: slackFieldLength, escape: slackText }))
   })
   const { url } = notification
   const link =
-    url === null
-      ? []
-      : [{ type: 'section', text: { type: 'mrkdwn', text: `<${slackAddress(url)}|${linkTextOf(notification)}>` } }]
+    url === null ? [] : [{ type: 'section', text: slackMarkdown(`<${slackAddress(url)}|${linkTextOf(notification)}>`) }]
   return {
     text: clip(title, { max: slackFieldLength, escape: slackText }),
     blocks: [
@@ -41,6 +40,10 @@ export function slackPayload(notification: Notification): unknown {
       ...link
     ]
   }
+}
+
+function slackMarkdown(text: string): object {
+  return { type: 'mrkdwn', text, verbatim: true }
 }
 
 const slackEscapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
@@ -82,7 +85,12 @@ export function teamsPayload(notification: Notification): unknown {
   }
 }
 
-const colors = { deploy_failure: 'Attention', deploy_success: 'Good', token_expiring: 'Warning' } as const
+const colors = {
+  deploy_failure: 'Attention',
+  deploy_success: 'Good',
+  token_expiring: 'Warning',
+  token_locked: 'Attention'
+} as const
 
 interface TextRun {
   text: string

@@ -1,3 +1,4 @@
+import { oneLine as escapedLine } from '../base/one-line.js'
 import { shortCommit, type Provenance } from '../model/provenance.js'
 import { headlineOf } from './events.js'
 import type { DeploymentNotification, Notification, TokenNotification } from './events.js'
@@ -14,23 +15,25 @@ export function titleOf(notification: Notification): string {
 
 /** Returns the text of the link of a notification. */
 export function linkTextOf({ event }: Pick<Notification, 'event'>): string {
-  return event === 'token_expiring' ? 'Open the tokens' : 'Open this deployment'
+  return event === 'token_expiring' || event === 'token_locked' ? 'Open the tokens' : 'Open this deployment'
 }
 
 /** Returns the facts of an event as names and values, without unknown ones. At most ten, which is Slack's limit. */
 export function chatLines(notification: Notification): Array<[name: string, value: string]> {
-  const lines = notification.event === 'token_expiring' ? linesOfToken(notification) : linesOfDeployment(notification)
+  const lines = 'token' in notification ? linesOfToken(notification) : linesOfDeployment(notification)
   return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
 }
 
 type Line = [name: string, value: string | null]
 
-function linesOfToken({ token, timestamp }: TokenNotification): Line[] {
+function linesOfToken(notification: TokenNotification): Line[] {
+  const { token, timestamp, lockedUntil } = { lockedUntil: null, ...notification }
   return [
     ['Token', `${token.name} (${token.id})`],
     ['Role', token.role],
     ['Projects', token.projectIds === null ? 'all' : token.projectIds.join(', ')],
     ['Expires', token.expiresAt],
+    ['Locked until', lockedUntil],
     ['Time', timestamp]
   ]
 }
@@ -69,7 +72,7 @@ function runLine(provenance: Provenance | null): string | null {
 }
 
 function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim()
+  const line = escapedLine(text.replace(/\s+/g, ' ').trim())
   return line.length > maxChatCharacters ? `${sliceWhole(line, maxChatCharacters)}…` : line
 }
 

@@ -1,7 +1,7 @@
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import { deploymentPage, tokensPage } from '../model/links.js'
 import type { Project } from '../model/project.js'
-import type { TokenReminder } from '../model/token-advice.js'
+import type { TokenLock, TokenReminder } from '../model/token-advice.js'
 import { countOf } from '../base/count.js'
 
 /** An event of a deployment that is reported, with its trigger (§6.5). */
@@ -34,16 +34,18 @@ export interface DeploymentNotification {
   checkpoint?: string | null
 }
 
-/** A reminder that a named token ends soon. */
-export interface TokenNotification extends TokenReminder {
-  trigger: 'expiry'
-  event: 'token_expiring'
+/** An event of a named token: it ends soon, or wrong codes have locked it. */
+export type TokenNotification = TokenEvent & {
   timestamp: string
   /** Address of the list of tokens, or null if the public address of the server is unknown. */
   url: string | null
   /** As in `DeploymentNotification`. */
   checkpoint?: string | null
 }
+
+type TokenEvent =
+  | ({ trigger: 'expiry'; event: 'token_expiring' } & TokenReminder)
+  | ({ trigger: 'wrong_codes'; event: 'token_locked' } & TokenLock)
 
 /** Copies an event as it is now, because the record may change before a retry. */
 export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: string | null): DeploymentNotification {
@@ -52,10 +54,15 @@ export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: str
   return { trigger, event, timestamp, project, deployment, errorMessage, url: deploymentPage(publicUrl, deployment.id) }
 }
 
-/** Returns the notification of a token that ends soon. */
-export function tokenNotification(reminder: TokenReminder, nowMs: number, publicUrl: string | null): TokenNotification {
-  const timestamp = new Date(nowMs).toISOString()
-  return { trigger: 'expiry', event: 'token_expiring', timestamp, ...reminder, url: tokensPage(publicUrl) }
+/** Returns the notification of a token that ends soon, or that is locked. */
+export function tokenNotification(
+  about: TokenReminder | TokenLock,
+  nowMs: number,
+  publicUrl: string | null
+): TokenNotification {
+  const common = { timestamp: new Date(nowMs).toISOString(), url: tokensPage(publicUrl) }
+  if ('lockedUntil' in about) return { trigger: 'wrong_codes', event: 'token_locked', ...common, ...about }
+  return { trigger: 'expiry', event: 'token_expiring', ...common, ...about }
 }
 
 /** Returns the test message. It has every field, and an event that receivers do not act upon. */
@@ -84,13 +91,18 @@ export function testNotification(nowMs: number, publicUrl: string | null): Deplo
 
 type Headlined =
   | Pick<DeploymentNotification, 'trigger' | 'event' | 'project'>
-  | Pick<TokenNotification, 'event' | 'token' | 'daysLeft'>
+  | ({ event: 'token_expiring' } & Pick<TokenReminder, 'token' | 'daysLeft'>)
+  | ({ event: 'token_locked' } & Pick<TokenLock, 'token' | 'lockedUntil'>)
 
 /** Returns the event as one line of text. */
 export function headlineOf(notification: Headlined): string {
   if (notification.event === 'token_expiring') {
     const { token, daysLeft } = notification
     return `the token "${token.name}" expires in ${countOf(daysLeft, 'day')}`
+  }
+  if (notification.event === 'token_locked') {
+    const { token, lockedUntil } = notification
+    return `the token "${token.name}" is locked until ${lockedUntil}: too many wrong codes of its second factor`
   }
   const { trigger, event, project } = notification
   const hasFailed = event === 'deploy_failure'

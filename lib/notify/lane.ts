@@ -1,8 +1,8 @@
-/** A queue for background work, with limits per key. */
+/** A queue for background work, with a lane for each key. */
 export interface Lane {
   /**
-   * Queues `work`. Returns false, and never runs it, if too many are waiting in total or with this key. `work` must not
-   * reject.
+   * Queues `work`. Returns false, and never runs it, if too many are waiting with this key, or too many keys have work.
+   * `work` must not reject.
    */
   add(key: string, work: () => Promise<void>): boolean
   /** Resolves when nothing is running or waiting. */
@@ -11,11 +11,13 @@ export interface Lane {
 
 /** Limits of a lane. */
 export interface LaneLimits {
-  /** Maximum number that run at once, in total and per key. */
-  abreast: number
+  /** Maximum number of keys that have work. Each of them has a place of its own. */
+  keys: number
+  /** Maximum number that run at once beside the first of each key, in total. */
+  shared: number
+  /** Maximum number that run at once with one key. */
   perKey: number
-  /** Maximum number that wait, in total and per key. */
-  waiting: number
+  /** Maximum number that wait with one key. */
   waitingPerKey: number
 }
 
@@ -25,24 +27,29 @@ interface Queue {
 }
 
 /**
- * Creates a lane. Each key has its own order and limits, and the keys take turns. A key with slow work delays only
- * itself, unless so many keys are slow that they use all of `abreast`.
+ * Creates a lane. Each key has its own order and limits, and a place that no other key can take: a key with slow work
+ * delays only itself, however many such keys there are. What runs beyond that takes turns. So at most `keys` + `shared`
+ * run, and `keys` × `waitingPerKey` wait.
  */
-export function createLane({ abreast, perKey, waiting, waitingPerKey }: LaneLimits): Lane {
+export function createLane({ keys, shared, perKey, waitingPerKey }: LaneLimits): Lane {
   const queues = new Map<string, Queue>()
   let running = 0
-  let waitingNow = 0
+  let sharedNow = 0
   let onIdle: Array<() => void> = []
+
+  function mayStart(queue: Queue): boolean {
+    return queue.running === 0 || (queue.running < perKey && sharedNow < shared)
+  }
 
   function start(key: string, queue: Queue, work: () => Promise<void>): void {
     running++
-    queue.running++
+    if (queue.running++ > 0) sharedNow++
     void work().finally(() => end(key, queue))
   }
 
   function end(key: string, queue: Queue): void {
     running--
-    queue.running--
+    if (--queue.running > 0) sharedNow--
     if (queue.running === 0 && queue.waiting.length === 0) queues.delete(key)
     startNext()
     if (running > 0) return
@@ -51,12 +58,10 @@ export function createLane({ abreast, perKey, waiting, waitingPerKey }: LaneLimi
   }
 
   function startNext(): void {
-    if (running >= abreast) return
     for (const [key, queue] of queues) {
-      if (queue.running >= perKey) continue
+      if (!mayStart(queue)) continue
       const work = queue.waiting.shift()
       if (work === undefined) continue
-      waitingNow--
       // Move the key to the end, so that the next turn is another key's.
       queues.delete(key)
       queues.set(key, queue)
@@ -67,15 +72,11 @@ export function createLane({ abreast, perKey, waiting, waitingPerKey }: LaneLimi
   return {
     add(key, work) {
       const queue = queues.get(key) ?? { running: 0, waiting: [] }
-      if (running < abreast && queue.running < perKey) {
-        queues.set(key, queue)
-        start(key, queue, work)
-        return true
-      }
-      if (waitingNow >= waiting || queue.waiting.length >= waitingPerKey) return false
-      waitingNow++
-      queue.waiting.push(work)
+      if (!queues.has(key) && queues.size >= keys) return false
       queues.set(key, queue)
+      if (mayStart(queue)) start(key, queue, work)
+      else if (queue.waiting.length >= waitingPerKey) return false
+      else queue.waiting.push(work)
       return true
     },
     idle: () => (running === 0 ? Promise.resolve() : new Promise(resolve => void onIdle.push(resolve)))

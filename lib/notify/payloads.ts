@@ -28,13 +28,14 @@ export function payloadOf(notification: Notification, kind: NotificationKind): u
 }
 
 function genericPayload(notification: Notification): unknown {
-  return notification.event === 'token_expiring' ? payloadOfToken(notification) : payloadOfDeployment(notification)
+  return 'token' in notification ? payloadOfToken(notification) : payloadOfDeployment(notification)
 }
 
 /** Returns the fields of every payload, and the token. A token belongs to no deployment, so those fields are null. */
 function payloadOfToken(notification: TokenNotification): unknown {
-  const { event, trigger, timestamp, token, daysLeft, url, checkpoint = null } = notification
+  const { event, trigger, timestamp, token, url, checkpoint = null } = notification
   const { id, name, role, projectIds, expiresAt } = token
+  const { daysLeft, lockedUntil } = { daysLeft: undefined, lockedUntil: undefined, ...notification }
   return {
     event,
     trigger,
@@ -43,7 +44,7 @@ function payloadOfToken(notification: TokenNotification): unknown {
     deployment: null,
     errorMessage: null,
     message: headlineOf(notification),
-    token: { id, name, role, projectIds, expiresAt, daysLeft },
+    token: { id, name, role, projectIds, expiresAt, daysLeft, lockedUntil },
     url,
     checkpoint
   }

@@ -1,11 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../base/count.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
+import { pause } from '../base/pause.js'
 import { reasonOf } from '../base/system-error.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { systemActor } from '../model/audit.js'
-import { settingsTargetId, type NotificationKind } from '../model/notification-target.js'
+import { maxNotificationTargets, settingsTargetId, type NotificationKind } from '../model/notification-target.js'
 import { complaintOf } from './complaints.js'
 import { notificationOf, testNotification, tokenNotification } from './events.js'
 import type { Notification, Occasion } from './events.js'
@@ -14,7 +14,7 @@ import { payloadOf } from './payloads.js'
 import { parseHttpUrl, post, type Posted } from '../http/outgoing/post.js'
 import { signed } from './signature.js'
 import type { Destination, Targets } from './targets.js'
-import type { TokenReminder } from '../model/token-advice.js'
+import type { TokenLock, TokenReminder } from '../model/token-advice.js'
 
 /** The possible results of a message. */
 export const deliveryOutcomes = ['delivered', 'refused', 'timeout', 'network', 'stopped'] as const
@@ -37,6 +37,8 @@ export interface Webhook {
   notify(occasion: Occasion): void
   /** Sends a reminder to every target that wants it, in the same way. */
   remind(reminder: TokenReminder): void
+  /** Says that a token is locked, in the same way. */
+  locked(lock: TokenLock): void
   /**
    * Sends one test message to a target, by default that of the settings, and waits for the result. Refuses as
    * `Targets.find`: 404, and 400 `no_webhook` if the settings have no address.
@@ -60,6 +62,8 @@ export interface WebhookNeeds {
   /** Returns the newest signed checkpoint of the audit log; null: there is none. */
   checkpoint?(): string | null
   log(message: string, error?: unknown): void
+  /** Waits before the second attempt; rejects when the signal is aborted. Default: by the clock of the machine. */
+  pause?(ms: number, signal: AbortSignal): Promise<void>
 }
 
 interface Message {
@@ -74,8 +78,13 @@ const limitMs = 5_000 // §8
 const maxAttempts = 2 // §8
 /** Wait before the second attempt: a receiver that is restarting is more likely to respond by then. */
 const pauseMs = 500
-/** A target that hangs uses four deliveries and 250 waiting places, so seven such targets leave room for others. */
-const laneLimits = { abreast: 32, perKey: 4, waiting: 1_000, waitingPerKey: 250 }
+/** The longest wait that a receiver may ask for: it keeps one of the places of its lane. */
+const maxPauseMs = 60_000
+/**
+ * Each target has a delivery of its own, and three more while few need them. There are more keys than targets, because a
+ * removed target may still have messages.
+ */
+const laneLimits = { keys: 2 * (maxNotificationTargets + 1), shared: 24, perKey: 4, waitingPerKey: 250 }
 
 /**
  * Creates the sender of notifications (§6.5). Failures are audited as `webhook.send`, with only the host of the
@@ -101,10 +110,10 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     }
   }
 
-  function remind(reminder: TokenReminder): void {
+  function tellOfToken(about: TokenReminder | TokenLock): void {
     try {
-      const notification = witnessed(tokenNotification(reminder, clock.now(), publicUrl))
-      for (const to of targets.wanting(notification.event, reminder.token.projectIds)) queue(to, notification)
+      const notification = witnessed(tokenNotification(about, clock.now(), publicUrl))
+      for (const to of targets.wanting(notification.event, about.token.projectIds)) queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
     }
@@ -142,10 +151,12 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     const startedMs = performance.now()
     const request = { id: ids.id('msg_'), payload: payloadOf(message.notification, message.to.kind), signal }
     let delivery = neverSent(stopped)
+    let posted: Posted | undefined
     try {
       while (delivery.attempts < maxAttempts) {
-        if (delivery.attempts > 0) await sleep(pauseMs, undefined, { signal })
-        const posted = await attempt(message, request)
+        if (delivery.attempts > 0)
+          await (needs.pause ?? pause)(pauseAfter(posted, signal === stopping.signal ? maxPauseMs : limitMs), signal)
+        posted = await attempt(message, request)
         delivery = { ...verdictOf(posted, message.to.kind), attempts: delivery.attempts + 1, durationMs: 0 }
         if (!mayRetry(posted)) break
       }
@@ -187,13 +198,19 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     clearTimeout(grace)
   }
 
-  return { notify, remind, test, deliveries: () => ({ ...counts }), stop }
+  return { notify, remind: tellOfToken, locked: tellOfToken, test, deliveries: () => ({ ...counts }), stop }
 }
 
 const stopped = 'the server was stopped'
 
 function neverSent(reason: string): Delivery {
   return { outcome: 'stopped', statusCode: null, attempts: 0, durationMs: 0, reason }
+}
+
+/** The time before the second attempt: as long as a receiver asks, up to a limit. Somebody waits for a test. */
+function pauseAfter(posted: Posted | undefined, maxMs: number): number {
+  const asked = posted?.outcome === 'answered' ? (posted.retryAfterMs ?? 0) : 0
+  return Math.min(Math.max(asked, pauseMs), maxMs)
 }
 
 /** Whether to try again: no response, an error of the receiver, or a request to slow down (§6.5). */

@@ -1,3 +1,4 @@
+import { parseUrl } from '../base/parse-url.js'
 import { isAbsolute } from 'node:path'
 import { unprintableIn } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
@@ -48,7 +49,7 @@ export const commitPattern: Check = (value, key) => {
     )
   const example = 'it must be an address like "https://git.example.org/{repository}/commit/{commit}"'
   const origin = /^https?:\/\/[^/?#{}@\\\s]+(?=[/?])/i.exec(value)?.[0]
-  if (origin === undefined || !URL.canParse(origin) || !value.includes('{commit}')) throw unusable(key, example)
+  if (origin === undefined || parseUrl(origin) === null || !value.includes('{commit}')) throw unusable(key, example)
   if (/[\s<>"\\]/.test(value)) throw unusable(key, 'it must not contain spaces, quotes, "<", ">" and "\\"')
   return line(value, key)
 }

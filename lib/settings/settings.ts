@@ -70,7 +70,7 @@ export const settingRows = [
     unit: null,
     default: '',
     check: deployToken,
-    help: 'Token that is accepted by GET /metrics only. Empty accepts the admin token alone.'
+    help: 'Token that is accepted by GET /metrics only. Empty accepts the tokens of admins alone.'
   },
   {
     key: 'default_deploy_path',

@@ -5,9 +5,9 @@ import {
   newClusterKey,
   parseClusterKey,
   readClusterFile,
-  readClusterKey,
+  readClusterKeys,
   writeClusterFile,
-  writeClusterKey
+  writeClusterKeys
 } from '../../lib/config/cluster-file.js'
 import { isHub, refuseHub } from '../../lib/config/home.js'
 
@@ -35,13 +35,13 @@ t.test('cluster.key is for its owner only', async t => {
   const directory = t.testdir()
   const path = join(directory, 'cluster.key')
   const key = newClusterKey()
-  await writeClusterKey(directory, key)
+  await writeClusterKeys(directory, [key])
   t.equal(statSync(path).mode & 0o777, 0o600)
   chmodSync(path, 0o644)
-  t.strictSame(await readClusterKey(path), key)
+  t.strictSame(await readClusterKeys(path), [key])
   t.equal(statSync(path).mode & 0o777, 0o600, 'the access of others is removed')
   writeFileSync(path, 'no key')
-  await t.rejects(readClusterKey(path), { code: 'cluster_key' })
-  await t.rejects(readClusterKey(join(directory, 'missing')), { code: 'cluster_key' })
+  await t.rejects(readClusterKeys(path), { code: 'cluster_key' })
+  await t.rejects(readClusterKeys(join(directory, 'missing')), { code: 'cluster_key' })
   t.equal(parseClusterKey('ab'), null)
 })

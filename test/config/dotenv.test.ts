@@ -12,6 +12,8 @@ t.test('parses .env files', t => {
     ['A=1', { A: '1' }],
     ['A=1\nB=2\n', { A: '1', B: '2' }],
     ['A=1\r\nB= 2 \r\n', { A: '1', B: '2' }],
+    ['\ufeffA=1\nB=2', { A: '1', B: '2' }],
+    ['\ufeffexport A=1', { A: '1' }],
     ['A=\nB=2', { A: '', B: '2' }],
     ['# A=1\n  # B=2\nC=3', { C: '3' }],
     ['export A=1\n  export  B = 2', { A: '1', B: '2' }],
@@ -61,9 +63,21 @@ t.test('reads only the keys of svc from .env.local, and nothing if the file is m
   const directory = t.testdir({ '.env.local': 'SVC_TOKEN=a\nSECRET=b\nADMIN_TOKEN="c d"\nSVC_SERVER_URL=\n' })
   t.strictSame(await readDotenv(directory, 'client'), {
     path: join(directory, '.env.local'),
-    values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' }
+    values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' },
+    warnings: []
   })
   t.strictSame((await readDotenv(join(directory, 'none'), 'server')).values, {})
+})
+
+t.test('warns of keys that look like those of svc', async t => {
+  const directory = t.testdir({ '.env.local': 'SVC_OUTPUT_DR=a\nSVC_HOME=/b\nOTHER=c\nSVC_PROJECT_ID=proj_a\n' })
+  const { values, warnings } = await readDotenv(directory, 'client')
+  t.strictSame(values, { SVC_PROJECT_ID: 'proj_a' })
+  t.match(warnings, [
+    /SVC_OUTPUT_DR.*Did you mean SVC_OUTPUT_DIR\?/,
+    /SVC_HOME, which svc does not read from this file/
+  ])
+  t.equal(warnings.length, 2)
 })
 
 t.test(

@@ -24,6 +24,7 @@ t.test('locates the data directory', t => {
     configFile: '/srv/svc/config.json',
     database: '/srv/svc/svc.db',
     deployments: '/srv/svc/deployments',
+    restored: '/srv/svc/svc.restored',
     tmp: '/srv/svc/tmp'
   })
   t.end()

@@ -27,7 +27,7 @@ function layers({ flags = {}, environment = {}, dotenv = {}, project, global = {
   return {
     flags,
     environment,
-    dotenv: { path: '.env.local', values: dotenv },
+    dotenv: { path: '.env.local', values: dotenv, warnings: [] },
     project:
       project === undefined
         ? null
@@ -182,6 +182,19 @@ t.test('merges variables for scripts key by key', t => {
   t.end()
 })
 
+t.test('the white space that secret stores add is not part of a token', t => {
+  for (const token of ['tok\n', 'tok\r\n', ' tok ', '\ufefftok']) {
+    const given = [{ flags: { token } }, { environment: { SVC_TOKEN: token } }, { dotenv: { SVC_TOKEN: token } }]
+    for (const one of [...given, { global: { token } }])
+      t.equal(effectiveConfig(layers(one)).adminToken?.value, 'tok', JSON.stringify(one))
+  }
+  t.equal(
+    effectiveConfig(layers({ environment: { SVC_TOKEN: '\n' }, dotenv: { SVC_TOKEN: 'b' } })).adminToken?.value,
+    'b'
+  )
+  t.end()
+})
+
 t.test('refuses invalid values and names their source', t => {
   const table: Array<[given: Given, code: string, sentence: string]> = [
     [
@@ -196,7 +209,9 @@ t.test('refuses invalid values and names their source', t => {
     ],
     [{ flags: { server: 'localhost' } }, 'invalid_server_url', 'localhost'],
     [{ global: { serverUrl: 'x' } }, 'invalid_server_url', 'config.json'],
-    [{ flags: { post: 'a', command: 'b' } }, 'flags_conflict', '--command']
+    [{ flags: { post: 'a', command: 'b' } }, 'flags_conflict', '--command'],
+    [{ environment: { SVC_DEPLOY_TOKEN: 'a\nb' } }, 'invalid_field', 'SVC_DEPLOY_TOKEN'],
+    [{ global: { token: 'a\u200b' } }, 'invalid_field', 'config.json']
   ]
   for (const [given, code, message] of table) t.throws(() => effectiveConfig(layers(given)), { code, message })
   t.end()

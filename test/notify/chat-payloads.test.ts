@@ -1,8 +1,9 @@
 import t from 'tap'
 import type { NotificationKind } from '../../lib/model/notification-target.js'
-import { notificationOf } from '../../lib/notify/events.js'
+import { notificationOf, tokenNotification } from '../../lib/notify/events.js'
 import { payloadOf } from '../../lib/notify/payloads.js'
-import { occasion } from '../support/occasion.js'
+import type { Provenance } from '../../lib/model/provenance.js'
+import { aReminder, occasion } from '../support/occasion.js'
 
 const atMs = Date.parse('2030-01-02T03:04:05Z')
 const failed = notificationOf(
@@ -89,13 +90,13 @@ t.test('Slack gets a header, fields, a link and a text, with & < > escaped', asy
           '*Duration*\n1.50s',
           '*Error*\nThe script ended with exit code 1',
           '*Time*\n2030-01-02T03:04:05.000Z'
-        ].map(text => ({ type: 'mrkdwn', text }))
+        ].map(text => ({ type: 'mrkdwn', text, verbatim: true }))
       }
     ]
   })
   t.same((payloadOf(linked, 'slack') as any).blocks.at(-1), {
     type: 'section',
-    text: { type: 'mrkdwn', text: `<${link}|Open this deployment>` }
+    text: { type: 'mrkdwn', text: `<${link}|Open this deployment>`, verbatim: true }
   })
   const loud = notificationOf(occasion({ deployment: { message: '<!channel> & <@U012345>' } }), atMs, null)
   t.match(JSON.stringify(payloadOf(loud, 'slack')), '&lt;!channel&gt; &amp; &lt;@U012345&gt;', 'mentions nobody')
@@ -233,3 +234,81 @@ t.test('limits the parts of a message', async t => {
   const { content } = (payloadOf(notification, 'wecom') as any).markdown
   t.ok(Buffer.byteLength(content) <= 4_096)
 })
+
+/** Texts of a pipeline that would ping, link, draw or reorder, and what none of them may leave in a message. */
+const hostile = [
+  '<!channel>',
+  '<!here|here>',
+  '<!subteam^S1>',
+  '<@U012345>',
+  '@channel @all @here @everyone',
+  '<at user_id="all">all</at>',
+  '<at id=all></at>',
+  '<https://evil.test|click>',
+  '[click](https://evil.test)',
+  '![picture](https://evil.test/i.png)',
+  '[click][1]\n\n[1]: https://evil.test',
+  '<https://evil.test>',
+  '<script>alert(1)</script>',
+  '<font color="info">x</font>',
+  '`code` **bold** # title',
+  'https://evil.test/bare',
+  'a\u202eb\u0000c\u001b[31md'
+]
+/** What each service would read as markup, by the documentation of its format. */
+const markup: Record<Exclude<NotificationKind, 'generic'>, (payload: any) => string[]> = {
+  slack: ({ text, blocks }) => {
+    const objects = blocks.flatMap((block: any) => [block.text, ...(block.fields ?? [])]).filter(Boolean)
+    const markdown = objects.filter(({ type }: any) => type === 'mrkdwn')
+    return [
+      ...markdown.filter(({ verbatim }: any) => verbatim !== true).map(() => 'a text that is not verbatim'),
+      ...[text, ...markdown.map((each: any) => each.text)].flatMap((each: string) => each.match(/<[^>]*>?/g) ?? [])
+    ]
+  },
+  teams: ({ attachments }) => {
+    const { body, actions = [] } = attachments[0].content
+    return [...body.flatMap(({ type, inlines }: any) => (type === 'RichTextBlock' ? inlines : [type])), ...actions]
+      .filter((each: any) => each.type !== 'TextRun')
+      .map(each => JSON.stringify(each))
+  },
+  feishu: ({ content }) =>
+    content.post.zh_cn.content
+      .flat()
+      .filter(({ tag, un_escape }: any) => tag !== 'text' || un_escape === true)
+      .map((each: any) => JSON.stringify(each)),
+  dingtalk: ({ markdown, at }) => [
+    ...(at === undefined ? [] : ['at']),
+    ...(markdown.text.match(/(?<!\\)(?:\\\\)*[[\]<>`]/g) ?? [])
+  ],
+  wecom: ({ markdown }) => markdown.content.match(/[<[\]`@]|^#/gm) ?? []
+}
+
+for (const kind of Object.keys(markup) as Array<keyof typeof markup>) {
+  t.test(`nothing that a pipeline sends becomes a mention, a link or a picture in ${kind}`, async t => {
+    for (const text of hostile) {
+      const provenance = {
+        source: 'cli',
+        commit: 'a'.repeat(40),
+        branch: text,
+        tag: null,
+        author: text,
+        subject: text,
+        dirty: null,
+        repository: null,
+        ci: { system: text, run: text, url: text, pipeline: null, job: null },
+        by: null
+      } as unknown as Provenance
+      const given = occasion({
+        event: 'deploy_failure',
+        errorMessage: text,
+        project: { name: text, deployPath: `/srv/${text}` },
+        deployment: { message: text, provenance }
+      })
+      const payload = payloadOf(notificationOf(given, atMs, null), kind)
+      t.same(markup[kind](payload), [], text)
+      t.notMatch(JSON.stringify(payload), /(?<!\\)\\u00[01]|\u202e/, 'no control character')
+      const token = aReminder({ name: text, projectIds: [text] })
+      t.same(markup[kind](payloadOf(tokenNotification(token, atMs, null), kind)), [], `a token named ${text}`)
+    }
+  })
+}

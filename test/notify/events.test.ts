@@ -42,5 +42,10 @@ t.test('a reminder names the token, its days and the page of the tokens', async 
   t.match(notification, { token: { name: 'ci-shop' }, daysLeft: 14, url: 'https://deploy.example.org/settings' })
   t.equal(tokenNotification(aReminder(), atMs, null).url, null)
   t.equal(headlineOf(notification), 'the token "ci-shop" expires in 14 days')
-  t.equal(headlineOf({ ...notification, daysLeft: 1 }), 'the token "ci-shop" expires in 1 day')
+  const { token } = notification
+  t.equal(headlineOf({ event: 'token_expiring', token, daysLeft: 1 }), 'the token "ci-shop" expires in 1 day')
+  const lockedUntil = '2030-01-02T03:19:05.678Z'
+  const locked = tokenNotification({ token, lockedUntil }, atMs, null)
+  t.match(locked, { event: 'token_locked', trigger: 'wrong_codes', token: { name: 'ci-shop' }, lockedUntil })
+  t.match(headlineOf(locked), `"ci-shop" is locked until ${lockedUntil}`)
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createLane } from '../../lib/notify/lane.js'
 
 t.test('runs some in parallel, the others in order, and refuses too many', async t => {
-  const lane = createLane({ abreast: 2, perKey: 2, waiting: 2, waitingPerKey: 2 })
+  const lane = createLane({ keys: 2, shared: 1, perKey: 2, waitingPerKey: 2 })
   const started: number[] = []
   const ends: Array<() => void> = []
   const add = (n: number) =>
@@ -31,37 +31,36 @@ t.test('runs some in parallel, the others in order, and refuses too many', async
   await lane.idle()
 })
 
-t.test('a key whose work never ends delays only itself', async t => {
-  const lane = createLane({ abreast: 4, perKey: 2, waiting: 10, waitingPerKey: 3 })
+t.test('keys whose work never ends delay only themselves, however many there are', async t => {
+  const lane = createLane({ keys: 20, shared: 3, perKey: 3, waitingPerKey: 2 })
   const started: string[] = []
   let release = (): void => {}
   const slow = new Promise<void>(resolve => (release = resolve))
-  const addSlow = (n: number) =>
-    lane.add('slow', async () => {
-      started.push(`slow ${n}`)
+  const addSlow = (key: string) =>
+    lane.add(key, async () => {
+      started.push(key)
       await slow
     })
-  t.same(
-    [1, 2, 3, 4, 5, 6].map(addSlow),
-    [true, true, true, true, true, false],
-    'two run, three wait, and the sixth is refused'
-  )
-  for (let n = 1; n <= 4; n++) t.ok(lane.add(`quick ${n}`, async () => void started.push(`quick ${n}`)))
-  await new Promise(setImmediate)
-  t.same(started, ['slow 1', 'slow 2', 'quick 1', 'quick 2', 'quick 3', 'quick 4'])
+  const taken = Array.from({ length: 10 }, (_, n) => [1, 2, 3, 4, 5].map(() => addSlow(`slow ${n}`)))
+  t.same(taken[0], [true, true, true, true, true], 'three run, two wait')
+  t.same(taken[9], [true, true, true, false, false], 'one runs in its own place, two wait')
+  t.equal(started.length, 10 + 3, 'each has its place, and one has more')
+  started.length = 0
+  for (let n = 0; n < 12; n++) t.ok(lane.add('quick', async () => void started.push(`quick ${n}`)) || n > 2)
+  while (started.length < 3) await new Promise(setImmediate)
+  t.same(started, ['quick 0', 'quick 1', 'quick 2'])
   release()
   await lane.idle()
-  t.same(started.slice(6), ['slow 3', 'slow 4', 'slow 5'])
 })
 
-t.test('keys take turns', async t => {
-  const lane = createLane({ abreast: 1, perKey: 1, waiting: 10, waitingPerKey: 10 })
+t.test('keys take turns in what they share, and have a limit', async t => {
+  const lane = createLane({ keys: 3, shared: 1, perKey: 2, waitingPerKey: 10 })
   const started: string[] = []
-  for (const key of ['a', 'a', 'a', 'b', 'b', 'c']) lane.add(key, async () => void started.push(key))
+  for (const key of ['a', 'a', 'a', 'b', 'b', 'c']) t.ok(lane.add(key, async () => void started.push(key)))
+  t.notOk(
+    lane.add('d', async () => {}),
+    'too many keys'
+  )
   await lane.idle()
   t.same(started, ['a', 'a', 'b', 'c', 'a', 'b'])
-  t.notOk(
-    createLane({ abreast: 0, perKey: 1, waiting: 0, waitingPerKey: 1 }).add('a', async () => {}),
-    'too many in total'
-  )
 })

@@ -9,11 +9,15 @@ import { setClock } from '../support/clock.js'
 import { aReminder, occasion } from '../support/occasion.js'
 import { startReceiver } from '../support/receiver.js'
 import type { Behaviour } from '../support/receiver.js'
+import { until } from '../support/until.js'
 
 const admin = { name: 'admin', ip: '192.0.2.1' }
 const never = () => ({ signal: new AbortController().signal })
 
-function createStage(url: string, more: { events?: string[]; secret?: string; stored?: object[] } = {}) {
+function createStage(
+  url: string,
+  more: { events?: string[]; secret?: string; stored?: object[]; pause?: (ms: number) => Promise<void> } = {}
+) {
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
   const clock = setClock()
@@ -34,6 +38,7 @@ function createStage(url: string, more: { events?: string[]; secret?: string; st
     ids: randomIds,
     version: '1.2.3',
     publicUrl: null,
+    ...(more.pause && { pause: more.pause }),
     log: (...fault) => void faults.push(fault)
   })
   return { webhook, audits, faults, clock }
@@ -254,4 +259,33 @@ t.test('sends a reminder of a token to the targets that want it', async t => {
   await webhook.stop({ graceMs: 5_000 })
   t.equal(receiver.requests.length, 1, 'deployments were not chosen')
   t.same([audits, faults], [[], []])
+})
+
+t.test('the second attempt waits as long as the receiver asks, and not longer than a minute', async t => {
+  const receiver = await startReceiver(t)
+  const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1000).toUTCString()
+  const cases: Array<[status: number, retryAfter: string | null, from: number, to: number]> = [
+    [429, '7', 7000, 7000],
+    [503, ' 30 ', 30_000, 30_000],
+    [503, inSeconds(20), 1000, 21_000],
+    [429, '86400', 60_000, 60_000],
+    [429, inSeconds(-20), 500, 500],
+    [503, 'soon', 500, 500],
+    [503, null, 500, 500]
+  ]
+  for (const [status, asked, from, to] of cases) {
+    const waits: number[] = []
+    const { webhook } = createStage(receiver.url, { pause: async ms => void waits.push(ms) })
+    receiver.behave({ status, body: '', ...(asked !== null && { headers: { 'retry-after': asked } }) }, 200)
+    webhook.notify(occasion())
+    await until(() => webhook.deliveries().delivered === 1)
+    const [waited = 0] = waits
+    t.ok(waited >= from && waited <= to, `${status}, ${asked}: waited ${waited} ms`)
+    t.equal(waits.length, 1)
+  }
+  const waits: number[] = []
+  const { webhook } = createStage(receiver.url, { pause: async ms => void waits.push(ms) })
+  receiver.behave({ status: 429, body: '', headers: { 'retry-after': '50' } }, 200)
+  t.match(await webhook.test(admin, never()), { outcome: 'delivered', attempts: 2 })
+  t.strictSame(waits, [5000], 'somebody waits for a test message')
 })
