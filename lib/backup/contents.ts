@@ -5,6 +5,7 @@
  */
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { databaseName } from './format.js'
 
 /** A file of the data directory. */
 export interface FoundFile {
@@ -29,13 +30,24 @@ export const deploymentsName = 'deployments'
  * `node` is the data directory of the agent of a hub: a node has backups of its own.
  */
 const ofTheMoment =
-  /^(tmp|trees|prepared|witness|node|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.cluster-init|\.restore.*|before-restore-.*)$/
-const unfinished = /\.(tmp|lock|pid)$/
+  /^(tmp|trees|prepared|witness|node|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.cluster-init|\.restore.*|before-restore-.*)$/i
+const unfinished = /\.(tmp|lock|pid)$/i
 /**
- * Files of deployments/ that are left out: undo journals belong to this machine and this moment, and an unfinished
- * manifest has the ending .tmp.
+ * Files of deployments/ that are left out: undo journals and their owners belong to this machine and this moment, and an
+ * unfinished manifest has the ending .tmp.
  */
-const notKept = /\.(undo|tmp)$/
+const notKept = /\.(undo|helper|tmp)$/i
+
+/**
+ * Returns whether a path is that of a file that a backup may contain. A backup of somebody else may contain anything: what
+ * a restore or a start would act on (`.restored`, an undo journal, a socket) is refused by the rule that leaves it out.
+ */
+export function isInBackup(path: string): boolean {
+  const [top = '', ...below] = path.split('/')
+  if (path === databaseName) return true
+  if (top === deploymentsName) return below.length === 1 && isOfDeployments(below[0] as string)
+  return !ofTheMoment.test(top) && ![top, ...below].some(name => unfinished.test(name))
+}
 
 /** Lists the files other than the database and the deployments. */
 export async function listOthers(directory: string): Promise<Contents> {

@@ -4,12 +4,15 @@
  */
 import { createHash } from 'node:crypto'
 import { createEntryReader } from '../archive/entry-data.js'
+import { checkNames } from '../archive/names.js'
 import { openArchive } from '../archive/read.js'
 import type { Archive, ArchiveEntry } from '../archive/read.js'
+import { oneLine } from '../base/one-line.js'
 import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
 import { checkDatabase } from './check-database.js'
 import type { DatabaseContents } from './check-database.js'
+import { isInBackup } from './contents.js'
 import { backupFormat, backupRoot, databaseName, manifestName, summaryOf } from './format.js'
 import type { BackupFile, BackupManifest, BackupSummary } from './format.js'
 import { checkSeal, damaged, newer, notBackup } from './seal.js'
@@ -36,6 +39,8 @@ export interface FileWriter {
 const maxEntries = 2_000_000
 /** Maximum size of the list of files, which is parsed as a whole: so many bytes for each entry of the zip. */
 const maxListedBytes = 8 * 1024
+/** Maximum size of the database, which is held in memory: as large as SQLite can be there. */
+const maxDatabaseBytes = 2 * 1024 ** 3
 /** The rest of that limit, in bytes. */
 const maxOtherBytes = 1024 * 1024
 
@@ -60,6 +65,12 @@ export async function openBackup(
 }
 
 async function readBackup(path: string, archive: Archive): Promise<Backup> {
+  try {
+    // Some file systems would make one file of two names.
+    checkNames(archive.entries, { windows: false, folds: () => ({ letterCase: true, normalForm: true }) })
+  } catch (error) {
+    throw error instanceof Refusal ? damaged(path, error.message, error) : error
+  }
   const entries = new Map(archive.entries.map(entry => [entry.path, entry] as const))
   const reader = createEntryReader(archive)
   const manifestEntry = entries.get(backupRoot + manifestName)
@@ -70,6 +81,7 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
   const manifest = checkManifest(parse(await contentsOf(manifestEntry), path), path)
   entries.delete(backupRoot + manifestName)
   checkList(manifest.files, entries, path)
+  if (entryOf(databaseName).size > maxDatabaseBytes) throw damaged(path, 'its database is too large')
   const database = await checkDatabase(await contentsOf(entryOf(databaseName)), {
     path,
     archives: archivesOf(manifest)
@@ -155,9 +167,11 @@ function checkManifest(value: unknown, path: string): BackupManifest {
     throw newer(path, `its format is ${manifest.format}, but this svc supports at most ${backupFormat}`)
   const texts = [manifest.createdAt, manifest.version, manifest.host, manifest.directory]
   const isWhole = texts.every(text => typeof text === 'string') && Number.isSafeInteger(manifest.schemaVersion)
-  if (!isWhole || !Array.isArray(manifest.files) || !manifest.files.every(isFile))
+  const { notes = [] } = manifest
+  const areNotes = Array.isArray(notes) && notes.every(note => typeof note === 'string')
+  if (!isWhole || !areNotes || !Array.isArray(manifest.files) || !manifest.files.every(isFile))
     throw damaged(path, `its ${manifestName} is incomplete`)
-  return { notes: [], ...(manifest as Omit<BackupManifest, 'notes'>) }
+  return { ...(manifest as BackupManifest), notes }
 }
 
 function isFile(value: unknown): value is BackupFile {
@@ -165,14 +179,19 @@ function isFile(value: unknown): value is BackupFile {
   return (
     typeof path === 'string' &&
     Number.isSafeInteger(bytes) &&
-    /^[0-9a-f]{64}$/.test(String(sha256)) &&
+    typeof sha256 === 'string' &&
+    /^[0-9a-f]{64}$/.test(sha256) &&
     Number.isFinite(mtimeMs)
   )
 }
 
 /** The list of files and the zip must agree. */
 function checkList(files: readonly BackupFile[], entries: ReadonlyMap<string, ArchiveEntry>, path: string): void {
+  const listed = new Set<string>()
   for (const { path: name, bytes } of files) {
+    if (!isInBackup(name)) throw damaged(path, `"${oneLine(name)}" does not belong in a backup`)
+    if (listed.has(name)) throw damaged(path, `${name} is in its list of files twice`)
+    listed.add(name)
     const entry = entries.get(backupRoot + name)
     if (entry === undefined) throw damaged(path, `${name} is missing`)
     if (entry.kind !== 'file' || entry.size !== bytes) throw damaged(path, `${name} does not match the list of files`)

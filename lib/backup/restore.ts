@@ -1,12 +1,14 @@
 import { instantOf } from '../base/clock.js'
-import { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
+import { chown, copyFile, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileSeconds } from '../base/file-time.js'
+import { replaceFile } from '../base/replace-file.js'
+import { restoredName } from '../config/home.js'
 import { freeBytes } from '../base/free-space.js'
 import { formatBytes } from '../shared/size.js'
 import { Refusal } from '../base/refusal.js'
 import { syncDirectory } from '../base/sync.js'
-import { isDiskFull, reasonOf } from '../base/system-error.js'
+import { isDiskFull, nullIfMissing, reasonOf } from '../base/system-error.js'
 import { refuseLooseHome } from '../config/trusted-home.js'
 import { ownDirectory } from '../store/owner.js'
 import { deploymentsName } from './contents.js'
@@ -33,6 +35,9 @@ export interface RestoreRequest extends Reading {
   clock: { now(): number }
   ids: { token(): string }
 }
+
+/** An undo journal, its owner, and the lists of what the deployment and its script have put in place. */
+const besideJournals = /\.(undo|helper|manifest|scripted)$/
 
 /** Number of files that are synced at the same time. */
 const syncsAbreast = 16
@@ -83,6 +88,7 @@ async function restoreInto(
   const building = join(directory, buildingPrefix + request.ids.token().slice(0, 8))
   try {
     await build(building, backup, request)
+    await keepJournals(directory, placesWithin(building).data)
     const isOccupied = (await findContents(directory)).length > 0
     const at = instantOf(request.clock).slice(0, 19).replaceAll(':', '-')
     const aside = isOccupied ? await makeAside(directory, building, at) : null
@@ -102,6 +108,7 @@ async function build(building: string, backup: Backup, { onProgress, signal }: R
   const directories = new Set([data, join(data, deploymentsName), ...backup.files.map(file => dirname(placeOf(file)))])
   for (const directory of directories) await mkdir(directory, { recursive: true, mode: 0o700 })
   await backup.readAll({ ...(onProgress && { onProgress }), signal, write: writerInto(placeOf) })
+  await replaceFile(join(data, restoredName), '', 0o600)
   const waiting = [...backup.files]
   const settle = async (): Promise<void> => {
     for (let file = waiting.pop(); file !== undefined; file = waiting.pop())
@@ -109,6 +116,23 @@ async function build(building: string, backup: Backup, { onProgress, signal }: R
   }
   await Promise.all(Array.from({ length: syncsAbreast }, settle))
   for (const directory of directories) await syncDirectory(directory)
+}
+
+/**
+ * Takes over the undo journals of the replaced directory, and what a revert reads with them: they are about targets,
+ * which a restore does not change. Without them, a target in the middle of a change stayed so.
+ */
+async function keepJournals(directory: string, data: string): Promise<void> {
+  const names = (await readdir(join(directory, deploymentsName)).catch(nullIfMissing)) ?? []
+  const open = new Set(names.filter(name => name.endsWith('.undo')).map(name => name.replace(/undo$/, '')))
+  for (const name of names.filter(name => besideJournals.test(name) && open.has(name.replace(besideJournals, '.')))) {
+    const [from, to] = [directory, data].map(top => join(top, deploymentsName, name)) as [string, string]
+    const { uid, gid, mtimeMs } = await lstat(from)
+    await copyFile(from, to)
+    if (process.getuid?.() === 0) await chown(to, uid, gid)
+    await settleFile(to, mtimeMs)
+  }
+  await syncDirectory(join(data, deploymentsName))
 }
 
 async function settleFile(path: string, mtimeMs: number): Promise<void> {

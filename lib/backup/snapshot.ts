@@ -55,8 +55,8 @@ export interface SnapshotNeeds {
 
 /** The ending of a directory in tmp/ that the next start removes: deploy/recovery.ts. */
 const scratchEnding = '.backup'
-/** The ending of before-images (deploy/files.ts). A way back does without those that retention removed meanwhile. */
-const imagesEnding = '.before.zip'
+/** The ending of copies (deploy/files.ts). A way back does without those that retention removed meanwhile. */
+const imagesEnding = /\.(?:before|scripted)\.zip$/
 /** Number of links that are created at the same time. */
 const linksAbreast = 16
 /** An archive without a record that is newer than this is left out: its record is about to be written. */
@@ -175,7 +175,7 @@ function chosen({ present, linked, states, strays }: Choice): string[] {
     const state = states.get(name.slice(0, name.indexOf('.')))
     if (state === undefined && present.has(name)) strays.add(name)
     if (state === undefined) return present.has(name)
-    return present.has(name) || !name.endsWith('.zip') || (!name.endsWith(imagesEnding) && state.hasArtifact)
+    return present.has(name) || !name.endsWith('.zip') || (!imagesEnding.test(name) && state.hasArtifact)
   })
 }
 

@@ -20,7 +20,9 @@ import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { NotificationTarget } from '../model/notification-target.js'
-import type { Project } from '../model/project.js'
+import { projectReaders, type Project } from '../model/project.js'
+import { showing } from '../model/readers.js'
+import { packingResult } from '../install/helper-answers.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
@@ -139,7 +141,7 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
   const limit = request.recent ?? noLimit
   return {
     settings: readSettings(store),
-    projects,
+    projects: projects.map(forPackages),
     categories: labels('category'),
     tags: labels('tag'),
     logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
@@ -153,6 +155,9 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])
   }
 }
+
+/** A package contains the deploy tokens, and `***` for what nobody reads: the header values of checks. */
+const forPackages = showing<Project>(projectReaders, 'admin')
 
 /**
  * Returns the live deployment, if its archive is kept. If no deployment is known to be live, returns the newest
@@ -349,7 +354,9 @@ async function packAs(
   }
   const zip = await open(path, 'wx', 0o600)
   try {
-    return await runHelper<PackJob, PackedTarget>({ module: packHelper, rights, job, descriptors: [zip.fd], signal })
+    const call = { module: packHelper, rights, job, read: packingResult, descriptors: [zip.fd], signal }
+    const { bytes, note } = await runHelper(call)
+    return { bytes: bytes === 0 ? 0 : (await zip.stat()).size, note }
   } finally {
     await zip.close()
   }

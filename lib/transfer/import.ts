@@ -22,19 +22,21 @@ import { linkOrCopy } from '../base/link-or-copy.js'
 import { Refusal } from '../base/refusal.js'
 import { nullIfMissing } from '../base/system-error.js'
 import type { LabelKind } from '../model/label.js'
-import { maskedAddress } from '../model/notification-target.js'
-import type { ImportBrings, ImportResult, PartResult, Strategy } from '../model/transfer.js'
+import type { Project } from '../model/project.js'
+import type { ImportResult, PartResult, Strategy } from '../model/transfer.js'
+import { checkRights } from '../proc/identity.js'
 import type { Reader, Transaction } from '../store/database.js'
 import { findDeployment, insertDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
 import { insertNotificationTarget, updateNotificationTarget } from '../store/tables/notification-targets.js'
-import { insertProject, updateProject, noteForeignChange } from '../store/tables/projects.js'
+import { findProject, insertProject, noteForeignChange, updateProject } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
 import { putVariable } from '../store/tables/variables.js'
-import type { Asked, TransferNeeds } from './needs.js'
+import type { Asked, SealPolicy, TransferNeeds } from './needs.js'
 import { artifactPath, deployedPath, outputPath } from './package.js'
-import { divideSettings, planImport } from './plan.js'
-import type { Action, ImportPlan, Planned } from './plan.js'
+import { bringsOf } from './brings.js'
+import { changed, created, divideSettings, planImport, replaced } from './plan.js'
+import type { Action, ImportPlan, Planned, SettingsPlan } from './plan.js'
 import { openPackage } from './read-package.js'
 import type { Package } from './read-package.js'
 import { readRecords } from './records.js'
@@ -90,10 +92,11 @@ async function planner(
   const records = await readRecords(given, now)
   const known = new Set(Object.keys(needs.settings.all()))
   const { wanted, leftOut, unknown } = divideSettings(records.settings, { known, withAccess: accessSettings })
-  const settings = { taken: needs.settings.check(wanted), leftOut, unknown }
+  const settings = { ...takenOf(needs, wanted, records.hasOtherSettings), leftOut, unknown }
   for (const project of records.projects) project.token ||= needs.ids.token()
   const names = new Map(records.projects.map(({ id, name }) => [id, name]))
   for (const { row } of records.deployments) row.projectName ||= names.get(row.projectId) ?? row.projectId
+  const rightsFaults = await faultsOfRights(records.projects)
   const { hasRunning } = needs.deployments
   const { logSources, allowSystemPaths } = needs
   const { directory: home } = needs.home
@@ -106,8 +109,51 @@ async function planner(
       home,
       allowSystemPaths,
       hasRunning,
+      rightsFaults,
       logSources
     })
+}
+
+/** Checks the settings. Of another program's, one that cannot be taken is left out, with a note. */
+function takenOf(
+  { settings }: TransferNeeds,
+  wanted: Record<string, unknown>,
+  isOfOthers: boolean
+): Pick<SettingsPlan, 'taken' | 'refused'> {
+  const refused = new Map<string, string>()
+  for (const [key, value] of isOfOthers ? Object.entries(wanted) : []) {
+    try {
+      settings.check({ [key]: value })
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      refused.set(key, `The setting "${key}" was left out: ${error.message}`)
+    }
+  }
+  const taken = settings.check(Object.fromEntries(Object.entries(wanted).filter(([key]) => !refused.has(key))))
+  return { taken, refused: [...refused.values()] }
+}
+
+/** Returns why svc cannot take on the rights of projects on this machine, by their ids. */
+async function faultsOfRights(projects: readonly Project[]): Promise<Map<string, Refusal>> {
+  const faults = new Map<string, Refusal>()
+  const known = new Map<string, Refusal | null>()
+  for (const { id, runAs, umask } of projects) {
+    const key = JSON.stringify([runAs, umask])
+    if (!known.has(key)) known.set(key, await faultOfRights({ runAs, umask }))
+    const fault = known.get(key)
+    if (fault) faults.set(id, fault)
+  }
+  return faults
+}
+
+async function faultOfRights(rights: Pick<Project, 'runAs' | 'umask'>): Promise<Refusal | null> {
+  try {
+    await checkRights(rights)
+    return null
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
 }
 
 /** The files that were unpacked into tmp/. */
@@ -213,12 +259,14 @@ async function write(needs: TransferNeeds, { plan, files, request, makePlan }: I
 }
 
 async function writeNoted(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
+  const policies = changed(plan.projects).map(({ record }) => record.policy)
+  const sealed = await needs.headers.sealer(policies, { keepsUnknown: true })
   const placed = await placeFiles(needs, files)
   try {
     await needs.store.write(tx => {
       // The records may have changed while the package was unpacked.
       if (outline(makePlan(tx)) !== outline(plan)) throw changedMeanwhile()
-      apply(tx, plan, needs)
+      apply(tx, plan, { ...needs, sealed })
       const detail = `${request.strategy}: ${countsOf(plan)}`
       needs.audit.within(tx, { action: 'migration.import', actor: request.actor, detail })
     })
@@ -279,15 +327,23 @@ async function placeFiles(
   }
 }
 
-function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds): void {
+function apply(
+  tx: Transaction,
+  plan: ImportPlan,
+  { logSources, sealed }: TransferNeeds & { sealed: SealPolicy }
+): void {
+  const withPolicy = ({ id, record }: Planned<Project>): Project => {
+    const before = findProject(tx, id)?.policy ?? {}
+    return { ...record, policy: sealed(record.policy, { projectId: id, before }) }
+  }
   for (const { id, record } of changed(plan.settings)) writeSetting(tx, id, record)
   applyLabels(tx, 'category', plan.categories)
   applyLabels(tx, 'tag', plan.tags)
   // Two projects may have exchanged a path or a token, so each first gets a temporary one.
   for (const { id } of replaced(plan.projects)) updateProject(tx, id, { deployPath: `?${id}`, token: `?${id}` })
-  for (const { id, record } of replaced(plan.projects)) updateProject(tx, id, record)
+  for (const project of replaced(plan.projects)) updateProject(tx, project.id, withPolicy(project))
   // Lists are read newest first; with equal times, the record written last comes first.
-  for (const { record } of created(plan.projects).reverse()) insertProject(tx, record)
+  for (const project of created(plan.projects).reverse()) insertProject(tx, withPolicy(project))
   for (const variable of plan.variables) putVariable(tx, { ...variable, value: variable.value ?? '' })
   for (const { record } of created(plan.logSources)) logSources?.insert(tx, record)
   for (const { record } of replaced(plan.logSources)) logSources?.replace(tx, record)
@@ -374,45 +430,8 @@ function resultOf(
     notificationTargets: partOf(plan.notificationTargets),
     deployments: partOf(plan.deployments),
     artifacts,
-    brings: bringsOf(plan, artifacts, isSecret),
+    brings: bringsOf(plan, { restored: [...artifacts.created, ...artifacts.replaced], isSecret }),
     notes: plan.notes
-  }
-}
-
-function bringsOf(plan: ImportPlan, artifacts: PartResult, isSecret: (key: string) => boolean): ImportBrings {
-  const restored = new Set([...artifacts.created, ...artifacts.replaced])
-  return {
-    settings: changed(plan.settings).map(({ id: key, record }) => ({ key, value: isSecret(key) ? null : record })),
-    projects: changed(plan.projects).map(({ record }) => {
-      const { id, name, deployPath } = record
-      return {
-        id,
-        name,
-        deployPath,
-        preDeployScript: record.preDeployScript,
-        postDeployScript: record.postDeployScript,
-        postDeployAsync: record.postDeployAsync,
-        allowClientScripts: record.allowClientScripts,
-        allowedEnv: record.allowedEnv,
-        runAs: record.runAs,
-        scriptShell: record.scriptShell,
-        scriptDirectory: record.scriptDirectory,
-        variables: plan.variables
-          .filter(({ projectId }) => projectId === id)
-          .map(({ name, value }) => ({ name, value })),
-        hasArtifact: restored.has(id)
-      }
-    }),
-    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({
-      id,
-      projectId,
-      filePath
-    })),
-    notificationTargets: changed(plan.notificationTargets).map(({ record: { id, name, url } }) => ({
-      id,
-      name,
-      address: maskedAddress(url)
-    }))
   }
 }
 
@@ -422,18 +441,6 @@ function partOf(planned: ReadonlyArray<Planned<unknown>>): PartResult {
   const result: PartResult = { created: [], replaced: [], skipped: [] }
   for (const { id, action } of planned) result[parts[action]].push(id)
   return result
-}
-
-function changed<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
-  return planned.filter(({ action }) => action !== 'skip')
-}
-
-function created<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
-  return planned.filter(({ action }) => action === 'create')
-}
-
-function replaced<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
-  return planned.filter(({ action }) => action === 'replace')
 }
 
 /** Returns the parts that two plans of the same package must have in common. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import type { GivenPolicy, PolicyChanges } from '../model/policy.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import type { LogSourceRecord } from './package.js'
 
@@ -15,6 +16,9 @@ export interface LogSourceTable {
   /** Replaces every field of the log source with this id. */
   replace(tx: Transaction, source: LogSourceRecord): void
 }
+
+/** Encrypts the header values of a policy; `before` is the policy that is stored here. */
+export type SealPolicy = (policy: PolicyChanges, place: { projectId: string; before: PolicyChanges }) => PolicyChanges
 
 /** The parts of other modules that export and import use. */
 export interface TransferNeeds {
@@ -57,6 +61,8 @@ export interface TransferNeeds {
       signal: AbortSignal | undefined
     }): Promise<unknown>
   }
+  /** Encrypts the header values of checks. */
+  headers: { sealer(policies: readonly GivenPolicy[], options: { keepsUnknown: boolean }): Promise<SealPolicy> }
   /** Absent if this program does not support log sources. */
   logSources?: LogSourceTable
 }

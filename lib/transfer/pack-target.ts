@@ -35,7 +35,7 @@ export async function packTarget(
   const root = await realOf(target)
   if (root === null) return nothing('its target does not exist')
   if (root instanceof Refusal) return nothing(`its target was left out: ${root.message}`)
-  const rules = createIgnore({ builtin: ignoreBuiltin, project: [], cli: ignore })
+  const rules = createIgnore({ builtin: ignoreBuiltin, project: [], cli: ignore, root })
   const sources: ZipSource[] = []
   const notes: string[] = []
   try {

@@ -11,6 +11,7 @@ import { Refusal, invalid } from '../base/refusal.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { NotificationTarget } from '../model/notification-target.js'
 import type { Project } from '../model/project.js'
+import { hiddenValue } from '../model/readers.js'
 import type { Strategy } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
@@ -43,6 +44,23 @@ export interface SettingsPlan {
   /** Known settings that are left out because they control access. */
   leftOut: string[]
   unknown: string[]
+  /** Sentences on settings whose values cannot be taken. */
+  refused: string[]
+}
+
+/** Returns the records that are written. */
+export function changed<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
+  return planned.filter(({ action }) => action !== 'skip')
+}
+
+/** Returns the records that are new. */
+export function created<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
+  return planned.filter(({ action }) => action === 'create')
+}
+
+/** Returns the records that take the place of others. */
+export function replaced<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
+  return planned.filter(({ action }) => action === 'replace')
 }
 
 /** A planned import. */
@@ -70,6 +88,8 @@ interface PlanNeeds {
   home: string
   allowSystemPaths: boolean | undefined
   hasRunning(projectId: string): boolean
+  /** Why svc cannot take on the rights of a project on this machine, by its id. */
+  rightsFaults: ReadonlyMap<string, Refusal>
   logSources?: LogSourceTable | undefined
 }
 
@@ -100,7 +120,7 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
   )
   checkReferences(packageFiles.variables, records.variables, projectIds)
   checkReferences(packageFiles.logSources, records.logSources, projectIds)
-  notes.push(...notesOnSettings(needs.settings))
+  notes.push(...notesOnSettings(needs.settings), ...notesOnHeaders(projects, existing))
   if (!needs.withAccess && records.notificationTargets.length > 0) notes.push(targetsLeftOut)
   const { logSources } = needs
   if (logSources === undefined && records.logSources.length > 0)
@@ -166,11 +186,12 @@ export function divideSettings(
 const targetsLeftOut =
   'The notification targets were left out, because messages would be sent to their addresses. Import them with "svc import --with-access-settings" (API: accessSettings=true)'
 
-function notesOnSettings({ leftOut, unknown }: SettingsPlan): string[] {
+function notesOnSettings({ leftOut, unknown, refused }: SettingsPlan): string[] {
   const names = leftOut.map(key => `"${key}"`).join(', ')
   const why = 'they control access. Import them with "svc import --with-access-settings" (API: accessSettings=true)'
   return [
     ...(leftOut.length === 0 ? [] : [`The settings ${names} were left out: ${why}`]),
+    ...refused,
     ...unknown.map(key => `The setting "${oneLine(key)}" was ignored: it is unknown here`)
   ]
 }
@@ -223,6 +244,30 @@ function planVariables(db: Reader, { projects, variables, notes }: VariablesInQu
     })
 }
 
+/** A package does not contain the header values of checks. Those that exist here stay. */
+function notesOnHeaders(projects: ImportPlan['projects'], existing: readonly Project[]): string[] {
+  return changed(projects).flatMap(({ id, record }) => {
+    const here = new Set(
+      hiddenHeaders(
+        existing.find(project => project.id === id),
+        () => true
+      )
+    )
+    const needed = hiddenHeaders(record, value => value === hiddenValue).filter(name => !here.has(name))
+    if (needed.length === 0) return []
+    const why = 'a package never contains the value of a secret. Set them in the policy of the project'
+    return [`"${record.name}" (${id}) needs the headers ${[...new Set(needed)].join(', ')} of its checks: ${why}`]
+  })
+}
+
+function hiddenHeaders(project: Project | undefined, isWanted: (value: string) => boolean): string[] {
+  const checks = project?.policy.gate?.after ?? []
+  return checks.flatMap(check => {
+    const header = 'http' in check ? (check.header ?? {}) : {}
+    return Object.entries(header).flatMap(([name, value]) => (isWanted(value) ? [name] : []))
+  })
+}
+
 interface References {
   categories: Map<string, string>
   tags: Map<string, string>
@@ -262,6 +307,8 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
   for (const [index, { id, action, record }] of planned.entries()) {
     if (action === 'skip') continue
     record.deployPath = checkedPath(record.deployPath, index, needs)
+    const fault = needs.rightsFaults.get(id)
+    if (fault !== undefined) throw asPart(fault, `${packageFiles.projects}[${index}].${fault.field ?? 'runAs'}`)
     const was = byId.get(id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
       clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot be changed`)
@@ -288,9 +335,12 @@ function checkedPath(path: string, index: number, { home, allowSystemPaths }: Pl
     return checkDeployPath(path, { home, allowSystemPaths })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const field = `${packageFiles.projects}[${index}].deployPath`
-    throw new Refusal(error.kind, error.code, `${field} cannot be imported: ${error.message}`, { field, cause: error })
+    throw asPart(error, `${packageFiles.projects}[${index}].deployPath`)
   }
+}
+
+function asPart(cause: Refusal, field: string): Refusal {
+  return new Refusal(cause.kind, cause.code, `${field} cannot be imported: ${cause.message}`, { field, cause })
 }
 
 function checkReferences(file: string, records: ReadonlyArray<{ projectId: string }>, projectIds: Set<string>): void {

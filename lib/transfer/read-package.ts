@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createEntryReader } from '../archive/entry-data.js'
+import { checkNames } from '../archive/names.js'
 import { openArchive } from '../archive/read.js'
 import type { ArchiveEntry } from '../archive/read.js'
 import { createJsonListReader, type JsonListLimits } from '../base/json-list.js'
+import { oneLine } from '../base/one-line.js'
 import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
 import { artifactPath, packageFiles, packageRoot, schemaVersion } from './package.js'
@@ -48,11 +50,18 @@ const ofWhole = { itemBytes: 16 * 1024 * 1024, itemValues: 250_000, items: 1 }
 export async function openPackage(path: string): Promise<Package> {
   // Entries are unpacked one by one, so the total uncompressed size does not matter.
   const archive = await openArchive(path, { maxEntries, maxExtractedBytes: Number.MAX_SAFE_INTEGER })
+  try {
+    checkEntries(archive.entries)
+  } catch (error) {
+    archive.close()
+    throw error
+  }
+  const root = rootOf(archive.entries)
   const entries = new Map(
     archive.entries.filter(({ kind }) => kind === 'file').map(entry => [entry.path, entry] as const)
   )
   const reader = createEntryReader(archive)
-  const find = (name: string): ArchiveEntry | undefined => entries.get(packageRoot + name)
+  const find = (name: string): ArchiveEntry | undefined => entries.get(root + name)
 
   interface ListReading {
     limits: JsonListLimits
@@ -62,7 +71,7 @@ export async function openPackage(path: string): Promise<Package> {
   }
 
   async function readList(entry: ArchiveEntry, { limits, onItem, frame }: ListReading): Promise<void> {
-    const name = entry.path.slice(packageRoot.length)
+    const name = entry.path.slice(root.length)
     if (entry.size > maxListBytes) throw broken(name, `it has ${entry.size} bytes, at most ${maxListBytes} are allowed`)
     const items = createJsonListReader(onItem, limits)
     try {
@@ -96,9 +105,9 @@ export async function openPackage(path: string): Promise<Package> {
       list,
       has: name => find(name) !== undefined,
       artifacts() {
-        const prefix = packageRoot + artifactPath('').slice(0, -'.zip'.length)
+        const prefix = root + artifactPath('').slice(0, -'.zip'.length)
         const ids = [...entries.keys()].flatMap(name =>
-          name.startsWith(prefix) && name.endsWith('.zip') ? [name.slice(prefix.length, -4)] : []
+          name.startsWith(prefix) && name.endsWith('.zip') ? [name.slice(prefix.length, -'.zip'.length)] : []
         )
         const index = indexOf(manifest)
         return ids.map(projectId => ({ projectId, ...readIndexed(index.get(projectId)) }))
@@ -126,6 +135,23 @@ export async function openPackage(path: string): Promise<Package> {
     archive.close()
     throw error
   }
+}
+
+/** Refuses two entries that some file system takes for one, and what is neither a file nor a directory. */
+function checkEntries(entries: readonly ArchiveEntry[]): void {
+  checkNames(entries, { windows: false, folds: () => ({ letterCase: true, normalForm: true }) })
+  const link = entries.find(({ kind }) => kind === 'symlink')
+  if (link !== undefined) throw broken(oneLine(link.path), 'it is a symbolic link, and a package contains only files')
+}
+
+/**
+ * Returns the prefix of the entries: that of svc, or the only top directory, because packages of programs of the same family
+ * differ in its name.
+ */
+function rootOf(entries: readonly ArchiveEntry[]): string {
+  const tops = new Set(entries.map(({ path }) => path.slice(0, path.indexOf('/') + 1)))
+  const [only = ''] = tops
+  return tops.size === 1 && only !== '' ? only : packageRoot
 }
 
 function checkManifest(value: unknown): Record<string, unknown> {

@@ -8,9 +8,12 @@ import {
   line,
   list,
   mapped,
+  maxNameLength,
+  maxPathLength,
   multiline,
   nullable,
   object,
+  name as nameOfLine,
   oneOf,
   optional,
   reads,
@@ -20,7 +23,6 @@ import {
 import type { Read } from '../base/fields.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
-import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import { revertReasons, stepNames, triggerSources } from '../model/deployment.js'
 import type { CheckResult, DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { logKinds } from '../model/log-source.js'
@@ -35,13 +37,13 @@ import {
 } from '../model/notification-target.js'
 import type { NotificationTarget } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
-import { storedPolicy } from '../model/policy-keys.js'
-import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
+import { newProjectFields, projectFields } from '../model/project-fields.js'
+import { defaultEnv, newProject } from '../model/project.js'
 import type { Project } from '../model/project.js'
-import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
 import { provenanceReader } from '../model/provenance.js'
 import { tokenFault } from '../model/token.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../model/variable.js'
+import { ownSettings, tolerant } from './other-names.js'
 import { packageFiles } from './package.js'
 import type { LogSourceRecord, PackedVariable } from './package.js'
 import type { Package } from './read-package.js'
@@ -56,6 +58,8 @@ export interface GivenDeployment {
 export interface PackageRecords {
   /** Unchecked values by key. */
   settings: Record<string, unknown>
+  /** Whether they are those of another program, which may have other values. */
+  hasOtherSettings: boolean
   categories: Label[]
   tags: Label[]
   /** A project with an empty token gets a new one. */
@@ -78,15 +82,19 @@ const id = checked(line(), given =>
   /^[A-Za-z0-9][\w-]{0,99}$/.test(given) ? null : 'expected an id of letters, digits, "_" and "-"'
 )
 const text = withDefault(multiline({ max }), '')
-const name = checked(escapedLine({ max }), filledFault)
+const name = escaped(nameOfLine)
 const label = withDefault(escapedLine({ max }), '')
 const nullableLabel = nullable(escapedLine({ max }))
-const strict = nullable(line({ max }))
-const path = checked(line({ max }), filledFault)
+const otherId = nullable(id)
+const path = checked(line({ max: maxPathLength }), filledFault)
 const env = mapped(label, given => given || defaultEnv)
 const switchedOff = withDefault(flag, false)
 const whole = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
-const sortOrder = withDefault(whole, 0)
+const sortOrder = withDefault(integer(-1_000_000, 1_000_000), 0)
+const count = integer(0, Number.MAX_SAFE_INTEGER)
+const digest = nullable(
+  checked(line(), given => (/^[0-9a-f]{64}$/.test(given) ? null : 'expected a SHA-256 of 64 hexadecimal digits'))
+)
 const times = { createdAt: nullable(instant), updatedAt: nullable(instant) }
 
 function items<T>(read: Read<T>): Read<T[]> {
@@ -122,8 +130,10 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
     await given.list(file, limit, (item, index) => void found.push(read(item, { place: `${file}[${index}]`, now })))
     return found
   }
+  const givenSettings = (await given.json(packageFiles.settings)) ?? {}
   const records: PackageRecords = {
-    settings: settings((await given.json(packageFiles.settings)) ?? {}, packageFiles.settings),
+    settings: settings(ownSettings(givenSettings), packageFiles.settings),
+    hasOtherSettings: Array.isArray(givenSettings),
     categories: await all(packageFiles.categories, readLabel),
     tags: await all(packageFiles.tags, readLabel),
     projects: await all(packageFiles.projects, readProject),
@@ -178,78 +188,81 @@ function timesOf(given: { createdAt: string | null; updatedAt: string | null }, 
   return { createdAt, updatedAt: given.updatedAt ?? createdAt }
 }
 
-const labelRecord = object({
-  id,
-  name,
-  color: withDefault(oneOf(labelColors), labelColors[0]),
-  sortOrder,
-  ...times
-})
+const labelRecord = tolerant(
+  object({
+    id,
+    name,
+    color: withDefault(oneOf(labelColors), labelColors[0]),
+    sortOrder,
+    ...times
+  })
+)
 
 function readLabel(item: unknown, { place, now }: Origin): Label {
   const given = labelRecord(item, place)
   return { ...given, projectCount: 0, ...timesOf(given, now) }
 }
 
-const projectRecord = object({
-  id,
-  name,
-  description: text,
-  deployPath: path,
-  // An empty token means that the project gets a new one.
-  token: checked(text, given => (given === '' ? null : tokenFault(given))),
-  preDeployScript: text,
-  postDeployScript: text,
-  postDeployAsync: switchedOff,
-  allowClientScripts: nullable(flag),
-  allowedEnv: checked(distinct(checked(multiline({ max }), entryFault)), given =>
-    given.length > maxAllowedEnv ? `expected at most ${maxAllowedEnv} items` : null
-  ),
-  runAs: strict,
-  umask: strict,
-  scriptTimeoutSeconds: nullable(integer(1, maxScriptTimeoutSeconds)),
-  scriptShell: nullable(checked(multiline({ max }), scriptShellFault)),
-  scriptDirectory: nullable(checked(multiline({ max }), scriptDirectoryFault)),
-  maxDiskMb: nullable(integer(1, maxDiskMbLimit)),
-  policy: storedPolicy,
-  env,
-  categoryId: strict,
-  pm2AppName: mapped(strict, given => given || null),
-  pinned: switchedOff,
-  tagIds: distinct(line({ max })),
-  ...times
-})
+const absentIfNull = Object.fromEntries(
+  Object.entries(projectFields).map(([name, read]) => [
+    name,
+    mapped(nullable<unknown>(read), given => given ?? undefined)
+  ])
+) as unknown as { [F in keyof typeof projectFields]: (typeof projectFields)[F] }
+
+// The fields and rules of the API. Names of other programs are escaped first.
+const projectRecord = tolerant(
+  object({
+    ...absentIfNull,
+    id,
+    name: escaped(newProjectFields.name),
+    deployPath: newProjectFields.deployPath,
+    env: mapped(nullable(escaped(line({ max: maxNameLength, trim: true }))), given => given ?? undefined),
+    // An empty token means that the project gets a new one.
+    token: checked(text, given => (given === '' ? null : tokenFault(given))),
+    ...times
+  })
+)
 
 function readProject(item: unknown, { place, now }: Origin): Project {
-  const given = projectRecord(item, place)
-  return { ...given, status: 'idle', lastDeployAt: null, ...timesOf(given, now) }
+  const { id, token, createdAt, updatedAt, ...fields } = projectRecord(item, place)
+  const distinct = { allowedEnv: [...new Set(fields.allowedEnv)], tagIds: [...new Set(fields.tagIds)] }
+  const { createdAt: at, updatedAt: changedAt } = timesOf({ createdAt, updatedAt }, now)
+  const pm2AppName = fields.pm2AppName || null
+  return { ...newProject({ ...fields, ...distinct, pm2AppName }, { id, token, at }), updatedAt: changedAt }
 }
 
-function entryFault(entry: string): string | null {
-  return withSubject(`"${entry}"`, allowedEnvFault(entry))
+function escaped(read: Read<string>): Read<string> {
+  return mapped(escapedLine({ max }), (given, field) => read(given, field))
 }
 
-const logSourceRecord = object({
-  id,
-  projectId: id,
-  label: nullableLabel,
-  filePath: checked(path, given => (isAbsolute(given) ? null : 'expected an absolute path')),
-  kind: withDefault(oneOf(logKinds), 'plain'),
-  sortOrder,
-  ...times
-})
+const logSourceRecord = tolerant(
+  object({
+    id,
+    projectId: id,
+    label: nullable(escaped(line({ max: maxNameLength, trim: true }))),
+    filePath: checked(path, given => (isAbsolute(given) ? null : 'expected an absolute path')),
+    kind: withDefault(oneOf(logKinds), 'plain'),
+    sortOrder,
+    ...times
+  })
+)
 
 function readLogSource(item: unknown, { place, now }: Origin): LogSourceRecord {
   const given = logSourceRecord(item, place)
   return { ...given, label: given.label ?? oneLine(given.filePath), ...timesOf(given, now) }
 }
 
-const variableRecord = object({
-  projectId: id,
-  name: checked(multiline({ max }), given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given))),
-  secret: switchedOff,
-  updatedAt: nullable(instant)
-})
+const variableRecord = tolerant(
+  object({
+    projectId: id,
+    name: checked(multiline({ max }), given =>
+      withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given))
+    ),
+    secret: switchedOff,
+    updatedAt: nullable(instant)
+  })
+)
 const plainVariable = object({
   value: checked(multiline({ max }), given => withSubject('the value', variableValueFault(given, false)))
 })
@@ -264,17 +277,19 @@ function withSubject(subject: string, fault: string | null): string | null {
   return fault === null ? null : `${subject} ${fault}`
 }
 
-const targetRecord = object({
-  id: checked(id, given => (given === settingsTargetId ? 'this id is reserved for the settings' : null)),
-  name,
-  kind: oneOf(notificationKinds),
-  url: checked(line({ max }), addressFault),
-  secret: checked(withDefault(line({ max }), ''), signingSecretFault),
-  events: mapped(items(multiline({ max })), given => eventKeys.filter(event => given.includes(event))),
-  projectIds: distinct(line({ max })),
-  enabled: withDefault(flag, true),
-  ...times
-})
+const targetRecord = tolerant(
+  object({
+    id: checked(id, given => (given === settingsTargetId ? 'this id is reserved for the settings' : null)),
+    name,
+    kind: oneOf(notificationKinds),
+    url: checked(line({ max }), addressFault),
+    secret: checked(withDefault(line({ max }), ''), signingSecretFault),
+    events: mapped(items(multiline({ max })), given => eventKeys.filter(event => given.includes(event))),
+    projectIds: distinct(line({ max })),
+    enabled: withDefault(flag, true),
+    ...times
+  })
+)
 
 function readTarget(item: unknown, { place, now }: Origin): NotificationTarget {
   const given = targetRecord(item, place)
@@ -306,45 +321,48 @@ const script = object({
 })
 
 const check: Read<CheckResult> = object({
-  check: multiline({ max }),
+  check: escapedLine({ max }),
   ok: flag,
-  attempts: whole,
-  message: multiline({ max }),
+  attempts: count,
+  message: escapedLine({ max }),
   endedAt: instant
 })
 
-const deploymentRecord = object({
-  id,
-  projectId: id,
-  projectName: label,
-  status: oneOf(['success', 'failed']),
-  triggerSource: withDefault(oneOf(triggerSources), 'cli'),
-  startTime: instant,
-  endTime: nullable(instant),
-  duration: nullableLabel,
-  rollbackOf: strict,
-  exact: switchedOff,
-  undoOf: nullableLabel,
-  message: nullableLabel,
-  env,
-  hasArtifact: switchedOff,
-  archiveBytes: nullable(whole),
-  archiveSha256: nullableLabel,
-  fileCount: nullable(whole),
-  errorMessage: nullableLabel,
-  actor: withDefault(nullableLabel, null),
-  actorIp: nullableLabel,
-  claimedIp: nullableLabel,
-  provenance: provenanceReader('escape'),
-  treeSha256: nullableLabel,
-  confirmSeconds: nullable(whole),
-  revertedAt: nullable(instant),
-  revertReason: nullable(oneOf(revertReasons)),
-  checks: items(check),
-  steps: items(step),
-  scripts: items(script),
-  output: text
-})
+const deploymentRecord = tolerant(
+  object({
+    id,
+    projectId: id,
+    projectName: label,
+    status: oneOf(['success', 'failed']),
+    triggerSource: withDefault(oneOf(triggerSources), 'cli'),
+    startTime: instant,
+    endTime: nullable(instant),
+    duration: nullableLabel,
+    rollbackOf: otherId,
+    exact: switchedOff,
+    undoOf: otherId,
+    message: nullableLabel,
+    env,
+    hasArtifact: switchedOff,
+    archiveBytes: nullable(count),
+    archiveSha256: digest,
+    fileCount: nullable(count),
+    errorMessage: nullableLabel,
+    actor: withDefault(nullableLabel, null),
+    actorIp: nullableLabel,
+    claimedIp: nullableLabel,
+    traceId: nullableLabel,
+    provenance: provenanceReader('escape'),
+    treeSha256: digest,
+    confirmSeconds: nullable(count),
+    revertedAt: nullable(instant),
+    revertReason: nullable(oneOf(revertReasons)),
+    checks: items(check),
+    steps: items(step),
+    scripts: items(script),
+    output: text
+  })
+)
 
 /** The state of a target, and the tokens, of another machine say nothing about those here. */
 const untouched = { placed: null, heldFor: null, holdUntil: null, tokenId: null }

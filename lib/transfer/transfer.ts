@@ -2,7 +2,6 @@ import type { Finding, ImportResult } from '../model/transfer.js'
 import type { ExportPlan, ExportRequest } from './export.js'
 import type { ImportRequest } from './import.js'
 import type { TransferNeeds } from './needs.js'
-import { inspectDatabase, judgeServerSide, lookAtPlaces } from './verify.js'
 import type { DatabaseState } from './verify.js'
 
 /** Export and import of all data (§2.14), and the database checks of `svc verify`. */
@@ -27,6 +26,7 @@ export function createTransfer(needs: TransferNeeds): Transfer {
       return importPackage(needs, path, request)
     },
     async inspect() {
+      const { inspectDatabase, judgeServerSide, lookAtPlaces } = await import('./verify.js')
       const database = inspectDatabase(needs.store)
       const places = await lookAtPlaces(database.projects)
       return { ...database, findings: judgeServerSide({ database, directory: needs.home.directory, places }) }

@@ -47,5 +47,6 @@ t.test('leaves out links with a note, but follows that of config.json', async t 
 
 t.test('leaves out undo journals and unfinished files of deployments', async t => {
   for (const name of ['dep_a.zip', 'dep_a.log', 'dep_a.manifest']) t.ok(isOfDeployments(name), name)
-  for (const name of ['dep_a.undo', 'dep_a.manifest.tmp', '.hidden']) t.notOk(isOfDeployments(name), name)
+  for (const name of ['dep_a.undo', 'dep_a.helper', 'dep_a.manifest.tmp', '.hidden'])
+    t.notOk(isOfDeployments(name), name)
 })

@@ -128,6 +128,36 @@ t.test('refuses invalid contents with a valid seal', async t => {
   }
   t.ok(database)
 
+  for (const name of [
+    '.restored/aside',
+    '.restore-arriving/data/config.json',
+    '.restore-x/data/config.json',
+    '.RESTORED/aside',
+    'before-restore-2026/old',
+    '.cluster-init/complete',
+    'svc.db-redo',
+    'svc.sock',
+    'session.key',
+    'tmp/a.zip',
+    'trees/proj_a',
+    'node/agent.json',
+    'witness/a.note',
+    'deployments/dep_a.undo',
+    'deployments/dep_a.UNDO',
+    'deployments/below/dep_a.zip',
+    'deployments/.hidden',
+    'pm2/app.pid',
+    'config.json.tmp'
+  ]) {
+    await forgeBackup(path, { ...files, [name]: Buffer.from('x') })
+    await t.rejects(openBackup(path), { code: 'backup_damaged', message: /does not belong in a backup/ }, name)
+  }
+  await forgeBackup(path, { ...files, 'CONFIG.json': Buffer.from('{}') })
+  await t.rejects(openBackup(path), { code: 'backup_damaged', message: /same name as/ })
+  const list = await listOf(path, files)
+  await forgeBackup(path, files, { lies: { files: [...list.slice(0, -1), list[0]] } })
+  await t.rejects(openBackup(path), { code: 'backup_damaged', message: /twice/ })
+
   const wrong = JSON.parse(JSON.stringify(await listOf(path, files)))
   wrong.find((file: { path: string }) => file.path === 'config.json').sha256 = '0'.repeat(64)
   await forgeBackup(path, files, { lies: { files: wrong } })

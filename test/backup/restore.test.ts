@@ -41,7 +41,7 @@ t.test('creates a missing directory with the contents and times of the backup', 
   const { directory, restore, isRestored } = await stageOf(t)
   t.strictSame(await restore(), { aside: null })
   t.ok(isRestored())
-  t.strictSame(readdirSync(directory).sort(), ['config.json', 'deployments', 'svc.db'])
+  t.strictSame(readdirSync(directory).sort(), ['config.json', 'deployments', 'svc.db', 'svc.restored'])
   const stats = statSync(join(directory, 'config.json'))
   t.equal(stats.mtimeMs, 1_750_000_000_000)
   t.equal(stats.mode & 0o077, 0, 'only the owner has access')

@@ -183,7 +183,7 @@ t.test('a project on nodes is exported as its newest release, and without nodes'
   for (const id of ['dep_here', 'dep_rolled_out']) writeFileSync(join(deployments, `${id}.zip`), id)
   await store.write(tx => {
     const node = { id: 'node_1', name: 'n1', labels: {}, publicKey: 'a2V5', isDrained: false, enrolledAt: now }
-    insertNode(tx, { ...node, lastSeenAt: null, version: null, freeBytes: null })
+    insertNode(tx, { ...node, lastSeenAt: null, version: null, freeBytes: null, sharedSince: null })
     const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
     for (const projectId of ['a', 'b']) {
       insertPlacement(tx, { projectId, nodeId: 'node_1', deployPath: `/srv/${projectId}`, ...nothing })

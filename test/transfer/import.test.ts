@@ -1,11 +1,9 @@
 import t from 'tap'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importPackage } from '../../lib/transfer/import.js'
-import type { ImportRequest } from '../../lib/transfer/import.js'
 import type { TransferNeeds } from '../../lib/transfer/needs.js'
 import type { LogSourceRecord } from '../../lib/transfer/package.js'
-import { createSettings } from '../../lib/settings/settings.js'
 import type { Store } from '../../lib/store/database.js'
 import {
   findDeployment,
@@ -14,65 +12,9 @@ import {
   updateDeployment
 } from '../../lib/store/tables/deployments.js'
 import { listProjects } from '../../lib/store/tables/projects.js'
-import { openStage } from '../support/store.js'
+import { openImport, overwrite, request } from '../support/import-stage.js'
 import { snapshot } from '../support/tree.js'
 import { zipOf } from '../support/zip.js'
-
-const actor = { name: 'test', ip: null }
-const request: ImportRequest = {
-  strategy: 'skip-existing',
-  accessSettings: false,
-  restoreArtifacts: true,
-  dryRun: false,
-  actor
-}
-const overwrite: ImportRequest = { ...request, strategy: 'overwrite' }
-
-/** A store without a server, and a record of what an import calls in other modules. */
-async function openImport(t: Parameters<typeof openStage>[0], change: Partial<TransferNeeds> = {}) {
-  const stage = await openStage(t)
-  const home = {
-    directory: stage.directory,
-    deployments: join(stage.directory, 'deployments'),
-    tmp: join(stage.directory, 'tmp')
-  }
-  mkdirSync(home.deployments)
-  const restored: string[] = []
-  const notes: string[] = []
-  const filesNow = (): string => readdirSync(home.deployments).join(' ')
-  const needs: TransferNeeds = {
-    ...stage,
-    home,
-    version: 'test',
-    settings: createSettings(stage),
-    deployments: {
-      hasRunning: () => false,
-      async note(ids) {
-        notes.push(`${ids.join(' ')}: ${filesNow()}`)
-        return { settle: async () => void notes.push(`settled: ${filesNow()}`) }
-      },
-      readOutput: async () => ({ text: '', truncated: false }),
-      restore: async ({ projectId }) => void restored.push(projectId)
-    },
-    ...change
-  }
-  let number = 0
-  async function take(files: Record<string, unknown>, asked = request, given: Partial<TransferNeeds> = {}) {
-    const path = join(stage.directory, `package${++number}.zip`)
-    const entries = Object.entries(files).map(([name, value]) => {
-      return [
-        `svc-export/${name}`,
-        typeof value === 'string' || value instanceof Uint8Array ? value : JSON.stringify(value)
-      ] as const
-    })
-    writeFileSync(
-      path,
-      await zipOf({ 'svc-export/manifest.json': '{"schemaVersion":1}', ...Object.fromEntries(entries) })
-    )
-    return importPackage({ ...needs, ...given }, path, asked)
-  }
-  return { ...stage, home, needs, notes, restored, take }
-}
 
 const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }
 const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00.000Z' }
@@ -342,4 +284,94 @@ t.test('imports the provenance of a deployment and refuses an invalid one', asyn
     repository: 'https://git.test/x',
     ci: null
   })
+})
+
+t.test('imports a package of another program of the family', async t => {
+  const { store, needs, directory } = await openImport(t)
+  const path = join(directory, 'older.zip')
+  const at = '2025-01-01T00:00:00.000Z'
+  const shop = {
+    id: 'p1',
+    name: 'Shop',
+    deploy_path: '/srv/svc-test/older',
+    pre_deploy_script: null,
+    post_deploy_script: 'echo post',
+    post_deploy_async: 1,
+    allow_cli_hooks: 0,
+    token: 'token-of-the-shop',
+    tag_ids: '[]',
+    created_at: at
+  }
+  const deployment = { id: 'd1', project_id: 'p1', status: 'success', start_time: at, end_time: at, output: 'done' }
+  const settings = [
+    { key: 'artifact_keep_n', value: '5' },
+    { key: 'script_timeout', value: 'never' },
+    { key: 'theme', value: 'dark' }
+  ]
+  writeFileSync(
+    path,
+    await zipOf({
+      'older-export-2025/manifest.json': '{"schemaVersion":1}',
+      'older-export-2025/settings.json': JSON.stringify(settings),
+      'older-export-2025/projects.json': JSON.stringify([shop]),
+      'older-export-2025/deployments.json': JSON.stringify([deployment])
+    })
+  )
+  const { notes, projects, deployments } = await importPackage(needs, path, request)
+  t.same([projects.created, deployments.created], [['p1'], ['d1']])
+  t.match(listProjects(store), [
+    { name: 'Shop', deployPath: '/srv/svc-test/older', postDeployAsync: true, allowClientScripts: false, createdAt: at }
+  ])
+  t.equal(needs.settings.all()['keep_archives'], '5')
+  t.match(notes.join('\n'), /"script_timeout" was left out: .*\n.*"theme" was ignored/)
+})
+
+t.test('refuses hostile entries and records of a package', async t => {
+  const { take, store } = await openImport(t)
+  const records: Array<[field: string, record: object]> = [
+    ['umask', { umask: '0;rm' }],
+    ['umask', { umask: '999' }],
+    ['runAs', { runAs: '--help' }],
+    ['runAs', { runAs: 'root' }],
+    ['runAs', { runAs: 'no-such-user-here' }],
+    ['id', { id: '../../x' }],
+    ['scriptShell', { scriptShell: '../evil' }],
+    ['scriptDirectory', { scriptDirectory: '../..' }],
+    ['name', { name: 'x'.repeat(300) }],
+    ['postDeployScript', { postDeployScript: 'x'.repeat(100_001) }],
+    ['tagIds', { tagIds: { length: 1e9 } }],
+    ['createdAt', { createdAt: 'yesterday' }],
+    ['policy', { policy: { evil: 1 } }],
+    ['policy', { policy: { gate: { after: [{ command: 7 }] } } }],
+    ['postDeployAsync', { postDeployAsync: 2 }]
+  ]
+  for (const [field, record] of records)
+    await t.rejects(
+      take({ 'projects.json': [{ ...project, ...record }] }),
+      { message: new RegExp(`projects\\.json\\[0\\]\\.${field}`) },
+      JSON.stringify(record).slice(0, 60)
+    )
+  const label = { id: 'cat_a', name: 'A' }
+  await t.rejects(take({ 'categories.json': [{ ...label, color: 'red; x' }] }), {
+    message: /categories\.json\[0\]\.color/
+  })
+  await t.rejects(take({ 'Projects.json': [], 'projects.json': [project] }), { message: /same name as/ })
+  t.same(listProjects(store), [])
+})
+
+t.test('a package keeps the header values of checks that exist here, and asks for the others', async t => {
+  const { take, store, headers } = await openImport(t)
+  const gate = (value: string) => ({ after: [{ http: 'http://127.0.0.1/', header: { Authorization: value } }] })
+  const withHeader = (value: string) => ({ 'projects.json': [{ ...project, policy: { gate: gate(value) } }] })
+  const asked = await take(withHeader('***'))
+  t.match(asked.notes, [/"Shop"|needs the headers Authorization/])
+  await take(withHeader('Bearer of-the-package'), overwrite)
+  const stored = () => listProjects(store)[0]?.policy ?? {}
+  t.notMatch(JSON.stringify(stored()), 'of-the-package', 'encrypted')
+  const kept = await take(withHeader('***'), overwrite)
+  t.same(
+    kept.notes.filter(note => note.includes('headers')),
+    []
+  )
+  t.match(JSON.stringify(await headers.open('proj_a', stored())), 'Bearer of-the-package')
 })

@@ -9,7 +9,7 @@ import { readRecords } from '../../lib/transfer/records.js'
 import { openStage } from '../support/store.js'
 
 const now = '2026-01-31T12:00:00.000Z'
-const noSettings = { taken: new Map<string, string>(), leftOut: [], unknown: [] }
+const noSettings = { taken: new Map<string, string>(), leftOut: [], unknown: [], refused: [] }
 
 /** Returns the records of a package with these files. */
 function recordsOf(files: Record<string, object>) {
@@ -62,6 +62,7 @@ async function stageOf(t: Test) {
       withAccess: false,
       home,
       allowSystemPaths: false,
+      rightsFaults: new Map(),
       hasRunning: () => isRunning
     })
   }
