@@ -16,12 +16,33 @@ export interface DutyAnswer {
   error: string | null
 }
 
-/** Returns the state after an order arrived, or null if it is not newer than the last one. */
-export function obey(state: DutyState | null, order: NodeOrder): DutyState | null {
-  const { rolloutId, number, attempt, action } = order
-  if (state === null || number > state.number)
-    return { rolloutId, number, attempt, action, hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null }
-  return number === state.number && attempt > state.attempt ? { ...state, attempt, action } : null
+/** An order that a node does not obey: it is answered again (`known`), or the answer says why not. */
+export type Ignored = 'known' | { why: string }
+
+/**
+ * Returns the state after an order arrived. Numbers are compared within one history of the hub's database. One that the node
+ * has not seen before follows a restore, so its rollouts are newer, whatever their numbers; one that was replaced (`isReplaced`)
+ * is that of a hub which does not know what happened since.
+ */
+export function obey(
+  state: DutyState | null,
+  order: NodeOrder,
+  { isReplaced = false }: { isReplaced?: boolean } = {}
+): { state: DutyState } | { ignored: Ignored } {
+  const { epoch, rolloutId, number, attempt, action } = order
+  if (isReplaced) return { ignored: { why: 'It has followed a hub since whose database was restored after this one' } }
+  const isSameHistory = state?.epoch === epoch
+  if (state?.rolloutId === rolloutId) {
+    if (isSameHistory && attempt <= state.attempt) return { ignored: 'known' }
+    // After a restore, numbers of orders may come again for something else.
+    const isRepeated = attempt === state.attempt && action === state.action
+    const doneAttempt = isRepeated || attempt > state.attempt ? state.doneAttempt : 0
+    return { state: { ...state, epoch, attempt, action, doneAttempt } }
+  }
+  if (state !== null && isSameHistory && number <= state.number)
+    return { ignored: { why: `It knows the later rollout ${state.rolloutId} (number ${state.number}, not ${number})` } }
+  const nothing = { hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null } as const
+  return { state: { epoch, rolloutId, number, attempt, action, ...nothing } }
 }
 
 /** Returns what is to be done now, if nothing is in progress; null: nothing. */
@@ -54,11 +75,12 @@ export function ended(
     begun,
     result,
     error = null
-  }: { begun: DutyState; result: Exclude<NodeAnswer, 'begun' | 'held'>; error?: string | null }
+  }: { begun: DutyState; result: Exclude<NodeAnswer, 'begun' | 'held' | 'ignored'>; error?: string | null }
 ): DutyState {
-  if (begun.number !== state.number) return state
+  if (begun.rolloutId !== state.rolloutId) return state
   if (result === 'prepared') return { ...state, hasPrepared: true, error: null }
-  return { ...state, outcome: result, doneAttempt: begun.attempt, error }
+  // After a restore of the hub, the order now may have a lower number.
+  return { ...state, outcome: result, doneAttempt: Math.min(begun.attempt, state.attempt), error }
 }
 
 /** Returns the answer to the newest order; null while the work for it goes on, or if it needs none. */

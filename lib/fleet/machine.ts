@@ -171,18 +171,24 @@ export class Machine {
   }
 
   /** Takes note that a node has not answered for too long. */
-  lost(nodeId: string): void {
+  lost(nodeId: string, error: string | null = null): void {
     const node = this.#nodes.get(nodeId)
     if (node === undefined || !this.isWaitedFor(nodeId)) return
+    if (error !== null) node.error = error
     this.#move(node, 'unreachable')
     this.#judge()
     this.#goOn()
   }
 
+  /** Whether a pause has ended, or the clock was set back: it is never longer than the policy says. */
+  isDue(): boolean {
+    return this.#leftMs() <= 0 || this.#leftMs() > this.#pauseMs()
+  }
+
   /** Continues after a pause, if its time has come. */
   tick(): void {
-    const { state, pausedUntil } = this.rollout
-    if (state !== 'pausing' || pausedUntil === null || Date.parse(pausedUntil) > this.#needs.now()) return
+    if (this.#leftMs() > this.#pauseMs()) this.rollout.pausedUntil = this.#pauseEnd()
+    if (!(this.#leftMs() <= 0)) return
     this.#beginWave(this.rollout.wave + 1)
     this.#goOn()
   }
@@ -196,10 +202,21 @@ export class Machine {
 
   /** Stops the rollout: no other node begins. */
   halt(reason: string): void {
-    if (!isGoing(this.rollout.state)) return
-    this.rollout.haltedReason = reason
-    this.#turn('halted')
-    this.#withdraw()
+    if (isGoing(this.rollout.state)) this.#stop(reason)
+  }
+
+  /**
+   * Stops the rollout after its hub was restored: nodes may have had later releases. Those with this one keep it. None begins, or
+   * goes back, also if the rollout was halted or had ended while the order was open.
+   */
+  restored(reason: string): void {
+    const { state } = this.rollout
+    const isOpen =
+      (state === 'done' && this.count('good') < this.#nodes.size) ||
+      (state === 'reverted' && this.count('reverting', ...unknownPhases) > 0)
+    if (isGoing(state) || isOpen) this.#stop(reason)
+    for (const node of this.#nodes.values())
+      if (node.phase === 'swapping' || node.phase === 'reverting') this.#move(node, 'withdrawing')
   }
 
   /** Continues a rollout that was halted, or went back: nodes that failed try again; those that do not answer are skipped. */
@@ -267,6 +284,12 @@ export class Machine {
     this.#goOn()
   }
 
+  #stop(reason: string): void {
+    this.rollout.haltedReason = reason
+    this.#turn('halted')
+    this.#withdraw()
+  }
+
   /** Returns the phase of a node after an answer; null if the answer is of no use. */
   #phaseAfter(node: RolloutNode, attempt: number, answer: NodeAnswer): NodePhase | null {
     const { phase } = node
@@ -290,6 +313,9 @@ export class Machine {
       case 'reverted':
         if (!isLast || phase !== 'reverting') return null
         return this.#goesBack(node) || this.rollout.state === 'halted' ? 'reverted' : this.#afterHold(node)
+      case 'ignored':
+        if (!isLast || !begunByOrder.has(phase) || phase === 'skipped') return null
+        return phase === 'reverting' || wasStuck(node) ? 'stuck' : 'failed'
       case 'held':
         if (!isLast || (phase !== 'withdrawing' && !absentPhases.has(phase))) return null
         return phase === 'withdrawing' && this.rollout.state === 'halted' ? 'prepared' : this.#afterHold(node)
@@ -376,7 +402,22 @@ export class Machine {
     if (pause === 'approve') return this.#turn('approval')
     if (pause === 0) return this.#beginWave(rollout.wave + 1)
     this.#turn('pausing')
-    rollout.pausedUntil = new Date(this.#needs.now() + pause * 1000).toISOString()
+    rollout.pausedUntil = this.#pauseEnd()
+  }
+
+  #pauseMs(): number {
+    const { pause } = this.rollout.policy
+    return pause === 'approve' ? 0 : pause * 1000
+  }
+
+  #pauseEnd(): string {
+    return new Date(this.#needs.now() + this.#pauseMs()).toISOString()
+  }
+
+  /** Returns how long the pause still lasts; NaN: there is none. */
+  #leftMs(): number {
+    const { state, pausedUntil } = this.rollout
+    return state === 'pausing' && pausedUntil !== null ? Date.parse(pausedUntil) - this.#needs.now() : Number.NaN
   }
 
   /** Begins a wave with the prepared nodes of it, and of those before it. */

@@ -3,21 +3,23 @@ import { answerOf, beginning, ended, obey, workOf } from '../../lib/fleet/duty.j
 import type { DutyState, NodeOrder } from '../../lib/model/duty.js'
 
 const order = (attempt: number, action: NodeOrder['action'], number = 1): NodeOrder => ({
+  epoch: 'e1',
   rolloutId: `ro_${number}`,
   number,
   attempt,
   action
 })
-const after = (state: DutyState | null, given: NodeOrder): DutyState => obey(state, given) as DutyState
+const after = (state: DutyState | null, given: NodeOrder): DutyState =>
+  (obey(state, given) as { state: DutyState }).state
 
 t.test('only a newer order is obeyed', async t => {
   const state = after(null, order(2, 'prepare'))
-  t.equal(obey(state, order(2, 'swap')), null)
-  t.equal(obey(state, order(1, 'swap')), null)
-  t.match(obey(state, order(3, 'swap')), { action: 'swap' })
+  t.same(obey(state, order(2, 'swap')), { ignored: 'known' })
+  t.same(obey(state, order(1, 'swap')), { ignored: 'known' })
+  t.match(after(state, order(3, 'swap')), { action: 'swap' })
   const done = { ...state, hasPrepared: true, outcome: 'good' } as const
-  t.equal(obey(done, order(9, 'swap', 0)), null, 'of an earlier rollout')
-  t.match(obey(done, order(1, 'prepare', 2)), { hasPrepared: false, outcome: 'none', rolloutId: 'ro_2' })
+  t.match(obey(done, order(9, 'swap', 0)), { ignored: { why: /later rollout ro_1/ } }, 'of an earlier rollout')
+  t.match(after(done, order(1, 'prepare', 2)), { hasPrepared: false, outcome: 'none', rolloutId: 'ro_2' })
 })
 
 t.test('prepares, waits, puts the files in place, goes back', async t => {
@@ -78,3 +80,31 @@ t.test('the end of a work for an earlier rollout changes nothing', async t => {
   const next = after(begun, order(1, 'prepare', 2))
   t.equal(ended(next, { begun, result: 'good' }), next)
 })
+
+t.test('a rollout with the number of another one is another one', async t => {
+  const done = { ...after(null, order(3, 'swap')), outcome: 'good', doneAttempt: 3 } as const
+  const other = { ...order(4, 'swap'), rolloutId: 'ro_other' }
+  t.match(obey(done, other), { ignored: { why: /later rollout ro_1 \(number 1, not 1\)/ } })
+  t.match(after(done, { ...other, epoch: 'e2' }), { rolloutId: 'ro_other', outcome: 'none', epoch: 'e2' })
+})
+
+t.test(
+  'after a restore of the hub, its orders are obeyed, whatever their numbers; those of the hub before are not',
+  async t => {
+    const good = { ...after(null, order(5, 'swap', 3)), hasPrepared: true, outcome: 'good', doneAttempt: 5 } as const
+    const restored = (attempt: number, action: NodeOrder['action'], number: number): NodeOrder => ({
+      ...order(attempt, action, number),
+      epoch: 'e2'
+    })
+    t.match(after(good, restored(1, 'prepare', 2)), { rolloutId: 'ro_2', outcome: 'none', attempt: 1 })
+    t.match(obey(good, restored(1, 'prepare', 4), { isReplaced: true }), { ignored: { why: /restored after/ } })
+    const same = after(good, restored(2, 'hold', 3))
+    t.match(answerOf(same), { answer: 'good', attempt: 2 }, 'a rollout that both know goes on')
+    const failed = { ...good, outcome: 'failed' } as const
+    t.equal(workOf(after(failed, restored(5, 'swap', 3))), null, 'the same order again is done')
+    t.equal(workOf(after(failed, restored(2, 'swap', 3))), 'swap', 'a number that comes again is another order')
+    const begun = beginning(failed, 'swap')
+    const held = after(begun, restored(2, 'hold', 3))
+    t.match(answerOf(ended(held, { begun, result: 'good' })), { answer: 'good', attempt: 2 })
+  }
+)

@@ -3,7 +3,6 @@
  * also works without the hub: it serves, reverts by itself, and takes local pushes.
  */
 import { join } from 'node:path'
-import type { KeyObject } from 'node:crypto'
 import { machineTimeOf, type Clock } from '../../base/clock.js'
 import { freeBytes } from '../../base/free-space.js'
 import type { Ids } from '../../base/ids.js'
@@ -17,13 +16,14 @@ import { answerOf } from '../duty.js'
 import { adoptProject } from './adoption.js'
 import { keepConnected, type ConnectionWaits } from './connection.js'
 import { createDuties } from './duties.js'
+import { noResult } from './duty-works.js'
+import { createKeyring } from './from-hub.js'
 import { createHubClient, type HubClient } from './hub-client.js'
 import { addressesOf, writeIdentity, type AgentKey, type Identity } from './identity.js'
 import { createLive } from './live.js'
 import { hubActor, type LocalDeployer, type LocalProjects, type LocalVariables } from './local.js'
 import { createReleases } from './releases.js'
 import { createReports } from './reports.js'
-import { publicKeyOf } from './signatures.js'
 
 /** Times of an agent, in milliseconds. Tests shorten them. */
 export interface AgentTimes {
@@ -80,15 +80,14 @@ export function createAgent(needs: AgentNeeds): Agent {
   const { home, key, store, clock, createCaller, deployer, warn, log, random = Math.random } = needs
   const times = { ...defaultTimes, ...needs.times }
   let identity = needs.identity
-  let hubKey = keyOfHub(identity.hubKey)
   const { nodeId } = identity
+  const keyring = createKeyring(identity.hubKey, hubKey => learn({ hubKey }))
   const stopping = new AbortController()
-  const client = createHubClient({ nodeId, key, hubs: addressesOf(identity), createCaller })
+  const client = createHubClient({ nodeId, key, keyring, hubs: addressesOf(identity), createCaller })
   const releases = createReleases({
     directory: join(home, 'prepared'),
-    nodeId,
     client,
-    hubKey: () => hubKey,
+    keyring,
     earlierArchive(projectId) {
       const id = liveDeployment(store, projectId)?.id
       return id === undefined ? null : join(home, 'deployments', `${id}.zip`)
@@ -113,6 +112,7 @@ export function createAgent(needs: AgentNeeds): Agent {
 
   const duties = createDuties({
     ...needs,
+    nodeId,
     async prepare(duty, signal) {
       const release = await releases.fetch(duty, signal)
       await adoptProject(needs, release.document)
@@ -132,12 +132,15 @@ export function createAgent(needs: AgentNeeds): Agent {
   const reports = createReports({
     send: (body, signal) => client.json({ method: 'POST', path: '/api/agent/reports', body, signal }),
     facts: async () => ({ version: needs.version, freeBytes: await freeBytes(home) }),
-    answerOf(projectId) {
+    answersOf(projectId) {
       const duty = duties.find(projectId)
       const answer = duty === undefined ? null : answerOf(duty.state)
-      if (duty === undefined || answer === null) return null
-      const { failedStep, output, tookMs } = duty
-      return { projectId, ...answer, failedStep, output, tookMs }
+      const ignored = duties.ignored(projectId)
+      const { failedStep, output, tookMs } = duty ?? noResult
+      return [
+        ...(answer === null ? [] : [{ projectId, ...answer, failedStep, output, tookMs }]),
+        ...(ignored === undefined ? [] : [{ projectId, ...ignored, answer: 'ignored' as const, ...noResult }])
+      ]
     },
     liveOf: projectId => (duties.find(projectId) === undefined ? null : live.of(projectId)),
     everyMs: times.reportEveryMs,
@@ -161,11 +164,7 @@ export function createAgent(needs: AgentNeeds): Agent {
       case 'unplaced':
         return duties.unplaced(line.projectId)
       case 'welcome':
-        return welcome(line.hubs.filter(address => typeof address === 'string' && /^https?:\/\//.test(address)))
-      case 'key':
-        if (line.hubKey === identity.hubKey) return
-        hubKey = keyOfHub(line.hubKey)
-        return learn({ hubKey: line.hubKey })
+        return welcome(line.hubs)
       case 'relay':
       case 'input':
         return relay?.take(line)
@@ -182,9 +181,9 @@ export function createAgent(needs: AgentNeeds): Agent {
   let reported: Promise<unknown> = Promise.resolve()
   const connected = keepConnected(
     {
-      nodeId,
       client,
-      hubKey: () => hubKey,
+      keyring,
+      instance: needs.ids.token(),
       take,
       onOpen() {
         reporting = new AbortController()
@@ -243,14 +242,4 @@ export function createAgent(needs: AgentNeeds): Agent {
       client.close()
     }
   }
-}
-
-function keyOfHub(base64: string): KeyObject {
-  const key = publicKeyOf(base64)
-  if (key !== null) return key
-  throw new Refusal(
-    'unavailable',
-    'agent_identity',
-    'The key of the hub in "agent.json" is not an Ed25519 key. Enroll again'
-  )
 }

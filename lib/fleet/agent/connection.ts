@@ -1,5 +1,6 @@
 /*
- * Keeps the stream from the hub open (`GET /api/agent/desired`), and passes its lines on.
+ * Keeps the stream from the hub open (`GET /api/agent/desired`), and passes its lines on. A line that is not one of the hub
+ * in its place ends the stream.
  *
  * STATES     connecting   a request is on its way
  *            open         lines arrive; the hub sends one at least every 15 s, and after 45 s of silence it is left
@@ -8,14 +9,13 @@
  *
  * Each attempt after a failure goes to the next address of a hub.
  */
-import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 import { silentAfterMs, type DesiredLine } from '../../model/fleet-wire.js'
 import { createLineReader } from '../../shared/lines.js'
 import type { HubClient } from './hub-client.js'
-import { isGenuine, parseLine } from './hub-line.js'
+import { createStreamReader, type Keyring } from './from-hub.js'
 
 /** The waits of a connection, in milliseconds. Tests shorten them. */
 export interface ConnectionWaits {
@@ -38,14 +38,14 @@ export const defaultWaits: ConnectionWaits = {
 
 /** Dependencies of the connection. */
 export interface ConnectionNeeds {
-  nodeId: string
   client: Pick<HubClient, 'open' | 'moveOn' | 'address'>
-  /** The key of the hub now. */
-  hubKey(): KeyObject
-  /** Takes a line whose signature is right. `session` is that of the stream. */
-  take(line: DesiredLine, session: string): void
+  keyring: Keyring
+  /** Names this start of the agent: a copy of its data directory has another one. */
+  instance: string
+  /** Takes a line. */
+  take(line: DesiredLine): void
   /** Called when a stream is open, and when it has ended. */
-  onOpen(session: string): void
+  onOpen(): void
   onEnd(): void
   /** Returns a number from 0 to 1. */
   random(): number
@@ -87,24 +87,27 @@ export async function keepConnected(needs: ConnectionNeeds, signal: AbortSignal)
 }
 
 async function follow(
-  { nodeId, client, hubKey, take, onOpen, onEnd, warn }: ConnectionNeeds,
+  { client, keyring, instance, take, onOpen, onEnd }: ConnectionNeeds,
   { silentMs, signal }: { silentMs: number; signal: AbortSignal },
   opened: () => void
 ): Promise<void> {
-  const { answer, session } = await client.open({ method: 'GET', path: '/api/agent/desired', signal })
+  const { answer, asked } = await client.open({
+    method: 'GET',
+    path: `/api/agent/desired?instance=${instance}`,
+    signal
+  })
   answer.setTimeout(silentMs, () => answer.destroy(new Error(`it was silent for ${silentMs / 1000} s`)))
   let isOpen = false
+  const read = createStreamReader({ asked, keyring, nowMs: () => performance.now() })
   const reader = createLineReader(
     text => {
-      const line = text === '' ? null : parseLine(text)
-      if (line === null) return
+      const line = read(text)
       if (!isOpen) {
         isOpen = true
         opened()
-        onOpen(session)
+        onOpen()
       }
-      if (isGenuine(line, { nodeId, session, hubKey: hubKey() })) take(line, session)
-      else if (line.type !== 'key') warn(`Ignored a line of the hub (${line.type}): its signature is not valid`)
+      if (line !== null) take(line)
     },
     { maxLength: maxLineLength }
   )

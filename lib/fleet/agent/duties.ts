@@ -6,28 +6,37 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf } from '../../base/clock.js'
 import type { OrderLine } from '../../model/fleet-wire.js'
 import type { Duty } from '../../model/duty.js'
-import { deleteDuty, listDuties } from '../../store/tables/duties.js'
-import { obey, workOf } from '../duty.js'
+import { deleteHubDeployments, hasHubDeployment, listDuties, putDuty } from '../../store/tables/duties.js'
+import { obey, workOf, type DutyAnswer, type Ignored } from '../duty.js'
 import { createDutyWorks, noResult, type DutyWork, type DutyWorksNeeds } from './duty-works.js'
+import { createHistories } from './histories.js'
 import { keepDuty } from './kept-duty.js'
 import { defaultRetriesMs, waitAfter } from './ready.js'
 
 /** The duties of an agent. */
 export interface Duties {
-  /** Takes an order. One that is not newer than the last one is only answered again. */
+  /** Takes an order. One that is not newer than the last one is only answered. */
   take(order: OrderLine): void
-  /** Forgets a project that is no longer placed on the node. */
+  /** Removes a project that is no longer placed on the node, if the hub had placed it. */
   unplaced(projectId: string): void
   /** Continues what an earlier process began. */
   start(): void
+  /** The duties for the hub. */
   all(): Iterable<Duty>
   find(projectId: string): Duty | undefined
+  /** Returns the answer to an order that was not obeyed, if it was the last one of its project. */
+  ignored(projectId: string): IgnoredOrder | undefined
   /** Stops what waits for the hub, and waits for the rest. */
   stop(): Promise<void>
 }
 
+/** An order that was not obeyed, and why. */
+export type IgnoredOrder = Pick<DutyAnswer, 'rolloutId' | 'attempt'> & { error: string }
+
 /** Dependencies of the duties. */
 export interface DutiesNeeds extends DutyWorksNeeds {
+  /** The id of the node. */
+  nodeId: string
   /** Called when a project is no longer placed on the node. */
   removed(projectId: string): Promise<void>
 }
@@ -40,14 +49,21 @@ interface Entry extends DutyWork {
 
 /** Creates the duties, with those of the store. */
 export function createDuties(needs: DutiesNeeds): Duties {
-  const { store, clock, changed, log, retriesMs = defaultRetriesMs } = needs
+  const { store, clock, nodeId, changed, log, retriesMs = defaultRetriesMs } = needs
   const stopping = new AbortController()
+  const histories = createHistories(store)
   const entries = new Map<string, Entry>()
-  /** Projects that are being forgotten. */
-  const leaving = new Set<Promise<void>>()
+  /** The last orders for projects that are not placed here any more. */
+  const removed = new Map<string, Duty>()
+  const ignored = new Map<string, IgnoredOrder>()
+  /** Projects that are being removed. */
+  const leaving = new Map<string, Promise<void>>()
   const isCurrent = (entry: DutyWork): boolean => entries.get(entry.kept.duty.projectId) === entry
   const works = createDutyWorks(needs, { isCurrent, stopping: stopping.signal })
-  for (const duty of listDuties(store)) entries.set(duty.projectId, entryOf(duty, isBegun(duty)))
+  for (const duty of listDuties(store)) {
+    if (duty.isRemoved) removed.set(duty.projectId, duty)
+    else entries.set(duty.projectId, entryOf(duty, isBegun(duty)))
+  }
 
   function entryOf(duty: Duty, isInterrupted: boolean): Entry {
     const kept = keepDuty(store, duty)
@@ -83,20 +99,27 @@ export function createDuties(needs: DutiesNeeds): Duties {
 
   /** Takes an order. `attempt` is the number of attempts to store it that have failed. */
   function obeyOrder(order: OrderLine, attempt: number): void {
-    const { projectId } = order
+    const { projectId, rolloutId, epoch } = order
+    const gone = leaving.get(projectId)
+    if (gone !== undefined) return void gone.then(() => obeyOrder(order, attempt))
     const entry = entries.get(projectId)
-    const state = obey(entry?.kept.duty.state ?? null, order)
-    if (state === null) return changed(projectId)
-    const isOther = entry === undefined || order.number !== entry.kept.duty.state.number
+    const last = (entry?.kept.duty ?? removed.get(projectId))?.state
+    const before = last === undefined ? null : { ...last, epoch: last.epoch || histories.first(epoch) }
+    const obeyed = obey(before, order, { isReplaced: histories.isReplaced(epoch) })
+    if ('ignored' in obeyed) return ignore(order, obeyed.ignored)
+    ignored.delete(projectId)
+    const { state } = obeyed
+    const isOther = entry === undefined || rolloutId !== entry.kept.duty.state.rolloutId
     const { deployId, treeSha256, archiveSha256, archiveBytes } = order
     const release = { deployId, treeSha256, archiveSha256, archiveBytes }
-    const fresh: Duty = { projectId, state, before: null, release, swapId: null, undoId: null, ...noResult }
+    const own = { projectId, nodeId, isRemoved: false }
+    const fresh: Duty = { ...own, state, before: null, release, swapId: null, undoId: null, ...noResult }
     const known = entry ?? entryOf(fresh, false)
     entries.set(projectId, known)
     known.orderedMs = elapsedOf(clock)
     if (isOther || (state.action !== 'prepare' && state.action !== 'swap')) known.waiting?.abort()
     if (isOther) known.isInterrupted = false
-    void known.kept.write(isOther ? fresh : { state }).then(
+    void known.kept.write(isOther ? fresh : { ...own, state }, histories.follow(epoch)).then(
       () => {
         changed(projectId)
         run(known)
@@ -111,18 +134,48 @@ export function createDuties(needs: DutiesNeeds): Duties {
     )
   }
 
+  function ignore({ projectId, rolloutId, attempt }: OrderLine, why: Ignored): void {
+    if (why === 'known') ignored.delete(projectId)
+    else {
+      const error = `The node does not obey an order of rollout ${rolloutId}. ${why.why}`
+      ignored.set(projectId, { rolloutId, attempt, error })
+      log(`Ignored an order for project ${projectId}. ${why.why}`)
+    }
+    changed(projectId)
+  }
+
+  /** Writes that a project is not placed here any more. Its last order stays, so that no earlier one is obeyed. */
+  async function writeRemoved(projectId: string, duty: Duty | undefined): Promise<void> {
+    if (duty !== undefined) {
+      const nothing = { action: 'none', hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null } as const
+      const state = { ...duty.state, ...nothing }
+      removed.set(projectId, { ...duty, isRemoved: true, state, before: null, swapId: null, undoId: null, ...noResult })
+    }
+    const last = removed.get(projectId)
+    await store.write(tx => {
+      if (last !== undefined) putDuty(tx, last)
+      deleteHubDeployments(tx, projectId)
+    })
+  }
+
+  const isOwn = (duty: Duty): boolean => duty.nodeId === nodeId || duty.nodeId === ''
+
   return {
     take: order => obeyOrder(order, 0),
     unplaced(projectId) {
       const entry = entries.get(projectId)
+      const isOfHub = entry === undefined ? hasHubDeployment(store, projectId) : isOwn(entry.kept.duty)
+      if (!isOfHub || leaving.has(projectId)) return
       entry?.waiting?.abort()
       entries.delete(projectId)
+      ignored.delete(projectId)
       const left = (entry?.running ?? Promise.resolve())
-        .then(() => store.write(tx => deleteDuty(tx, projectId)))
+        .then(() => entry?.kept.written())
+        .then(() => writeRemoved(projectId, entry?.kept.duty))
         .then(() => needs.removed(projectId))
         .catch(error => log(`Cannot remove project ${projectId}, which is no longer placed here`, error))
-        .finally(() => leaving.delete(left))
-      leaving.add(left)
+        .finally(() => leaving.delete(projectId))
+      leaving.set(projectId, left)
     },
     start() {
       for (const entry of entries.values()) {
@@ -131,14 +184,18 @@ export function createDuties(needs: DutiesNeeds): Duties {
       }
     },
     *all() {
-      for (const { kept } of entries.values()) yield kept.duty
+      for (const { kept } of entries.values()) if (isOwn(kept.duty)) yield kept.duty
     },
-    find: projectId => entries.get(projectId)?.kept.duty,
+    find(projectId) {
+      const duty = entries.get(projectId)?.kept.duty
+      return duty !== undefined && isOwn(duty) ? duty : undefined
+    },
+    ignored: projectId => ignored.get(projectId),
     async stop() {
       stopping.abort()
       await Promise.all([...entries.values()].map(({ running }) => running))
       await Promise.all([...entries.values()].map(({ kept }) => kept.written()))
-      await Promise.all(leaving)
+      await Promise.all(leaving.values())
     }
   }
 }

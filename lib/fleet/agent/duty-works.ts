@@ -3,6 +3,7 @@
  * work begins, the duty is on the disk, with the id of the deployment that is about to be made. After a crash, the
  * deployment's own record says what became of it; if there is none, nothing was done.
  */
+import { withAnySignal } from '../../base/any-signal.js'
 import { elapsedOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import { Refusal } from '../../base/refusal.js'
@@ -94,15 +95,17 @@ export function createDutyWorks(
     if (work === 'revert') return performRevert(entry)
     const waiting = new AbortController()
     entry.waiting = waiting
-    const ready = await makeReady({
-      prepare: signal => prepare(entry.kept.duty, signal),
-      retriesMs,
-      failed: reason => log(`Cannot fetch release ${entry.kept.duty.release.deployId} yet: ${reason}`),
-      signal: AbortSignal.any([waiting.signal, stopping])
-    }).finally(() => (entry.waiting = null))
+    const ready = await withAnySignal({ signals: [waiting.signal, stopping] }, signal =>
+      makeReady({
+        prepare: signal => prepare(entry.kept.duty, signal),
+        retriesMs,
+        failed: reason => log(`Cannot fetch release ${entry.kept.duty.release.deployId} yet: ${reason}`),
+        signal
+      })
+    ).finally(() => (entry.waiting = null))
     if (ready === 'given up') return
     // Another order may have come since.
-    if (entry.kept.duty.state.number !== state.number || workOf(entry.kept.duty.state) !== work) return
+    if (entry.kept.duty.state.rolloutId !== state.rolloutId || workOf(entry.kept.duty.state) !== work) return
     if (ready instanceof Refusal) {
       const result = work === 'prepare' ? 'refused' : 'failed'
       return finish(entry, state, { answer: result, error: ready.message, ...noResult })
@@ -196,7 +199,7 @@ export function createDutyWorks(
     const row = deployId === null ? null : await untilFinished(needs, deployId, stopping)
     const current = entry.kept.duty.state
     if (row === null) {
-      if (current.number !== state.number) return
+      if (current.rolloutId !== state.rolloutId) return
       const { outcome, doneAttempt, error } = before ?? { outcome: 'none', doneAttempt: 0, error: null }
       await entry.kept.write({ state: { ...current, outcome, doneAttempt, error }, before: null })
       return changed(entry.kept.duty.projectId)

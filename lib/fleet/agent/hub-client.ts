@@ -1,12 +1,14 @@
 /*
  * Sends the requests of an agent to its hub, each signed with the key of the agent. A session begins with the first
- * request, and again when the hub has forgotten it. If a hub does not answer, `moveOn` chooses the next address.
+ * request, and again when the hub has forgotten it, or after `moveOn`, which chooses the next address.
  */
 import type { IncomingMessage } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../../base/refusal.js'
 import { sha256 } from '../../base/sha256.js'
 import type { Caller } from '../../http/outgoing/caller.js'
+import { fleetProtocol, type Asked, type SessionRequest } from '../../model/fleet-wire.js'
+import { readSession, type Keyring } from './from-hub.js'
 import type { AgentKey } from './identity.js'
 import { signedHeaders } from './signatures.js'
 
@@ -23,10 +25,10 @@ export interface HubRequest {
   signal: AbortSignal
 }
 
-/** The answer to a request, and the session that signed the request. */
+/** The answer to a request, and what signatures of it name. */
 export interface HubAnswer {
   answer: IncomingMessage
-  session: string
+  asked: Asked
 }
 
 /** The hub as its agents see it. */
@@ -37,7 +39,9 @@ export interface HubClient {
   open(request: HubRequest): Promise<HubAnswer>
   /** Sends a request and reads its answer. */
   json<T>(request: HubRequest): Promise<T>
-  /** Chooses the next address. */
+  /** Begins a session. Refuses as `open` does: `node_unknown`, if the hub has forgotten the node. */
+  greet(signal: AbortSignal): Promise<void>
+  /** Chooses the next address. The next request begins another session. */
   moveOn(): void
   /** Replaces the addresses. One that is in use stays in use. */
   setHubs(addresses: readonly string[]): void
@@ -48,9 +52,12 @@ export interface HubClient {
 export interface HubClientNeeds {
   nodeId: string
   key: AgentKey
+  keyring: Keyring
   hubs: readonly string[]
   createCaller(address: string): Caller
 }
+
+type Signing = Pick<Asked, 'session' | 'counter'>
 
 const answerLimitMs = 60_000
 const maxAnswerBytes = 4 * 1024 * 1024
@@ -61,7 +68,7 @@ const requestTimeout = 408
 const maxSendings = 3
 
 /** Creates the client of an agent. */
-export function createHubClient({ nodeId, key, createCaller, ...given }: HubClientNeeds): HubClient {
+export function createHubClient({ nodeId, key, keyring, createCaller, ...given }: HubClientNeeds): HubClient {
   let hubs = [...given.hubs]
   let at = 0
   let caller: Caller | undefined
@@ -76,15 +83,16 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
   }
 
   /** Sends a request, again if it did not arrive in time; each sending is signed with a number of its own. */
-  async function send(request: HubRequest, sign: () => { session: string; counter: number | string }) {
+  async function send(request: HubRequest, sign: () => Signing): Promise<HubAnswer> {
     for (let sending = 1; ; sending++) {
-      const answer = await sendOnce(request, sign())
-      if (answer.statusCode !== requestTimeout || sending === maxSendings) return answer
+      const asked = { nodeId, ...sign() }
+      const answer = await sendOnce(request, asked)
+      if (answer.statusCode !== requestTimeout || sending === maxSendings) return { answer, asked }
       answer.resume()
     }
   }
 
-  async function sendOnce(request: HubRequest, signer: { session: string; counter: number | string }) {
+  async function sendOnce(request: HubRequest, asked: Asked) {
     const { method, path, headers, body, limitMs = answerLimitMs, signal } = request
     const bytes = body === undefined ? undefined : body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body))
     const bodySha256 = sha256(bytes ?? Buffer.alloc(0)).toString('hex')
@@ -96,7 +104,7 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
         path,
         headers: {
           ...headers,
-          ...signedHeaders(key.key, { nodeId, ...signer, method, path, bodySha256 }),
+          ...signedHeaders(key.key, { ...asked, method, path, bodySha256 }),
           ...(bytes === undefined ? {} : { 'content-type': type })
         },
         body: bytes,
@@ -110,14 +118,15 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
   }
 
   async function begin(signal: AbortSignal): Promise<{ id: string; last: number }> {
-    const answer = await send({ method: 'POST', path: '/api/agent/session', signal }, () => ({
+    const body: SessionRequest = { protocol: fleetProtocol }
+    const { answer, asked } = await send({ method: 'POST', path: '/api/agent/session', body, signal }, () => ({
       session: '-',
       counter: randomBytes(18).toString('base64url')
     }))
     if (answer.statusCode !== 200) throw await refusalOf(answer)
-    const { session: id } = (await readJson(answer, maxRefusalBytes)) as { session?: unknown }
-    if (typeof id !== 'string') throw notHub(address())
-    return { id, last: 0 }
+    const { counter } = asked
+    const value = await readJson(answer, maxRefusalBytes)
+    return { id: readSession(value, { address: address(), nodeId, counter }, keyring), last: 0 }
   }
 
   async function open(request: HubRequest): Promise<HubAnswer> {
@@ -128,9 +137,9 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
         throw error
       }))
       const current = await beginning
-      const answer = await send(request, () => ({ session: current.id, counter: ++current.last }))
+      const { answer, asked } = await send(request, () => ({ session: current.id, counter: ++current.last }))
       const status = answer.statusCode as number
-      if (status >= 200 && status < 300) return { answer, session: current.id }
+      if (status >= 200 && status < 300) return { answer, asked }
       const refusal = await refusalOf(answer)
       if (refusal.code !== 'session_unknown' || attempt > 1) throw refusal
       if (session === beginning) session = null
@@ -143,9 +152,13 @@ export function createHubClient({ nodeId, key, createCaller, ...given }: HubClie
     async json<T>(request: HubRequest): Promise<T> {
       return (await readJson((await open(request)).answer, maxAnswerBytes)) as T
     },
+    async greet(signal) {
+      await begin(signal)
+    },
     moveOn() {
       at = (at + 1) % hubs.length
       if (hubs.length > 1) leave()
+      session = null
     },
     setHubs(addresses) {
       const used = address()
@@ -189,8 +202,4 @@ async function readJson(answer: IncomingMessage, maxBytes: number): Promise<unkn
 function unreachable(address: string, cause: unknown): Refusal {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${why}`, { cause })
-}
-
-function notHub(address: string): Refusal {
-  return new Refusal('unavailable', 'bad_answer', `${address} did not answer like a hub. Check the address`)
 }

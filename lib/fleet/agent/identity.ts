@@ -2,12 +2,13 @@
  * The identity of an agent: `agent.json` says which node of which hub it is, and `keys/agent.ed25519` is its own key
  * (PKCS #8 in PEM). Both are readable by their owner only.
  */
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Refusal } from '../../base/refusal.js'
 import { replaceFile } from '../../base/replace-file.js'
+import { openSigningKey, type SigningKey } from '../../base/signing-key.js'
 import { hasCode, reasonOf } from '../../base/system-error.js'
+import { isLoopback } from '../../http/core/client-address.js'
 
 /** Which node an agent is. */
 export interface Identity {
@@ -19,23 +20,28 @@ export interface Identity {
   name: string
   /** The public key of the hub: the 32 bytes in base64. */
   hubKey: string
+  /**
+   * Whether the operator allowed addresses without TLS that are not on this machine. Absent: an earlier version wrote it,
+   * which used any address in `hubs`.
+   */
+  allowHttp?: boolean
 }
 
 /** The key of an agent. */
-export interface AgentKey {
-  readonly key: KeyObject
-  /** The 32 bytes of the public key in base64. */
-  readonly publicKey: string
-}
+export type AgentKey = SigningKey
 
 const secretMode = 0o600
-const directoryMode = 0o700
-/** The header of an Ed25519 public key in DER (RFC 8410 §4); the 32 bytes follow. */
-const derHeaderBytes = 12
 
-/** Returns all addresses of hubs that an agent knows. */
-export function addressesOf({ hubs, named = [] }: Identity): string[] {
-  return [...new Set([...hubs, ...named])]
+/** Returns all addresses of hubs that an agent may use. Of those that a hub named, the ones without TLS must be allowed. */
+export function addressesOf({ hubs, named = [], ...given }: Identity): string[] {
+  const { allowHttp = !hubs.every(isConfidential) } = given
+  return [...new Set([...hubs, ...named.filter(address => allowHttp || isConfidential(address))])]
+}
+
+/** Returns whether what goes to an address cannot be read on the way: it has TLS, or is on this machine. */
+export function isConfidential(address: string): boolean {
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'https:' || hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }
 
 /** Returns the path of the file that contains the identity of an agent. */
@@ -62,39 +68,36 @@ export async function writeIdentity(home: string, identity: Identity): Promise<v
 }
 
 /** Returns the key of the agent of a data directory. The first call creates it. Refuses `agent_identity`. */
-export async function openAgentKey(home: string): Promise<AgentKey> {
-  const path = join(home, 'keys', 'agent.ed25519')
-  const pem = (await readPem(path)) ?? (await createPem(path))
-  try {
-    const key = createPrivateKey(pem)
-    if (key.asymmetricKeyType !== 'ed25519') throw unusable(path, 'it is not an Ed25519 key')
-    const der = createPublicKey(key).export({ type: 'spki', format: 'der' })
-    return { key, publicKey: der.subarray(derHeaderBytes).toString('base64') }
-  } catch (error) {
-    throw error instanceof Refusal ? error : unusable(path, 'it does not contain a key', error)
-  }
+export function openAgentKey(home: string): Promise<AgentKey> {
+  return openKeyAt(keyPath(home))
 }
 
-async function readPem(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null
-    throw unusable(path, reasonOf(error), error)
-  }
+/**
+ * Returns the key with which a forgotten node enrolls again: who has its earlier key cannot pass for the new node. It stays
+ * until `replaceIdentity`, so that an enrolment whose answer was lost is repeated with the same key.
+ */
+export function openNextKey(home: string): Promise<AgentKey> {
+  return openKeyAt(nextKeyPath(home))
 }
 
-async function createPem(path: string): Promise<string> {
-  const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  await mkdir(dirname(path), { recursive: true, mode: directoryMode })
-  await replaceFile(path, pem, secretMode)
-  return pem
+/** Replaces the identity, and its key by the next one. */
+export async function replaceIdentity(home: string, identity: Identity): Promise<void> {
+  await writeIdentity(home, identity)
+  await rename(nextKeyPath(home), keyPath(home))
+}
+
+const keyPath = (home: string): string => join(home, 'keys', 'agent.ed25519')
+const nextKeyPath = (home: string): string => join(home, 'keys', 'agent.next.ed25519')
+
+function openKeyAt(path: string): Promise<AgentKey> {
+  return openSigningKey(path, (why, cause) => unusable(path, why, cause))
 }
 
 function isIdentity(value: unknown): value is Identity {
-  const { hubs, named = [], nodeId, name, hubKey } = (value ?? {}) as Record<string, unknown>
+  const { hubs, named = [], nodeId, name, hubKey, allowHttp = false } = (value ?? {}) as Record<string, unknown>
   const isText = (text: unknown): boolean => typeof text === 'string' && text !== ''
   const isList = (list: unknown): list is unknown[] => Array.isArray(list) && list.every(isText)
+  if (typeof allowHttp !== 'boolean') return false
   return isList(hubs) && hubs.length > 0 && isList(named) && [nodeId, name, hubKey].every(isText)
 }
 

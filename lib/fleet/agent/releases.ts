@@ -3,7 +3,7 @@
  * `<sha256>.zip`, and `<sha256>.part` while one is being fetched, which continues there after a lost connection. They are
  * kept for 24 hours. Documents are only in memory, because they contain secrets.
  */
-import { createHash, type Hash, type KeyObject } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
@@ -12,12 +12,12 @@ import { freeBytes } from '../../base/free-space.js'
 import { Refusal } from '../../base/refusal.js'
 import { syncPath } from '../../base/sync.js'
 import { isDiskFull } from '../../base/system-error.js'
-import { releaseSignatureHeader, releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
+import { releaseSignatureHeader, type ReleaseDocument } from '../../model/fleet-wire.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Duty } from '../../model/duty.js'
 import { fetchDelta, giveUpIfSilent, minDeltaBytes } from './delta.js'
+import { readRelease, type Keyring } from './from-hub.js'
 import type { HubClient } from './hub-client.js'
-import { isSignedBy } from './signatures.js'
 
 /** A release that a node can put in place without its hub. */
 export interface Release {
@@ -43,9 +43,8 @@ export interface Releases {
 export interface ReleasesNeeds {
   /** The directory of the archives. It is created if it is missing. */
   directory: string
-  nodeId: string
   client: Pick<HubClient, 'open'>
-  hubKey(): KeyObject
+  keyring: Keyring
   /** Returns the path of the archive of what is in place of a project; null if there is none. It may be gone. */
   earlierArchive(projectId: string): string | null
 }
@@ -61,7 +60,7 @@ type Ending = (typeof endings)[number]
 const sha256Pattern = /^[0-9a-f]{64}$/
 
 /** Creates the releases of an agent. */
-export function createReleases({ directory, nodeId, client, hubKey, earlierArchive }: ReleasesNeeds): Releases {
+export function createReleases({ directory, client, keyring, earlierArchive }: ReleasesNeeds): Releases {
   const documents = new Map<string, ReleaseDocument>()
   const pathOf = (sha256: string, ending: Ending): string => join(directory, `${sha256}.${ending}`)
 
@@ -69,13 +68,9 @@ export function createReleases({ directory, nodeId, client, hubKey, earlierArchi
     const known = documents.get(release.deployId)
     if (known !== undefined) return known
     const path = `/api/agent/releases/${encodeURIComponent(release.deployId)}`
-    const { answer, session } = await client.open({ method: 'GET', path, signal })
+    const { answer, asked } = await client.open({ method: 'GET', path, signal })
     const text = (await bytesOf(answer)).toString('utf8')
-    const signature = answer.headers[releaseSignatureHeader]
-    const isSigned =
-      typeof signature === 'string' && isSignedBy(hubKey(), releaseText(nodeId, session, text), signature)
-    if (!isSigned) throw wrongRelease('its signature is not valid')
-    const document = JSON.parse(text) as ReleaseDocument
+    const document = readRelease({ text, signature: answer.headers[releaseSignatureHeader] }, asked, keyring)
     if (document.projectId !== projectId || document.deployId !== release.deployId)
       throw wrongRelease('it is about another deployment')
     if (document.archiveSha256 !== release.archiveSha256) throw wrongRelease('it names another archive than the order')

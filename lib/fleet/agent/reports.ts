@@ -19,7 +19,7 @@ export interface Reports {
 export interface ReportsNeeds {
   send(report: AgentReport, signal: AbortSignal): Promise<unknown>
   facts(): Promise<Pick<AgentReport, 'version' | 'freeBytes'>>
-  answerOf(projectId: string): AgentReport['answers'][number] | null
+  answersOf(projectId: string): AgentReport['answers']
   /** Returns what is in place; null: the project is not one of the hub. */
   liveOf(projectId: string): AgentReport['placements'][number] | null
   everyMs: number
@@ -78,11 +78,11 @@ export function createReports(needs: ReportsNeeds): Reports {
     const about = new Map<string, number>()
     let bytes = frameBytes
     for (const [projectId, count] of dirty) {
-      const answer = shortened(needs.answerOf(projectId))
+      const answers = needs.answersOf(projectId).map(shortened)
       const live = needs.liveOf(projectId)
-      bytes += bytesOf(answer) + bytesOf(live)
+      for (const each of [...answers, live]) bytes += bytesOf(each)
       if (bytes > fleetLimits.reportBytes && about.size > 0) break
-      if (answer !== null) report.answers.push(answer)
+      report.answers.push(...answers)
       if (live !== null) report.placements.push(live)
       about.set(projectId, count)
     }
@@ -126,8 +126,8 @@ export function createReports(needs: ReportsNeeds): Reports {
 }
 
 /** Returns an answer whose output fits into a report. */
-function shortened(answer: AgentReport['answers'][number] | null): AgentReport['answers'][number] | null {
-  if (answer === null || bytesOf(answer) < fleetLimits.reportBytes / 2) return answer
+function shortened(answer: AgentReport['answers'][number]): AgentReport['answers'][number] {
+  if (bytesOf(answer) < fleetLimits.reportBytes / 2) return answer
   // Control characters take six times their size in JSON.
   const cut = (text: string | null): string | null => text?.slice(-fleetLimits.reportBytes / 16) ?? null
   return { ...answer, output: cut(answer.output), error: answer.error?.slice(0, fleetLimits.reportBytes / 32) ?? null }

@@ -10,8 +10,10 @@ import { findProject } from '../../store/tables/projects.js'
 import { nextRolloutNumber, removeOldRollouts, type StoredRollout } from '../../store/tables/rollouts.js'
 import { removeOldOutputs } from '../../store/tables/rollout-nodes.js'
 import { planWaves } from '../waves.js'
+import type { FleetNode } from '../../model/node.js'
 import type { Presence } from './presence.js'
-import type { Rollings } from './rolling.js'
+import type { Rolling, Turn } from './rolling.js'
+import { sharedError, type Twins } from './twins.js'
 
 /** A release that is to be rolled out. */
 export interface Release
@@ -23,52 +25,55 @@ export interface Release
   actor?: Actor
 }
 
-/** Dependencies of `createBegin`. */
+/** Dependencies of `createBeginIn`. */
 export interface BeginNeeds {
   clock: Clock
   ids: Pick<Ids, 'id'>
   audit: { within(tx: Transaction, event: AuditEvent): void }
-  rollings: Rollings
   presence: Pick<Presence, 'isLost'>
+  twins: Pick<Twins, 'isShared'>
 }
 
 /** Number of rollouts of a project that are kept. */
 const keptRollouts = 50
 
-/**
- * Creates the function that begins a rollout on the nodes of its project, and resolves with its id. An earlier rollout of
- * the project that is still going on is halted. Refuses `not_found`.
- */
-export function createBegin({ clock, ids, audit, rollings, presence }: BeginNeeds) {
-  return ({ actor = systemActor, ...release }: Release): Promise<string> =>
-    rollings.write(turn => {
-      const { tx } = turn
-      const { projectId, policy, deployId } = release
-      if (findProject(tx, projectId) === undefined) throw notFound('Project', projectId)
-      const id = ids.id('ro_')
-      const earlier = turn.of(projectId)
-      if (earlier !== null && isGoing(earlier.stored.state)) earlier.machine.halt(`Rollout ${id} replaces it`)
-      if (earlier !== null) turn.leave(projectId)
-      const { waves, nodes } = planWaves(nodesOfProject(tx, projectId), policy)
-      const number = nextRolloutNumber(tx, projectId)
-      const at = instantOf(clock)
-      const begun = {
-        wave: 0,
-        waves,
-        lastAttempt: 0,
-        pausedUntil: null,
-        revertFrom: null,
-        haltedReason: null,
-        endedAt: null
-      }
-      const stored: StoredRollout = { id, number, state: 'preparing', ...release, ...begun, createdAt: at }
-      const placed = nodes.map(node => ({ ...node, updatedAt: at }))
-      const { machine } = turn.added(stored, placed)
-      machine.start()
-      for (const { nodeId } of placed) if (presence.isLost(nodeId)) machine.lost(nodeId)
-      removeOldOutputs(tx, projectId, number)
-      removeOldRollouts(tx, projectId, keptRollouts)
-      audit.within(tx, { action: 'rollout.start', actor, projectId, target: id, detail: `deployment ${deployId}` })
-      return id
-    })
+/** Begins a rollout in a transaction, on all nodes of its project or on some. Refuses `not_found`. */
+export type BeginIn = (turn: Turn, release: Release & { nodes?: readonly FleetNode[] }) => Rolling
+
+/** Creates the function that begins a rollout. An earlier rollout of the project that is still going on is halted. */
+export function createBeginIn({ clock, ids, audit, presence, twins }: BeginNeeds): BeginIn {
+  return (turn, { actor = systemActor, nodes: given, ...release }) => {
+    const { tx } = turn
+    const { projectId, policy, deployId } = release
+    if (findProject(tx, projectId) === undefined) throw notFound('Project', projectId)
+    const id = ids.id('ro_')
+    const earlier = turn.of(projectId)
+    if (earlier !== null && isGoing(earlier.stored.state)) earlier.machine.halt(`Rollout ${id} replaces it`)
+    if (earlier !== null) turn.leave(projectId)
+    const { waves, nodes } = planWaves(given ?? nodesOfProject(tx, projectId), policy)
+    const number = nextRolloutNumber(tx, projectId)
+    const at = instantOf(clock)
+    const begun = {
+      wave: 0,
+      waves,
+      lastAttempt: 0,
+      pausedUntil: null,
+      revertFrom: null,
+      haltedReason: null,
+      endedAt: null
+    }
+    const stored: StoredRollout = { id, number, state: 'preparing', ...release, ...begun, createdAt: at }
+    const placed = nodes.map(node => ({ ...node, updatedAt: at }))
+    const added = turn.added(stored, placed)
+    const { machine } = added
+    machine.start()
+    for (const { nodeId } of placed) {
+      if (twins.isShared(nodeId)) machine.lost(nodeId, sharedError)
+      else if (presence.isLost(nodeId)) machine.lost(nodeId)
+    }
+    removeOldOutputs(tx, projectId, number)
+    removeOldRollouts(tx, projectId, keptRollouts)
+    audit.within(tx, { action: 'rollout.start', actor, projectId, target: id, detail: `deployment ${deployId}` })
+    return added
+  }
 }

@@ -109,7 +109,8 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
           enrolledAt,
           lastSeenAt: null,
           version,
-          freeBytes: null
+          freeBytes: null,
+          sharedSince: null
         })
         useEnrollment(tx, found.id, nodeId)
         const actor = { ...systemActor, name: `node:${chosen}`, ip, claimedIp }

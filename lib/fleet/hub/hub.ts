@@ -6,13 +6,16 @@ import type { Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import type { Sink } from '../../http/core/route.js'
 import type { Rolls } from '../../model/node-release.js'
-import { heartbeatMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'
+import { fleetProtocol, heartbeatMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'
 import type { AuditEvent } from '../../model/audit.js'
 import type { ServerKey } from '../../audit/server-key.js'
 import type { Store, Transaction } from '../../store/database.js'
-import { createBegin, type Release } from './begin.js'
+import { hasDoneRollout, rolledProjects } from '../../store/tables/rollouts.js'
+import { createBeginIn, type Release } from './begin.js'
+import { createCatchUp } from './catch-up.js'
 import { createEnrollments, type HubEnrollments } from './enrollments.js'
 import type { Fleet } from './fleet.js'
+import { createHistory } from './history.js'
 import { createHubKey, type HubKey } from './hub-key.js'
 import { createLinks, type NodeLinks } from './links.js'
 import { createNodes } from './nodes.js'
@@ -24,11 +27,13 @@ import { createReports } from './reports.js'
 import { createRolls } from './roll.js'
 import { createRollings } from './rolling.js'
 import { createRolloutEvents } from './rollout-events.js'
+import { createTwins, sharedError } from './twins.js'
 import { createUploadRate, type UploadRate } from './upload-rate.js'
+import { createVoice, type NodeRequest } from './voice.js'
 import { createRolloutReader, createRollouts } from './rollouts.js'
 
 /** Dependencies of the hub on the rest of the server. */
-export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'mayClientsSendScripts'> {
+export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'headers' | 'mayClientsSendScripts'> {
   store: Store
   clock: Clock
   ids: Ids
@@ -41,8 +46,8 @@ export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 
   hasRunning(projectId: string): boolean
   /** The limit of the rate of archives to all nodes together; 0: none. */
   megabytesPerSecond(): number
-  /** Called when a rollout is done: after a halt, the record of its deployment says that it failed. */
-  done(deployId: string): void
+  /** Called when a rollout is done or reverted: the record of its deployment may say what it was before. */
+  ended(deployId: string, state: 'done' | 'reverted'): void
   /** Ends the sessions of a node. */
   endSessions(nodeId: string): void
   log(message: string, error?: unknown): void
@@ -52,7 +57,9 @@ export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 
 export interface HubAgents {
   enroll: HubEnrollments['enroll']
   /** Writes the stream of a node until it ends. */
-  desired(node: { nodeId: string; session: string }, sink: Sink): Promise<void>
+  desired(asked: NodeRequest, sink: Sink): Promise<void>
+  /** Returns what a node gets that begins a session. */
+  greet: HubKey['greet']
   /** Takes a report. Resolves when it is on the disk. */
   report(nodeId: string, report: AgentReport): Promise<void>
   document: Releases['document']
@@ -73,16 +80,20 @@ export interface Hub extends Fleet {
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
   key: HubKey
+  /** Begins another history after a restore, and halts what was going on when the backup was made. */
+  restored(): Promise<void>
   /** Does what is due: heartbeats, ends of pauses, lost nodes. `start` calls it each second. */
   tick(): Promise<void>
   start(): void
   /** Ends the streams, and writes what is only in memory. */
   stop(): Promise<void>
   /** Figures for metrics. */
-  figures(): { connected: number; followers: number }
+  figures(): { connected: number; outdated: number; followers: number }
 }
 
 const tickMs = 1000
+const restoredReason =
+  'The hub was restored from a backup, and nodes may have had later releases. Push again, or resume it'
 
 /** Creates the hub of a fleet. */
 export function createHub(needs: HubNeeds): Hub {
@@ -90,24 +101,46 @@ export function createHub(needs: HubNeeds): Hub {
   const presence = createPresence(needs)
   const links = createLinks(clock)
   const key = createHubKey({ store, key: needs.serverKey })
-  const orders = createOrders({ key, links, log })
+  const history = createHistory(needs)
+  const twins = createTwins({
+    ...needs,
+    isConnected: nodeId => links.find(nodeId) !== null,
+    free(nodeId, why) {
+      if (why === 'single') links.close(nodeId)
+      else orders.send(ordersOf(store, nodeId))
+    }
+  })
+  const orders = createOrders({ store, links, isHeld: twins.isHeld, log })
   const reader = createRolloutReader({ store, links })
   const events = createRolloutEvents(reader)
   const rollings = createRollings({
     store,
     clock,
     send: orders.send,
-    changed({ id, state, deployId }, nodeIds, from) {
+    changed({ id, projectId, state, deployId }, nodeIds, from) {
       events.changed(id, nodeIds)
-      if (state === 'done' && from !== 'done') needs.done(deployId)
+      if (state === 'reverted' && from !== state)
+        void rollings
+          .write(turn => catchUp(turn, projectId))
+          .catch(error => log('Cannot begin the rollout to nodes that have nothing', error))
+      // A rollout to nodes that were placed later says nothing about the others.
+      if (state === 'reverted' && hasDoneRollout(store, deployId)) return
+      if ((state === 'done' || state === 'reverted') && from !== state) needs.ended(deployId, state)
     }
   })
   const unplaced = (projectIds: readonly string[], nodeId: string): void => {
-    for (const projectId of projectIds) links.find(nodeId)?.send({ type: 'unplaced', projectId })
+    const link = twins.isHeld(nodeId) ? null : links.find(nodeId)
+    for (const projectId of projectIds) link?.send({ type: 'unplaced', projectId })
   }
-  const report = createReports({ store, clock, rollings, unplaced })
+  /** Sends all orders again, with the history that has begun. */
+  const sendAgain = (): void => {
+    for (const nodeId of links.connected()) orders.send(ordersOf(store, nodeId))
+  }
+  const report = createReports({ store, clock, rollings, history, begun: sendAgain, unplaced })
   const releases = createReleases({ ...needs, key })
-  const begin = createBegin({ ...needs, rollings, presence })
+  const beginIn = createBeginIn({ ...needs, presence, twins })
+  const begin = (release: Release): Promise<string> => rollings.write(turn => beginIn(turn, release).stored.id)
+  const catchUp = createCatchUp({ ...needs, beginIn })
   const enrollments = createEnrollments({ ...needs, key })
   let timer: NodeJS.Timeout | undefined
   let told = hubs().join()
@@ -124,15 +157,20 @@ export function createHub(needs: HubNeeds): Hub {
     for (const nodeId of links.connected()) links.find(nodeId)?.send(welcome())
   }
 
-  async function desired({ nodeId, session }: { nodeId: string; session: string }, sink: Sink): Promise<void> {
-    const link = links.open({ nodeId, session })
+  async function desired(asked: NodeRequest, sink: Sink): Promise<void> {
+    const { nodeId, protocol, instance } = asked
+    if (instance !== undefined) await twins.opened(nodeId, instance, !presence.isLost(nodeId))
+    const say = createVoice({ key, clock }, asked)
+    const link = links.open({ nodeId, say, isOutdated: protocol < fleetProtocol })
     presence.heard(nodeId)
     link.send(welcome())
-    for (const line of key.lines()) link.send(line)
     const running = link.run(sink)
     // A write waits for the writes before it: no order leaves before it is on the disk.
     await rollings
-      .write(({ tx }) => ordersOf(tx, nodeId))
+      .write(({ tx }) => {
+        history.ensure(tx)
+        return ordersOf(tx, nodeId)
+      })
       .then(orders.send, error => {
         links.close(nodeId)
         log(`Cannot read the orders of node ${nodeId}`, error)
@@ -140,21 +178,22 @@ export function createHub(needs: HubNeeds): Hub {
     await running
   }
 
+  const isAway = (nodeId: string): boolean => presence.isLost(nodeId) || twins.isShared(nodeId)
+
   /** Lets rollouts continue whose pause has ended, and takes note of nodes that do not answer. */
   async function tick(): Promise<void> {
-    links.beat()
+    await links.beat()
     tellHubs()
+    await twins.tick()
     for (const projectId of rollings.going()) {
       const machine = rollings.read(projectId)?.machine
       if (machine === undefined) continue
-      const { state, pausedUntil } = machine.rollout
-      const isDue = state === 'pausing' && pausedUntil !== null && Date.parse(pausedUntil) <= clock.now()
-      const lost = [...machine.nodes].filter(({ nodeId }) => machine.isWaitedFor(nodeId) && presence.isLost(nodeId))
-      if (!isDue && lost.length === 0) continue
+      const lost = [...machine.nodes].filter(({ nodeId }) => machine.isWaitedFor(nodeId) && isAway(nodeId))
+      if (!machine.isDue() && lost.length === 0) continue
       const ids = lost.map(({ nodeId }) => nodeId)
       await rollings.write(turn => {
         const machine = turn.of(projectId)?.machine
-        for (const nodeId of ids) machine?.lost(nodeId)
+        for (const nodeId of ids) machine?.lost(nodeId, twins.isShared(nodeId) ? sharedError : null)
         machine?.tick()
       })
     }
@@ -171,6 +210,7 @@ export function createHub(needs: HubNeeds): Hub {
       forgotten(nodeId) {
         needs.endSessions(nodeId)
         presence.forget(nodeId)
+        twins.forget(nodeId)
         links.close(nodeId)
       }
     }),
@@ -178,6 +218,7 @@ export function createHub(needs: HubNeeds): Hub {
     placements: createPlacements({
       ...needs,
       rollings,
+      catchUp,
       unplaced(projectId, nodeIds) {
         for (const nodeId of nodeIds) unplaced([projectId], nodeId)
       }
@@ -185,13 +226,14 @@ export function createHub(needs: HubNeeds): Hub {
     rollouts: createRollouts({ ...needs, links, rollings, reader, events }),
     agents: {
       enroll: enrollments.enroll,
+      greet: key.greet,
       document: releases.document,
       archiveOf: releases.archiveOf,
       limited: createUploadRate(needs).limited,
       desired,
       async report(nodeId, given) {
         presence.heard(nodeId)
-        await report(nodeId, given)
+        if (!twins.isShared(nodeId)) await report(nodeId, given)
       }
     },
     begin,
@@ -201,6 +243,13 @@ export function createHub(needs: HubNeeds): Hub {
     links,
     key,
     tick,
+    async restored() {
+      await rollings.write(turn => {
+        history.begin(turn.tx, 'restored from a backup')
+        for (const projectId of rolledProjects(turn.tx)) turn.of(projectId)?.machine.restored(restoredReason)
+      })
+      sendAgain()
+    },
     start() {
       if (timer !== undefined) return
       let isBusy = false
@@ -218,6 +267,6 @@ export function createHub(needs: HubNeeds): Hub {
       await orders.sent()
       await presence.write({ now: true }).catch(error => log('Cannot write when nodes were heard of', error))
     },
-    figures: () => ({ connected: links.count(), followers: events.count() })
+    figures: () => ({ connected: links.count(), outdated: links.countOutdated(), followers: events.count() })
   }
 }

@@ -2,9 +2,11 @@
  * The open streams of the nodes (`GET /api/agent/desired`). A line waits here until the stream takes it: of the orders of
  * a project only the newest one, so that a slow node costs no memory.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { elapsedOf, type Clock } from '../../base/clock.js'
 import type { Sink } from '../../http/core/route.js'
 import { heartbeatMs, type DesiredLine } from '../../model/fleet-wire.js'
+import type { Voice } from './voice.js'
 
 /** What happened to a line: it waits for the stream, too many wait already, or the stream has ended. */
 export type Sent = 'queued' | 'full' | 'ended'
@@ -12,8 +14,8 @@ export type Sent = 'queued' | 'full' | 'ended'
 /** The open stream of a node. */
 export interface NodeLink {
   readonly nodeId: string
-  /** The session of the node, which signed texts contain. */
-  readonly session: string
+  /** Whether its agent speaks the protocol of before. */
+  readonly isOutdated: boolean
   /** Aborted when the stream ends. */
   readonly ended: AbortSignal
   /** Sends a line. Orders replace earlier ones of the same project. */
@@ -29,23 +31,25 @@ export interface NodeLinks {
 /** The streams, for the hub. */
 export interface Links extends NodeLinks {
   /** Begins a stream. It ends an earlier one of the node. `run` writes it until it ends. */
-  open(node: { nodeId: string; session: string }): NodeLink & { run(sink: Sink): Promise<void> }
+  open(node: { nodeId: string; say: Voice; isOutdated?: boolean }): NodeLink & { run(sink: Sink): Promise<void> }
   /** Ends the stream of a node. */
   close(nodeId: string): void
   closeAll(): void
   /** The nodes that are connected. */
   connected(): IterableIterator<string>
   count(): number
+  /** The number of connected nodes whose agent has an earlier protocol. */
+  countOutdated(): number
   /** Sends heartbeats that are due, and ends streams that take nothing. */
-  beat(): void
+  beat(): Promise<void>
 }
 
 /** Number of lines that may wait for one stream besides its orders. */
 const maxWaiting = 256
 /** Time in which a stream must take what was written. */
 const stalledAfterMs = 60_000
-
-const heartbeat = `${JSON.stringify({ type: 'heartbeat' } satisfies DesiredLine)}\n`
+/** A signature takes about 50 µs: other requests get their turn in between. */
+const signedTogether = 50
 
 /** Creates the table of streams. */
 export function createLinks(clock: Clock): Links {
@@ -68,13 +72,18 @@ export function createLinks(clock: Clock): Links {
     },
     connected: () => links.keys(),
     count: () => links.size,
-    beat() {
-      for (const link of [...links.values()]) link.beat()
+    countOutdated: () => [...links.values()].filter(({ isOutdated }) => isOutdated).length,
+    async beat() {
+      let count = 0
+      for (const link of [...links.values()]) if (link.beat() && ++count % signedTogether === 0) await nextTurn()
     }
   }
 }
 
-function createLink(clock: Clock, { nodeId, session }: { nodeId: string; session: string }) {
+function createLink(
+  clock: Clock,
+  { nodeId, say, isOutdated = false }: { nodeId: string; say: Voice; isOutdated?: boolean }
+) {
   const ending = new AbortController()
   const orders = new Map<string, DesiredLine>()
   let lines: DesiredLine[] = []
@@ -87,17 +96,17 @@ function createLink(clock: Clock, { nodeId, session }: { nodeId: string; session
     wake = null
   }
 
-  function take(): string {
+  function take(): DesiredLine[] {
     const all = [...lines, ...orders.values()]
     lines = []
     orders.clear()
-    return all.map(line => `${JSON.stringify(line)}\n`).join('')
+    return all
   }
 
-  async function write(sink: Sink, text: string): Promise<void> {
+  async function write(sink: Sink, taken: readonly DesiredLine[]): Promise<void> {
     isWriting = true
     lastMs = elapsedOf(clock)
-    await sink.write(text)
+    await sink.write(await say(taken))
     isWriting = false
     lastMs = elapsedOf(clock)
   }
@@ -105,7 +114,7 @@ function createLink(clock: Clock, { nodeId, session }: { nodeId: string; session
   let isDue = false
   return {
     nodeId,
-    session,
+    isOutdated,
     ended: ending.signal,
     end() {
       ending.abort()
@@ -119,12 +128,14 @@ function createLink(clock: Clock, { nodeId, session }: { nodeId: string; session
       notify()
       return 'queued'
     },
-    beat() {
+    /** Returns whether a heartbeat is due. */
+    beat(): boolean {
       const silentMs = elapsedOf(clock) - lastMs
       if (isWriting && silentMs >= stalledAfterMs) this.end()
-      if (isWriting || silentMs < heartbeatMs) return
+      if (isWriting || silentMs < heartbeatMs) return false
       isDue = true
       notify()
+      return true
     },
     async run(sink: Sink): Promise<void> {
       const leave = (): void => this.end()
@@ -133,10 +144,11 @@ function createLink(clock: Clock, { nodeId, session }: { nodeId: string; session
       try {
         sink.sendHead()
         while (!ending.signal.aborted) {
-          const text = take() || (isDue ? heartbeat : '')
+          const taken = take()
+          if (isDue && taken.length === 0) taken.push({ type: 'heartbeat' })
           isDue = false
-          if (text === '') await new Promise<void>(resolve => (wake = resolve))
-          else await write(sink, text)
+          if (taken.length === 0) await new Promise<void>(resolve => (wake = resolve))
+          else await write(sink, taken)
         }
       } finally {
         sink.signal.removeEventListener('abort', leave)

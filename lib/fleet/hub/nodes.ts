@@ -24,8 +24,15 @@ export interface NodesNeeds {
 /** Creates the nodes of a fleet. */
 export function createNodes({ store, audit, links, rollings, lastSeenOf, forgotten }: NodesNeeds): Nodes {
   function listed(node: FleetNode, placements: ListedPlacement[]): ListedNode {
-    const isConnected = links.find(node.id) !== null
-    return { ...node, lastSeenAt: lastSeenOf(node), isConnected, placements }
+    const link = links.find(node.id)
+    const lastSeenAt = lastSeenOf(node)
+    return {
+      ...node,
+      lastSeenAt,
+      isConnected: link !== null,
+      ...(link?.isOutdated && { isOutdated: true }),
+      placements
+    }
   }
 
   function get(idOrName: string, scope?: ProjectScope): ListedNode {
@@ -107,7 +114,10 @@ export function refuseTaken(db: Reader, name: string, ownId?: string): void {
   const other = findNodeByName(db, name)
   if (other === undefined || other.id === ownId) return
   const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
-  throw new Refusal('conflict', 'name_taken', sentence, { field: 'name' })
+  throw new Refusal('conflict', 'name_taken', sentence, {
+    field: 'name',
+    other: { kind: 'node', id: other.id, name: other.name }
+  })
 }
 
 function nameOf(db: Reader, nodeId: string): string {

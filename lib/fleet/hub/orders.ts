@@ -1,13 +1,12 @@
 /* Sends orders to the nodes, one after the other, so that no older one follows a newer one. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { DesiredLine, OrderLine } from '../../model/fleet-wire.js'
-import { orderText } from '../../model/fleet-wire.js'
+import type { OrderLine } from '../../model/fleet-wire.js'
 import type { Reader } from '../../store/database.js'
+import { currentEpoch } from '../../store/tables/epochs.js'
 import { lastRollout } from '../../store/tables/rollouts.js'
 import { storedRolloutNode } from '../../store/tables/rollout-nodes.js'
 import { listPlacements } from '../../store/tables/placements.js'
 import { orderIn } from '../machine.js'
-import type { HubKey } from './hub-key.js'
 import type { Links } from './links.js'
 import type { NewOrder } from './rolling.js'
 
@@ -19,38 +18,31 @@ export interface Orders {
   sent(): Promise<void>
 }
 
-/** A signature takes about 50 µs: other requests get their turn in between. */
-const signedTogether = 50
+/** A signature of a stream takes about 50 µs: other requests get their turn in between. */
+const sentTogether = 50
 
 /** Creates the sender of orders. */
 export function createOrders({
-  key,
+  store,
   links,
+  isHeld,
   log
 }: {
-  key: HubKey
-  links: Links
+  store: Reader
+  links: Pick<Links, 'find'>
+  /** Whether a node gets no orders now. They are sent later. */
+  isHeld(nodeId: string): boolean
   log(message: string, error?: unknown): void
 }): Orders {
   let sending: Promise<void> = Promise.resolve()
-  let knownKey: string | null = null
-
-  /** Tells the nodes a new key before anything is signed with it. */
-  function announce(publicKey: string): void {
-    if (knownKey !== null && knownKey !== publicKey)
-      for (const nodeId of links.connected()) for (const line of key.lines()) links.find(nodeId)?.send(line)
-    knownKey = publicKey
-  }
 
   async function sendAll(orders: readonly NewOrder[]): Promise<void> {
-    const { publicKey, sign } = await key.current()
-    announce(publicKey)
     let count = 0
     for (const order of orders) {
       const link = links.find(order.nodeId)
-      if (link === null) continue
-      link.send(signed(order, sign))
-      if (++count % signedTogether === 0) await nextTurn()
+      if (link === null || isHeld(order.nodeId)) continue
+      link.send(lineOf(order, currentEpoch(store)))
+      if (++count % sentTogether === 0) await nextTurn()
     }
   }
 
@@ -72,9 +64,8 @@ export function ordersOf(db: Reader, nodeId: string): NewOrder[] {
   })
 }
 
-function signed({ nodeId, rollout, order }: NewOrder, sign: (text: string) => string): DesiredLine {
+function lineOf({ rollout, order }: NewOrder, epoch: string): OrderLine {
   const { projectId, id: rolloutId, number, deployId, treeSha256, archiveSha256, archiveBytes } = rollout
   const release = { deployId, treeSha256, archiveSha256, archiveBytes }
-  const line: Omit<OrderLine, 'signature' | 'type'> = { projectId, rolloutId, number, ...order, ...release }
-  return { type: 'order', ...line, signature: sign(orderText(nodeId, line)) }
+  return { type: 'order', epoch, projectId, rolloutId, number, ...order, ...release }
 }

@@ -7,6 +7,7 @@ import type { Reader, Store, Transaction } from '../../store/database.js'
 import { deletePlacement, findPlacement, insertPlacement, listPlacements } from '../../store/tables/placements.js'
 import { deleteRolloutNode } from '../../store/tables/rollout-nodes.js'
 import { findProject } from '../../store/tables/projects.js'
+import type { CatchUp } from './catch-up.js'
 import type { Placements } from './fleet.js'
 import { requireNode } from './nodes.js'
 import type { Rollings } from './rolling.js'
@@ -16,6 +17,7 @@ export interface PlacementsNeeds {
   store: Store
   audit: { within(tx: Transaction, event: AuditEvent): void }
   rollings: Rollings
+  catchUp: CatchUp
   /** Whether a deployment of the project is queued or running. */
   hasRunning(projectId: string): boolean
   /** Tells nodes that a project is no longer placed on them. */
@@ -23,7 +25,14 @@ export interface PlacementsNeeds {
 }
 
 /** Creates the placements of a fleet. */
-export function createPlacements({ store, audit, rollings, hasRunning, unplaced }: PlacementsNeeds): Placements {
+export function createPlacements({
+  store,
+  audit,
+  rollings,
+  catchUp,
+  hasRunning,
+  unplaced
+}: PlacementsNeeds): Placements {
   return {
     ofProject: projectId => listPlacements(store, { projectId }),
 
@@ -44,6 +53,7 @@ export function createPlacements({ store, audit, rollings, hasRunning, unplaced 
           audit.within(tx, { action: 'placement.remove', actor, projectId, target: node.id, detail: node.name })
           return node.id
         })
+        const added: string[] = []
         for (const { node: name, deployPath } of add) {
           const node = requireNode(tx, name)
           const before = findPlacement(tx, projectId, node.id)
@@ -54,9 +64,11 @@ export function createPlacements({ store, audit, rollings, hasRunning, unplaced 
           const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
           insertPlacement(tx, { projectId, nodeId: node.id, deployPath: path, ...nothing })
           machine?.add(node.id)
+          added.push(node.id)
           const detail = `${node.name}: ${path}`
           audit.within(tx, { action: 'placement.add', actor, projectId, target: node.id, detail })
         }
+        catchUp(turn, projectId, { placed: new Set(added), actor })
         return gone
       })
       unplaced(projectId, removed)
@@ -75,9 +87,12 @@ function absolute(path: string): string {
 function refuseOverlap(db: Reader, nodeId: string, path: string): void {
   const other = listPlacements(db, { nodeId }).find(each => overlaps(each, path))
   if (other === undefined) return
-  const { projectName, nodeName, deployPath } = other
+  const { projectId, projectName, nodeName, deployPath } = other
   const sentence = `Cannot place the project in "${path}" of "${nodeName}": "${projectName}" is placed in "${deployPath}"`
-  throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
+  throw new Refusal('conflict', 'path_taken', sentence, {
+    field: 'deployPath',
+    other: { kind: 'project', id: projectId, name: projectName }
+  })
 }
 
 function overlaps({ deployPath }: ListedPlacement, path: string): boolean {

@@ -3,9 +3,10 @@
  * of projects that are placed on it.
  */
 import { notFound } from '../../base/refusal.js'
-import { releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
+import { fleetProtocol, releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
 import type { ScriptOffer } from '../../model/node-release.js'
 import type { Project } from '../../model/project.js'
+import type { PolicyChanges } from '../../model/policy.js'
 import type { OpenedVariable } from '../../model/variable.js'
 import type { Store } from '../../store/database.js'
 import { findDeployment } from '../../store/tables/deployments.js'
@@ -13,6 +14,8 @@ import { findPlacement } from '../../store/tables/placements.js'
 import { findProject } from '../../store/tables/projects.js'
 import { archiveForNode, rolloutOfDeployment } from '../../store/tables/rollouts.js'
 import type { HubKey } from './hub-key.js'
+import { releaseTextOfProtocol1 } from './protocol-1.js'
+import type { NodeRequest } from './voice.js'
 
 /** Encrypts texts of a deployment. */
 export interface OfferSealing {
@@ -24,7 +27,7 @@ export interface OfferSealing {
 /** Releases, as nodes get them. */
 export interface Releases {
   /** Returns the document of a release for a node, and the signature. Refuses 404, 503 `variables_key`. */
-  document(node: { nodeId: string; session: string }, deployId: string): Promise<{ json: string; signature: string }>
+  document(asked: NodeRequest, deployId: string): Promise<{ json: string; signature: string }>
   /** Returns the deployment whose archive has this SHA-256. Refuses 404. */
   archiveOf(nodeId: string, sha256: string): string
   /** Returns what the client of an earlier rollout has sent, for a rollback; null: nothing. */
@@ -41,6 +44,8 @@ export interface ReleasesNeeds {
   key: HubKey
   sealing: OfferSealing
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
+  /** Nodes need the header values of checks as they are. Refuses 503 `variables_key`. */
+  headers: { open(projectId: string, policy: PolicyChanges): Promise<PolicyChanges> }
   /** Whether clients may send scripts to a project, by its own value or by the setting of the hub. */
   mayClientsSendScripts(project: Project): boolean
 }
@@ -56,7 +61,8 @@ export function createReleases(needs: ReleasesNeeds): Releases {
   }
 
   return {
-    async document({ nodeId, session }, deployId) {
+    async document(asked, deployId) {
+      const { nodeId } = asked
       const rollout = rolloutOfDeployment(store, deployId)
       const row = findDeployment(store, deployId)
       const project = rollout === undefined ? undefined : findProject(store, rollout.projectId)
@@ -73,7 +79,7 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         archiveSha256,
         archiveBytes,
         fileCount: row?.fileCount ?? null,
-        policy: project.policy,
+        policy: await needs.headers.open(project.id, project.policy),
         // Nodes must not decide by their settings what the hub has told the user.
         project: { ...settingsOf(project), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
@@ -81,7 +87,8 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         message: row?.message ?? null
       }
       const json = JSON.stringify(document)
-      return { json, signature: (await key.current()).sign(releaseText(nodeId, session, json)) }
+      const textOf = asked.protocol < fleetProtocol ? releaseTextOfProtocol1 : releaseText
+      return { json, signature: (await key.current()).sign(textOf(asked, json)) }
     },
 
     archiveOf(nodeId, sha256) {

@@ -1,11 +1,13 @@
 /* Takes what nodes report. A report is one transaction, and none if it says nothing new. */
 import { instantOf, type Clock } from '../../base/clock.js'
+import { withoutCommand } from '../../model/deployment.js'
 import type { AgentReport } from '../../model/fleet-wire.js'
 import type { FleetNode, Placement } from '../../model/node.js'
 import type { Store } from '../../store/database.js'
 import { findNode, updateNode } from '../../store/tables/nodes.js'
 import { listPlacements, noteLive } from '../../store/tables/placements.js'
 import { noteReport } from '../../store/tables/rollout-nodes.js'
+import type { History } from './history.js'
 import type { Rollings, Turn } from './rolling.js'
 
 /** Dependencies of the reports. */
@@ -13,6 +15,9 @@ export interface ReportsNeeds {
   store: Store
   clock: Clock
   rollings: Rollings
+  history: Pick<History, 'beginFor'>
+  /** Called when another history has begun: the nodes need their orders again. */
+  begun(): void
   /** Tells a node that projects are not placed on it. */
   unplaced(projectIds: readonly string[], nodeId: string): void
 }
@@ -24,7 +29,7 @@ type Live = AgentReport['placements'][number]
 const notableShare = 0.05
 
 /** Creates the function that takes reports. Resolves when what the report says is on the disk. */
-export function createReports({ store, clock, rollings, unplaced }: ReportsNeeds) {
+export function createReports({ store, clock, rollings, history, begun, unplaced }: ReportsNeeds) {
   function nodePatch(node: FleetNode, { version, freeBytes }: AgentReport): Partial<FleetNode> | null {
     const before = node.freeBytes ?? 0
     const isNotable = freeBytes !== null && Math.abs(freeBytes - before) > before * notableShare
@@ -32,13 +37,18 @@ export function createReports({ store, clock, rollings, unplaced }: ReportsNeeds
     return { version, ...(freeBytes !== null && { freeBytes }) }
   }
 
-  function answer(turn: Turn, nodeId: string, given: Answer): void {
+  /** Takes an answer. Returns whether another history has begun because of it. */
+  function answer(turn: Turn, nodeId: string, given: Answer): boolean {
     const rolling = turn.of(given.projectId)
-    if (rolling === null || rolling.stored.id !== given.rolloutId) return
+    if (rolling === null || rolling.stored.id !== given.rolloutId) return false
     const { attempt, answer, error } = given
+    const order = rolling.machine.orderOf(nodeId)
+    const isIgnored = answer === 'ignored' && order.attempt === attempt && order.action !== 'none'
+    if (isIgnored && history.beginFor(turn.tx, nodeId, `node ${nodeId}: ${error}`)) return true
     const isNews = rolling.machine.answer({ nodeId, attempt, answer, error })
     if (isNews && answer !== 'begun' && answer !== 'held')
       noteReport(turn.tx, { rolloutId: given.rolloutId, nodeId }, given)
+    return false
   }
 
   return async (nodeId: string, report: AgentReport): Promise<void> => {
@@ -48,17 +58,24 @@ export function createReports({ store, clock, rollings, unplaced }: ReportsNeeds
     const lives = report.placements.filter(live => isNewsOf(placed.get(live.projectId), live))
     const patch = nodePatch(node, report)
     if (report.answers.length > 0 || lives.length > 0 || patch !== null) {
-      await rollings.write(turn => {
+      const answers = report.answers.filter(({ projectId }) => placed.has(projectId)).map(withoutCommands)
+      const hasBegun = await rollings.write(turn => {
         if (patch !== null) updateNode(turn.tx, nodeId, patch)
         for (const live of lives) noteLive(turn.tx, { ...live, nodeId, seenAt: instantOf(clock) })
-        for (const each of report.answers) if (placed.has(each.projectId)) answer(turn, nodeId, each)
+        return answers.map(each => answer(turn, nodeId, each)).includes(true)
       })
+      if (hasBegun) begun()
     }
     unplaced(
       report.placements.map(({ projectId }) => projectId).filter(id => !placed.has(id)),
       nodeId
     )
   }
+}
+
+/** Agents of earlier versions name the command of a check. The log of the deployment would show it to everybody. */
+function withoutCommands(answer: Answer): Answer {
+  return answer.error === null ? answer : { ...answer, error: withoutCommand.without(answer.error) }
 }
 
 function isNewsOf(placed: Placement | undefined, live: Live): boolean {

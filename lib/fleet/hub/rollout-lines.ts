@@ -167,7 +167,7 @@ function namesOf(nodes: readonly ListedRolloutNode[]): string {
   const last = others.at(-1)
   if (last === undefined) return first
   if (names.length === 2) return `${first}, ${last}`
-  const stem = first.replace(/\d+$/, '')
+  const stem = first.replace(/(?<!\d)\d+$/, '')
   const from = Number(first.slice(stem.length))
   const isSeries = names.every((name, at) => name === `${stem}${from + at}`)
   return isSeries ? `${first}…${last.slice(stem.length)}` : countOf(names.length, 'node')

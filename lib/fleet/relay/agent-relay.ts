@@ -7,6 +7,7 @@ import type { DesiredLine, RelayedHead, RelayedRequest } from '../../model/fleet
 import type { AgentRelay } from '../agent/agent.js'
 import type { HubClient } from '../agent/hub-client.js'
 import { createPartSender, type PartSender } from './part-sender.js'
+import { readRelayedRequest } from './relayed-request.js'
 
 /** The answer of the node's own server. */
 export interface OwnAnswer {
@@ -101,11 +102,13 @@ export function createAgentRelay(needs: AgentRelayNeeds): AgentRelay {
     const ending = new AbortController()
     const relay: Open = { ending, lastNumber: 0, input: () => {} }
     open.set(id, relay)
-    const request = JSON.parse(text) as RelayedRequest
     const sender = senderOf(id, ending.signal)
-    const working =
-      request.kind === 'terminal' ? connect(sender, request, relay) : answer(sender, request, ending.signal)
-    working
+    const work = async (): Promise<void> => {
+      const request = readRelayedRequest(text)
+      if (request.kind === 'terminal') await connect(sender, request, relay)
+      else await answer(sender, request, ending.signal)
+    }
+    work()
       .catch((error: unknown) => {
         if (!ending.signal.aborted) log(`Cannot answer a request of the hub: ${reasonOf(error)}`)
       })

@@ -1,21 +1,18 @@
 /*
  * Requests of users that the hub relays to a node. A request goes down the stream of the node as a signed line; the answer
  * comes up as parts, one POST each, because a proxy in between may collect the body of a request. A part is answered when
- * there is room for the next one, so a slow client slows the node down.
+ * there is room for the next one, so a slow client slows the node down. Nothing that a node sends is read before it has a
+ * place, and the places have limits for each node, for each user and in all: a node that never answers, or answers without
+ * end, takes nothing from the others.
  */
+import { createBudget, type Claim } from '../../base/budget.js'
 import { Refusal, notFound } from '../../base/refusal.js'
 import type { Ids } from '../../base/ids.js'
-import {
-  inputText,
-  relayText,
-  type DesiredLine,
-  type RelayedHead,
-  type RelayedRequest
-} from '../../model/fleet-wire.js'
+import { relayPartBytes, type DesiredLine, type RelayedRequest } from '../../model/fleet-wire.js'
+import { nodeAnswer, readNodeHead, type ReadHead } from './node-answer.js'
 
 /** The open stream of a node. */
 export interface RelayLink {
-  readonly session: string
   /** Aborted when the stream ends. */
   readonly ended: AbortSignal
   send(line: DesiredLine): 'queued' | 'full' | 'ended'
@@ -24,43 +21,57 @@ export interface RelayLink {
 /** Dependencies of the relays. */
 export interface RelayNeeds {
   links: { find(nodeId: string): RelayLink | null }
-  key: { current(): Promise<{ sign(text: string): string }> }
   ids: Pick<Ids, 'id'>
   limits?: Partial<RelayLimits>
 }
 
 /** Limits of relays. */
 export interface RelayLimits {
-  /** Maximum number of relays that are open at the same time: of one node, and of all. */
+  /** Maximum number of relays that are open at the same time: of one node, of one user (at one node, and in all), and of all. */
   perNode: number
+  perCallerOfNode: number
+  perCaller: number
   all: number
   /** Maximum time until a node begins to answer. */
   answerMs: number
+  /** Maximum time between two parts of the answer to a request. Streams say every 15 s that they live. */
+  silentMs: number
   /** Maximum time that a part waits for a slow client. The node then sends it again. */
   roomMs: number
 }
 
 /** The default limits. */
-export const defaultRelayLimits: RelayLimits = { perNode: 64, all: 512, answerMs: 30_000, roomMs: 20_000 }
+export const defaultRelayLimits: RelayLimits = {
+  perNode: 64,
+  perCallerOfNode: 32,
+  perCaller: 128,
+  all: 512,
+  answerMs: 30_000,
+  silentMs: 150_000,
+  roomMs: 20_000
+}
 
 /** A part of an answer. */
 export interface RelayPart {
   /** From 1. */
   number: number
   isLast: boolean
-  bytes: Buffer
+  /** Reads the bytes: called when there is a place for them. */
+  read(): Promise<Buffer>
 }
 
 /** The answer of a node. */
 export interface RelayedAnswer {
-  head: RelayedHead
-  /** The body. Throws if the node is gone. Leaving the loop ends the relay. */
+  head: ReadHead
+  /** The body. Throws if the node is gone or silent. Leaving the loop ends the relay. */
   body: AsyncIterable<Buffer>
+  /** Ends the relay of an answer whose body is not wanted. */
+  end(): void
 }
 
 /** A terminal on a node. */
 export interface RelayedTerminal {
-  /** The messages of the node, one line each. */
+  /** The lines of the node, as it wrote them. */
   lines: AsyncIterable<string>
   send(message: string): void
   /** Ends the relay. */
@@ -69,7 +80,7 @@ export interface RelayedTerminal {
 
 /** The relays of a hub. */
 export interface HubRelays {
-  /** Refuses (`unavailable`) node_away, too_many_relays, node_silent. */
+  /** Refuses 503 node_away, too_many_relays and node_silent, and 502 `node_answer`. */
   request(nodeId: string, request: RelayedRequest, signal: AbortSignal): Promise<RelayedAnswer>
   terminal(nodeId: string, request: RelayedRequest): Promise<RelayedTerminal>
   /**
@@ -80,60 +91,78 @@ export interface HubRelays {
 }
 
 interface Open {
-  nodeId: string
+  keys: Record<PlaceKind, string>
   expected: number
-  waiting: Buffer[]
+  /** Whether a part has its place and is being read. */
+  isReading: boolean
+  waiting: Array<{ bytes: Buffer; place: Claim | null }>
   isComplete: boolean
+  /** Until the node begins to answer: fails the relay. */
+  late: NodeJS.Timeout | undefined
   failure: Error | null
   /** Called when a part arrives, the relay fails, or there is room. */
   wakers: Set<() => void>
 }
 
+type PlaceKind = 'node' | 'caller' | 'callerOfNode'
+
 /** Number of parts that wait for the client. */
 const maxWaiting = 2
-const newline = 10
+/** Limits of the bytes that wait for clients, besides one part of each relay. */
+const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
 /** Creates the relays of a hub. */
-export function createHubRelays({ links, key, ids, ...needs }: RelayNeeds): HubRelays {
+export function createHubRelays({ links, ids, ...needs }: RelayNeeds): HubRelays {
   const limits = { ...defaultRelayLimits, ...needs.limits }
   const open = new Map<string, Open>()
+
+  const places = createBudget<PlaceKind>({
+    all: limits.all,
+    each: { node: limits.perNode, caller: limits.perCaller, callerOfNode: limits.perCallerOfNode },
+    refuse: tooMany
+  })
+  const bytesWaiting = createBudget<PlaceKind>({ ...waitingBytes, refuse: noRoom })
 
   async function begin(nodeId: string, request: RelayedRequest) {
     const link = links.find(nodeId)
     if (link === null) throw away()
-    const ofNode = [...open.values()].filter(each => each.nodeId === nodeId).length
-    if (ofNode >= limits.perNode || open.size >= limits.all) throw tooMany()
+    const caller = `${request.caller.role} ${request.caller.name}`
+    const keys = { node: nodeId, caller, callerOfNode: `${nodeId} ${caller}` }
+    const place = places.claim(keys, 1)
     const id = ids.id('rel_')
-    const relay: Open = { nodeId, expected: 1, waiting: [], isComplete: false, failure: null, wakers: new Set() }
+    const relay: Open = {
+      keys,
+      expected: 1,
+      isReading: false,
+      waiting: [],
+      isComplete: false,
+      late: undefined,
+      failure: null,
+      wakers: new Set()
+    }
     open.set(id, relay)
-    const fail = (): void => {
-      relay.failure = away()
+    const failWith = (failure: Error): void => {
+      relay.failure ??= failure
       wake(relay)
     }
+    const fail = (): void => failWith(away())
     link.ended.addEventListener('abort', fail, { once: true })
+    relay.late = setTimeout(() => failWith(silent()), limits.answerMs)
     let number = 0
-    let sent: Promise<unknown> = Promise.resolve()
-    /** Sends a message, after those before it. */
     const input = (bytes: string): void => {
-      const message = { id, number: ++number, bytes }
-      sent = sent
-        .then(() => key.current())
-        .then(({ sign }) =>
-          link.send({ type: 'input', ...message, signature: sign(inputText(nodeId, link.session, message)) })
-        )
-        .catch(fail)
+      if (link.send({ type: 'input', id, number: ++number, bytes }) !== 'queued') fail()
     }
     const end = (): void => {
       link.ended.removeEventListener('abort', fail)
+      clearTimeout(relay.late)
       if (!open.delete(id)) return
+      place.release()
+      for (const { place: waiting } of relay.waiting.splice(0)) waiting?.release()
       wake(relay)
       if (!relay.isComplete) input('')
     }
     try {
-      const text = JSON.stringify(request)
-      const { sign } = await key.current()
-      const signature = sign(relayText(nodeId, link.session, { id, request: text }))
-      if (link.send({ type: 'relay', id, request: text, signature }) !== 'queued') throw away()
+      if (link.send({ type: 'relay', id, request: JSON.stringify(request) }) !== 'queued') throw away()
     } catch (error) {
       end()
       throw error
@@ -142,68 +171,94 @@ export function createHubRelays({ links, key, ids, ...needs }: RelayNeeds): HubR
   }
 
   /** Yields the parts of an answer until its end. */
-  async function* partsOf(relay: Open): AsyncGenerator<Buffer> {
+  async function* partsOf(relay: Open, silentMs: number): AsyncGenerator<Buffer> {
     for (;;) {
-      const bytes = relay.waiting.shift()
-      if (bytes !== undefined) {
+      const part = relay.waiting.shift()
+      if (part !== undefined) {
         wake(relay)
-        if (bytes.length > 0) yield bytes
+        try {
+          if (part.bytes.length > 0) yield part.bytes
+        } finally {
+          part.place?.release()
+        }
       } else if (relay.isComplete) return
       else if (relay.failure !== null) throw relay.failure
-      else await changed(relay)
+      else if (!(await changed(relay, silentMs))) throw silent()
+    }
+  }
+
+  /** Waits for the place of a part. The first one that waits has it: a slow client takes nothing from others. */
+  async function placeOf(relay: Open, check: () => void): Promise<Claim | null> {
+    const untilMs = performance.now() + limits.roomMs
+    for (;;) {
+      check()
+      if (relay.waiting.length === 0) return null
+      if (relay.waiting.length < maxWaiting) {
+        const place = bytesWaiting.tryClaim(relay.keys, relayPartBytes)
+        if (place !== null) return place
+      }
+      const leftMs = untilMs - performance.now()
+      if (leftMs <= 0 || !(await changed(relay, leftMs))) throw noRoom()
     }
   }
 
   return {
     async request(nodeId, request, signal) {
       const { relay, end } = await begin(nodeId, request)
-      const parts = partsOf(relay)
+      const parts = partsOf(relay, limits.silentMs)
       const leave = (): void => {
-        relay.failure ??= signal.reason as Error
+        relay.failure ??= signal.aborted ? (signal.reason as Error) : away()
         end()
+        parts.return(undefined).catch(() => {})
       }
       signal.addEventListener('abort', leave, { once: true })
-      const late = setTimeout(() => {
-        relay.failure = silent()
-        wake(relay)
-      }, limits.answerMs)
       try {
         signal.throwIfAborted()
-        const { head, rest } = await headOf(parts)
-        return { head, body: bodyOf(parts, rest, leave) }
+        const first = await parts.next()
+        const { head, rest } = readNodeHead(first.done ? Buffer.alloc(0) : first.value, request)
+        return { head, body: bodyOf(parts, rest, { maxBytes: head.maxBytes, leave }), end: leave }
       } catch (error) {
         leave()
         throw error
-      } finally {
-        clearTimeout(late)
       }
     },
 
     async terminal(nodeId, request) {
       const { relay, input, end } = await begin(nodeId, request)
       return {
-        lines: linesOf(partsOf(relay)),
+        // A terminal may be silent for days. That the node is gone is known by its stream.
+        lines: linesOf(partsOf(relay, Infinity)),
         send: message => input(Buffer.from(message).toString('base64')),
         end
       }
     },
 
-    async take(nodeId, id, { number, isLast, bytes }) {
+    async take(nodeId, id, { number, isLast, read }) {
       const relay = open.get(id)
-      if (relay === undefined || relay.nodeId !== nodeId || relay.failure !== null) throw notFound('Relay', id)
+      if (relay === undefined || relay.keys.node !== nodeId || relay.failure !== null) throw notFound('Relay', id)
       // The answer to an earlier attempt was lost.
       if (number < relay.expected) return
       if (number > relay.expected || relay.isComplete) throw wrongPart(number, relay.expected)
-      const untilMs = Date.now() + limits.roomMs
-      while (relay.waiting.length >= maxWaiting) {
-        const leftMs = untilMs - Date.now()
-        if (leftMs <= 0) throw noRoom()
-        await changed(relay, leftMs)
+      if (relay.isReading) throw noRoom()
+      const check = (): void => {
         if (open.get(id) !== relay || relay.failure !== null) throw notFound('Relay', id)
-        if (number < relay.expected) return
       }
+      relay.isReading = true
+      let place: Claim | null = null
+      try {
+        place = await placeOf(relay, check)
+        const bytes = await read()
+        check()
+        place?.release(relayPartBytes - bytes.length)
+        relay.waiting.push({ bytes, place })
+      } catch (error) {
+        place?.release()
+        throw error
+      } finally {
+        relay.isReading = false
+      }
+      clearTimeout(relay.late)
       relay.expected++
-      relay.waiting.push(bytes)
       relay.isComplete = isLast
       wake(relay)
     }
@@ -214,34 +269,33 @@ function wake({ wakers }: Open): void {
   for (const waker of [...wakers]) waker()
 }
 
-/** Resolves when something about a relay changes, or after a time. */
-function changed({ wakers }: Open, limitMs?: number): Promise<void> {
+/** Resolves with true when something about a relay changes, or with false after a time. */
+function changed({ wakers }: Open, limitMs: number): Promise<boolean> {
   return new Promise(resolve => {
-    const timer = limitMs === undefined ? undefined : setTimeout(done, limitMs)
-    function done(): void {
+    const timer = limitMs === Infinity ? undefined : setTimeout(() => done(false), limitMs)
+    const woken = (): void => done(true)
+    function done(isChanged: boolean): void {
       clearTimeout(timer)
-      wakers.delete(done)
-      resolve()
+      wakers.delete(woken)
+      resolve(isChanged)
     }
-    wakers.add(done)
+    wakers.add(woken)
   })
 }
 
-/** Reads the first line of an answer. */
-async function headOf(parts: AsyncGenerator<Buffer>): Promise<{ head: RelayedHead; rest: Buffer }> {
-  const first = await parts.next()
-  const bytes: Buffer = first.done ? Buffer.alloc(0) : first.value
-  const at = bytes.indexOf(newline)
-  const value: unknown = at < 0 ? null : JSON.parse(bytes.subarray(0, at).toString('utf8'))
-  const { status, headers } = (value ?? {}) as Partial<RelayedHead>
-  if (typeof status !== 'number' || typeof headers !== 'object' || headers === null) throw broken()
-  return { head: { status, headers }, rest: bytes.subarray(at + 1) }
-}
-
-async function* bodyOf(parts: AsyncGenerator<Buffer>, rest: Buffer, leave: () => void): AsyncGenerator<Buffer> {
+async function* bodyOf(
+  parts: AsyncGenerator<Buffer>,
+  rest: Buffer,
+  { maxBytes, leave }: { maxBytes: number; leave: () => void }
+): AsyncGenerator<Buffer> {
+  let bytes = rest.length
   try {
     if (rest.length > 0) yield rest
-    yield* parts
+    for await (const part of parts) {
+      bytes += part.length
+      if (bytes > maxBytes) throw nodeAnswer(`it is longer than ${maxBytes >> 20} MiB`)
+      yield part
+    }
   } finally {
     leave()
   }
@@ -262,13 +316,16 @@ function silent(): Refusal {
   return new Refusal('unavailable', 'node_silent', 'The node did not answer in time. Try again later')
 }
 
-function tooMany(): Refusal {
-  const sentence = 'Too many requests to nodes are in progress. Close some pages of the node, or try again in a moment'
-  return new Refusal('unavailable', 'too_many_relays', sentence, { retryAfterSeconds: 5 })
+const whose: Record<PlaceKind | 'all', string> = {
+  node: 'to this node',
+  caller: 'to nodes for you',
+  callerOfNode: 'to this node for you',
+  all: 'to nodes'
 }
 
-function broken(): Refusal {
-  return new Refusal('unavailable', 'node_silent', 'The node sent an answer that is not complete')
+function tooMany(over: PlaceKind | 'all'): Refusal {
+  const sentence = `Too many requests ${whose[over]} are in progress. Close some pages of nodes, or try again in a moment`
+  return new Refusal('unavailable', 'too_many_relays', sentence, { retryAfterSeconds: 5 })
 }
 
 function wrongPart(number: number, expected: number): Refusal {

@@ -2,7 +2,7 @@
  * Sends the answer to a relayed request to the hub in parts. What arrives while a part is on its way goes into the next
  * one, so a slow way makes larger parts, and a fast one small delays.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
 import { relayPartBytes } from '../../model/fleet-wire.js'
 
@@ -52,13 +52,13 @@ export function createPartSender(send: SendPart, signal: AbortSignal): PartSende
         const isSlow = error instanceof Refusal && error.code === 'relay_full'
         const isFinal = error instanceof Refusal && error.kind !== 'unavailable' && !isSlow
         if (isFinal || (!isSlow && attempt >= retriesMs.length)) throw error
-        await sleep(retriesMs[isSlow ? 0 : attempt], undefined, { signal })
+        await pause(retriesMs[isSlow ? 0 : attempt] as number, signal)
       }
     }
   }
 
   async function sendAll(): Promise<void> {
-    await sleep(number === 0 ? gatherMs : 0, undefined, { signal })
+    await pause(number === 0 ? gatherMs : 0, signal)
     while (size > 0) {
       const bytes = take()
       const isLast = hasEnded && size === 0

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/refusal.js'
 import { sha256 } from '../../../lib/base/sha256.js'
 import { createDuties } from '../../../lib/fleet/agent/duties.js'
+import { systemActor } from '../../../lib/model/audit.js'
 import type { Store } from '../../../lib/store/database.js'
 import { placements } from '../../../lib/store/tables/deployments.js'
 import { listDuties } from '../../../lib/store/tables/duties.js'
@@ -106,6 +107,7 @@ t.test('an order or a result that cannot be stored is stored later, and nothing 
   }
   const duties = createDuties({
     store,
+    nodeId: 'node_1',
     clock: stage.clock,
     ids: stage.ids,
     deployer: stage.deployer as never,
@@ -127,18 +129,62 @@ t.test('an order or a result that cannot be stored is stored later, and nothing 
   })
   t.teardown(() => duties.stop())
   failures = 2
-  const about = { projectId: project.id, rolloutId: 'ro_1', number: 1, attempt: 1, action: 'swap' as const }
+  const about = { epoch: 'e', projectId: project.id, rolloutId: 'ro_1', number: 1, attempt: 1, action: 'swap' as const }
   const archive = {
     deployId: 'dep_hub',
     treeSha256: '',
     archiveSha256: sha256(readFileSync(archivePath)).toString('hex')
   }
   const archiveBytes = readFileSync(archivePath).length
-  duties.take({ type: 'order', ...about, ...archive, archiveBytes, signature: '' })
+  duties.take({ type: 'order', ...about, ...archive, archiveBytes })
   await until(() => duties.find(project.id)?.state.outcome === 'good')
   await until(() => listDuties(stage.store)[0]?.state.outcome === 'good')
   t.equal(begun, 1)
   t.equal(said.length, 2, 'once for the order, once for the work')
   t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
   t.equal(placements(stage.store, project.id).length, 1)
+})
+
+t.test('a project that is removed and placed again obeys no order of before, also after a start', async t => {
+  const stage = await startAgentStage(t)
+  const { hub, sites } = stage
+  const deployPath = `${sites}/a`
+  const [first, second] = [
+    await hub.release('proj_a', { a: '1' }, { deployPath }),
+    await hub.release('proj_a', { a: '2' }, { deployPath })
+  ]
+  hub.heartbeatMs = 50
+  await hub.answer(hub.order(first, 'swap'), 'good')
+  await hub.answer(hub.order(second, 'swap', { number: 2 }), 'good')
+  const { projects } = stage.agent.services.agent
+  hub.send({ type: 'unplaced', projectId: 'proj_a' })
+  await until(() => projects.list({}).length === 0)
+  const ignored = hub.order(first, 'swap', { number: 1 })
+  t.match((await hub.answer(ignored, 'ignored')).error, /later rollout ro_2 \(number 2, not 1\)/)
+  await stage.restart()
+  await hub.answer(hub.order(first, 'swap', { number: 1 }), 'ignored')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '2')
+  await hub.answer(hub.order(second, 'hold', { number: 2 }), 'held')
+  await hub.answer(hub.order(second, 'swap', { number: 2 }), 'good')
+  hub.epoch = 'epoch_2'
+  await hub.answer(hub.order(first, 'swap', { number: 1 }), 'good')
+  t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), '1', 'a hub that was restored decides again')
+  hub.epoch = 'epoch_1'
+  t.match((await hub.answer(hub.order(second, 'swap', { number: 3 }), 'ignored')).error, /restored after this one/)
+})
+
+t.test('what the hub did not place stays', async t => {
+  const stage = await startAgentStage(t)
+  const { hub, sites } = stage
+  const { projects } = stage.agent.services.agent
+  await projects.adopt(
+    'proj_own',
+    { name: 'own', deployPath: `${sites}/own`, env: 'production', policy: {} },
+    systemActor
+  )
+  const release = await hub.release('proj_a', { a: '1' }, { deployPath: `${sites}/a` })
+  await hub.answer(hub.order(release, 'swap'), 'good')
+  for (const projectId of ['proj_own', 'proj_a']) hub.send({ type: 'unplaced', projectId })
+  await until(() => projects.list({}).length === 1)
+  t.match(projects.list({}), [{ id: 'proj_own' }])
 })

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { createHubClient, type HubClient } from '../../../lib/fleet/agent/hub-client.js'
+import { createKeyring } from '../../../lib/fleet/agent/from-hub.js'
 import { enrol } from '../../../lib/fleet/agent/enrol.js'
 import { openAgentKey } from '../../../lib/fleet/agent/identity.js'
 import { createCaller } from '../../../lib/http/outgoing/caller.js'
@@ -13,8 +14,9 @@ async function clientOf(t: Test, hub: FakeHub, more: string[] = []): Promise<Hub
   const key = await openAgentKey(t.testdir())
   const hubs = [hub.url]
   const about = { hubs, name: 'a', labels: {}, version: '1', key, createCaller: caller, signal }
-  const { nodeId } = await enrol({ token: hub.token(), ...about })
-  const client = createHubClient({ nodeId, key, hubs: [...hubs, ...more], createCaller: caller })
+  const { nodeId, hubKey } = await enrol({ token: hub.token(), ...about })
+  const keyring = createKeyring(hubKey, () => {})
+  const client = createHubClient({ nodeId, key, keyring, hubs: [...hubs, ...more], createCaller: caller })
   t.teardown(() => client.close())
   return client
 }

@@ -40,3 +40,12 @@ t.test('the key is created once', async t => {
 t.test('the addresses are those that were given, then those that the hub named', async t => {
   t.strictSame(addressesOf({ ...identity, named: ['https://b', 'https://a'] }), ['https://a', 'https://b'])
 })
+
+t.test('addresses without TLS that a hub names are used if that is allowed, or they are on this machine', async t => {
+  const named = ['http://b', 'http://127.9.9.9:1', 'http://[::1]:2', 'http://localhost:3', 'http://127.0.0.1.example']
+  const local = named.slice(1, 4)
+  t.strictSame(addressesOf({ ...identity, named }), ['https://a', ...local])
+  t.strictSame(addressesOf({ ...identity, named, allowHttp: true }), ['https://a', ...named])
+  t.strictSame(addressesOf({ ...identity, hubs: ['http://a'], named }), ['http://a', ...named], 'of an earlier version')
+  t.strictSame(addressesOf({ ...identity, hubs: ['http://a'], named, allowHttp: false }), ['http://a', ...local])
+})

@@ -6,11 +6,12 @@ import type { Duty, DutyState } from '../../../lib/model/duty.js'
 import { findDuty } from '../../../lib/store/tables/duties.js'
 import { openStage } from '../../support/store.js'
 
-const order = { rolloutId: 'ro_a', number: 1, attempt: 1, action: 'swap' } as const
+const order = { epoch: 'e', rolloutId: 'ro_a', number: 1, attempt: 1, action: 'swap' } as const
 const release = { deployId: 'dep_a', treeSha256: 't', archiveSha256: 'a', archiveBytes: 1 }
 const noResult = { failedStep: null, output: null, tookMs: null }
-const state = obey(null, order) as DutyState
-const duty: Duty = { projectId: 'proj_a', state, before: null, release, swapId: null, undoId: null, ...noResult }
+const { state } = obey(null, order) as { state: DutyState }
+const own = { projectId: 'proj_a', nodeId: 'node_a', isRemoved: false }
+const duty: Duty = { ...own, state, before: null, release, swapId: null, undoId: null, ...noResult }
 
 t.test('a change is in memory at once, and one that cannot be stored is taken back', async t => {
   const { store } = await openStage(t)

@@ -10,16 +10,18 @@ function stage(t: { teardown(work: () => void): void }, more: Partial<ReportsNee
   const reports = createReports({
     send: async report => void sent.push(report),
     facts: async () => ({ version: '1', freeBytes: 5 }),
-    answerOf: projectId => ({
-      projectId,
-      rolloutId: 'ro',
-      attempt: 1,
-      answer: 'good',
-      error: null,
-      failedStep: null,
-      output: null,
-      tookMs: 1
-    }),
+    answersOf: projectId => [
+      {
+        projectId,
+        rolloutId: 'ro',
+        attempt: 1,
+        answer: 'good',
+        error: null,
+        failedStep: null,
+        output: null,
+        tookMs: 1
+      }
+    ],
     liveOf: projectId => ({ projectId, liveDeployId: 'dep', liveTree: null, isDrifted: false }),
     everyMs: 60_000,
     retriesMs: [5],
@@ -64,16 +66,18 @@ t.test('reports stay within their size, and say now and then that the node is th
   const output = '\u0001'.repeat(4096)
   const { sent, reports, signal, stopping } = stage(t, {
     everyMs: 20,
-    answerOf: projectId => ({
-      projectId,
-      rolloutId: 'ro',
-      attempt: 1,
-      answer: 'failed',
-      error: 'x'.repeat(4000),
-      failedStep: null,
-      output,
-      tookMs: 1
-    })
+    answersOf: projectId => [
+      {
+        projectId,
+        rolloutId: 'ro',
+        attempt: 1,
+        answer: 'failed',
+        error: 'x'.repeat(4000),
+        failedStep: null,
+        output,
+        tookMs: 1
+      }
+    ]
   })
   const running = reports.run(['a', 'b', 'c', 'd'], signal)
   await until(() => sent.flatMap(({ answers }) => answers).length === 4)

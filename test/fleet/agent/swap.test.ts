@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import {
   deploymentBefore,
   placedBy,
@@ -69,4 +69,41 @@ t.test('several attempts put the same release in place, and are undone together'
   t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
   t.same(placedBy(store, placing), [])
   t.match(stage.row('dep_undo'), { undoOf: 'dep_3', rollbackOf: first.id, status: 'success' })
+})
+
+/** Puts two releases in place, as swaps of the hub. */
+async function twoReleases(t: Test, files: readonly [Record<string, string>, Record<string, string>]) {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ policy: { prune: 'managed' } })
+  for (const [at, each] of files.entries()) {
+    const id = `dep_${at + 1}`
+    await stage.store.write(tx => insertHubDeployment(tx, { id, projectId: project.id, deployId: `hub_${at + 1}` }))
+    await stage.deploy(project, each, { deployId: id })
+  }
+  const needs = { store: stage.store, deployer: stage.deployer, clock: stage.clock }
+  const placing = { projectId: project.id, swapId: 'dep_2', releaseId: 'hub_2', undoId: 'dep_undo' }
+  return { stage, needs, placing, place: (path: string) => join(project.deployPath, path) }
+}
+
+t.test('a revert that brings nothing back, because the target was emptied, is stuck', async t => {
+  const { needs, placing, place } = await twoReleases(t, [
+    { a: '1', 'd/b': '1' },
+    { a: '2', 'd/b': '2' }
+  ])
+  for (const path of ['a', 'd']) rmSync(place(path), { recursive: true })
+  t.match(await revert(needs, placing), { answer: 'stuck', error: /Nothing was changed: .* not there any more/ })
+  t.notOk(existsSync(place('a')))
+  t.same(placedBy(needs.store, placing), ['dep_2'], 'the release is still the one of the target')
+})
+
+t.test('a revert in which only some files stay away is reverted, and names them', async t => {
+  const { needs, placing, place } = await twoReleases(t, [
+    { a: '1', 'd/b': '1' },
+    { a: '2', 'd/b': '2' }
+  ])
+  rmSync(place('d/b'))
+  const answer = await revert(needs, placing)
+  t.match(answer, { answer: 'reverted', error: null, output: /kept "d\/b" away, which was removed on the server/ })
+  t.equal(readFileSync(place('a'), 'utf8'), '1')
+  t.notOk(existsSync(place('d/b')))
 })

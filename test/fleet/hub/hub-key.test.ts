@@ -16,11 +16,13 @@ t.test('signs with the key of the server, and says how a new key follows from th
   const keeper = createKeeper({ store, clock, ids, key: serverKey, onError: error => t.error(error) })
   const before = await hub.key.current()
   t.ok(isSigned('text', { publicKey: before.publicKey, signature: before.sign('text') }))
-  t.same(hub.key.lines(), [])
+  t.same(hub.key.all(), [])
   await keeper.rotateKey(systemActor)
   await keeper.rotateKey(systemActor)
   const after = await hub.key.current()
-  const lines = hub.key.lines() as Array<{ hubKey: string; signature: string }>
+  const lines = hub.key.all()
+  t.same(hub.key.after(before.publicKey), lines)
+  t.same(hub.key.after(after.publicKey), [])
   t.equal(lines.length, 2)
   t.equal(lines[1]?.hubKey, after.publicKey)
   let { publicKey } = before

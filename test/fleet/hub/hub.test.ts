@@ -61,7 +61,7 @@ t.test('tells connected nodes the address of a hub that joins', async t => {
       lines.push(text)
     }
   } as unknown as Sink
-  const writing = hub.agents.desired({ nodeId: 'node_a', session: 's' }, sink)
+  const writing = hub.agents.desired({ nodeId: 'node_a', session: 's', counter: 1, protocol: 2 }, sink)
   await until(() => lines.length > 0)
   await hub.tick()
   addresses.push('https://second.example')
@@ -77,4 +77,19 @@ t.test('tells connected nodes the address of a hub that joins', async t => {
     .filter(({ type }) => type === 'welcome')
   t.match(told, [{ hubs: ['https://hub.example'] }, { hubs: ['https://hub.example', 'https://second.example'] }])
   t.equal(told.length, 2)
+})
+
+t.test('names a node whose agent speaks the protocol of before', async t => {
+  const { hub } = await openFleet(t, ['a', 'b'])
+  const asked = { session: 's', counter: 1 }
+  const open = (nodeId: string, protocol: number) => {
+    const sink = { signal: new AbortController().signal, sendHead() {}, async write() {} } as unknown as Sink
+    return hub.agents.desired({ ...asked, nodeId, protocol }, sink)
+  }
+  const writing = [open('node_a', 1), open('node_b', 2)]
+  t.match(hub.nodes.list(), [{ isConnected: true, isOutdated: true }, { isConnected: true }])
+  t.notOk(hub.nodes.get('node_b').isOutdated)
+  await hub.stop()
+  await Promise.all(writing)
+  t.notOk(hub.nodes.get('node_a').isOutdated, 'a node that is not connected is not called outdated')
 })

@@ -1,7 +1,10 @@
 import t from 'tap'
 import { createLinks } from '../../../lib/fleet/hub/links.js'
 import type { DesiredLine, OrderLine } from '../../../lib/model/fleet-wire.js'
+import type { Voice } from '../../../lib/fleet/hub/voice.js'
 import { setClock } from '../../support/clock.js'
+
+const say: Voice = async lines => lines.map(line => `${JSON.stringify(line)}\n`).join('')
 
 /** A sink that takes a text when the test lets it. */
 function heldSink() {
@@ -24,10 +27,10 @@ const order = (projectId: string, attempt: number) => ({ type: 'order', projectI
 
 t.test('sends lines in order, and only the newest order of a project to a slow node', async t => {
   const links = createLinks(setClock())
-  const link = links.open({ nodeId: 'node_a', session: 's' })
+  const link = links.open({ nodeId: 'node_a', say })
   const { sink, taken, release, settled } = heldSink()
   const running = link.run(sink)
-  t.equal(links.find('node_a')?.session, 's')
+  t.equal(links.find('node_a'), link)
   t.equal(link.send({ type: 'unplaced', projectId: 'p' }), 'queued')
   await settled()
   for (const attempt of [1, 2, 3]) link.send(order('proj_a', attempt))
@@ -44,7 +47,7 @@ t.test('sends lines in order, and only the newest order of a project to a slow n
 
 t.test('refuses lines when too many wait', async t => {
   const links = createLinks(setClock())
-  const link = links.open({ nodeId: 'node_a', session: 's' })
+  const link = links.open({ nodeId: 'node_a', say })
   const sent = Array.from({ length: 300 }, () => link.send({ type: 'unplaced', projectId: 'p' }))
   t.same([sent.indexOf('full'), new Set(sent)], [256, new Set(['queued', 'full'])])
   t.equal(link.send(order('proj_a', 1)), 'queued', 'orders have their own place')
@@ -53,12 +56,12 @@ t.test('refuses lines when too many wait', async t => {
 t.test('ends the earlier stream of a node, and the one whose client is gone', async t => {
   const links = createLinks(setClock())
   const [first, second] = [heldSink(), heldSink()]
-  const earlier = links.open({ nodeId: 'node_a', session: 's1' })
+  const earlier = links.open({ nodeId: 'node_a', say })
   const running = earlier.run(first.sink)
-  const later = links.open({ nodeId: 'node_a', session: 's2' })
+  const later = links.open({ nodeId: 'node_a', say })
   await running
   t.ok(earlier.ended.aborted)
-  t.equal(links.find('node_a')?.session, 's2')
+  t.equal(links.find('node_a'), later)
   t.equal(links.count(), 1)
   const rest = later.run(second.sink)
   second.gone.abort()
@@ -70,19 +73,19 @@ t.test('sends a heartbeat to a stream that was silent, and ends one that takes n
   const clock = setClock()
   const links = createLinks(clock)
   const { sink, taken, release, settled } = heldSink()
-  const running = links.open({ nodeId: 'node_a', session: 's' }).run(sink)
-  links.beat()
+  const running = links.open({ nodeId: 'node_a', say }).run(sink)
+  await links.beat()
   await settled()
   t.same(taken, [])
   clock.advance(15_000)
-  links.beat()
+  await links.beat()
   await settled()
   t.same(taken, [{ type: 'heartbeat' }])
   clock.advance(59_000)
-  links.beat()
+  await links.beat()
   t.equal(links.count(), 1)
   clock.advance(1000)
-  links.beat()
+  await links.beat()
   t.equal(links.count(), 0)
   release()
   await running

@@ -7,7 +7,7 @@ import { aDeployment } from '../../store/stage.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { openFleet } from '../../support/fleet-stage.js'
 
-const node = { nodeId: 'node_a', session: 'the-session' }
+const node = { nodeId: 'node_a', session: 'the-session', counter: 7, protocol: 2 }
 
 t.test('describes a release for a node, with what the client has sent, signed', async t => {
   const stage = await openFleet(t, ['a'])
@@ -30,10 +30,13 @@ t.test('describes a release for a node, with what the client has sent, signed', 
   t.notOk('token' in JSON.parse(json).project, 'no deploy token')
   const x = Buffer.from((await hub.key.current()).publicKey, 'base64').toString('base64url')
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
-  const isSigned = (nodeId: string, session: string) =>
-    verify(null, Buffer.from(releaseText(nodeId, session, json)), key, Buffer.from(signature, 'base64'))
-  t.ok(isSigned('node_a', 'the-session'))
-  t.notOk(isSigned('node_a', 'another'), 'it cannot be replayed in another session')
+  const isSigned = (text: string, given = signature) =>
+    verify(null, Buffer.from(text), key, Buffer.from(given, 'base64'))
+  t.ok(isSigned(releaseText(node, json)))
+  for (const other of [{ session: 'another' }, { counter: 8 }, { nodeId: 'node_b' }])
+    t.notOk(isSigned(releaseText({ ...node, ...other }, json)), 'it cannot be replayed')
+  const earlier = await hub.agents.document({ ...node, protocol: 1 }, 'dep_a')
+  t.ok(isSigned(`svc-agent-release 1\nnode_a\nthe-session\n${earlier.json}\n`, earlier.signature))
 })
 
 t.test('gives a node only releases of projects that are placed on it', async t => {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { listEpochs } from '../../../lib/store/tables/epochs.js'
 import { findNode } from '../../../lib/store/tables/nodes.js'
 import { findPlacement } from '../../../lib/store/tables/placements.js'
 import { storedRolloutNode } from '../../../lib/store/tables/rollout-nodes.js'
@@ -43,4 +44,19 @@ t.test('takes answers to the newest order only, and keeps what the node says abo
   await hub.agents.report('node_a', report)
   t.equal(hub.rollouts.get(id).state, 'halted')
   t.equal(store.sequence(), before, 'a doubled report changes nothing')
+})
+
+t.test('a node that knows a later rollout lets another history begin, once; then its answer is shown', async t => {
+  const stage = await openFleet(t, ['a'])
+  const { hub, store } = stage
+  const id = await beginRollout(stage)
+  const ignored = () => answerOf(stage, { id, nodeId: 'node_a', answer: 'ignored', error: 'It knows ro_9' })
+  await hub.agents.report('node_a', { ...ignored(), answers: ignored().answers.map(each => ({ ...each, attempt: 9 })) })
+  t.same(listEpochs(store), [], 'it was not about the newest order')
+  await hub.agents.report('node_a', ignored())
+  t.equal(listEpochs(store).length, 1)
+  t.match(storedRolloutNode(store, id, 'node_a'), { phase: 'preparing' })
+  await hub.agents.report('node_a', ignored())
+  t.equal(listEpochs(store).length, 1)
+  t.match(storedRolloutNode(store, id, 'node_a'), { phase: 'failed', error: 'It knows ro_9' })
 })

@@ -35,9 +35,9 @@ function stage(more: Partial<AgentRelayNeeds> = {}) {
     ...more
   })
   const begin = (request: RelayedRequest): void =>
-    relay.take({ type: 'relay', id: 'rel_1', request: JSON.stringify(request), signature: '' })
+    relay.take({ type: 'relay', id: 'rel_1', request: JSON.stringify(request) })
   const input = (number: number, text: string): void =>
-    relay.take({ type: 'input', id: 'rel_1', number, bytes: Buffer.from(text).toString('base64'), signature: '' })
+    relay.take({ type: 'input', id: 'rel_1', number, bytes: Buffer.from(text).toString('base64') })
   return { sent, relay, begin, input }
 }
 
@@ -84,7 +84,7 @@ t.test('a relay that the hub ends is left, and so are all when the stream ends',
       })
   })
   begin(asked)
-  relay.take({ type: 'input', id: 'rel_1', number: 1, bytes: '', signature: '' })
+  relay.take({ type: 'input', id: 'rel_1', number: 1, bytes: '' })
   await until(() => ended.length === 1)
   await new Promise(setImmediate)
   begin(asked)

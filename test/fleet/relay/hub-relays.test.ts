@@ -1,7 +1,7 @@
 import t from 'tap'
 import { randomIds } from '../../../lib/base/ids.js'
 import { createHubRelays } from '../../../lib/fleet/relay/hub-relays.js'
-import { inputText, relayText, type DesiredLine, type RelayedRequest } from '../../../lib/model/fleet-wire.js'
+import type { DesiredLine, RelayedRequest } from '../../../lib/model/fleet-wire.js'
 import { until } from '../../support/until.js'
 
 const request: RelayedRequest = {
@@ -19,17 +19,19 @@ function stage(limits = {}) {
   const lines: DesiredLine[] = []
   const ending = new AbortController()
   const link = {
-    session: 's',
     ended: ending.signal,
     send: (line: DesiredLine) => (lines.push(line), 'queued' as const)
   }
   const relays = createHubRelays({
     links: { find: id => (id === 'n' ? link : null) },
-    key: { current: async () => ({ sign: text => `signed ${text}` }) },
     ids: randomIds,
     limits
   })
-  const part = (number: number, text: string, isLast = false) => ({ number, isLast, bytes: Buffer.from(text) })
+  const part = (number: number, text: string, isLast = false) => ({
+    number,
+    isLast,
+    read: async () => Buffer.from(text)
+  })
   const relay = async (): Promise<Relay> => (await until(() => lines.find(line => line.type === 'relay'))) as Relay
   return { lines, relays, part, relay, ending }
 }
@@ -40,17 +42,16 @@ async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
   return text
 }
 
-const head = '{"status":200,"headers":{"content-type":"text/plain"}}\n'
+const head = '{"status":200,"headers":{"content-type":"application/json"}}\n'
 
 t.test('an answer arrives in parts; a doubled one counts once', async t => {
   const { relays, part, relay } = stage()
   const answering = relays.request('n', request, never)
-  const { id, request: text, signature } = await relay()
-  t.equal(signature, `signed ${relayText('n', 's', { id, request: text })}`)
+  const { id, request: text } = await relay()
   t.strictSame(JSON.parse(text), request)
   await relays.take('n', id, part(1, `${head}first `))
   const { head: got, body } = await answering
-  t.strictSame(got, { status: 200, headers: { 'content-type': 'text/plain' } })
+  t.match(got, { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' } })
   await relays.take('n', id, part(1, 'again'))
   await t.rejects(relays.take('n', id, part(3, 'gap')), { code: 'wrong_part' })
   await t.rejects(relays.take('other', id, part(2, 'x')), { code: 'not_found' })
@@ -71,8 +72,84 @@ t.test('a slow client slows the node down, and one that leaves ends the relay', 
   await t.rejects(relays.take('n', id, part(4, 'c')), { code: 'relay_full' })
   leaving.abort(new Error('gone'))
   const end = (await until(() => lines.find(line => line.type === 'input'))) as Input
-  t.match(end, { id, bytes: '', number: 1, signature: `signed ${inputText('n', 's', { id, number: 1, bytes: '' })}` })
+  t.match(end, { id, bytes: '', number: 1 })
   await t.rejects(relays.take('n', id, part(4, 'c')), { code: 'not_found' })
+})
+
+t.test('a part is read when there is a place for it, one at a time', async t => {
+  const { relays, part, relay } = stage()
+  const answering = relays.request('n', request, never)
+  const { id } = await relay()
+  await relays.take('n', id, part(1, head))
+  const { body } = await answering
+  await relays.take('n', id, part(2, 'a'))
+  await relays.take('n', id, part(3, 'b'))
+  let reads = 0
+  const read = async (): Promise<Buffer> => Buffer.from(`c${++reads}`)
+  const fourth = relays.take('n', id, { number: 4, isLast: true, read })
+  for (let count = 0; count < 100; count++)
+    await t.rejects(relays.take('n', id, { number: 4, isLast: true, read }), { code: 'relay_full' })
+  t.equal(reads, 0, 'nothing is read while the client does not read')
+  t.equal(await textOf(body), 'abc1')
+  await fourth
+  t.equal(reads, 1)
+})
+
+t.test('what waits for all clients of a node has a limit', async t => {
+  const { lines, relays, part } = stage({ roomMs: 20 })
+  const bodies: Array<AsyncIterable<Buffer>> = []
+  const bytes = Buffer.alloc(256 * 1024)
+  let taken = 0
+  for (let count = 0; count < 32; count++) {
+    const answering = relays.request('n', request, never)
+    const { id } = await until(() => lines.filter(line => line.type === 'relay')[count] as Relay | undefined)
+    await relays.take('n', id, part(1, head))
+    bodies.push((await answering).body)
+    for (const number of [2, 3])
+      await relays.take('n', id, { number, isLast: false, read: async () => bytes }).then(
+        () => taken++,
+        error => t.match(error, { code: 'relay_full' })
+      )
+  }
+  t.equal(taken, 32 + 16, 'each relay has one part, and this user 4 MiB more at this node')
+  for (const each of bodies) await each[Symbol.asyncIterator]().return?.()
+})
+
+t.test('an answer stops if the node falls silent, or if it is longer than a page', async t => {
+  const { relays, part, relay } = stage({ silentMs: 30 })
+  const answering = relays.request('n', request, never)
+  const { id } = await relay()
+  await relays.take('n', id, part(1, `${head}first`))
+  await t.rejects(textOf((await answering).body), { code: 'node_silent' })
+  const second = stage()
+  const asking = second.relays.request('n', request, never)
+  const { id: endless } = await second.relay()
+  await second.relays.take('n', endless, part(1, head))
+  const bytes = Buffer.alloc(16 << 20)
+  const flood = async (): Promise<void> => {
+    for (let number = 2; ; number++)
+      await second.relays.take('n', endless, { number, isLast: false, read: async () => bytes })
+  }
+  const flooding = flood()
+  flooding.catch(() => {})
+  const { body } = await asking
+  let seen = 0
+  const reading = (async () => {
+    for await (const { length } of body) seen += length
+  })()
+  await t.rejects(reading, { code: 'node_answer' })
+  t.equal(seen, 64 << 20)
+  await t.rejects(flooding, { code: 'not_found' })
+})
+
+t.test('a malformed head is a refusal, and ends the relay', async t => {
+  const { lines, relays, part, relay } = stage()
+  const answering = relays.request('n', request, never)
+  const { id } = await relay()
+  await relays.take('n', id, part(1, '<html>\n'))
+  await t.rejects(answering, { kind: 'bad_gateway', code: 'node_answer' })
+  t.match(await until(() => lines.find(line => line.type === 'input')), { id, bytes: '' })
+  await t.rejects(relays.take('n', id, part(2, 'x')), { code: 'not_found' })
 })
 
 t.test('a node that is away, leaves or says nothing is a refusal', async t => {
