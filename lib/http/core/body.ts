@@ -1,16 +1,18 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import { gather } from '../../base/gathered.js'
 import { Refusal } from '../../base/refusal.js'
-import type { BodyLimits } from './route.js'
+import type { BodyLimits, BodySeal } from './route.js'
 
 const bufferedBytes = 64 * 1024
-const minBufferBytes = 512
 
 /** Limits and callbacks of a request body. */
 export interface BodyOptions {
   limits: BodyLimits
   /** Maximum time without data from the client while the server waits for it; then 408 `body_timeout`. */
   idleMs: number
+  /** Checks a body that another hub of the cluster sent. Its signature is not part of the content. */
+  seal?: BodySeal | undefined
   /** Called before the first byte is read. If the client waits for it, this sends `100 Continue`. */
   onFirstRead(): void
 }
@@ -21,7 +23,7 @@ export interface BodyOptions {
  * with the refusals `aborted` (the client went away) and `body_timeout`.
  */
 export class RequestBody extends Readable {
-  /** Number of bytes that were read from the connection so far. */
+  /** Number of bytes of the content that were read from the connection so far. */
   receivedBytes = 0
   readonly #source: IncomingMessage
   readonly #options: BodyOptions
@@ -70,11 +72,12 @@ export class RequestBody extends Readable {
     this.#source.resume()
   }
 
-  readonly #take = (chunk: Buffer): void => {
+  readonly #take = (arrived: Buffer): void => {
+    const chunk = this.#options.seal?.take(arrived) ?? arrived
     this.receivedBytes += chunk.length
     if (this.receivedBytes > this.#options.limits.maxBytes) return void this.destroy(tooLarge(this.#options.limits))
     this.#idle?.refresh()
-    if (this.push(chunk)) return
+    if (chunk.length === 0 || this.push(chunk)) return
     this.#isOurTurn = true
     this.#source.pause()
   }
@@ -83,6 +86,7 @@ export class RequestBody extends Readable {
     this.#isEnded = true
     clearTimeout(this.#idle)
     clearTimeout(this.#total)
+    if (this.#options.seal?.isWhole() === false) return void this.destroy(notWhole())
     this.push(null)
   }
 
@@ -101,16 +105,39 @@ export class RequestBody extends Readable {
   }
 }
 
-/**
- * Reads the body as JSON. Returns undefined if the request has no body. Refuses: 415 `unsupported_type`; 413
- * `too_large`, before reading if the length is announced; 400 `invalid_body`.
- */
-export async function readJson(body: RequestBody, headers: IncomingHttpHeaders, limits: BodyLimits): Promise<unknown> {
-  if (!hasBody(headers)) return undefined
-  checkType(headers)
+/** A body that is read whole. */
+export interface WholeBody {
+  body: RequestBody
+  headers: IncomingHttpHeaders
+  limits: BodyLimits
+  /** Takes memory, before the bytes that it is for. */
+  hold(bytes: number): void
+}
+
+/** Reads the body as JSON. Returns undefined if there is none. Refuses: 415 `unsupported_type`, 413, 400 `invalid_body`. */
+export async function readJson(whole: WholeBody): Promise<unknown> {
+  if (!hasBody(whole.headers)) return undefined
+  checkType(whole.headers)
+  return parseJson(await readWhole(whole))
+}
+
+/** Reads the whole body. Refuses: 413 `too_large`, before reading if the length is announced; what `hold` refuses. */
+export async function readWhole({ body, headers, limits, hold }: WholeBody): Promise<Buffer> {
+  if (!hasBody(headers)) return Buffer.alloc(0)
   const announced = Number(headers['content-length'] ?? 0)
   if (announced > limits.maxBytes) throw tooLarge(limits)
-  return parseJson(await collect(body, announced))
+  const gathered = gather(announced, hold)
+  return await new Promise((resolve, reject) => {
+    body.on('error', reject)
+    body.on('data', (chunk: Buffer) => {
+      try {
+        gathered.add(chunk)
+      } catch (error) {
+        body.destroy(error as Error)
+      }
+    })
+    body.on('end', () => resolve(gathered.bytes()))
+  })
 }
 
 /** Whether the head announces a body (RFC 9112 §6.3). */
@@ -133,40 +160,17 @@ function checkType(headers: IncomingHttpHeaders): void {
   throw new Refusal('unsupported_type', 'unsupported_type', sentence)
 }
 
-/**
- * Reads the whole body, whose size is limited. Chunks are joined as they arrive: 8,000 chunks of one byte would take
- * megabytes.
- */
-function collect(body: RequestBody, announced: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let bytes: Buffer = Buffer.alloc(0)
-    let length = 0
-    body.on('error', reject)
-    body.on('data', (chunk: Buffer) => {
-      if (length === 0 && chunk.length === announced) bytes = chunk
-      else {
-        if (length + chunk.length > bytes.length) bytes = enlarged(bytes, length + chunk.length)
-        chunk.copy(bytes, length)
-      }
-      length += chunk.length
-    })
-    body.on('end', () => resolve(bytes.subarray(0, length)))
-  })
-}
-
-/** Returns a buffer of at least twice the size, so that joining many chunks copies each byte only a few times. */
-function enlarged(bytes: Buffer, least: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.max(least, 2 * bytes.length, minBufferBytes))
-  bytes.copy(larger)
-  return larger
-}
-
 function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
     throw new Refusal('invalid', 'invalid_body', 'Cannot read the body: it is not valid JSON', { cause: error })
   }
+}
+
+function notWhole(): Refusal {
+  const sentence = 'The body is not the one that the hub has signed: it was changed on the way'
+  return new Refusal('forbidden', 'hub_refused', sentence)
 }
 
 function tooLarge({ maxBytes }: BodyLimits): Refusal {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Connections } from './connections.js'
+import { everyHeaders } from './reply.js'
 
 /** Time in which a client may read the answer to a request that could not be parsed. */
 const closeMs = 2_000
@@ -91,7 +92,7 @@ export function hangUp(socket: Socket, { status, code, sentence }: Explanation):
       'content-type: application/json; charset=utf-8',
       `content-length: ${Buffer.byteLength(body)}`,
       'cache-control: no-store',
-      'x-content-type-options: nosniff',
+      ...Object.entries(everyHeaders).map(([name, value]) => `${name}: ${value}`),
       'connection: close',
       '',
       body

@@ -13,8 +13,11 @@ export function chooseCoding(accept: string | string[] | undefined): Coding {
 }
 
 function accepts(text: string, coding: string): boolean {
-  const found = new RegExp(`(?:^|,)\\s*${coding}\\s*(?:;\\s*q=([\\d.]+))?\\s*(?:,|$)`, 'i').exec(text)
-  return found !== null && Number(found[1] ?? 1) > 0
+  return text.split(',').some(part => {
+    const [name, ...parameters] = part.split(';').map(each => each.trim().toLowerCase())
+    const weight = parameters.find(each => each.startsWith('q='))?.slice('q='.length)
+    return name === coding && Number(weight ?? 1) > 0
+  })
 }
 
 /** Below this size the saving is smaller than the additional header. */

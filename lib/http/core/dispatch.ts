@@ -7,7 +7,7 @@ import { Refusal } from '../../base/refusal.js'
 import { belowBase } from './base-path.js'
 import { hasTag } from './conditional.js'
 import type { Exchange } from './exchange.js'
-import { corsHeaders, methodReply, preflightReply } from './reply.js'
+import { methodReply, preflightReply } from './reply.js'
 import { jsonBody, publicBody } from './route.js'
 import type { BodyLimits, Reply, Request, RequestFacts, Route } from './route.js'
 import { createRouter, type Router } from './router.js'
@@ -87,6 +87,7 @@ export class Dispatcher<R extends string, A> {
     if (match.outcome === 'none') return this.#fallBack(exchange)
     exchange.params = match.params
     exchange.bodyLimits = limitsOf(match.route)
+    exchange.isForAnySite = match.route.cors ?? false
     const diverted = this.#options.divert?.(exchange, match.route)
     if (diverted !== undefined) return this.#follow(diverted, match.route, exchange)
     return this.#authorized(match.route, exchange)
@@ -104,7 +105,6 @@ export class Dispatcher<R extends string, A> {
 
   #authorized(route: Route<R, A>, exchange: Exchange): Reply | Promise<Reply> {
     const { authorize } = this.#options
-    if (route.cors) for (const name in corsHeaders) exchange.response.setHeader(name, corsHeaders[name] as string)
     const actor = authorize(route, exchange)
     if (actor instanceof Promise) return actor.then(actor => this.#handle(route, exchange, actor))
     return this.#handle(route, exchange, actor)

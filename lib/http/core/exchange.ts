@@ -2,11 +2,13 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../../base/refusal.js'
-import { hasBody, readJson, RequestBody } from './body.js'
+import type { Budget, Claim } from '../../base/budget.js'
+import { hasBody, readJson, readWhole, RequestBody } from './body.js'
 import { pathSegments } from './router.js'
 import { publicBody } from './route.js'
 import type { BodyLimits, ClientAddress, Method, Request } from './route.js'
 import { clientGone } from './sink.js'
+import { networkOf } from './client-address.js'
 
 /** What an exchange gets from its server. */
 export interface ExchangeOptions {
@@ -17,8 +19,17 @@ export interface ExchangeOptions {
   /** The bytes after the head, if the request asks for a WebSocket. */
   upgradeHead?: Buffer | undefined
   bodyIdleMs: number
+  /** The memory of all requests (memory.ts). */
+  memory: Budget
+  /** Returns the name of an authorized caller; undefined: nobody was authorized. */
+  callerOf(actor: unknown): string | undefined
   client(request: IncomingMessage): ClientAddress
+  /** Host and port of the public address if it begins with `https:`. */
+  secureHost: string | undefined
 }
+
+/** Headers that say that a proxy has passed a request on. */
+const ofProxies = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'forwarded'] as const
 
 /**
  * One request and its reply: what a handler sees of it (`Request`), and what the server needs to finish it. Expensive
@@ -37,11 +48,15 @@ export class Exchange implements Request {
   actor: unknown
   /** Body limits of the route. */
   bodyLimits: BodyLimits = publicBody
+  /** Whether pages of any other origin may read the reply (`Route.cors`). */
+  isForAnySite = false
   /** Whether the reply is a stream that continues until somebody stops it. */
   isLasting = false
   readonly startedAtMs = performance.now()
   /** Time when the last byte of the reply was written (`performance.now`), if the client stayed until then. */
   answeredAtMs: number | undefined
+  /** Whether the answer counts in the memory of requests until its client has read it. */
+  isUnreadHeld = false
   /** Whether the reply is written and only the rest of the body is being dropped. */
   isLingering = false
   /** Returns headers that every reply gets when its head is sent; undefined: none. */
@@ -57,6 +72,7 @@ export class Exchange implements Request {
   #abort: AbortController | undefined
   #abortReason: Error | undefined
   #awaitsContinue: boolean
+  #held: Claim | undefined
 
   constructor(options: ExchangeOptions) {
     this.#options = options
@@ -89,7 +105,12 @@ export class Exchange implements Request {
     if (this.client.hub !== undefined) return this.client.hub.isSecure
     if ((this.request.socket as Socket & { encrypted?: boolean }).encrypted === true) return true
     const proto = this.client.viaProxy ? this.headers['x-forwarded-proto'] : undefined
-    return typeof proto === 'string' && proto.split(',')[0]?.trim().toLowerCase() === 'https'
+    if (typeof proto === 'string') return proto.split(',')[0]?.trim().toLowerCase() === 'https'
+    // A proxy that does not say it. Who asks this machine directly, without one, has no public address.
+    const { secureHost } = this.#options
+    if (secureHost === undefined) return false
+    const isPassedOn = this.client.viaProxy && ofProxies.some(name => this.headers[name] !== undefined)
+    return isPassedOn || this.headers.host?.toLowerCase() === secureHost
   }
 
   get search(): string {
@@ -107,6 +128,7 @@ export class Exchange implements Request {
   get body(): RequestBody {
     return (this.#body ??= new RequestBody(this.request, {
       limits: this.bodyLimits,
+      seal: this.client.hub?.seal,
       idleMs: this.#options.bodyIdleMs,
       onFirstRead: () => {
         if (!this.#awaitsContinue) return
@@ -117,7 +139,39 @@ export class Exchange implements Request {
   }
 
   json(): Promise<unknown> {
-    return readJson(this.body, this.request.headers, this.bodyLimits)
+    return readJson(this.#whole)
+  }
+
+  bytes(): Promise<Buffer> {
+    return readWhole(this.#whole)
+  }
+
+  get #whole(): Parameters<typeof readWhole>[0] {
+    const hold = (bytes: number): void => this.hold(bytes)
+    return { body: this.body, headers: this.request.headers, limits: this.bodyLimits, hold }
+  }
+
+  get caller(): string {
+    const known = this.actor === undefined ? undefined : this.#options.callerOf(this.actor)
+    return known ?? networkOf(this.client.witnessed)
+  }
+
+  hold(bytes: number): void {
+    if (this.#held === undefined) this.#held = this.#options.memory.claim({ caller: this.caller }, bytes)
+    else this.#held.add(bytes)
+  }
+
+  /** Gives back what the request holds. */
+  letGo(): void {
+    this.#held?.release()
+    this.#held = undefined
+  }
+
+  /** Takes memory for an answer until its client has read it. Refuses as `hold`. */
+  holdUnread(bytes: number): void {
+    this.isUnreadHeld = true
+    const { release } = this.#options.memory.claim({ caller: this.caller }, bytes)
+    this.response.once('close', () => release())
   }
 
   /** Whether the client has gone, so that nobody waits for the reply. */

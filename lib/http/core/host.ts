@@ -6,8 +6,8 @@
  * choose what the browser writes into Host: the page's own name. An IP address was never looked up, so it is always
  * allowed, and so is `localhost`.
  */
-import { isIP } from 'node:net'
 import { Refusal } from '../../base/refusal.js'
+import { isFixedName, parseHost } from './origin.js'
 import type { Request } from './route.js'
 
 /**
@@ -17,25 +17,20 @@ import type { Request } from './route.js'
 export function checkHost({ headers, client }: Pick<Request, 'headers' | 'client'>, allowed: readonly string[]): void {
   if (allowed.length === 0 || client.local || client.hub?.isOwn) return
   const forwarded = client.viaProxy ? [headers['x-forwarded-host'] ?? []].flat().flatMap(names => names.split(',')) : []
-  const wrong = [headers.host ?? '', ...forwarded].map(hostName).find(name => !isAllowed(name, allowed))
+  const wrong = [headers.host ?? '', ...forwarded].find(host => !isAllowed(host, allowed))
   if (wrong === undefined) return
   const sentence =
-    `Host name not allowed: "${wrong.slice(0, 255)}". ` +
+    `Host name not allowed: "${wrong.trim().slice(0, 255)}". ` +
     'Add it to the setting allowed_hosts, or use the address of SVC_PUBLIC_URL'
   throw new Refusal('misdirected', 'misdirected_host', sentence)
 }
 
 /** Whether a server with these allowed names accepts this value of Host. */
 export function isAllowedHost(host: string | undefined, allowed: readonly string[]): boolean {
-  return allowed.length === 0 || isAllowed(hostName(host ?? ''), allowed)
+  return allowed.length === 0 || isAllowed(host ?? '', allowed)
 }
 
-function isAllowed(name: string, allowed: readonly string[]): boolean {
-  return name === '' || name === 'localhost' || isIP(name) !== 0 || allowed.includes(name)
-}
-
-/** Returns the name without port, brackets and final dot, in lower case. */
-function hostName(host: string): string {
-  const found = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(host.trim())
-  return (found?.[1] ?? found?.[2] ?? host).toLowerCase().replace(/\.$/, '')
+function isAllowed(host: string, allowed: readonly string[]): boolean {
+  const name = parseHost(host)?.name
+  return name !== undefined && (name === '' || isFixedName(name) || allowed.includes(name))
 }

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal, otherField } from '../../base/refusal.js'
 import type { RefusalKind } from '../../base/refusal.js'
 import { gzipped, minCompressBytes } from './coding.js'
 import type { Reply } from './route.js'
@@ -23,6 +23,7 @@ export const statusOf: Record<RefusalKind, number> = {
   upgrade: 426,
   too_many: 429,
   unsupported: 501,
+  bad_gateway: 502,
   unavailable: 503
 }
 
@@ -32,8 +33,21 @@ export const statusOf: Record<RefusalKind, number> = {
  */
 export const streamHeaders: Headers = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
 
-/** Headers of every reply. A browser must not guess another type than the declared one. */
-const everyHeaders: Headers = { 'x-content-type-options': 'nosniff' }
+/** The policy of everything but the panel: whatever it contains, a browser that opens it runs and loads nothing. */
+const sealed = "default-src 'none'; sandbox"
+/** No page of another site may embed it. */
+const ownSite = 'same-origin'
+/** A browser must not guess another type than the declared one. */
+const noSniffing = 'nosniff'
+
+/** Headers of every reply but the panel's. They are the default, so that no route can forget them. */
+export const everyHeaders: Headers = {
+  'x-content-type-options': noSniffing,
+  'cross-origin-resource-policy': ownSite,
+  'content-security-policy': sealed
+}
+/** Headers of every file of the panel. It brings its own policy (static/static.ts). */
+const panelHeaders: Headers = { 'x-content-type-options': noSniffing, 'cross-origin-resource-policy': ownSite }
 
 /** The body of every error. `message` equals `error`, for endpoints that answer `{success, message}`. */
 export interface ErrorBody {
@@ -42,12 +56,17 @@ export interface ErrorBody {
   message: string
   code: string
   field?: string
+  [other: `conflict${string}`]: { id: string; name?: string }
 }
 
 /** Returns the reply for a refusal. */
 export function refusalReply(refusal: Refusal, headers: Headers = {}): Extract<Reply, { kind: 'json' }> {
   const body: ErrorBody = { success: false, error: refusal.message, message: refusal.message, code: refusal.code }
   if (refusal.field !== undefined) body.field = refusal.field
+  if (refusal.other !== undefined) {
+    const { kind, ...record } = refusal.other
+    body[otherField(kind)] = record
+  }
   const all = { ...headers }
   if (refusal.kind === 'unauthorized') all['www-authenticate'] = 'Bearer'
   if (refusal.retryAfterSeconds !== undefined) all['retry-after'] = String(Math.ceil(refusal.retryAfterSeconds))
@@ -68,7 +87,11 @@ export function methodReply(allow: string): Extract<Reply, { kind: 'json' }> {
 }
 
 /** Headers of every reply of a route with `cors`, refusals included, so that any page may read all of it. */
-export const corsHeaders: Headers = { 'access-control-allow-origin': '*', 'access-control-expose-headers': '*' }
+export const corsHeaders: Headers = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': '*',
+  'cross-origin-resource-policy': 'cross-origin'
+}
 
 /** How long a browser need not ask again. Browsers reduce it. */
 const preflightSeconds = 86_400
@@ -109,12 +132,12 @@ export function wholeReply(reply: Extract<Reply, { kind: 'json' | 'bytes' | 'emp
       return { status: reply.status, headers, body }
     }
     case 'bytes': {
-      const headers = mergeHeaders(everyHeaders, reply.headers)
+      const headers = mergeHeaders(reply.isPanel ? panelHeaders : everyHeaders, reply.headers)
       headers['content-length'] = String(reply.body.length)
       return { status: reply.status, headers, body: reply.body }
     }
     case 'empty': {
-      const headers = mergeHeaders(everyHeaders, reply.headers)
+      const headers = mergeHeaders(reply.isPanel ? panelHeaders : everyHeaders, reply.headers)
       // RFC 9110 §8.6: these have no Content-Length.
       if (reply.status !== 204 && reply.status !== 304) headers['content-length'] = '0'
       return { status: reply.status, headers, body: '' }
@@ -141,14 +164,18 @@ function jsonHeaders(bytes: number, etag: string | undefined): Headers {
       'content-type': type,
       'content-length': length,
       'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff'
+      'x-content-type-options': noSniffing,
+      'cross-origin-resource-policy': ownSite,
+      'content-security-policy': sealed
     }
   }
   return {
     'content-type': type,
     'content-length': length,
     'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
+    'x-content-type-options': noSniffing,
+    'cross-origin-resource-policy': ownSite,
+    'content-security-policy': sealed,
     etag
   }
 }

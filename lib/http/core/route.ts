@@ -19,6 +19,8 @@ export interface ClientAddress {
   local: boolean
   /** Set if another hub of the cluster sent the request (http/outgoing/forwarded.ts). */
   hub?: HubFacts
+  /** Set if the request says that a hub sent it, and is not believed. */
+  refusal?: Error
 }
 
 /** What a hub says about a request that it sent. */
@@ -29,6 +31,18 @@ export interface HubFacts {
   isOwn: boolean
   /** Whether the connection of the client to the hub is encrypted. */
   isSecure: boolean
+  /** Checks the body, whose signature follows it; undefined: there is no body. */
+  seal?: BodySeal
+}
+
+/** Separates a body from the signature that follows it, and checks it. */
+export interface BodySeal {
+  /** Length of the signature. */
+  readonly tailBytes: number
+  /** Takes the next bytes, and returns those that are surely content. */
+  take(chunk: Buffer): Buffer
+  /** Whether the signature is right, once everything was taken. */
+  isWhole(): boolean
 }
 
 /** A request as a handler sees it. `A` is the result of the route's authorization. */
@@ -51,9 +65,18 @@ export interface Request<A = unknown> {
    * The unread body. Destroying it leaves the connection usable for the reply. Fails: `aborted`, 408 `body_timeout`.
    */
   readonly body: Readable
+  /** Who sent the request, for what is counted per caller: a token, a session's token, a node or a network. */
+  readonly caller: string
   /**
-   * Reads the body as JSON, within the route's limits. Refuses: 413 `too_large`, 400 `invalid_body`, 415
-   * `unsupported_type`.
+   * Takes memory for the request until its reply has been sent or its client is gone (memory.ts). Refuses: 429
+   * `too_much_at_once`, 503 `server_full`.
+   */
+  hold(bytes: number): void
+  /** Reads the whole body, within the route's limits. Refuses: 413 `too_large`, and what `hold` refuses. */
+  bytes(): Promise<Buffer>
+  /**
+   * Reads the body as JSON, within the route's limits. Refuses: 400 `invalid_body`, 415 `unsupported_type`, and what
+   * `bytes` refuses.
    */
   json(): Promise<unknown>
 }
@@ -91,7 +114,8 @@ export interface Sink {
  */
 export type Reply =
   | { kind: 'json'; status: number; body: unknown; headers?: Record<string, string> | undefined; etag?: string }
-  | { kind: 'bytes'; status: number; body: Uint8Array; headers: Record<string, string> }
+  /** `isPanel`: it is a file of the panel, which has its own content security policy. */
+  | { kind: 'bytes'; status: number; body: Uint8Array; headers: Record<string, string>; isPanel?: boolean }
   /**
    * A refusal before the first write becomes an ordinary error reply; an error after it breaks the connection. `run` is
    * not called if the client is gone, so what must be closed is opened there.
@@ -102,11 +126,13 @@ export type Reply =
       headers: Record<string, string>
       /** Whether the stream continues until somebody stops it. A server that shuts down ends it at once. */
       lasting?: boolean
+      /** What it holds while its client does not read, if its blocks are larger than `streamBytes` (memory.ts). */
+      heldBytes?: number
       run: (sink: Sink) => Promise<void>
     }
   /** A file (file.ts). `open` returns the reply for this request. */
   | { kind: 'file'; open(request: Pick<Request, 'headers' | 'method'>): Promise<Reply> }
-  | { kind: 'empty'; status: number; headers?: Record<string, string> }
+  | { kind: 'empty'; status: number; headers?: Record<string, string>; isPanel?: boolean }
   /**
    * The connection leaves HTTP (websocket/reply.ts). `open` resolves with undefined when the connection is closed, or
    * with the reply that is sent instead. It reports internal errors to `fail`. This kind and `file` carry their own

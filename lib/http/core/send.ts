@@ -6,7 +6,8 @@ import { wantsGzip } from './coding.js'
 import type { Exchange } from './exchange.js'
 import { dropRest } from './linger.js'
 import type { LingerLimits } from './linger.js'
-import { compressed, refusalReply, streamHead, wholeReply } from './reply.js'
+import { smallAnswerBytes, streamBytes } from './memory.js'
+import { compressed, corsHeaders, refusalReply, streamHead, wholeReply } from './reply.js'
 import type { Headers, Whole } from './reply.js'
 import type { Reply } from './route.js'
 import { createSink } from './sink.js'
@@ -37,8 +38,8 @@ export function sendAtOnce(
   const { response } = exchange
   if (reply.kind !== 'json' || isStopping || response.destroyed || exchange.unreadBytes > 0) return undefined
   const { status, headers, body } = wholeReply(reply)
-  if (wantsGzip(exchange.headers, body.length)) return undefined
-  response.writeHead(status, exchange.stamp === undefined ? headers : { ...headers, ...exchange.stamp() })
+  if (body.length > smallAnswerBytes || wantsGzip(exchange.headers, body.length)) return undefined
+  response.writeHead(status, headOf(exchange, headers))
   if (exchange.method === 'HEAD') response.end()
   // An ASCII body is written together with its head. As UTF-8 both would be encoded.
   else response.end(body, headers['content-length'] === String(body.length) ? 'latin1' : 'utf8')
@@ -96,12 +97,13 @@ async function recover(exchange: Exchange, error: unknown, options: SendOptions)
 
 async function sendWhole(exchange: Exchange, { status, headers, body }: Whole, options: SendOptions): Promise<number> {
   const { response } = exchange
+  // The answer to a change is sent in any case: the change was made.
+  if (body.length > smallAnswerBytes && exchange.method === 'GET') exchange.holdUnread(body.length)
   exchange.releaseBody()
   const isEmpty = exchange.method === 'HEAD' || body.length === 0
   // A body that has stopped arriving is not waited for again.
   const rest = status === 408 ? 'large' : restOfBody(exchange)
-  const head = { ...headers, ...exchange.stamp?.() }
-  response.writeHead(status, withConnection(head, rest === 'large' || options.isStopping))
+  response.writeHead(status, withConnection(headOf(exchange, headers), rest === 'large' || options.isStopping))
   if (rest === 'large') {
     // Node closes the socket after `end`, so `end` has to wait. The length tells the client that the reply is complete.
     if (isEmpty) response.flushHeaders()
@@ -130,8 +132,10 @@ async function sendStream(
   // The head is sent with the first write, so the part of the body that was read until then is known.
   const writeHead = (): void => {
     const isLast = restOfBody(exchange) === 'large' || options.isStopping
-    response.writeHead(reply.status, withConnection({ ...streamHead(reply.headers), ...exchange.stamp?.() }, isLast))
+    response.writeHead(reply.status, withConnection(headOf(exchange, streamHead(reply.headers)), isLast))
   }
+  // What a client only reads can be refused. A stream that reports on a change that has begun cannot.
+  if (exchange.method === 'GET') exchange.hold(reply.heldBytes ?? streamBytes)
   if (exchange.method !== 'HEAD') {
     const { signal } = exchange
     await runStream(exchange, () => reply.run(createSink({ response, signal, slices: options.slices, writeHead })))
@@ -172,6 +176,12 @@ async function linger(exchange: Exchange, limits: LingerLimits): Promise<void> {
 function restOfBody(exchange: Exchange): 'none' | 'small' | 'large' {
   const bytes = exchange.unreadBytes
   return bytes === 0 ? 'none' : bytes <= smallRestBytes ? 'small' : 'large'
+}
+
+/** Returns the headers of a reply with those that the route and the hub add. */
+function headOf({ isForAnySite, stamp }: Exchange, headers: Headers): Headers {
+  if (!isForAnySite && stamp === undefined) return headers
+  return { ...headers, ...(isForAnySite && corsHeaders), ...stamp?.() }
 }
 
 function withConnection(headers: Headers, isLast: boolean): Headers {

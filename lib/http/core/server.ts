@@ -11,6 +11,7 @@ import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../../base/refusal.js'
+import type { Budget } from '../../base/budget.js'
 import { createSlices } from '../../base/slices.js'
 import { bunVersion } from '../../base/runtime.js'
 import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
@@ -25,6 +26,7 @@ import type { ExchangeOptions } from './exchange.js'
 import { checkHost } from './host.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
+import { createMemory, type MemoryLimits } from './memory.js'
 import { createPeers } from './peers.js'
 import { failureReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, Route } from './route.js'
@@ -55,6 +57,8 @@ export interface ServerLimits {
   /** Maximum time for which `close` waits for a handler whose connection is closed. */
   handlerMs: number
   linger: LingerLimits
+  /** Limits of the memory of requests. Default: those of memory.ts. */
+  memory?: MemoryLimits
   /** Limits of connections. Default: half of the process's descriptors, a quarter for anonymous clients. */
   crowd?: CrowdLimits
 }
@@ -100,6 +104,8 @@ export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A
    * connection is closed.
    */
   lifeOf?(actor: A): AbortSignal | undefined
+  /** Returns the name of a caller, for what is counted per caller. Undefined, and the default: its network counts. */
+  callerOf?(actor: A): string | undefined
   /**
    * Returns the trusted proxies as addresses and CIDR blocks. Called at every request; must return the same array until
    * it changes. Invalid entries are ignored.
@@ -110,6 +116,8 @@ export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A
    * names (host.ts).
    */
   allowedHosts?(): readonly string[]
+  /** The address under which users reach the server. If it begins with `https:`, their connections are encrypted. */
+  publicUrl?: string | null
   /** In a cluster: what this hub does with requests. */
   hub?: HubSide<R, A>
   log(event: ServerEvent): void
@@ -120,8 +128,8 @@ export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A
 
 /** The part of a hub that belongs to its HTTP server (server/cluster/). */
 export interface HubSide<R extends string, A> {
-  /** Returns the client if another hub sent the request; null if none did. */
-  clientOf(request: IncomingMessage): ClientAddress | null
+  /** Returns the client if another hub sent the request, a refusal if that hub is not believed, and null if none did. */
+  clientOf(request: IncomingMessage): ClientAddress | Refusal | null
   /** See `DispatchOptions.divert`. */
   divert(exchange: Exchange, route: Route<R, A>): Promise<Reply | undefined> | undefined
   /** Sets what the reply says about the state of this hub. */
@@ -142,6 +150,8 @@ export class HttpServer<R extends string = string, A = unknown> {
   readonly #crowd: Crowd
   readonly #peerOf: ReturnType<typeof createPeers>
   readonly #slices = createSlices()
+  readonly #memory: Budget
+  readonly #secureHost: string | undefined
   /** Connections of the owner's local socket. */
   readonly #local = new WeakSet<Socket>()
   /** Other servers whose connections are answered too. */
@@ -152,6 +162,9 @@ export class HttpServer<R extends string = string, A = unknown> {
   constructor(options: ServerOptions<R, A>) {
     this.#options = options
     this.#limits = { ...defaultLimits, ...options.limits }
+    this.#memory = createMemory(this.#limits.memory)
+    const { publicUrl = null } = options
+    if (publicUrl?.startsWith('https:')) this.#secureHost = new URL(publicUrl).host
     this.#peerOf = createPeers(options.trustedProxies)
     this.#connections = createConnections(this.#limits)
     this.#crowd = createCrowd({
@@ -285,20 +298,36 @@ export class HttpServer<R extends string = string, A = unknown> {
       awaitsContinue: asked.awaitsContinue,
       upgradeHead: asked.upgradeHead,
       bodyIdleMs: this.#limits.bodyIdleMs,
-      client: this.#clientOf
+      memory: this.#memory,
+      callerOf: this.#callerOf,
+      client: this.#clientOf,
+      secureHost: this.#secureHost
     })
     this.#options.hub?.mark(exchange)
     if (!this.#connections.enter(exchange)) return endPipeline(request.socket, this.#connections)
     try {
+      if (exchange.client.refusal !== undefined) throw exchange.client.refusal
       checkHead(request, exchange)
       checkHost(exchange, this.#options.allowedHosts?.() ?? [])
       const reply = this.#dispatcher.dispatch(exchange)
       const status = reply instanceof Promise ? undefined : sendAtOnce(exchange, reply, this.#connections)
       if (status === undefined) void this.#answerLater(exchange, reply)
       else this.#end(exchange, status)
-      if (request.socket.writableLength > 0) request.socket.setTimeout(this.#limits.stalledMs)
+      if (request.socket.writableLength > 0) this.#awaitReader(exchange)
     } catch (error) {
       void this.#answerLater(exchange, this.#refuse(exchange, error))
+    }
+  }
+
+  /** The client has not read its answers. One that lets too many wait is cut. */
+  #awaitReader(exchange: Exchange): void {
+    const { socket } = exchange.request
+    socket.setTimeout(this.#limits.stalledMs)
+    if (exchange.response.writableFinished || exchange.isUnreadHeld) return
+    try {
+      exchange.holdUnread(exchange.response.writableLength)
+    } catch {
+      socket.destroy()
     }
   }
 
@@ -323,6 +352,7 @@ export class HttpServer<R extends string = string, A = unknown> {
       exchange.response.destroy()
     }
     this.#end(exchange, status)
+    if (exchange.request.socket.writableLength > 0) this.#awaitReader(exchange)
   }
 
   /** Runs `work` for a reply. A lasting reply ends with the session or token that authorized it. */
@@ -340,6 +370,7 @@ export class HttpServer<R extends string = string, A = unknown> {
   }
 
   #end(exchange: Exchange, status: number): void {
+    exchange.letGo()
     this.#connections.leave(exchange)
     const { method, rawPath: path, startedAtMs, answeredAtMs } = exchange
     const ms = (answeredAtMs ?? performance.now()) - startedAtMs
@@ -380,14 +411,20 @@ export class HttpServer<R extends string = string, A = unknown> {
     this.#options.log({ kind: 'out_of_descriptors' })
   }
 
-  readonly #clientOf = (request: IncomingMessage): ClientAddress =>
-    this.#options.hub?.clientOf(request) ?? this.#peerAt(request.socket, request.headers)
+  readonly #clientOf = (request: IncomingMessage): ClientAddress => {
+    const found = this.#options.hub?.clientOf(request) ?? null
+    if (found !== null && !(found instanceof Refusal)) return found
+    const peer = this.#peerAt(request.socket, request.headers)
+    return found === null ? peer : { ...peer, refusal: found }
+  }
 
   readonly #peerAt = (socket: Socket, headers: IncomingHttpHeaders): ClientAddress => {
     if (this.#local.has(socket)) return localClient
     // Only users of this machine can open the socket, so its clients count as 127.0.0.1.
     return this.#peerOf(this.#removeSocket === undefined ? (socket.remoteAddress ?? '') : '127.0.0.1', headers)
   }
+
+  readonly #callerOf = (actor: unknown): string | undefined => this.#options.callerOf?.(actor as A)
 
   readonly #again = (socket: Socket): void => void this.#server.emit(this.#arrival, socket)
 

@@ -18,6 +18,7 @@
 import { Readable } from 'node:stream'
 import { Refusal } from '../../base/refusal.js'
 import { parseHeaderValue } from '../core/header-value.js'
+import { gather, type Gathered } from '../../base/gathered.js'
 import { MultipartParser } from './multipart-parser.js'
 import type { ParserLimits } from './multipart-parser.js'
 
@@ -60,6 +61,8 @@ export interface MultipartHandlers {
   field(name: string, value: string): void
   /** Handles a file. Awaited before the next part is read. Unread content is dropped; an error ends the parsing. */
   file(part: FilePart): Promise<void>
+  /** Takes memory for fields, before the bytes that it is for. What it throws ends the parsing. */
+  hold?(bytes: number): void
   limits?: Partial<MultipartLimits>
   signal?: AbortSignal
 }
@@ -99,7 +102,7 @@ function readBoundary(contentType: string | undefined): string {
 }
 
 /** The part that is being read. */
-type Part = { kind: 'field'; name: string; pieces: Buffer[]; bytes: number } | { kind: 'file'; stream: PartStream }
+type Part = { kind: 'field'; name: string; value: Gathered } | { kind: 'file'; stream: PartStream }
 
 /** The content of a file part. Destroying it drops the content, but does not end the form. */
 class PartStream extends Readable {
@@ -128,6 +131,7 @@ class FormReader {
   readonly #source: Readable
   readonly #handlers: MultipartHandlers
   readonly #limits: MultipartLimits
+  readonly #hold = (bytes: number): void => this.#handlers.hold?.(bytes)
   readonly #parser
   #part: Part | undefined
   /** The current file handler. */
@@ -217,7 +221,7 @@ class FormReader {
     this.#count('parts', this.#limits.maxParts)
     if (head.filename === undefined) {
       this.#count('fields', this.#limits.maxFields)
-      this.#part = { kind: 'field', name: head.name, pieces: [], bytes: 0 }
+      this.#part = { kind: 'field', name: head.name, value: gather(0, this.#hold) }
       return
     }
     this.#count('files', this.#limits.maxFiles)
@@ -254,15 +258,15 @@ class FormReader {
       if (!part.stream.destroyed && !part.stream.push(bytes)) this.#source.pause()
       return
     }
-    part.bytes += bytes.length
     this.#counts.fieldBytes += bytes.length
-    if (part.bytes > this.#limits.maxFieldBytes || this.#counts.fieldBytes > this.#limits.maxFieldsBytes) {
+    const length = part.value.length + bytes.length
+    if (length > this.#limits.maxFieldBytes || this.#counts.fieldBytes > this.#limits.maxFieldsBytes) {
       const sentence =
         `The field "${part.name.slice(0, 100)}" is too long: ` +
         `the maximum is ${this.#limits.maxFieldBytes} bytes for one field and ${this.#limits.maxFieldsBytes} for all`
       throw new Refusal('too_large', 'field_too_long', sentence, { field: part.name.slice(0, 100) })
     }
-    part.pieces.push(bytes)
+    part.value.add(bytes)
   }
 
   /** Ends the part. Returns true while its handler is running, so that the rest waits. */
@@ -270,7 +274,7 @@ class FormReader {
     const part = this.#part as Part
     this.#part = undefined
     if (part.kind === 'field') {
-      this.#handlers.field(part.name, Buffer.concat(part.pieces, part.bytes).toString('utf8'))
+      this.#handlers.field(part.name, part.value.bytes().toString('utf8'))
       return false
     }
     part.stream.push(null)

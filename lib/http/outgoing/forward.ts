@@ -3,35 +3,35 @@
  * backpressure, so an upload, NDJSON, server-sent events and a WebSocket take the same way. Each request has its own
  * connection: a reused one may be closed at the moment of a change, and then nobody knows whether the leader got it.
  *
+ * The leader is believed in what it decides, not in what a browser does with it: leader-answer.ts reads its heads.
+ *
  * A failure before the request was sent, or of a read, is 503 `no_leader`: the client may repeat it. A failure of a
  * change after that is 503 `leader_lost`: the change may or may not have been made.
  */
+import { withAnySignal } from '../../base/any-signal.js'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type Socket } from 'node:net'
+import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 import { hasBody } from '../core/body.js'
 import type { Exchange } from '../core/exchange.js'
-import type { Headers } from '../core/reply.js'
-import type { ClientAddress, Reply, Sink } from '../core/route.js'
+import type { Reply, Sink } from '../core/route.js'
 import { asksForWebSocket } from '../websocket/handshake.js'
-import { forwardedHeader, writeForwarded } from './forwarded.js'
-
-/** The hub that a request is passed on to. */
-export interface ForwardPlace {
-  name: string
-  /** Its URL with its base path. */
-  url: string
-}
+import { forwardedHeader, signForHub, type HubSigner, type PassedClient, type Peer } from './forwarded.js'
+import { openHubUrl } from './hub-url.js'
+import { leaderAnswer, readLeaderHead, readLeaderUpgrade } from './leader-answer.js'
 
 /** Options of `createForwarder`. */
 export interface ForwarderOptions {
-  /** The key of `forwardKeyOf`. */
-  key: Uint8Array
-  /** The name of this hub. */
-  hub: string
+  /** Signs for this hub. */
+  signer: HubSigner
+  /** The admin token: the credential of the local operator of this machine, whom another hub does not believe. */
+  adminToken(): string
+  /** Whether requests may cross the network unencrypted. */
+  allowsHttp: boolean
   /** Certificates of the authorities that the other hubs are checked with, as PEM; undefined: those of the system. */
   ca?: string | undefined
   /** Maximum time until a connection is open. */
@@ -45,7 +45,7 @@ export interface ForwarderOptions {
 /** Passes requests on to another hub. */
 export interface Forwarder {
   /** Sends the request of an exchange, and returns the reply when the head of the answer has arrived. */
-  pass(exchange: Exchange, to: ForwardPlace): Promise<Reply>
+  pass(exchange: Exchange, to: Peer): Promise<Reply>
   /** Breaks the requests in progress to every hub but this one, because their leader is not the leader any more. */
   cut(except: string | null): void
 }
@@ -79,22 +79,22 @@ const ownHeaders = new Set([
 ])
 /** Headers of trusted proxies. From other clients they are worth nothing. */
 const proxyHeaders = new Set(['x-forwarded-host', 'x-forwarded-proto'])
-const streamTypes = /^(?:text\/event-stream|application\/x-ndjson)\b/
+const loopback = '127.0.0.1'
 
 /** Creates the forwarder of a hub. */
 export function createForwarder(options: ForwarderOptions): Forwarder {
   const { connectMs = defaultConnectMs, silentMs = defaultSilentMs } = options
   const open = new Map<http.ClientRequest, string>()
 
-  function begin(exchange: Exchange, to: ForwardPlace): http.ClientRequest {
+  function begin(exchange: Exchange, to: Peer): Begun {
+    const { method } = exchange
     const target = exchange.belowPath + (exchange.search === '' ? '' : `?${exchange.search}`)
-    const url = new URL(to.url)
-    const headers = headersOf(exchange)
-    headers[forwardedHeader] = writeForwarded(options.key, clientOf(exchange, options.hub), {
-      method: exchange.method,
-      target,
-      headers: exchange.headers
-    })
+    const url = openHubUrl(to.url, options.allowsHttp)
+    const headers = headersOf(exchange, options.adminToken)
+    const signed = signForHub(options.signer, { to, client: clientOf(exchange) }, { method, target, headers })
+    headers[forwardedHeader] = signed.header
+    const length = headers['content-length']
+    if (length !== undefined) headers['content-length'] = String(Number(length) + signed.tailBytes)
     const isSecure = url.protocol === 'https:'
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const request = (isSecure ? https : http).request({
@@ -110,7 +110,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     open.set(request, to.name)
     request.once('close', () => void open.delete(request))
     request.once('socket', socket => limitSocket(request, socket, isSecure))
-    return request
+    return { request, seal: signed.seal }
   }
 
   function limitSocket(request: http.ClientRequest, socket: Socket, isSecure: boolean): void {
@@ -124,18 +124,18 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   /** Waits until this hub has applied what the answer includes. */
   async function follow(sequence: string | undefined, signal: AbortSignal): Promise<void> {
     if (sequence === undefined || !/^\d+$/.test(sequence)) return
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(maxReachMs)])
-    await options.reached(Number(sequence), limit).catch(() => {})
+    const limits = { signals: [signal], withinMs: maxReachMs }
+    await withAnySignal(limits, limit => options.reached(Number(sequence), limit)).catch(() => {})
   }
 
-  function replyOf(exchange: Exchange, answer: http.IncomingMessage): Reply {
-    const lasting = streamTypes.test(answer.headers['content-type'] ?? '')
+  function replyOf(exchange: Exchange, answer: http.IncomingMessage, to: Peer): Reply {
+    const { status, headers, isLasting } = readOrDestroy(answer, () => readLeaderHead(answer, exchange, to.name))
     if (exchange.method === 'HEAD') answer.resume()
     return {
       kind: 'stream',
-      status: answer.statusCode as number,
-      headers: answerHeaders(answer),
-      lasting,
+      status,
+      headers,
+      lasting: isLasting,
       run: async sink => {
         await copy(answer, sink)
         await follow(answer.trailers[sequenceHeader], sink.signal)
@@ -143,34 +143,35 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     }
   }
 
-  async function pass(exchange: Exchange, to: ForwardPlace): Promise<Reply> {
-    if (asksForWebSocket(exchange.request) && exchange.upgradeHead !== undefined) {
+  async function pass(exchange: Exchange, to: Peer): Promise<Reply> {
+    if (isForSocket(exchange)) {
       return { kind: 'websocket', open: () => passSocket(exchange, to) }
     }
-    const request = begin(exchange, to)
+    const { request, seal } = begin(exchange, to)
     const cancel = (): void => void request.destroy()
     exchange.signal.addEventListener('abort', cancel, { once: true })
     request.once('close', () => exchange.signal.removeEventListener('abort', cancel))
-    const answer = await answerTo(request, exchange, to)
+    const answer = await answerTo({ request, seal }, exchange, to)
     if (exchange.method !== 'GET') await follow(answer.headers[sequenceHeader] as string | undefined, exchange.signal)
-    return replyOf(exchange, answer)
+    return replyOf(exchange, answer, to)
   }
 
   /** Joins the connection of the client with one to the leader. */
-  async function passSocket(exchange: Exchange, to: ForwardPlace): Promise<Reply | undefined> {
-    const request = begin(exchange, to)
+  async function passSocket(exchange: Exchange, to: Peer): Promise<Reply | undefined> {
+    const { request, seal } = begin(exchange, to)
     const upgraded = new Promise<{ answer: http.IncomingMessage; socket: Socket; head: Buffer }>(resolve => {
       request.once('upgrade', (answer, socket, head) => resolve({ answer, socket: socket as Socket, head }))
     })
-    const outcome = await Promise.race([upgraded, answerTo(request, exchange, to)])
-    if (!('head' in outcome)) return replyOf(exchange, outcome)
+    const outcome = await Promise.race([upgraded, answerTo({ request, seal }, exchange, to)])
+    if (!('head' in outcome)) return replyOf(exchange, outcome, to)
     const { answer, socket: far, head } = outcome
+    const accepted = readOrDestroy(far, () => readLeaderUpgrade(answer, exchange, to.name))
     open.set(request, to.name)
     const near = exchange.request.socket
     exchange.response.detachSocket(near)
     near.setTimeout(0)
     far.setTimeout(silentMs, () => far.destroy())
-    near.write(headOf(answer))
+    near.write(accepted)
     near.write(head)
     far.write(exchange.upgradeHead as Buffer)
     exchange.isLasting = true
@@ -200,26 +201,38 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 }
 
+/** A request whose body has not been sent, and what its body goes through. */
+interface Begun {
+  request: http.ClientRequest
+  seal: () => Transform
+}
+
 /** Sends the body and resolves with the head of the answer. */
-function answerTo(request: http.ClientRequest, exchange: Exchange, to: ForwardPlace): Promise<http.IncomingMessage> {
+function answerTo({ request, seal }: Begun, exchange: Exchange, to: Peer): Promise<http.IncomingMessage> {
   return new Promise((resolve, reject) => {
     let isConnected = false
     // Nothing is sent before the certificate has been checked.
     const connected = to.url.startsWith('https:') ? 'secureConnect' : 'connect'
     request.once('socket', socket => socket.once(connected, () => (isConnected = true)))
     request.once('response', resolve)
+    request.once('upgrade', (_, socket) => {
+      if (isForSocket(exchange)) return
+      socket.destroy()
+      reject(leaderAnswer('its protocol was not asked for', exchange, to.name))
+    })
     request.on('error', error => reject(lost(error, exchange, { to, isSent: isConnected })))
     request.once('close', () => reject(lost(new Error('connection closed'), exchange, { to, isSent: isConnected })))
     if (!hasBody(exchange.headers)) return void request.end()
-    pipeline(exchange.body, request).catch(error => {
+    pipeline(exchange.body, seal(), request).catch(error => {
       // The leader may answer before it has read everything, and then close its side.
       if (error instanceof Refusal) reject(error)
     })
   })
 }
 
-function lost(error: unknown, exchange: Exchange, { to, isSent }: { to: ForwardPlace; isSent: boolean }): Refusal {
+function lost(error: unknown, exchange: Exchange, { to, isSent }: { to: Peer; isSent: boolean }): Refusal {
   if (error instanceof Refusal) return error
+  if (isMalformed(error)) return leaderAnswer('it is not HTTP', exchange, to.name)
   const isRead = exchange.method === 'GET' || exchange.method === 'HEAD'
   const reason = error instanceof Error && !('code' in error) ? error.message : reasonOf(error)
   if (!isSent || isRead) {
@@ -245,36 +258,44 @@ async function copy(answer: http.IncomingMessage, sink: Sink): Promise<void> {
   }
 }
 
-function clientOf({ client, isSecure }: Exchange, hub: string): Required<ClientAddress> {
-  return { ...client, hub: { name: hub, isOwn: false, isSecure } }
+/** The local operator is a process of this machine for another hub, and nothing more. */
+function clientOf({ client, isSecure }: Exchange): PassedClient {
+  if (client.local) return { address: loopback, witnessed: loopback, viaProxy: false, isSecure }
+  return { ...client, isSecure }
 }
 
-function headersOf({ headers, client, request, upgradeHead }: Exchange): http.OutgoingHttpHeaders {
-  const passed: http.OutgoingHttpHeaders = {}
+function isForSocket({ request, upgradeHead }: Exchange): boolean {
+  return upgradeHead !== undefined && asksForWebSocket(request)
+}
+
+function headersOf(exchange: Exchange, adminToken: () => string): http.IncomingHttpHeaders {
+  const { headers, client } = exchange
+  const passed: http.IncomingHttpHeaders = {}
+  // Who opens the local socket can read the token in the data directory.
+  if (client.local && headers.authorization === undefined) passed.authorization = `Bearer ${adminToken()}`
   for (const [name, value] of Object.entries(headers)) {
     if (ownHeaders.has(name) || (proxyHeaders.has(name) && !client.viaProxy)) continue
     passed[name] = value
   }
   if (hasBody(headers) && headers['content-length'] === undefined) passed['transfer-encoding'] = 'chunked'
-  if (upgradeHead !== undefined && asksForWebSocket(request)) {
+  if (isForSocket(exchange)) {
     passed['connection'] = 'Upgrade'
     passed['upgrade'] = 'websocket'
   }
   return passed
 }
 
-function answerHeaders({ headers }: http.IncomingMessage): Headers {
-  const passed: Headers = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (ownHeaders.has(name) || value === undefined) continue
-    passed[name] = Array.isArray(value) ? value.join(', ') : value
-  }
-  return passed
+/** Whether Node's parser refused the answer. */
+function isMalformed(error: unknown): boolean {
+  return String((error as NodeJS.ErrnoException).code ?? '').startsWith('HPE_')
 }
 
-/** Returns the head that agreed to the WebSocket, as the leader wrote it. */
-function headOf({ statusCode, statusMessage, rawHeaders }: http.IncomingMessage): string {
-  const lines = [`HTTP/1.1 ${statusCode} ${statusMessage}`]
-  for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
+/** Returns what `read` returns. If it refuses, nobody reads the connection any more. */
+function readOrDestroy<T>(connection: { destroy(): unknown }, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    connection.destroy()
+    throw error
+  }
 }

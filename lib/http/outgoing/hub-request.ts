@@ -3,7 +3,8 @@ import * as https from 'node:https'
 import { isIP } from 'node:net'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
-import { forwardedHeader, writeForwarded } from './forwarded.js'
+import { forwardedHeader, signForHub, type HubSigner, type Peer } from './forwarded.js'
+import { openHubUrl } from './hub-url.js'
 
 /** A request of a hub to another hub of its cluster. */
 export interface HubRequest {
@@ -23,17 +24,17 @@ export interface HubClient {
    * Resolves with the answer if its status is 200 or 206. Refuses: 503 `hub_unreachable`, and what the other hub refuses,
    * with its code.
    */
-  ask(url: string, request: HubRequest): Promise<http.IncomingMessage>
+  ask(to: Peer, request: HubRequest): Promise<http.IncomingMessage>
   /** Sends a request and reads its answer as JSON. */
-  json(url: string, request: HubRequest): Promise<unknown>
+  json(to: Peer, request: HubRequest): Promise<unknown>
 }
 
 /** Options of `createHubClient`. */
 export interface HubClientOptions {
-  /** The key of `forwardKeyOf`. */
-  key: Uint8Array
-  /** The name of this hub. */
-  hub: string
+  /** Signs for this hub. */
+  signer: HubSigner
+  /** Whether requests may cross the network unencrypted. */
+  allowsHttp: boolean
   /** Certificates of the authorities that the other hubs are checked with, as PEM; undefined: those of the system. */
   ca?: string | undefined
   /** Maximum time in which nothing arrives. */
@@ -44,15 +45,18 @@ const defaultSilentMs = 30_000
 const maxAnswerBytes = 1024 * 1024
 
 /** Creates the client of a hub. */
-export function createHubClient({ key, hub, ca, silentMs = defaultSilentMs }: HubClientOptions): HubClient {
-  async function ask(address: string, asked: HubRequest): Promise<http.IncomingMessage> {
+export function createHubClient(options: HubClientOptions): HubClient {
+  const { signer, allowsHttp, silentMs = defaultSilentMs } = options
+
+  async function ask(to: Peer, asked: HubRequest): Promise<http.IncomingMessage> {
     const { method, target, body, from = 0, signal } = asked
-    const url = new URL(address)
+    const { url: address } = to
+    const url = openHubUrl(address, allowsHttp)
     const isSecure = url.protocol === 'https:'
     const host = url.hostname.replace(/^\[|\]$/g, '')
-    const self = { address: 'hub', witnessed: 'hub', viaProxy: false, local: false }
-    const client = { ...self, hub: { name: hub, isOwn: true, isSecure } }
     const text = body === undefined ? undefined : JSON.stringify(body)
+    const typed = text === undefined ? {} : jsonHeaders(text)
+    const { header, tailBytes, seal } = signForHub(signer, { to, client: null }, { method, target, headers: typed })
     const answer = await new Promise<http.IncomingMessage>((resolve, reject) => {
       const request = (isSecure ? https : http).request({
         host,
@@ -65,16 +69,22 @@ export function createHubClient({ key, hub, ca, silentMs = defaultSilentMs }: Hu
         headers: {
           host: url.host,
           connection: 'close',
-          [forwardedHeader]: writeForwarded(key, client, { method, target, headers: {} }),
+          ...typed,
+          [forwardedHeader]: header,
           ...(from > 0 && { range: `bytes=${from}-` }),
-          ...(text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+          ...(text !== undefined && { 'content-length': Buffer.byteLength(text) + tailBytes })
         },
-        ...(isSecure && { ca, ...(isIP(host) === 0 && { servername: host }) })
+        ...(isSecure && { ca: options.ca, ...(isIP(host) === 0 && { servername: host }) })
       })
       request.once('response', resolve)
       request.once('timeout', () => request.destroy(new Error(`silent for ${silentMs / 1000} s`)))
       request.on('error', error => reject(signal.aborted ? signal.reason : unreachable(address, error)))
-      request.end(text)
+      if (text === undefined) request.end()
+      else {
+        const sealed = seal()
+        sealed.pipe(request)
+        sealed.end(text)
+      }
     })
     if (answer.statusCode === 200 || answer.statusCode === 206) return answer
     throw refusalIn(address, answer.statusCode as number, await textOf(answer).catch(() => ''))
@@ -82,8 +92,12 @@ export function createHubClient({ key, hub, ca, silentMs = defaultSilentMs }: Hu
 
   return {
     ask,
-    json: async (url, request) => JSON.parse(await textOf(await ask(url, request)))
+    json: async (to, request) => JSON.parse(await textOf(await ask(to, request)))
   }
+}
+
+function jsonHeaders(text: string): http.IncomingHttpHeaders {
+  return { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
 }
 
 function unreachable(url: string, error: Error & { code?: string }): Refusal {

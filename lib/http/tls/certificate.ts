@@ -70,9 +70,17 @@ async function read(path: string, field: Field): Promise<string> {
   }
 }
 
+const begin = '-----BEGIN CERTIFICATE-----'
+const end = '-----END CERTIFICATE-----'
+
+function blocksIn(text: string): string[] {
+  const parts = text.split(end).slice(0, -1)
+  return parts.filter(part => part.includes(begin)).map(part => part.slice(part.indexOf(begin)) + end)
+}
+
 function certificatesIn(text: string, path: string): X509Certificate[] {
-  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^]*?-----END CERTIFICATE-----/g)
-  if (blocks === null) {
+  const blocks = blocksIn(text)
+  if (blocks.length === 0) {
     if (text.includes('PRIVATE KEY-----'))
       throw refuse(
         { field: '--tls-cert', path },

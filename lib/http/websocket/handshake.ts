@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Refusal } from '../../base/refusal.js'
 import { hasBody } from '../core/body.js'
+import { isOriginOf, parseHost, parseOrigin } from '../core/origin.js'
 import type { Reply, Request } from '../core/route.js'
 import { refusalReply } from '../core/reply.js'
 
@@ -57,14 +58,20 @@ export function shakeHands(
   return { outcome: 'accepted', head: acceptHead(key, protocol), protocol }
 }
 
-function acceptHead(key: string, protocol: string): string {
+/** Returns the value of Sec-WebSocket-Accept for a key (§4.2.2). */
+export function acceptOf(key: string): string {
+  return createHash('sha1')
+    .update(key + guid)
+    .digest('base64')
+}
+
+/** Returns the head that accepts a handshake. */
+export function acceptHead(key: string, protocol: string): string {
   return [
     'HTTP/1.1 101 Switching Protocols',
     'Upgrade: websocket',
     'Connection: Upgrade',
-    `Sec-WebSocket-Accept: ${createHash('sha1')
-      .update(key + guid)
-      .digest('base64')}`,
+    `Sec-WebSocket-Accept: ${acceptOf(key)}`,
     ...(protocol === '' ? [] : [`Sec-WebSocket-Protocol: ${protocol}`]),
     '',
     ''
@@ -88,7 +95,7 @@ function isKey(key: string | undefined): key is string {
 }
 
 /** Returns comma-separated words, in lower case unless they are compared exactly. */
-function tokensOf(value: string | undefined, isCaseless = true): string[] {
+export function tokensOf(value: string | undefined, isCaseless = true): string[] {
   if (value === undefined) return []
   return value.split(',').map(token => (isCaseless ? token.trim().toLowerCase() : token.trim()))
 }
@@ -98,25 +105,13 @@ function tokensOf(value: string | undefined, isCaseless = true): string[] {
  * proxy may say under which name it was called. The scheme is not compared, because that of a proxy is unknown.
  */
 function isForeign({ headers, client }: HandshakeFacts): boolean {
-  const { origin } = headers
-  if (origin === undefined) return false
-  const own = (client.viaProxy && firstOf(headers['x-forwarded-host'])) || headers.host
-  const asking = parseUrl(origin)
-  if (asking === undefined || own === undefined) return true
-  // Written like the origin: in lower case and without the default port of the scheme.
-  return parseUrl(`${asking.protocol}//${own}`)?.host !== asking.host
+  if (headers.origin === undefined) return false
+  const origin = parseOrigin(headers.origin)
+  const host = parseHost((client.viaProxy && firstOf(headers['x-forwarded-host'])) || (headers.host ?? ''))
+  return origin === null || host === null || !isOriginOf(origin, host)
 }
 
 function firstOf(header: IncomingHttpHeaders[string]): string | undefined {
   const text = Array.isArray(header) ? header[0] : header
   return text?.split(',')[0]?.trim()
-}
-
-function parseUrl(text: string): URL | undefined {
-  if (!/^https?:\/\//i.test(text)) return undefined
-  try {
-    return new URL(text)
-  } catch {
-    return undefined
-  }
 }

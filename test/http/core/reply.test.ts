@@ -21,6 +21,7 @@ t.test('has a status for each kind of refusal', async t => {
     upgrade: 426,
     too_many: 429,
     unsupported: 501,
+    bad_gateway: 502,
     unavailable: 503
   }
   for (const [kind, status] of Object.entries(statuses)) {

@@ -5,18 +5,18 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { createForwarder } from '../../../lib/http/outgoing/forward.js'
-import { forwardKeyOf, readForwarded } from '../../../lib/http/outgoing/forwarded.js'
 import { json, streamedBody } from '../../../lib/http/core/route.js'
 import type { Route } from '../../../lib/http/core/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { makeSigned } from '../../support/certificates.js'
 import { createClient } from '../../support/client.js'
+import { ownHub, readerOf, signerOf } from '../../support/hub-keys.js'
 import { freePort } from '../../support/free-port.js'
 import { startServer } from '../../support/http-server.js'
 import { until } from '../../support/until.js'
 import { openWebSocket } from '../../support/websocket.js'
 
-const key = forwardKeyOf(Buffer.alloc(32, 7))
+const signing = { signer: signerOf('h2'), adminToken: () => 'the-admin-token', allowsHttp: false }
 const route = (method: Route['method'], path: string, handle: Route['handle'], more: object = {}): Route => {
   return { method, path, auth: 'public', body: streamedBody, handle, ...more }
 }
@@ -25,8 +25,7 @@ const route = (method: Route['method'], path: string, handle: Route['handle'], m
 async function startFollower(t: Test, url: string, limits: { connectMs?: number; silentMs?: number } = {}) {
   const reached: number[] = []
   const forwarder = createForwarder({
-    key,
-    hub: 'h2',
+    ...signing,
     reached: async sequence => void reached.push(sequence),
     ...limits
   })
@@ -34,7 +33,7 @@ async function startFollower(t: Test, url: string, limits: { connectMs?: number;
   const hub = {
     clientOf: () => null,
     mark: () => {},
-    divert: (exchange: Parameters<typeof forwarder.pass>[0]) => forwarder.pass(exchange, { name: 'h1', url })
+    divert: (exchange: Parameters<typeof forwarder.pass>[0]) => forwarder.pass(exchange, ownHub({ name: 'h1', url }))
   }
   return { ...(await startServer(t, routes, { hub })), forwarder, reached }
 }
@@ -43,9 +42,10 @@ type Test = Parameters<typeof startServer>[0]
 
 /** Starts a hub that reads what another one says about its clients, and stamps its answers. */
 async function startLeader(t: Test, routes: Route[]) {
+  const read = readerOf('h1', ['h2'])
   const hub = {
     clientOf: (request: { method?: string; url?: string; headers: IncomingHttpHeaders }) =>
-      readForwarded(key, { method: request.method as string, target: request.url as string, headers: request.headers }),
+      read({ method: request.method as string, target: request.url as string, headers: request.headers }),
     mark(exchange: { stamp: unknown; trailers: unknown }) {
       exchange.stamp = () => ({ 'svc-sequence': '41' })
       exchange.trailers = () => ({ 'svc-sequence': '42' })
@@ -156,12 +156,12 @@ t.test('after a change was sent, nobody says that it was not made', async t => {
 t.test('a body that is too large is refused on the way', async t => {
   const leader = await startLeader(t, [route('POST', '/x', () => new Promise(() => {}))])
   const routes = [route('POST', '/x', () => json('here'), { body: { maxBytes: 1000, totalMs: Infinity } })]
-  const forwarder = createForwarder({ key, hub: 'h2', reached: async () => {} })
+  const forwarder = createForwarder({ ...signing, reached: async () => {} })
   const hub = {
     clientOf: () => null,
     mark: () => {},
     divert: (exchange: Parameters<typeof forwarder.pass>[0]) =>
-      forwarder.pass(exchange, { name: 'h1', url: leader.url })
+      forwarder.pass(exchange, ownHub({ name: 'h1', url: leader.url }))
   }
   const follower = await startServer(t, routes, { hub })
   const reply = await createClient(() => follower.url, 'secret').send('POST', '/x', { body: Buffer.alloc(5000) })

@@ -1,7 +1,10 @@
 import t from 'tap'
-import { connect } from 'node:net'
+import { createServer as createTlsServer } from 'node:https'
+import { connect, type AddressInfo } from 'node:net'
+import { reasonOf } from '../../../lib/base/system-error.js'
 import { parseHttpUrl, post } from '../../../lib/http/outgoing/post.js'
 import type { Posted } from '../../../lib/http/outgoing/post.js'
+import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { startReceiver } from '../../support/receiver.js'
 import type { Behaviour } from '../../support/receiver.js'
 
@@ -79,4 +82,22 @@ t.test('post: sends user and password of the URL as a header', async t => {
 t.test('accepts only HTTP URLs', async t => {
   t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
   for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
+})
+
+t.test('a certificate that is not trusted is named with its cure', async t => {
+  const { server: signed } = makeSigned()
+  const cases = [
+    [makeCertificate({ names: ['localhost'] }), 'signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS='],
+    [signed, 'signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS=']
+  ] as const
+  for (const [{ key, cert }, words] of cases) {
+    const server = createTlsServer({ key, cert }, (_, response) => void response.end())
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const options = { headers: {}, body: '{}', limitMs: 30_000, signal: never }
+    const posted = await post(new URL(`https://localhost:${port}/`), options)
+    t.match(posted, { outcome: 'network' })
+    t.ok(reasonOf(posted).includes(words), reasonOf(posted))
+  }
 })

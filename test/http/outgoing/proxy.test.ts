@@ -21,7 +21,35 @@ const cases: Array<[what: string, url: string, env: Record<string, string>, prox
   ['NO_PROXY with another port', 'http://a.test', { HTTP_PROXY: p, NO_PROXY: 'a.test:81' }, 'proxy:3128'],
   ['NO_PROXY with an address', 'http://127.0.0.1:5431', { HTTP_PROXY: p, NO_PROXY: 'localhost,127.0.0.1' }, null],
   ['NO_PROXY with an IPv6 address', 'http://[::1]:5431', { HTTP_PROXY: p, NO_PROXY: '::1' }, null],
-  ['NO_PROXY with an IPv6 address and its port', 'http://[::1]:5431', { HTTP_PROXY: p, NO_PROXY: '[::1]:5431' }, null]
+  ['NO_PROXY with an IPv6 address and its port', 'http://[::1]:5431', { HTTP_PROXY: p, NO_PROXY: '[::1]:5431' }, null],
+  ['NO_PROXY with an IPv6 address in another spelling', 'http://[::1]', { HTTP_PROXY: p, NO_PROXY: '0:0::1' }, null],
+  ['NO_PROXY with an IPv6 address in brackets', 'http://[fd00::5]', { HTTP_PROXY: p, NO_PROXY: '[fd00::5]' }, null],
+  ['NO_PROXY with another port of IPv6', 'http://[::1]:1', { HTTP_PROXY: p, NO_PROXY: '[::1]:2' }, 'proxy:3128'],
+  ['NO_PROXY * with a port', 'http://a.test:81', { HTTP_PROXY: p, NO_PROXY: '*:81' }, null],
+  ['NO_PROXY with a leading dot and a port', 'http://x.a.test:81', { HTTP_PROXY: p, NO_PROXY: '.a.test:81' }, null],
+  ['NO_PROXY with a name that ends with a dot', 'http://a.test', { HTTP_PROXY: p, NO_PROXY: 'a.test.' }, null],
+  ['NO_PROXY with a host that ends with a dot', 'http://a.test.', { HTTP_PROXY: p, NO_PROXY: 'a.test' }, null],
+  ['NO_PROXY with a block', 'http://10.1.2.3', { HTTP_PROXY: p, NO_PROXY: 'x.test, 10.0.0.0/8' }, null],
+  ['NO_PROXY with a block of one address', 'http://10.1.2.3', { HTTP_PROXY: p, NO_PROXY: '10.1.2.3/32' }, null],
+  ['NO_PROXY with the block of all', 'http://10.1.2.3', { HTTP_PROXY: p, NO_PROXY: '0.0.0.0/0' }, null],
+  ['NO_PROXY with another block', 'http://11.1.2.3', { HTTP_PROXY: p, NO_PROXY: '10.0.0.0/8' }, 'proxy:3128'],
+  ['NO_PROXY with a block and its port', 'http://10.1.2.3:81', { HTTP_PROXY: p, NO_PROXY: '10.0.0.0/8:81' }, null],
+  [
+    'NO_PROXY with a block, another port',
+    'http://10.1.2.3',
+    { HTTP_PROXY: p, NO_PROXY: '10.0.0.0/8:81' },
+    'proxy:3128'
+  ],
+  ['NO_PROXY with a block of IPv6', 'http://[fd00:1::5]', { HTTP_PROXY: p, NO_PROXY: 'fd00::/8' }, null],
+  ['NO_PROXY with a block in brackets', 'http://[fd00:1::5]:81', { HTTP_PROXY: p, NO_PROXY: '[fd00::]/8:81' }, null],
+  ['NO_PROXY with another block of IPv6', 'http://[fe80::5]', { HTTP_PROXY: p, NO_PROXY: 'fd00::/8' }, 'proxy:3128'],
+  ['NO_PROXY with a block that is none', 'http://10.1.2.3', { HTTP_PROXY: p, NO_PROXY: '10.0.0.0/33' }, 'proxy:3128'],
+  [
+    'NO_PROXY with a block does not look up names',
+    'http://a.test',
+    { HTTP_PROXY: p, NO_PROXY: '0.0.0.0/0' },
+    'proxy:3128'
+  ]
 ]
 
 for (const [what, url, env, proxy] of cases) {

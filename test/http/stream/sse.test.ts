@@ -35,6 +35,36 @@ t.test('formats events', async t => {
   )
 })
 
+t.test('sends a long list in parts, with nothing between them', async t => {
+  async function* parts() {
+    yield ['one', 'two\n']
+    await sleep(100)
+    yield []
+    yield ['three']
+  }
+  const list = { name: 'lines', parts: parts() }
+  const { url } = await startServer(t, [
+    get(events => events.sendParts({ event: 'snapshot', data: { size: 3 }, list, id: () => '7@f' }), 20)
+  ])
+  const text = await (await fetch(url)).text()
+  t.equal(text, ':open\n\nevent: snapshot\ndata: {"lines":["one","two\\n","three"],"size":3}\nid: 7@f\n\n')
+})
+
+t.test('ends an event whose parts fail, so that the error can follow', async t => {
+  async function* parts() {
+    yield ['one']
+    throw new Error('broken')
+  }
+  const { url } = await startServer(t, [
+    get(async events => {
+      const event = { event: 'snapshot', data: {}, list: { name: 'lines', parts: parts() }, id: () => '1' }
+      await events.sendParts(event).catch(error => events.send({ event: 'error', data: error.message }))
+    })
+  ])
+  const text = await (await fetch(url)).text()
+  t.equal(text, ':open\n\nevent: snapshot\ndata: {"lines":["one"]}\nid: 1\n\nevent: error\ndata: broken\n\n')
+})
+
 t.test('refuses a name or an id that would begin another field', async t => {
   const { port, events } = await startServer(t, [get(stream => stream.send({ event: 'a\ndata: b', data: '' }))])
   t.notMatch((await sendRaw(port, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n')).body, 'data: b')

@@ -58,6 +58,7 @@ const table: Array<[what: string, headers: Record<string, string>, status: numbe
   ['a key of 17 bytes', { 'sec-websocket-key': Buffer.alloc(17).toString('base64') }, 400, 'invalid_handshake'],
   ['a key that is not base64', { 'sec-websocket-key': '!!!!!!!!!!!!!!!!!!!!!!==' }, 400, 'invalid_handshake'],
   ['a page of another origin', { origin: 'https://evil.test' }, 403, 'foreign_origin'],
+  ['a page whose origin has our host as its user name', { origin: 'WITH USER' }, 403, 'foreign_origin'],
   ['a page of our host at another port', { origin: 'http://127.0.0.1:1' }, 403, 'foreign_origin'],
   ['a page with an opaque origin', { origin: 'null' }, 403, 'foreign_origin'],
   ['an origin that is not an HTTP URL', { origin: 'chrome-extension://abcdef' }, 403, 'foreign_origin']
@@ -67,7 +68,8 @@ t.test('answers the opening handshake', async t => {
   const { url } = await startServer(t, routes)
   for (const [what, headers, status, code] of table) {
     t.test(what, async t => {
-      const given = headers['origin'] === 'OWN' ? { origin: url } : headers
+      const named: Record<string, string> = { OWN: url, 'WITH USER': url.replace('://', '://evil@') }
+      const given = { ...headers, ...(headers['origin'] && { origin: named[headers['origin']] ?? headers['origin'] }) }
       const opened = await openWebSocket(`${url}/ws`, { headers: given })
       t.equal(opened.status, status)
       if (status === 101) {
