@@ -5,15 +5,28 @@
 import { hostname } from 'node:os'
 import { createAgent, type Agent, type AgentTimes } from '../fleet/agent/agent.js'
 import { enrol } from '../fleet/agent/enrol.js'
-import { openAgentKey, readIdentity, writeIdentity, type AgentKey, type Identity } from '../fleet/agent/identity.js'
+import { createKeyring } from '../fleet/agent/from-hub.js'
+import { createHubClient } from '../fleet/agent/hub-client.js'
+import {
+  addressesOf,
+  isConfidential,
+  openAgentKey,
+  openNextKey,
+  readIdentity,
+  replaceIdentity,
+  writeIdentity,
+  type AgentKey,
+  type Identity
+} from '../fleet/agent/identity.js'
 import { createAgentRelay } from '../fleet/relay/agent-relay.js'
 import { randomIds } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
+import { reasonOf } from '../base/system-error.js'
 import { readVersion } from '../config/version.js'
 import { createCaller, type Caller } from '../http/outgoing/caller.js'
 import { fleetLimits } from '../model/node.js'
 import { createOwnServer } from './relay.js'
-import { reportFailure } from './reporter.js'
+import { reportFailure, type Reporter } from './reporter.js'
 import { serve, type RunningServer, type ServeOptions } from './serve.js'
 
 /** Options of `startAgent`. */
@@ -25,6 +38,8 @@ export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEn
   /** The name that the machine proposes. Default: its host name. */
   name?: string | undefined
   labels?: Record<string, string>
+  /** Whether addresses of hubs may be without TLS that are not on this machine. */
+  allowHttp?: boolean
   /** Certificates to trust for the hub, in PEM, instead of those that Node trusts. */
   ca?: string | undefined
   /** Whether users of the hub can read the pages of this node; default: true. */
@@ -55,8 +70,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   })
   try {
     const makeCaller = (address: string): Caller => createCaller({ address, environment, ca })
-    const key = await openAgentKey(home.directory)
-    const identity = await identityOf(options, key, makeCaller)
+    const { identity, key } = await identityOf(options, makeCaller)
     const { deployer, api } = server.services
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
     const own = createOwnServer({ socketPath: server.localSocket, secret: relaySecret, terminal: api.terminal })
@@ -90,37 +104,103 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   }
 }
 
-async function identityOf(
-  { home, hubs, enroll, name = hostname(), labels = {}, report }: AgentOptions,
-  key: AgentKey,
-  makeCaller: (address: string) => Caller
-): Promise<Identity> {
+interface Self {
+  identity: Identity
+  key: AgentKey
+}
+
+type MakeCaller = (address: string) => Caller
+
+async function identityOf(options: AgentOptions, makeCaller: MakeCaller): Promise<Self> {
+  const { home, hubs, enroll, allowHttp = false, report } = options
+  const key = await openAgentKey(home.directory)
   const known = await readIdentity(home.directory)
   if (known !== null) {
-    if (enroll !== undefined) report.warn(`This machine is the node "${known.name}" already: --enroll is ignored`)
-    const identity = hubs.length === 0 ? known : { ...known, hubs }
+    const given = hubs.length === 0 ? known : { ...known, hubs }
+    const identity = allowHttp ? { ...given, allowHttp } : given
+    refuseReadable(identity, known, report)
+    const again = enroll === undefined ? null : await enrolAgain({ ...options, enroll }, { identity, key }, makeCaller)
+    if (again !== null) return again
     if (identity !== known) await writeIdentity(home.directory, identity)
     report.info(`Node ${identity.name} (${identity.nodeId})`)
-    return identity
+    return { identity, key }
   }
   if (hubs.length === 0) throw missing('--hub', 'the address of the hub')
   if (enroll === undefined) throw missing('--enroll', 'an enrollment token ("svc fleet enroll" on the hub prints one)')
-  const { signal } = new AbortController()
-  const version = readVersion()
-  const proposed = name.slice(0, fleetLimits.nameLength)
-  const identity = await enrol({
-    token: enroll,
-    hubs,
-    name: proposed,
-    labels,
-    version,
-    key,
-    createCaller: makeCaller,
-    signal
-  })
+  refuseReadable({ hubs, allowHttp }, null, report)
+  const identity = { ...(await ask({ ...options, enroll }, key, makeCaller)), allowHttp }
   await writeIdentity(home.directory, identity)
   report.info(`Enrolled as node ${identity.name} (${identity.nodeId})`)
-  return identity
+  return { identity, key }
+}
+
+type EnrolledOptions = AgentOptions & { enroll: string }
+
+function ask(options: EnrolledOptions, key: AgentKey, createCaller: MakeCaller): Promise<Identity> {
+  const { enroll: token, hubs, labels = {}, name = hostname() } = options
+  const proposed = name.slice(0, fleetLimits.nameLength)
+  const { signal } = new AbortController()
+  return enrol({ token, hubs, name: proposed, labels, version: readVersion(), key, createCaller, signal })
+}
+
+const greetMs = 10_000
+
+/**
+ * Enrolls a node that its hub has forgotten, as a new node with a new key. Returns null, with a warning, if the hub knows
+ * the node, cannot be asked, or does not take the token, which a service may give at each start.
+ */
+async function enrolAgain(
+  options: EnrolledOptions,
+  { identity, key }: Self,
+  createCaller: MakeCaller
+): Promise<Self | null> {
+  const { home, report } = options
+  const { nodeId, name, hubKey, hubs } = identity
+  const keyring = createKeyring(hubKey, () => {})
+  const client = createHubClient({ nodeId, key, keyring, hubs: addressesOf(identity), createCaller })
+  const why = await client
+    .greet(AbortSignal.timeout(greetMs))
+    .then(
+      () => null,
+      (error: unknown) => error
+    )
+    .finally(() => client.close())
+  if (!(why instanceof Refusal && why.code === 'node_unknown')) {
+    const reason = why === null ? '' : `, and its hub did not say that it has forgotten it (${reasonOf(why)})`
+    report.warn(`This machine is the node "${name}" already${reason}: --enroll is ignored`)
+    return null
+  }
+  try {
+    const next = await openNextKey(home.directory)
+    const enrolled = await ask({ ...options, hubs, name: options.name ?? name }, next, createCaller)
+    const { allowHttp } = identity
+    const again = { ...enrolled, ...(allowHttp === undefined ? {} : { allowHttp }) }
+    await replaceIdentity(home.directory, again)
+    report.info(`The hub had forgotten the node ${nodeId}. Enrolled again as node ${again.name} (${again.nodeId})`)
+    return { identity: again, key: next }
+  } catch (error) {
+    const cure = 'Start it with --enroll and a new token ("svc fleet enroll" on the hub prints one)'
+    report.warn(`The hub has forgotten the node "${name}", and did not enroll it again: ${reasonOf(error)}. ${cure}`)
+    return null
+  }
+}
+
+/**
+ * Refuses (`usage`) an address over which releases and variables could be read on the way. Those that an earlier version used
+ * go on with a warning.
+ */
+function refuseReadable(
+  { hubs, allowHttp = false }: Pick<Identity, 'hubs' | 'allowHttp'>,
+  known: Identity | null,
+  report: Reporter
+): void {
+  const address = hubs.find(each => !isConfidential(each))
+  if (address === undefined || allowHttp) return
+  const what = `${address} has no TLS: releases and variables can be read on the way`
+  const sentence = `${what}. Use https, or allow it with --allow-http`
+  if (known?.allowHttp !== undefined || !known?.hubs.includes(address))
+    throw new Refusal('usage', 'usage', sentence, { field: '--hub' })
+  report.warn(sentence)
 }
 
 function missing(field: string, what: string): Refusal {

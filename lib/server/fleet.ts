@@ -2,6 +2,8 @@
  * The fleet of a server. Its modules are loaded at the start only if there is something of a fleet: a node, an
  * enrollment or a placement. Otherwise they are loaded at the first use.
  */
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import type { Hub } from '../fleet/hub/hub.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
@@ -12,6 +14,7 @@ import { countEnrollments } from '../store/tables/enrollments.js'
 import { countNodes } from '../store/tables/nodes.js'
 import { countPlacements } from '../store/tables/placements.js'
 import { createVariablesKey } from '../projects/variables-key.js'
+import type { CheckHeaders } from '../projects/check-headers.js'
 import type { Variables } from '../projects/variables.js'
 import type { Front, World } from './front.js'
 import { createSealing } from './sealing.js'
@@ -35,7 +38,11 @@ export interface FleetService {
 export function createFleet(
   world: World,
   { audit, serverKey, nodes, settings }: Pick<Front, 'audit' | 'serverKey' | 'nodes' | 'settings'>,
-  work: () => { deployer: Pick<Deployer, 'hasRunning' | 'mark'>; variables: Pick<Variables, 'open'> }
+  work: () => {
+    deployer: Pick<Deployer, 'hasRunning' | 'mark'>
+    variables: Pick<Variables, 'open'>
+    headers: Pick<CheckHeaders, 'open'>
+  }
 ): FleetService {
   const { store, home, keys, publicUrl, log } = world
   let loading: Promise<Hub> | null = null
@@ -51,16 +58,19 @@ export function createFleet(
       hubs: () => world.hubUrls?.() ?? (publicUrl === null ? [] : [publicUrl]),
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
-      done(deployId) {
-        if (findDeployment(store, deployId)?.status !== 'failed') return
+      ended(deployId, state) {
+        // While it runs, it gets its result from the rollout.
+        const [was, is] = state === 'done' ? (['failed', 'success'] as const) : (['success', 'failed'] as const)
+        if (findDeployment(store, deployId)?.status !== was) return
         work()
-          .deployer.mark(deployId, 'success', systemActor)
+          .deployer.mark(deployId, is, systemActor)
           .catch(error => log(`Cannot correct the record of deployment ${deployId}`, error))
       },
       mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts')),
       megabytesPerSecond: () => settings.number('fleet_upload_rate'),
       sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'rollout'),
-      variables: { open: projectId => work().variables.open(projectId) }
+      variables: { open: projectId => work().variables.open(projectId) },
+      headers: { open: (projectId, policy) => work().headers.open(projectId, policy) }
     })
     if (isStarted) running.start()
     return running
@@ -75,8 +85,8 @@ export function createFleet(
 
   let relaying: Promise<HubRelays> | null = null
   async function createRelays(): Promise<HubRelays> {
-    const [{ links, key }, { createHubRelays }] = await Promise.all([hub(), import('../fleet/relay/hub-relays.js')])
-    return createHubRelays({ links, key, ids: world.ids })
+    const [{ links }, { createHubRelays }] = await Promise.all([hub(), import('../fleet/relay/hub-relays.js')])
+    return createHubRelays({ links, ids: world.ids })
   }
 
   return {
@@ -85,6 +95,11 @@ export function createFleet(
     isUsed,
     running: () => running,
     async start() {
+      if (existsSync(home.restored)) {
+        // Nodes remember more than a restored database.
+        if (isUsed()) await (await hub()).restored()
+        await rm(home.restored, { force: true })
+      }
       isStarted = true
       running?.start()
       if (isUsed()) await hub()

@@ -35,6 +35,7 @@ import type { Environment, Home } from '../config/home.js'
 import type { ArchiveCopies } from '../deploy/needs.js'
 import type { ClusterView } from '../model/cluster.js'
 import type { DeploymentRow } from '../model/deployment.js'
+import type { TokenLock } from '../model/token-advice.js'
 import type { Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
 import { createVariablesKey } from '../projects/variables-key.js'
@@ -56,6 +57,8 @@ export interface World {
   terminal: boolean
   /** Whether targets may be in system directories (`--allow-system-paths`). */
   allowSystemPaths: boolean
+  /** Paths of keys and passwords that were given to the server. They are never shown, wherever they are. */
+  secretFiles?: readonly string[]
   version: string
   /** Base path of the server, as `normaliseBase` returns it. */
   base: string
@@ -93,6 +96,8 @@ export interface Front {
   /** The signed requests of the nodes of the fleet. */
   nodes: NodeRequests
   factors: SecondFactors
+  /** Called by the front. The services behind it set them. */
+  listeners: { tokenLocked?(lock: TokenLock): void }
   proof: Proof
   allowList: AllowList
   bearer: Bearer
@@ -151,7 +156,7 @@ export function createFront(
     audit
   })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
-  const nodes = createNodeRequests({ store, ids })
+  const nodes = createNodeRequests({ store })
   const bearer = createBearer({
     admin,
     tickets,
@@ -165,11 +170,18 @@ export function createFront(
     relayed: relaySecret === undefined ? undefined : createRelayedCallers(relaySecret),
     sessions
   })
+  const listeners: Front['listeners'] = {}
   const factors = createSecondFactors({
     store,
     clock,
     limiter,
     audit,
+    sessions,
+    endBearer: named.endBearer,
+    onLocked({ tokenId, lockedUntil }) {
+      const token = named.list().find(({ id }) => id === tokenId)
+      if (token !== undefined) listeners.tokenLocked?.({ token, lockedUntil })
+    },
     sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'second factor')
   })
   const proof = createProof({ clock, minutes: () => settings.number('proof_minutes') })
@@ -196,6 +208,7 @@ export function createFront(
     named,
     nodes,
     factors,
+    listeners,
     proof,
     allowList,
     bearer,

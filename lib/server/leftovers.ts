@@ -10,6 +10,9 @@ import { removeLeftovers } from '../base/replace-file.js'
  */
 const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/
 
+/** The key of the server, or of an agent. */
+const keyNames = ['server.ed25519', 'server.pub', 'agent.ed25519']
+
 /**
  * Removes files that killed processes left in the data directory itself. The caller owns the directory and has not
  * opened the store. Commands may change config.json at the same time, so of their files only those older than
@@ -23,10 +26,7 @@ export async function removeHomeLeftovers(
     .filter(name => unfinishedPattern.test(name))
     .map(name => join(directory, name))
   for (const path of paths) await rm(path)
-  const unreplaced = [
-    ...(await removeLeftovers(configFile, startedMs)),
-    ...(await removeLeftovers(variablesKey, startedMs)),
-    ...(await removeLeftovers(join(keys, 'server.ed25519'), startedMs).catch(() => []))
-  ]
-  return [...paths, ...(await removeEndedLocks(configFile)), ...unreplaced]
+  for (const path of [configFile, variablesKey]) paths.push(...(await removeLeftovers(path, startedMs)))
+  for (const name of keyNames) paths.push(...(await removeLeftovers(join(keys, name), startedMs).catch(() => [])))
+  return [...paths, ...(await removeEndedLocks(configFile))]
 }

@@ -41,6 +41,8 @@ export function createListener(
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
     lifeOf: ({ session, token }) => session?.ended() ?? (token === undefined ? undefined : named.ended(token.id)),
+    callerOf: ({ role, name, token, node }) => (role === 'anonymous' ? undefined : (token?.id ?? node?.id ?? name)),
+    publicUrl,
     trustedProxies: () => settings.list('trusted_proxies'),
     allowedHosts: createAllowedHosts(publicUrl, () => settings.list('allowed_hosts')),
     log: event => pass(event, { log, onRequest }),

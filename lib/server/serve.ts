@@ -11,6 +11,7 @@ import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { reasonOf } from '../base/system-error.js'
 import { readDotenv } from '../config/dotenv.js'
+import { tokenOf } from '../base/text.js'
 import { ensureHome, noSpaceFor, readConfig, refuseHub, warningOfRoot } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
 import { refuseNetworkHome } from '../config/network-home.js'
@@ -80,6 +81,8 @@ export interface RunningServer {
   services: Services
   /** The path of the socket that only the owner of the data directory can open. */
   localSocket: string
+  /** Whether deployments are queued or running. */
+  isDeploying(): boolean
   /** Reads the admin token and the certificate again and reports what has changed. Never rejects. */
   reload(): Promise<void>
   /**
@@ -144,6 +147,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       environment,
       terminal,
       allowSystemPaths,
+      secretFiles: options.tls === undefined ? [] : [options.tls.key],
       version,
       base,
       publicUrl,
@@ -164,10 +168,13 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
     if (!canHoldDirectories) report.warn(notHeldWarning)
-    const { createServices, createTable, sendReport, createReload, newestStartMs } = await loadRest()
+    const { createServices, createTable, sendReport, createReload, newestStartMs, unfinishedDeployments, warnOfUsers } =
+      await loadRest()
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
+    warnOfUsers(store, report)
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
+    await services.headers.sealStored()
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
@@ -190,6 +197,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       adminToken,
       services,
       localSocket: owner.path,
+      isDeploying: () => unfinishedDeployments(store).length > 0,
       reload,
       stop: createStop({ http, services, front, store, owner, telemetry, reported })
     }
@@ -205,14 +213,15 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
  * server runs.
  */
 async function loadRest() {
-  const [services, table, telemetry, reload, deployments] = await Promise.all([
+  const [services, table, telemetry, reload, users, deployments] = await Promise.all([
     import('./services.js'),
     import('./table.js'),
     import('../telemetry/telemetry.js'),
     import('./reload.js'),
+    import('./users-warning.js'),
     import('../store/tables/deployments.js')
   ])
-  return { ...services, ...table, ...telemetry, ...reload, newestStartMs: deployments.newestStartMs }
+  return { ...services, ...table, ...telemetry, ...reload, ...users, ...deployments }
 }
 
 /** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */
@@ -291,9 +300,10 @@ export async function readOverride({
   environment
 }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
   const { path, values } = await readDotenv(cwd, 'server')
-  if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
-  const token = environment['ADMIN_TOKEN']
-  if (token) return { token, from: 'ADMIN_TOKEN' }
+  const ofFile = tokenOf(values.ADMIN_TOKEN ?? '', `ADMIN_TOKEN in ${path}`)
+  if (ofFile !== '') return { token: ofFile, from: path }
+  const token = tokenOf(environment['ADMIN_TOKEN'] ?? '', 'ADMIN_TOKEN')
+  if (token !== '') return { token, from: 'ADMIN_TOKEN' }
   const { supervisedToken } = environment['SVC_SUPERVISED'] ? await readConfig(home) : {}
   return supervisedToken ? { token: supervisedToken, from: home.configFile } : undefined
 }

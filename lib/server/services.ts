@@ -1,12 +1,15 @@
-import { realpathSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { userHome } from '../base/user-home.js'
+import { basename, dirname, join } from 'node:path'
+import { clusterFileName, nodeName } from '../config/home.js'
 import { createProofs } from '../audit/proofs.js'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createActivity } from '../base/activity.js'
+import { createBudget } from '../base/budget.js'
 import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
+import { createSpool } from '../base/spool.js'
 import { createBackups } from '../backup/backup.js'
 import { createAccessReport } from '../auth/access-report.js'
 import { createTokenReminders } from '../auth/token-reminders.js'
@@ -41,8 +44,11 @@ import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
+import { createCheckHeaders, type CheckHeaders } from '../projects/check-headers.js'
 import { createVariables } from '../projects/variables.js'
 import { createVariablesKey } from '../projects/variables-key.js'
+import { runsCommand } from '../shared/runs-command.js'
+import { isPlaced } from '../store/tables/placements.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
@@ -78,11 +84,13 @@ import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
 import { createFleet } from './fleet.js'
 import type { FleetService } from './fleet.js'
+import { tooMuch } from '../http/core/memory.js'
 import type { Front, World } from './front.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
 export interface Services {
   deployer: Deployer
+  headers: CheckHeaders
   webhook: Webhook
   reminders: TokenReminders
   history: History
@@ -94,6 +102,10 @@ export interface Services {
   /** The services that the API handlers need. */
   api: ApiNeeds
 }
+
+const bytesPerMegabyte = 1024 * 1024
+/** Maximum number of bytes of large bodies in the directory for temporary files: in all, and of one caller. */
+const spoolLimits = { all: 4096 * bytesPerMegabyte, each: { caller: 2048 * bytesPerMegabyte } }
 
 /** Maximum number of deployments that are searched for recently used scripts. */
 const searchedForScripts = 200
@@ -108,6 +120,7 @@ export function createServices(world: World, front: Front): Services {
   const logs = createLogs(world, front, work)
   late.logs = logs
   const machine = createMachine(world, front, work)
+  front.listeners.tokenLocked = work.webhook.locked
   const terminals = createTerminals({
     isOffered: world.terminal,
     isEnabled: () => front.settings.flag('terminal_enabled'),
@@ -119,6 +132,7 @@ export function createServices(world: World, front: Front): Services {
   })
   return {
     deployer: work.deployer,
+    headers: work.headers,
     webhook: work.webhook,
     reminders: createTokenReminders({
       ...world,
@@ -144,6 +158,7 @@ export function createServices(world: World, front: Front): Services {
       logSources: { sources: logs.sources, viewer: logs.viewer },
       terminal: { terminals, projects: work.projects, allowList: front.allowList },
       fleet: fleet.hub,
+      hasUnwritten: () => work.deployer.kept().length > 0,
       refusePlaced(projectId) {
         const project = findProject(world.store, projectId)
         if (project !== undefined) refusePlaced(world.store, project, 'do this with')
@@ -190,12 +205,9 @@ function createWork(
   })
   const counts = createDeploymentCounts()
   const quota = createQuota({ store, home, settings })
-  const variables = createVariables({
-    store,
-    clock,
-    audit,
-    key: keys?.variables ?? createVariablesKey(home.variablesKey)
-  })
+  const key = keys?.variables ?? createVariablesKey(home.variablesKey)
+  const variables = createVariables({ store, clock, audit, key })
+  const headers = createCheckHeaders({ store, key, log })
   const deployer = createDeployer({
     store,
     home,
@@ -206,11 +218,13 @@ function createWork(
     environment,
     quota,
     variables,
+    headers,
     copies,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       pm2: pm2.binding,
-      log: query => newLogLines(store, logs().viewer, query)
+      log: query => newLogLines(store, logs().viewer, query),
+      firstMatch: (...given) => logs().firstMatch(...given)
     },
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
@@ -235,7 +249,8 @@ function createWork(
     audit,
     home: home.directory,
     allowSystemPaths,
-    deployments: deployer
+    deployments: deployer,
+    headers
   })
   const deployments = createListed(store, deployer)
   const targets = createTargets()
@@ -245,6 +260,7 @@ function createWork(
     counts,
     quota,
     variables,
+    headers,
     deployer,
     projects,
     deployments,
@@ -257,11 +273,12 @@ function createWork(
 type Work = ReturnType<typeof createWork>
 
 /** Creates the log services: the deny list, the registered log files, and the viewer. */
-function createLogs({ store, home, clock, ids }: World, { audit }: Front, { projects }: Work) {
+function createLogs({ store, home, clock, ids, secretFiles = [] }: World, { audit }: Front, { projects }: Work) {
   // Commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
-  const deny = createDeny([...namesOf(home.directory), join(homedir(), '.svc')])
-  const guarded = { deny, secrets: [home.configFile, home.database, home.variablesKey] }
-  const openLog = createOpenLog(guarded)
+  const homes = [...new Set(homesAround(home.directory).flatMap(namesOf)), join(userHome(), '.svc')]
+  const guarded = { deny: createDeny(homes), homes, secrets: [home.configFile, ...secretFiles] }
+  const secrets = createSecrets(guarded)
+  const openLog = createOpenLog(guarded, secrets)
   const [followers, searches] = [createActivity(), createActivity()]
   const sources = createLogSources({
     store,
@@ -271,15 +288,16 @@ function createLogs({ store, home, clock, ids }: World, { audit }: Front, { proj
     openLog,
     checkProject: id => void projects.get(id)
   })
+  const counted = countedSearches(searches)
   const plain = createLogViewer({
     openLog,
     clock,
     inflated: createInflatedFiles({ tmp: home.tmp }),
     watcher: createFileWatcher(),
-    searches: countedSearches(searches)
+    searches: counted
   })
   const viewer: LogViewer = { ...plain, follow: (...given) => followers.during(() => plain.follow(...given)) }
-  return { deny, guarded, sources, viewer, followers, searches }
+  return { secrets, sources, viewer, followers, searches, firstMatch: counted.firstMatch }
 }
 
 type Logs = ReturnType<typeof createLogs>
@@ -297,6 +315,7 @@ function createMachine(world: World, front: Front, work: Work) {
     home,
     secretsFault: variables.check,
     auditState: front.keeper.state,
+    unfinishedTargets: deployer.unfinishedTargets,
     fleetState: fleetOf(store, work.fleet),
     cluster: world.cluster?.status,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
@@ -332,7 +351,7 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
   const records = createRecords({ findDeployment: deployments.find, deployer, settings })
-  const secrets = createSecrets(logs.guarded)
+  const { secrets } = logs
   const transfer = createTransfer({
     store,
     home,
@@ -343,8 +362,22 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
     audit,
     settings,
     deployments: deployer,
+    headers: work.headers,
     logSources: logSourceTable
   })
+  /** For handlers that put earlier files back. */
+  const asking = {
+    proof,
+    runsCommand(projectId: string, deployId?: string): boolean {
+      const project = findProject(store, projectId)
+      if (project === undefined) return false
+      // What runs on the nodes of a project is not in the records of its hub.
+      if (runsCommand(project) || isPlaced(store, projectId)) return true
+      const source = deployId === undefined ? undefined : findDeployment(store, deployId)
+      const sources = source === undefined ? listDeployments(store, { projectId, limit: searchedForScripts }) : [source]
+      return sources.some(({ scripts }) => scripts.length > 0)
+    }
+  }
   return {
     auth: { admin, factors, named, limiter, proof, tickets, sessions, audit, hasFleet: fleet.isUsed },
     secondFactor: { factors, named },
@@ -355,7 +388,8 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
       recentScripts(projectId) {
         projects.get(projectId)
         return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
-      }
+      },
+      proof
     },
     variables: { variables },
     categories: createLabels('category', { store, clock, ids, audit }),
@@ -388,12 +422,18 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
     },
     drift: { deployer, projects, targets, secrets },
     tree: { deployer, findProject: id => findProject(store, id) },
-    plan: { deployer, findProject: id => findProject(store, id), settings, quota },
-    upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
-    deployments: { deployer, records, pageOf },
+    plan: {
+      deployer,
+      findProject: id => findProject(store, id),
+      settings,
+      quota,
+      spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) })
+    },
+    upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf, proof },
+    deployments: { deployer, records, pageOf, ...asking },
     locks: { locks: createLocks({ store, clock, audit }), maintenance: deployer.maintenance, clock },
-    maintenance: deployer,
-    confirm: { deployer, records },
+    maintenance: { maintenance: deployer.maintenance, findProject: id => findProject(store, id) },
+    confirm: { deployer, records, ...asking },
     logs: { records, deployer, deployments },
     notificationTargets: { targets: notificationTargets, webhook },
     audit: {
@@ -418,17 +458,18 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
 /** Returns what the handlers of the server's and the machine's state need. */
 function apiOfMachine(
   world: World,
-  { settings, startedAtMs }: Front,
+  { audit, proof, settings, startedAtMs }: Front,
   { work, logs, machine }: { work: Work; logs: Logs; machine: Machine }
 ) {
   const { store, home, clock, version, publicUrl } = world
   const { webhook, counts, deployer, projects, deployments, pm2 } = work
   const { health, history, storage, stats, status } = machine
   return {
-    settings: { settings, webhook, status, publicUrl },
+    settings: { settings, webhook, status, publicUrl, proof },
     health: { health },
     storage: { storage },
     overview: {
+      proof,
       status,
       health,
       stats,
@@ -459,21 +500,32 @@ function apiOfMachine(
       })
     },
     pm2: { pm2, projects },
-    cluster: { status: world.cluster?.status },
+    cluster: { cluster: world.cluster, audit },
     stats: { stats, projects },
-    fs: { places: createPlaces({ isDenied: path => logs.deny(path) !== null }) }
+    fs: { places: createPlaces(logs.secrets) }
   } satisfies Partial<ApiNeeds>
 }
 
 /** Returns the function that reads the state of the fleet. */
 function fleetOf(store: World['store'], { running }: FleetService): () => FleetHealth | null {
-  return () => fleetState(store, running()?.figures().connected ?? 0)
+  return () => {
+    const { connected = 0, outdated = 0 } = running()?.figures() ?? {}
+    return fleetState(store, { connected, outdated })
+  }
 }
 
 /** Returns searches that count themselves in `activity`. */
 function countedSearches(activity: Activity): Searches {
   const searches = createSearches()
   return { ...searches, run: (...given) => activity.during(() => searches.run(...given)) }
+}
+
+/** Returns the data directory, and that of the hub whose agent's it is. */
+function homesAround(directory: string): string[] {
+  const parent = dirname(directory)
+  return basename(directory) === nodeName && existsSync(join(parent, clusterFileName))
+    ? [directory, parent]
+    : [directory]
 }
 
 /** Returns a directory's given path and its real path. */

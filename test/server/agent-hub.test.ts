@@ -47,6 +47,38 @@ t.test('a machine that did not get the answer to its enrollment enrolls again wi
   t.equal((await nodesOf(hub)).length, 1)
 })
 
+t.test('a node that was forgotten enrolls again as a new node, with a new key', async t => {
+  const cwd = t.testdir()
+  const hub = await startServeProcess(t, cwd)
+  const words = ['--hub', hub.url, '--name', 'plant-a']
+  const start = async (token: string) => startAgentProcess(t, cwd, words, { env: { SVC_ENROLL_TOKEN: token } })
+  const first = await tokenOf(hub)
+  let agent = await start(first)
+  await agent.says(/Connected to the hub/)
+  const idOf = (): string =>
+    (JSON.parse(readFileSync(join(agent.home, 'agent.json'), 'utf8')) as { nodeId: string }).nodeId
+  const keyOf = (): string => readFileSync(join(agent.home, 'keys', 'agent.ed25519'), 'utf8')
+  const before = { id: idOf(), key: keyOf() }
+  await agent.stop()
+
+  agent = await start(await tokenOf(hub))
+  await agent.says(/--enroll is ignored/)
+  t.equal(idOf(), before.id, 'a node that the hub knows stays what it is')
+  await agent.stop()
+
+  await hub.api('DELETE', `/api/nodes/${before.id}`)
+  agent = await start(first)
+  await agent.says(/did not enroll it again/)
+  t.equal(idOf(), before.id, 'a used token changes nothing')
+  await agent.stop()
+
+  agent = await start(await tokenOf(hub))
+  await agent.says(/Connected to the hub/)
+  t.not(idOf(), before.id)
+  t.not(keyOf(), before.key)
+  t.match(await nodesOf(hub), [{ id: idOf(), name: 'plant-a', isConnected: true }])
+})
+
 t.test('an agent that was away while the key of the hub was replaced twice follows', async t => {
   const cwd = t.testdir({ sites: {} })
   const hub = await startServeProcess(t, cwd)

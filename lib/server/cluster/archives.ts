@@ -31,7 +31,10 @@ export interface Archives {
    * cluster of one hub there is one copy.
    */
   keep(facts: ArchiveFacts, signal: AbortSignal): Promise<string[]>
-  /** Fetches an archive from another hub and checks it. Refuses `hub_unreachable`, `not_found`, `archive_differs`. */
+  /**
+   * Fetches an archive from the hub of this name and checks it. Refuses `hub_unknown`, `hub_unreachable`, `not_found`,
+   * `archive_differs`.
+   */
   fetch(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void>
   /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
   ensure(deployId: string, signal: AbortSignal): Promise<void>
@@ -52,6 +55,8 @@ export interface ArchivesNeeds {
 
 /** A hub that was not seen for this long is not asked. */
 const absentMs = 60_000
+/** Maximum size of an output that is fetched: that of four scripts (deploy/output/output.ts). */
+const maxOutputBytes = 4 * 1024 ** 3
 /** Maximum number of attempts to fetch one archive. Each continues where the last one ended. */
 const maxAttempts = 3
 const idPattern = /^dep_[a-z2-7]{16}$/
@@ -82,8 +87,9 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     const failures: string[] = []
     for (const other of all.filter(isPresent)) {
       try {
+        // Hubs of an older svc need `from`. Others fetch from the hub that has signed the request.
         const body = { ...facts, from: hub.url }
-        await client.json(other.url, { method: 'POST', target: '/api/hub/archives', body, signal })
+        await client.json(other, { method: 'POST', target: '/api/hub/archives', body, signal })
         return [hub.name, other.name]
       } catch (error) {
         signal.throwIfAborted()
@@ -95,7 +101,7 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     throw new Refusal('unavailable', 'no_second_copy', sentence, { retryAfterSeconds: 10 })
   }
 
-  async function fetchOnce(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void> {
+  async function fetchOnce(facts: ArchiveFacts, from: ListedHub, signal: AbortSignal): Promise<void> {
     const { deployId, sha256, bytes } = facts
     if (await linkKnown(facts)) return
     await mkdir(home.tmp, { recursive: true, mode: 0o700 })
@@ -103,15 +109,16 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          await receive({ path, deployId, from, signal })
+          await receive({ path, deployId, bytes, from, signal })
           break
         } catch (error) {
           signal.throwIfAborted()
-          if (attempt === maxAttempts || (error instanceof Refusal && error.code === 'not_found')) throw error
+          const isFinal = error instanceof Refusal && ['not_found', 'archive_differs'].includes(error.code)
+          if (attempt === maxAttempts || isFinal) throw error
         }
       }
       if ((await stat(path)).size !== bytes || (await digestOf(path)) !== sha256) {
-        const sentence = `The archive of ${deployId} from ${from} is not the one that was wanted: its SHA-256 differs`
+        const sentence = `The archive of ${deployId} from ${from.url} is not the one that was wanted: its SHA-256 differs`
         throw new Refusal('unavailable', 'archive_differs', sentence)
       }
       await syncPath(path)
@@ -144,21 +151,28 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     return false
   }
 
-  async function receive(wanted: { path: string; deployId: string; from: string; signal: AbortSignal }): Promise<void> {
-    const { path, deployId, from, signal } = wanted
+  async function receive(wanted: {
+    path: string
+    deployId: string
+    bytes: number
+    from: ListedHub
+    signal: AbortSignal
+  }): Promise<void> {
+    const { path, deployId, bytes, from, signal } = wanted
     const file = await open(path, 'a', 0o600)
     try {
       const { size } = await file.stat()
       const target = `/api/hub/archives/${deployId}`
       const answer = await client.ask(from, { method: 'GET', target, from: size, signal })
       if (size > 0 && answer.statusCode === 200) await file.truncate(0)
-      for await (const chunk of answer as AsyncIterable<Buffer>) await file.write(chunk)
+      const expected = answer.statusCode === 206 ? bytes - size : bytes
+      for await (const chunk of atMost(expected, answer)) await file.write(chunk)
     } finally {
       await file.close()
     }
   }
 
-  function fetch(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void> {
+  function fetch(facts: ArchiveFacts, from: ListedHub, signal: AbortSignal): Promise<void> {
     const known = fetching.get(facts.deployId)
     if (known !== undefined) return known
     const running = fetchOnce(facts, from, signal).finally(() => fetching.delete(facts.deployId))
@@ -170,9 +184,9 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     const known = new Set(copiesOf(store, facts.deployId))
     const present = (await others()).sort((a, b) => Number(known.has(b.name)) - Number(known.has(a.name)))
     let last: unknown = new Refusal('not_found', 'not_found', `No other hub has the archive of ${facts.deployId}`)
-    for (const { url } of present) {
+    for (const other of present) {
       try {
-        return await fetch(facts, url, signal)
+        return await fetch(facts, other, signal)
       } catch (error) {
         signal.throwIfAborted()
         last = error
@@ -213,16 +227,16 @@ export function createArchives(needs: ArchivesNeeds): Archives {
     const hubs = await others()
     for (const deployId of missing.filter(id => !present.has(`${id}.log`) && !absent.has(`${id}.log`))) {
       let isFound = false
-      for (const { url } of hubs) isFound ||= await fetchOutput(deployId, url, signal)
+      for (const other of hubs) isFound ||= await fetchOutput(deployId, other, signal)
       if (!isFound && hubs.length > 0) absent.add(`${deployId}.log`)
     }
   }
 
-  async function fetchOutput(deployId: string, from: string, signal: AbortSignal): Promise<boolean> {
+  async function fetchOutput(deployId: string, from: ListedHub, signal: AbortSignal): Promise<boolean> {
     const path = join(home.tmp, `${ids.token()}.zip`)
     try {
       const answer = await client.ask(from, { method: 'GET', target: `/api/hub/outputs/${deployId}`, signal })
-      await writeFile(path, answer, { mode: 0o600 })
+      await writeFile(path, atMost(maxOutputBytes, answer), { mode: 0o600 })
       await rename(path, join(home.deployments, `${deployId}.log`))
       return true
     } catch {
@@ -268,7 +282,11 @@ export function createArchives(needs: ArchivesNeeds): Archives {
 
   return {
     keep,
-    fetch,
+    async fetch(facts, name, signal) {
+      const from = (await others()).find(other => other.name === name)
+      if (from === undefined) throw new Refusal('not_found', 'hub_unknown', `The cluster has no other hub "${name}"`)
+      await fetch(facts, from, signal)
+    },
     mirror,
     async ensure(deployId, signal) {
       if ((await stat(pathOf(deployId)).catch(() => null)) !== null) return
@@ -286,4 +304,15 @@ async function digestOf(path: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
   return hash.digest('hex')
+}
+
+/** Yields what another hub sends, and ends the connection if it is more. */
+async function* atMost(bytes: number, answer: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let read = 0
+  for await (const chunk of answer) {
+    read += chunk.length
+    if (read > bytes)
+      throw new Refusal('unavailable', 'archive_differs', `The other hub sends more than ${bytes} bytes`)
+    yield chunk
+  }
 }

@@ -25,13 +25,13 @@ import { syncPath, syncTree } from '../../base/sync.js'
 import {
   clusterKeyName,
   newClusterKey,
-  nodeName,
-  readClusterKey,
+  readClusterKeys,
   writeClusterFile,
-  writeClusterKey
+  writeClusterKeys,
+  type ClusterKeys
 } from '../../config/cluster-file.js'
 import type { ClusterFile } from '../../config/cluster-file.js'
-import { isHub, locateHome, readConfig, type Home } from '../../config/home.js'
+import { isHub, locateHome, readConfig, type Home, nodeName } from '../../config/home.js'
 import { openAgentKey, writeIdentity } from '../../fleet/agent/identity.js'
 import { createServerKey } from '../../audit/server-key.js'
 import { openStore } from '../../store/durable-store.js'
@@ -46,6 +46,7 @@ import { insertNode } from '../../store/tables/nodes.js'
 import { insertPlacement, isPlaced } from '../../store/tables/placements.js'
 import { listProjects } from '../../store/tables/projects.js'
 import { randomBytes } from 'node:crypto'
+import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
 import { createNodeDatabase } from './node-database.js'
 import type { ClusterOptions } from './options.js'
 import { refuseUnfinished } from './unfinished.js'
@@ -56,7 +57,7 @@ export interface BeginNeeds {
   /** What cluster.json will contain. */
   file: ClusterFile
   /** Returns the options of the hub with the key of the cluster. */
-  optionsOf(key: Buffer): Promise<ClusterOptions>
+  optionsOf(keys: ClusterKeys): Promise<ClusterOptions>
   clock: Clock
   ids: Ids
   warn(sentence: string): void
@@ -107,8 +108,8 @@ export async function beginCluster(needs: BeginNeeds): Promise<BegunCluster> {
  * is that of this hub, an earlier attempt has created it.
  */
 async function beginAgain({ home, optionsOf, clock }: BeginNeeds): Promise<BegunCluster> {
-  const options = await optionsOf(await readClusterKey(join(home.directory, clusterKeyName)))
-  const store = await options.openStore({ ...storeOptions(options, home.directory), begin: true, clock })
+  const options = await optionsOf(await readClusterKeys(join(home.directory, clusterKeyName)))
+  const store = await options.openStore({ ...(await storeOptions(options, home.directory, clock)), begin: true, clock })
   try {
     return { ...countsOf(store), aside: null }
   } finally {
@@ -116,8 +117,9 @@ async function beginAgain({ home, optionsOf, clock }: BeginNeeds): Promise<Begun
   }
 }
 
-function storeOptions(options: ClusterOptions, directory: string): ReplicatedStoreOptions {
-  return { directory, etcd: options.etcd, cluster: options.name, clusterKey: options.key, hub: options.hub }
+async function storeOptions(options: ClusterOptions, directory: string, clock: Clock): Promise<ReplicatedStoreOptions> {
+  const { hub } = await openHubIdentity(directory, options, clock)
+  return { directory, etcd: options.etcd, cluster: options.name, ...clusterKeysFor(directory, options), hub }
 }
 
 /** Builds the directory of the hub, unless an earlier attempt has. */
@@ -174,7 +176,7 @@ async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void
   if (existsSync(home.variablesKey)) await cp(home.variablesKey, node.variablesKey, { mode: 0 })
   await createNodeDatabase(node.directory, store)
   await writeImage(store, join(data, 'svc.db'))
-  await writeClusterKey(data, newClusterKey())
+  await writeClusterKeys(data, [newClusterKey()])
   await writeClusterFile(data, { ...file, hasNode: true })
   await transform(needs, data, node)
 }
@@ -214,7 +216,8 @@ async function transform({ home, file, clock, ids }: BeginNeeds, data: string, n
         enrolledAt: instantOf(clock),
         lastSeenAt: null,
         version: null,
-        freeBytes: null
+        freeBytes: null,
+        sharedSince: null
       })
       place(tx, { nodeId, hub: file.hub.name, at: instantOf(clock) })
     })
@@ -247,8 +250,8 @@ function place(tx: Transaction, { nodeId, hub, at }: { nodeId: string; hub: stri
 /** Creates the log in etcd. A log that an earlier attempt with this very directory created is used. */
 async function openLog({ optionsOf, clock }: BeginNeeds, building: string): Promise<void> {
   const { data } = placesWithin(building)
-  const options = await optionsOf(await readClusterKey(join(data, clusterKeyName)))
-  const store = await options.openStore({ ...storeOptions(options, data), begin: true, clock })
+  const options = await optionsOf(await readClusterKeys(join(data, clusterKeyName)))
+  const store = await options.openStore({ ...(await storeOptions(options, data, clock)), begin: true, clock })
   await store.close()
 }
 

@@ -12,12 +12,12 @@ export interface ClusterStatusNeeds {
 const maxAskMs = 3000
 
 /** Creates the view of the cluster that this hub has. */
-export function createClusterView({ store, cluster }: ClusterStatusNeeds): ClusterView {
+export function createClusterView({ store, cluster }: ClusterStatusNeeds): Omit<ClusterView, 'rekey'> {
   let hubs: readonly ListedHub[] = []
 
   function state(): HubState {
-    const { kind, staleMs, sequence, problem } = store.role()
-    return { role: kind, staleSeconds: Math.ceil(staleMs / 1000), sequence, problem }
+    const { kind, staleMs, sequence, problem, reason } = store.role()
+    return { role: kind, staleSeconds: Math.ceil(staleMs / 1000), sequence, problem, reason }
   }
 
   /** A hub that hears of no leader keeps the list that it has: an answer would not come, or come late. */

@@ -1,17 +1,19 @@
 /*
- * What the hubs of a cluster ask each other. These routes are not part of the API: they accept only requests that are
- * signed with the key of the cluster, and exist for nobody else.
+ * What the hubs of a cluster ask each other. These routes are not part of the API: they accept only requests that a hub of
+ * the cluster has signed, and exist for nobody else.
  *
  *   GET  /api/hub/image               the database as a SQLite file
  *   GET  /api/hub/archives/:deployId  an archive, with Range
  *   POST /api/hub/archives            asks this hub to fetch an archive; answers when it is on the disk
  *   GET  /api/hub/outputs/:deployId   the output of a finished deployment
+ *   POST /api/hub/key              the key that the cluster gets; only the leader sends it
  *   POST /api/hub/enrollments         a one-time token for the node of the hub that asks; the leader answers
  */
 import { join } from 'node:path'
 import type { Auth, Caller } from '../../auth/bearer.js'
-import { integer, line, readFields } from '../../base/fields.js'
+import { checked, integer, line, readFields } from '../../base/fields.js'
 import { notFound, type Refusal } from '../../base/refusal.js'
+import { parseClusterKey } from '../../config/cluster-file.js'
 import type { Home } from '../../config/home.js'
 import { json, jsonBody } from '../../http/core/route.js'
 import type { Method, Reply, Request, Route } from '../../http/core/route.js'
@@ -21,7 +23,7 @@ import { isDeployId, type Archives } from './archives.js'
 
 /** Dependencies of the routes. */
 export interface HubRouteNeeds {
-  store: Pick<ReplicatedStore, 'image'>
+  store: Pick<ReplicatedStore, 'image' | 'expectKey' | 'role'>
   home: Pick<Home, 'deployments'>
   archives: Pick<Archives, 'fetch'>
   /** Returns a one-time token for the node of a hub. Refuses `not_leader`. */
@@ -31,8 +33,10 @@ export interface HubRouteNeeds {
 const archiveFields = {
   deployId: line({ min: 1, max: 100 }),
   sha256: line({ min: 64, max: 64 }),
-  bytes: integer(1, Number.MAX_SAFE_INTEGER),
-  from: line({ min: 1, max: 2000 })
+  bytes: integer(1, Number.MAX_SAFE_INTEGER)
+}
+const keyFields = {
+  key: checked(line({ min: 64, max: 64 }), text => (parseClusterKey(text) === null ? 'is not a key' : null))
 }
 const zipType = { 'content-type': 'application/zip' }
 const outputType = { 'content-type': 'text/plain; charset=utf-8' }
@@ -67,9 +71,15 @@ export function createHubRoutes({ store, home, archives, enroll }: HubRouteNeeds
       fileReply({ file: fileOf(request, '.log'), headers: outputType })
     ),
     ofHub('POST', '/api/hub/archives', async request => {
-      const { from, ...facts } = readFields(await request.json(), archiveFields)
+      const facts = readFields(await request.json(), archiveFields)
       if (!isDeployId(facts.deployId)) throw unknown(request)
-      await archives.fetch(facts, from, request.signal)
+      await archives.fetch(facts, request.client.hub?.name ?? '', request.signal)
+      return json({ success: true })
+    }),
+    ofHub('POST', '/api/hub/key', async request => {
+      if (request.client.hub?.name !== store.role().leader?.name) throw unknown(request)
+      const { key } = readFields(await request.json(), keyFields)
+      await store.expectKey(parseClusterKey(key) as Buffer)
       return json({ success: true })
     }),
     ofHub('POST', '/api/hub/enrollments', async ({ client }) => {

@@ -10,7 +10,7 @@ import type { Reply } from '../../http/core/route.js'
 import type { HubSide } from '../../http/core/server.js'
 import { sequenceHeader } from '../../http/outgoing/forward.js'
 import type { Forwarder } from '../../http/outgoing/forward.js'
-import { forwardedHeader, readForwarded } from '../../http/outgoing/forwarded.js'
+import { forwardedHeader, type HubReader, type Peer } from '../../http/outgoing/forwarded.js'
 import { isCutOff } from '../../shared/cut-off.js'
 import type { HubRole } from '../../store/log/replicated-store.js'
 import { notLeader } from './fenced-store.js'
@@ -22,16 +22,16 @@ export const staleHeader = 'x-svc-stale'
 export interface HubSideNeeds {
   /** Base path of this hub, as `normaliseBase` returns it. */
   base: string
-  /** The key of `forwardKeyOf`. */
-  key: Uint8Array
-  store: { role(): HubRole }
+  /** Reads which hub sent a request. */
+  read: HubReader
+  store: { role(): HubRole; peers: { find(name: string): Peer | null } }
   forwarder: Pick<Forwarder, 'pass'>
   terms: { isLeading(): boolean; settled(): Promise<void> }
 }
 
 /** Creates the part of a hub that its HTTP server calls. */
 export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide<R, A> {
-  const { base, key, store, forwarder, terms } = needs
+  const { base, read, store, forwarder, terms } = needs
 
   /** Answers for the leader: by this hub, by the leader, or not at all. */
   async function byLeader(exchange: Exchange): Promise<Reply | undefined> {
@@ -44,7 +44,9 @@ export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide
     // The hub that passed it on knows more about the leader than this one: it passes on no further.
     if (exchange.client.hub !== undefined) throw notLeader()
     if (leader === null || kind !== 'follower') throw noLeader(store.role())
-    return forwarder.pass(exchange, leader)
+    const to = store.peers.find(leader.name)
+    if (to === null) throw noLeader({ problem: `the list of hubs in etcd does not contain "${leader.name}"` })
+    return forwarder.pass(exchange, to)
   }
 
   return {
@@ -54,7 +56,13 @@ export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide
       const below = belowBase(base, path)
       if (below === undefined) return null
       const target = search === undefined ? below : `${below}?${search}`
-      return readForwarded(key, { method: request.method as string, target, headers: request.headers })
+      const found = read({ method: request.method as string, target, headers: request.headers })
+      const length = request.headers['content-length']
+      if (found !== null && 'hub' in found && found.hub.seal !== undefined && length !== undefined) {
+        // The content is what a handler asks for.
+        request.headers['content-length'] = String(Number(length) - found.hub.seal.tailBytes)
+      }
+      return found
     },
 
     divert(exchange, route) {
@@ -63,6 +71,7 @@ export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide
       const isRead = method === 'GET' || method === 'HEAD'
       const isForLeader = !isRead || route.answeredBy !== undefined || exchange.query.has('ticket')
       if (!isForLeader || terms.isLeading()) return undefined
+      if (client.local && route.auth === 'local') throw onlyThere(store.role())
       const isOptional = isRead && route.answeredBy === 'leader_if_any' && !exchange.query.has('ticket')
       if (isOptional && store.role().kind === 'alone') return undefined
       return byLeader(exchange)
@@ -83,11 +92,21 @@ function stateOf({ kind, problem }: HubRole) {
   return { role: kind, problem }
 }
 
-/** Returns the refusal of a change while nobody leads. */
+/** Returns the refusal of a change while nobody leads, or while this hub cannot follow. With a problem, waiting does not help. */
 export function noLeader({ problem }: Pick<HubRole, 'problem'>): Refusal {
-  const why = problem === null ? 'a new one is elected within seconds' : problem
-  const sentence = `The cluster has no leader, so nothing can be changed now: ${why}. Try again in a moment`
+  if (problem !== null) {
+    return new Refusal('unavailable', 'no_leader', `Nothing can be changed through this hub: ${problem}`)
+  }
+  const sentence =
+    'The cluster has no leader, so nothing can be changed now: a new one is elected within seconds. Try again in a moment'
   return new Refusal('unavailable', 'no_leader', sentence, { retryAfterSeconds: 2 })
+}
+
+/** Returns the refusal of what only the local operator may do, while another hub would do it. */
+function onlyThere({ leader }: HubRole): Refusal {
+  const where = leader === null ? 'of the hub that leads' : `of "${leader.name}", which leads`
+  const sentence = `Permission denied: this hub follows, and another hub does not believe its local operator. Run the command on the machine ${where}`
+  return new Refusal('forbidden', 'forbidden', sentence)
 }
 
 function splitOnce(url: string): [string, string?] {

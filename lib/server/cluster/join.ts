@@ -3,14 +3,16 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { refuseContents } from '../../backup/restore.js'
 import { finishRestore } from '../../backup/place.js'
-import { clusterKeyName, writeClusterFile, writeClusterKey } from '../../config/cluster-file.js'
+import { hubKeyName } from '../../config/hub-key.js'
+import { clusterKeyName, writeClusterFile, writeClusterKeys } from '../../config/cluster-file.js'
 import type { ClusterFile } from '../../config/cluster-file.js'
 import { clusterFileName, ensureHome, type Home } from '../../config/home.js'
-import { forwardKeyOf } from '../../http/outgoing/forwarded.js'
+import { systemClock } from '../../base/clock.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'
 import { Refusal } from '../../base/refusal.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
+import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
 import type { ClusterOptions } from './options.js'
 
 /** Dependencies of `joinCluster`. */
@@ -25,15 +27,23 @@ export interface JoinNeeds {
 }
 
 /** Opens the store of a hub that has no server: it gets its database from another hub. */
-export function openHubStore({ home, options, warn, info, signal }: Omit<JoinNeeds, 'file'>): Promise<ReplicatedStore> {
-  const client = createHubClient({ key: forwardKeyOf(options.key), hub: options.hub.name, ca: options.hubCa })
+export async function openHubStore({
+  home,
+  options,
+  warn,
+  info,
+  signal
+}: Omit<JoinNeeds, 'file'>): Promise<ReplicatedStore> {
+  const { hub, signer } = await openHubIdentity(home.directory, options, systemClock)
+  const client = createHubClient({ signer, allowsHttp: options.allowsHttp, ca: options.hubCa })
   return options.openStore({
     directory: home.directory,
     etcd: options.etcd,
     cluster: options.name,
-    clusterKey: options.key,
-    hub: options.hub,
-    fetchImage: ({ url }, signal) => client.ask(url, { method: 'GET', target: '/api/hub/image', signal }),
+    ...clusterKeysFor(home.directory, options),
+    hub,
+    isReturning: options.isLeaving,
+    fetchImage: (from, signal) => client.ask(from, { method: 'GET', target: '/api/hub/image', signal }),
     warn,
     onWaiting: info,
     ...(signal && { signal })
@@ -53,7 +63,7 @@ export async function joinCluster(needs: JoinNeeds): Promise<{ sequence: number;
     await finishRestore(home.directory)
     await refuseContents(home.directory)
     await ensureHome(home)
-    await writeClusterKey(home.directory, options.key)
+    await writeClusterKeys(home.directory, [options.key, ...(options.nextKeys ?? [])])
     await writeClusterFile(home.directory, file)
     try {
       const store = await openHubStore(needs)
@@ -66,7 +76,7 @@ export async function joinCluster(needs: JoinNeeds): Promise<{ sequence: number;
         await store.close()
       }
     } catch (error) {
-      for (const name of [clusterFileName, clusterKeyName, 'svc.db', 'svc.db.redo']) {
+      for (const name of [clusterFileName, clusterKeyName, join('keys', hubKeyName), 'svc.db', 'svc.db.redo']) {
         await rm(join(home.directory, name), { force: true })
       }
       throw error

@@ -19,8 +19,10 @@ import { instantOf, type Clock } from '../../base/clock.js'
 import { linkOrCopy } from '../../base/link-or-copy.js'
 import { Refusal } from '../../base/refusal.js'
 import { syncTree } from '../../base/sync.js'
-import { clusterKeyName, nodeName, readClusterFile } from '../../config/cluster-file.js'
+import { clusterKeyName, readClusterFile, writeClusterFile } from '../../config/cluster-file.js'
+import { nodeName } from '../../config/home.js'
 import type { ClusterFile } from '../../config/cluster-file.js'
+import { hubKeyName } from '../../config/hub-key.js'
 import { clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
 import type { Reader } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'
@@ -65,7 +67,7 @@ export async function leaveCluster(needs: LeaveNeeds): Promise<LeftCluster> {
   try {
     const wasLeaving = await finishRestore(home.directory)
     const file = await readClusterFile(home.directory)
-    if (file !== null) return { ...(await leave(needs, await needs.optionsOf(file))), hub: file }
+    if (file !== null) return { ...(await leave(needs, await needs.optionsOf(file), file)), hub: file }
     if (!wasLeaving) throw noHub(home)
     return { outcome: existsSync(home.database) ? 'alone' : 'left', hub: null, aside: null }
   } finally {
@@ -78,7 +80,7 @@ const electionMs = 10_000
 
 type Leaving = LeaveNeeds & { options: ClusterOptions }
 
-async function leave(needs: LeaveNeeds, options: ClusterOptions): Promise<Omit<LeftCluster, 'hub'>> {
+async function leave(needs: LeaveNeeds, options: ClusterOptions, file: ClusterFile): Promise<Omit<LeftCluster, 'hub'>> {
   const { home, clock } = needs
   const building = join(home.directory, buildingPrefix + randomBytes(4).toString('hex'))
   const { data } = placesWithin(building)
@@ -94,6 +96,8 @@ async function leave(needs: LeaveNeeds, options: ClusterOptions): Promise<Omit<L
     const at = instantOf(clock).slice(0, 19).replaceAll(':', '-')
     const aside = await makeAside(home.directory, building, at)
     await syncTree(building)
+    // After a crash in between, the hub may enter the list again.
+    await writeClusterFile(home.directory, { ...file, isLeaving: true })
     await store.forgetHub(options.hub.name)
     await commitRestore(home.directory, building)
     await store.close()
@@ -151,6 +155,7 @@ async function becomeAlone(needs: Leaving, store: ReplicatedStore, data: string)
     if (skipped.has(name) || /^(svc\.|\.restore|\.cluster|before-restore)/.test(name)) continue
     await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
   }
+  await rm(join(target.keys, hubKeyName), { force: true })
   for (const name of await readdir(home.deployments))
     await linkOrCopy(join(home.deployments, name), join(target.deployments, name))
   const image = await store.image()

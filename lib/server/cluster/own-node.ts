@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { fileURLToPath } from 'node:url'
-import { nodeName } from '../../config/cluster-file.js'
+import { nodeName } from '../../config/home.js'
 import type { Environment } from '../../config/home.js'
 import { keepProgram, type KeptProgram } from '../../proc/kept-program.js'
 import { Refusal } from '../../base/refusal.js'
@@ -54,7 +54,7 @@ export function startOwnNode({ directory, url, caFile, environment, enroll, warn
         const sentence = whyNot(error)
         if (sentence !== told) warn(sentence)
         told = sentence
-        await sleep(retryMs, undefined, { signal: stopping.signal })
+        await pause(retryMs, stopping.signal)
       }
     }
     return undefined
@@ -72,7 +72,8 @@ export function startOwnNode({ directory, url, caFile, environment, enroll, warn
     const passed = Object.entries(environment).filter(([name]) => !notPassed.test(name))
     kept = keepProgram({
       file: process.execPath,
-      args: [program, 'agent', '--hub', url, ...(caFile === null ? [] : ['--ca', caFile])],
+      // Its address is this machine's own, whatever its name.
+      args: [program, 'agent', '--hub', url, '--allow-http', ...(caFile === null ? [] : ['--ca', caFile])],
       env: { ...Object.fromEntries(passed), SVC_HOME: home, ...(token !== undefined && { SVC_ENROLL_TOKEN: token }) },
       onEnd: (code, errors) => warn(`The agent of this hub ended (${code ?? 'not started'}): ${errors}`)
     })

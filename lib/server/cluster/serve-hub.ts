@@ -1,4 +1,5 @@
 /* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
+import { readClusterFile, writeClusterFile } from '../../config/cluster-file.js'
 import { rmdir } from 'node:fs/promises'
 import { finishRestore } from '../../backup/place.js'
 import { callAll } from '../../base/closing.js'
@@ -12,12 +13,13 @@ import { systemActor } from '../../model/audit.js'
 import { normaliseBase } from '../../http/core/base-path.js'
 import type { HttpServer } from '../../http/core/server.js'
 import { createForwarder } from '../../http/outgoing/forward.js'
-import { forwardKeyOf } from '../../http/outgoing/forwarded.js'
+import { createHubReader } from '../../http/outgoing/forwarded.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'
 import { countMembers, twoMembers } from '../../store/log/etcd/members.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
-import { newestStartMs } from '../../store/tables/deployments.js'
+import { warnOfUsers } from '../users-warning.js'
+import { newestStartMs, unfinishedDeployments } from '../../store/tables/deployments.js'
 import type { Auth, Caller } from '../../auth/bearer.js'
 import { prepareEntrance } from '../entrance.js'
 import { createListener } from '../listener.js'
@@ -28,6 +30,7 @@ import { announce, followRecords, readOverride } from '../serve.js'
 import type { RunningServer, ServeOptions } from '../serve.js'
 import { createClusterView } from './cluster-status.js'
 import { notLeader } from './fenced-store.js'
+import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
 import { createHubSide, noLeader } from './hub-side.js'
 import { createReplicatedKeys, createReplicatedToken } from './keys.js'
 import { createArchives } from './archives.js'
@@ -35,6 +38,8 @@ import { createHubRoutes } from './hub-routes.js'
 import { startMirror, type Mirror } from './mirror.js'
 import { startOwnNode } from './own-node.js'
 import type { ClusterOptions } from './options.js'
+import { rekeyCluster } from './rekey.js'
+import { startRenewing } from './renewing.js'
 import { openTerms } from './terms.js'
 import type { Terms } from './terms.js'
 import { createWaiting } from './waiting.js'
@@ -67,15 +72,23 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     if (await finishRestore(home.directory)) await ensureHome(home)
     const waiting = createWaiting({ entrance, base, report })
     opened.push(() => waiting.end())
-    const key = forwardKeyOf(cluster.key)
-    const client = createHubClient({ key, hub: cluster.hub.name, ca: cluster.hubCa })
+    const { hub, signer } = await openHubIdentity(home.directory, cluster, clock)
+    let { hubCa } = cluster
+    const client = createHubClient({
+      signer,
+      allowsHttp: cluster.allowsHttp,
+      get ca() {
+        return hubCa
+      }
+    })
     const store = await cluster.openStore({
       directory: home.directory,
       etcd: cluster.etcd,
       cluster: cluster.name,
-      clusterKey: cluster.key,
-      hub: cluster.hub,
-      fetchImage: ({ url }, signal) => client.ask(url, { method: 'GET', target: '/api/hub/image', signal }),
+      ...clusterKeysFor(home.directory, cluster),
+      hub,
+      isReturning: cluster.isLeaving,
+      fetchImage: (from, signal) => client.ask(from, { method: 'GET', target: '/api/hub/image', signal }),
       clock,
       warn: report.warn,
       onWaiting: waiting.tell,
@@ -83,6 +96,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     })
     opened.push(() => store.close())
     await waiting.end()
+    if (cluster.isLeaving) await stay(home.directory)
     // It is no refusal: etcd may be growing from one member to three.
     void countMembers(cluster.etcd).then(count => count === 2 && report.warn(twoMembers))
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
@@ -91,12 +105,22 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     }
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
     const { terminal = true, allowSystemPaths = false } = options
+    const etcd = (await readClusterFile(home.directory))?.etcd
     const admin = createReplicatedToken(store)
     let hubUrls = [cluster.hub.url]
     const archives = createArchives({ store, hub: cluster.hub, client, home, ids, log })
     // Commands on this machine read it there. The replicated one applies.
     await writeConfig(home, config => void (config.adminToken = admin.current()))
-    const forwarder = createForwarder({ key, hub: cluster.hub.name, ca: cluster.hubCa, reached: store.reached })
+    const forwarder = createForwarder({
+      signer,
+      allowsHttp: cluster.allowsHttp,
+      get ca() {
+        return hubCa
+      },
+      adminToken: () => admin.current(),
+      reached: store.reached
+    })
+    const read = createHubReader({ boot: hub.boot, peers: store.peers, legacyKey: signer.legacyKey, clock })
     /** Agents and pushes learn the addresses of all hubs. */
     const followHubs = (): void =>
       void store.hubs().then(
@@ -117,13 +141,17 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
         environment,
         terminal,
         allowSystemPaths,
+        secretFiles: [options.tls?.key, etcd?.keyFile, etcd?.passwordFile].flatMap(path => path ?? []),
         version: readVersion(),
         base,
         publicUrl,
         keys: createReplicatedKeys(store),
         copies: archives,
         hubUrls: () => hubUrls,
-        cluster: createClusterView({ store, cluster }),
+        cluster: {
+          ...createClusterView({ store, cluster }),
+          rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
+        },
         log
       },
       admin,
@@ -135,7 +163,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
             base,
             publicUrl,
             log,
-            hub: createHubSide({ base, key, store, forwarder, terms: viewOfTerms(late) }),
+            hub: createHubSide({ base, read, store, forwarder, terms: viewOfTerms(late) }),
             onRequest: options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined,
             ...entrance.secure
           }
@@ -158,7 +186,22 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     opened.push(async () => stopCutting())
     const mirror = startMirror({ archives, store, log })
     opened.push(() => mirror.stop())
-    const ending: Array<() => Promise<void>> = [async () => clearInterval(hubsTimer)]
+    const { reread } = cluster
+    const renewing =
+      reread === undefined
+        ? null
+        : startRenewing({
+            secrets: cluster,
+            reread,
+            use(secrets) {
+              hubCa = secrets.hubCa
+              store.renewEtcd(secrets.etcd)
+            },
+            report,
+            clock
+          })
+    opened.push(async () => renewing?.stop())
+    const ending: Array<() => Promise<void>> = [async () => clearInterval(hubsTimer), async () => renewing?.stop()]
     const place = await entrance.open(server)
     server.serve(owner.server)
     if (cluster.hasNode) {
@@ -169,15 +212,16 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
         environment,
         warn: report.warn,
         async enroll(signal) {
-          const { leader } = store.role()
+          const leader = store.peers.find(store.role().leader?.name ?? '')
           if (leader === null) throw noLeader(store.role())
           const asked = { method: 'POST', target: '/api/hub/enrollments', body: {}, signal } as const
-          return ((await client.json(leader.url, asked)) as { token: string }).token
+          return ((await client.json(leader, asked)) as { token: string }).token
         }
       })
       opened.push(() => node.stop())
       ending.push(() => node.stop())
     }
+    warnOfUsers(store, report)
     announce(report, {
       place,
       publicUrl,
@@ -194,13 +238,20 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
       get services() {
         return terms.current().services
       },
-      reload: createReload([entrance.reload], report),
+      isDeploying: () => unfinishedDeployments(store).length > 0,
+      reload: createReload(renewing === null ? [entrance.reload] : [entrance.reload, renewing.reload], report),
       stop: createStop({ http: server, terms, store, owner, stopCutting, mirror, ending })
     }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw noSpaceFor(home.directory, error) ?? error
   }
+}
+
+/** Forgets that the hub was about to leave: it was started instead. */
+async function stay(directory: string): Promise<void> {
+  const file = await readClusterFile(directory)
+  if (file !== null) await writeClusterFile(directory, { ...file, isLeaving: false })
 }
 
 /** Returns a token with which the node of a hub enrolls itself. */

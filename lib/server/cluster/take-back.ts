@@ -105,7 +105,7 @@ function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): v
 }
 
 /** Files of a deployment that only the node has. Its output stays that of the hub, if there is one. */
-const nodeFiles = /^dep_[a-z2-7]{16}\.(zip|before\.zip|log|manifest)$/
+const nodeFiles = /^dep_[a-z2-7]{16}\.(zip|(?:before|scripted)\.zip|log|manifest|scripted)$/
 
 async function takeFiles(
   id: string,
@@ -113,12 +113,13 @@ async function takeFiles(
   { from, to }: { from: Home; to: Home }
 ): Promise<void> {
   const wanted = names.get(id) as string
-  for (const ending of ['zip', 'before.zip', 'log', 'manifest']) {
+  for (const ending of ['zip', 'before.zip', 'scripted.zip', 'log', 'manifest', 'scripted']) {
     const [source, target] = [join(from.deployments, `${id}.${ending}`), join(to.deployments, `${wanted}.${ending}`)]
     if (!nodeFiles.test(`${id}.${ending}`) || !existsSync(source)) continue
     if (existsSync(target) && (ending === 'zip' || ending === 'log')) continue
     await rm(target, { force: true })
-    if (ending === 'manifest') await writeFile(target, await renamed(source, names), { mode: 0o600 })
+    if (ending === 'manifest' || ending === 'scripted')
+      await writeFile(target, await renamed(source, names), { mode: 0o600 })
     else await linkOrCopy(source, target)
   }
 }

@@ -152,6 +152,7 @@ function startReviews(store: FencedStore, { named, sessions }: Front): () => voi
 /** Recovers what the leader before left, and begins the background work. */
 async function lead(active: Active): Promise<void> {
   const { front, services } = active.term
+  await services.headers.sealStored()
   await services.deployer.recover()
   await services.fleet.start()
   front.keeper.start()

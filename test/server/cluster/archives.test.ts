@@ -28,16 +28,16 @@ async function stage(
   mkdirSync(home.deployments)
   const asked: Array<[string, HubRequest]> = []
   const client: HubClient = {
-    async ask(url, request) {
+    async ask({ url }, request) {
       asked.push([url, request])
       return answer(url, request) as never
     },
-    async json(url, request) {
+    async json({ url }, request) {
       asked.push([url, request])
       return answer(url, request)
     }
   }
-  const role = () => ({ kind: 'leader', leader: null, staleMs: 0, sequence: 1, problem: null }) as const
+  const role = () => ({ kind: 'leader', leader: null, staleMs: 0, sequence: 1, problem: null, reason: null }) as const
   const known = { get: store.get, all: store.all, write: store.write, role, hubs: async () => hubs as never }
   const archives = createArchives({
     store: known,
@@ -71,24 +71,39 @@ t.test('one hub alone keeps one copy, and two need two', async t => {
 
 t.test('a broken transfer continues where it ended, and the digest decides', async t => {
   let calls = 0
-  const { archives, home } = await stage(t, [], (_, { from = 0 }) => {
+  const { archives, home } = await stage(t, [seen('h2')], (_, { from = 0 }) => {
     calls++
     const part = bytes.subarray(from, calls === 1 ? 100_000 : undefined)
     const stream = calls === 1 ? Readable.from(broken(part)) : Readable.from([part])
     return Object.assign(stream, { statusCode: from > 0 ? 206 : 200 })
   })
-  await archives.fetch(facts, 'http://h2', signal)
+  await archives.fetch(facts, 'h2', signal)
   t.equal(calls, 2)
   t.strictSame(readFileSync(join(home.deployments, `${deployId}.zip`)), bytes)
-  const other = await stage(t, [], () => Object.assign(Readable.from([randomBytes(bytes.length)]), { statusCode: 200 }))
-  await t.rejects(other.archives.fetch(facts, 'http://h2', signal), { code: 'archive_differs' })
+  const other = await stage(t, [seen('h2')], () =>
+    Object.assign(Readable.from([randomBytes(bytes.length)]), { statusCode: 200 })
+  )
+  await t.rejects(other.archives.fetch(facts, 'h2', signal), { code: 'archive_differs' })
   t.notOk(existsSync(join(other.home.deployments, `${deployId}.zip`)))
+  let sent = 0
+  const endless = await stage(t, [seen('h2')], () =>
+    Object.assign(
+      Readable.from(
+        (async function* () {
+          for (; sent < 100 * bytes.length; sent += 65_536) yield randomBytes(65_536)
+        })()
+      ),
+      { statusCode: 200 }
+    )
+  )
+  await t.rejects(endless.archives.fetch(facts, 'h2', signal), { code: 'archive_differs', message: /sends more than/ })
+  t.ok(sent < 3 * bytes.length + 1024 * 1024, 'no more than the archive is read, and once')
 })
 
 t.test('a file that is there already is not fetched', async t => {
-  const { archives, home, asked } = await stage(t, [], () => t.fail('nobody is asked'))
+  const { archives, home, asked } = await stage(t, [seen('h2')], () => t.fail('nobody is asked'))
   writeFileSync(join(home.deployments, `${deployId}.zip`), bytes)
-  await archives.fetch(facts, 'http://h2', signal)
+  await archives.fetch(facts, 'h2', signal)
   t.strictSame(asked, [])
 })
 

@@ -90,7 +90,7 @@ t.test(
     const server = await stoppedServer(t, cwd)
     const { words, env } = wordsFor(etcd, cwd)
     const init = (home: string, n: number, cluster: string) =>
-      killed(n, ['cluster', 'init', ...words, '--cluster', cluster, '--hub-name', 'h1', '--hub-url', 'http://h1'], {
+      killed(n, ['cluster', 'init', ...words, '--cluster', cluster, '--hub-name', 'h1', '--hub-url', 'https://h1'], {
         cwd,
         env: { ...env, SVC_HOME: home }
       })

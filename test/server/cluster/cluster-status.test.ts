@@ -8,14 +8,16 @@ const following: HubRole = {
   leader: { name: 'h1', url: 'http://h1' },
   staleMs: 1200,
   sequence: 10,
-  problem: null
+  problem: null,
+  reason: null
 }
 const role = () => following
+const noKey = { publicKey: null, boot: null }
 
 t.test('says how far each hub is', async t => {
   const hubs = async () => [
-    { name: 'h1', url: 'http://h1', applied: 8, seenAt: '2030-01-01T00:00:00.000Z' },
-    { name: 'h2', url: 'http://h2', applied: 3, seenAt: null }
+    { name: 'h1', url: 'http://h1', applied: 8, ...noKey, seenAt: '2030-01-01T00:00:00.000Z' },
+    { name: 'h2', url: 'http://h2', applied: 3, ...noKey, seenAt: null }
   ]
   t.match(await createClusterView({ store: { role, hubs }, cluster }).status(), {
     name: 'svc',
@@ -34,7 +36,7 @@ t.test('says what it knows if etcd does not answer', async t => {
   const hubs = async () => Promise.reject(new Error('no answer'))
   const view = createClusterView({ store: { role, hubs }, cluster })
   t.match(await view.status(), { sequence: 10, hubs: [] })
-  t.same(view.state(), { role: 'follower', staleSeconds: 2, sequence: 10, problem: null })
+  t.same(view.state(), { role: 'follower', staleSeconds: 2, sequence: 10, problem: null, reason: null })
 })
 
 t.test('a hub that is cut off shows the hubs that it knew, and asks nobody', async t => {
@@ -42,7 +44,7 @@ t.test('a hub that is cut off shows the hubs that it knew, and asks nobody', asy
   let now = following
   const hubs = async () => {
     asked++
-    return [{ name: 'h1', url: 'http://h1', applied: 12, seenAt: null }]
+    return [{ name: 'h1', url: 'http://h1', applied: 12, ...noKey, seenAt: null }]
   }
   const view = createClusterView({ store: { role: () => now, hubs }, cluster })
   await view.status()

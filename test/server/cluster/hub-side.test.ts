@@ -2,19 +2,20 @@ import t from 'tap'
 import { createHubSide, noLeader } from '../../../lib/server/cluster/hub-side.js'
 import type { HubRole } from '../../../lib/store/log/replicated-store.js'
 import type { Exchange } from '../../../lib/http/core/exchange.js'
+import { peer } from '../../support/hub-keys.js'
 import type { Route } from '../../../lib/http/core/route.js'
 
 const leader = { name: 'h1', url: 'http://h1' }
 const role = (kind: HubRole['kind']): HubRole => {
-  return { kind, leader: kind === 'alone' ? null : leader, staleMs: 2400, sequence: 7, problem: null }
+  return { kind, leader: kind === 'alone' ? null : leader, staleMs: 2400, sequence: 7, problem: null, reason: null }
 }
 const passed = { kind: 'empty', status: 204 } as const
 
 function hub(kind: HubRole['kind']) {
   return createHubSide<string, unknown>({
     base: '/base',
-    key: Buffer.alloc(32),
-    store: { role: () => role(kind) },
+    read: () => null,
+    store: { role: () => role(kind), peers: { find: name => peer(name) } },
     forwarder: { pass: async () => passed },
     terms: { isLeading: () => kind === 'leader', settled: async () => {} }
   })
@@ -51,7 +52,9 @@ t.test('nothing is passed on twice, and nobody is asked who is not there', async
   await t.rejects(ask('alone', 'GET', { query: 'ticket=a', answeredBy: 'leader_if_any' }) as Promise<unknown>, {
     code: 'no_leader'
   })
-  t.match(noLeader({ problem: 'two of three members of etcd do not answer' }).message, /two of three members/)
+  const lasting = noLeader({ problem: 'etcd was restored from a backup' })
+  t.match(lasting.message, /etcd was restored from a backup$/, 'waiting does not help')
+  t.equal(lasting.retryAfterSeconds, undefined)
 })
 
 t.test('an answer says how old it may be', async t => {

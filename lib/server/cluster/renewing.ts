@@ -1,0 +1,118 @@
+/*
+ * The files that a hub needs to reach etcd and the other hubs: certificates, authorities, and the password of etcd. They are replaced
+ * while the hub runs, by certbot or by a person, so they are read again every few seconds and at SIGHUP. What cannot be used, or is
+ * only half replaced, leaves the previous files in use.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { reasonOf } from '../../base/system-error.js'
+import type { EtcdOptions } from '../../store/log/etcd/connection.js'
+import type { Reloadable } from '../reload.js'
+
+/** What the files contain. */
+export interface ClusterSecrets {
+  etcd: EtcdOptions
+  /** Certificates of the authorities that the other hubs are checked with, as PEM. */
+  hubCa?: string | undefined
+}
+
+/** Dependencies of `startRenewing`. */
+export interface RenewingNeeds {
+  secrets: ClusterSecrets
+  /** Reads the files again. */
+  reread(): Promise<ClusterSecrets>
+  /** Called with what has changed. */
+  use(secrets: ClusterSecrets): void
+  report: { info(line: string): void; warn(line: string): void }
+  clock: { now(): number }
+  everyMs?: number
+}
+
+/** Looks for new files until it is stopped. */
+export interface Renewing {
+  /** Looks now, for `createReload`. */
+  reload: Reloadable
+  stop(): void
+}
+
+const defaultEveryMs = 10_000
+/** A certificate that expires within this time is warned of, once. */
+const soonMs = 14 * 24 * 3_600_000
+
+type Part = [name: string, of: (secrets: ClusterSecrets) => string | undefined]
+const parts: Part[] = [
+  ['the authority of etcd', ({ etcd }) => etcd.ca],
+  ['the certificate for etcd', ({ etcd }) => etcd.cert],
+  ['the key for etcd', ({ etcd }) => etcd.key],
+  ['the password of etcd', ({ etcd }) => etcd.password],
+  ['the authority of the hubs', ({ hubCa }) => hubCa]
+]
+
+/** Starts to look. Warns at once of certificates that expire soon. */
+export function startRenewing(needs: RenewingNeeds): Renewing {
+  const { reread, use, report, clock, everyMs = defaultEveryMs } = needs
+  let { secrets } = needs
+  let broken = ''
+  let isTold = false
+  const warned = new Set<string>()
+
+  async function look(): Promise<string | null> {
+    const next = await reread()
+    const changed = parts.filter(([, of]) => of(next) !== of(secrets)).map(([name]) => name)
+    if (changed.length > 0) {
+      check(next)
+      secrets = next
+      use(next)
+    }
+    broken = ''
+    isTold = false
+    warnOfExpiry()
+    return changed.length === 0 ? null : changed.join(', ')
+  }
+
+  function warnOfExpiry(): void {
+    for (const [name, of] of parts.filter(([name]) => !/key|password/.test(name))) {
+      const expiresAt = expiryOf(of(secrets))
+      const leftMs = expiresAt - clock.now()
+      const state = leftMs <= 0 ? 'expired' : leftMs < soonMs ? 'expires' : null
+      if (state === null || warned.has(`${name} ${state} ${expiresAt}`)) continue
+      warned.add(`${name} ${state} ${expiresAt}`)
+      const day = new Date(expiresAt).toISOString().slice(0, 10)
+      report.warn(
+        `${name[0]?.toUpperCase()}${name.slice(1)} ${state} on ${day}. Renew it: the hub reads the file again`
+      )
+    }
+  }
+
+  async function lookQuietly(): Promise<void> {
+    try {
+      const changed = await look()
+      if (changed !== null) report.info(`Read again: ${changed}`)
+    } catch (error) {
+      // The files do not change at the same moment, so only what is still broken at the next look is reported.
+      const why = reasonOf(error)
+      if (why === broken && !isTold) {
+        isTold = true
+        report.warn(`The files for etcd and the hubs cannot be read again, the previous ones stay in use: ${why}`)
+      } else if (why !== broken) isTold = false
+      broken = why
+    }
+  }
+
+  warnOfExpiry()
+  const timer = setInterval(() => void lookQuietly(), everyMs).unref()
+  return { reload: look, stop: () => clearInterval(timer) }
+}
+
+/** Throws if a file contains no certificate, or the key is another one's. */
+function check({ etcd: { ca, cert, key }, hubCa }: ClusterSecrets): void {
+  for (const pem of [ca, cert, hubCa]) if (pem !== undefined) void new X509Certificate(pem)
+  if (cert === undefined || key === undefined) return
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    throw new Error('the key for etcd is not that of the certificate')
+}
+
+/** Returns when the first of the certificates in a PEM text expires, in milliseconds since 1970; infinity without one. */
+function expiryOf(pem: string | undefined): number {
+  const blocks = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  return Math.min(...blocks.map(block => Date.parse(new X509Certificate(block).validTo)))
+}
