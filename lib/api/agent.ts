@@ -8,20 +8,23 @@ import {
   object,
   oneOf,
   readFields,
+  withDefault,
   flag,
   multiline
 } from '../base/fields.js'
 import { invalid } from '../base/refusal.js'
 import { fileReply, partsReply, type FilePart } from '../http/static/file.js'
-import { maxBlobRanges, releaseSignatureHeader } from '../model/fleet-wire.js'
+import { fleetProtocol, maxBlobRanges, releaseSignatureHeader } from '../model/fleet-wire.js'
 import { json, type BodyLimits } from '../http/core/route.js'
 import { streamHeaders } from '../http/core/reply.js'
 import type { HubAgents } from '../fleet/hub/hub.js'
+import type { NodeRequest } from '../fleet/hub/voice.js'
 import type { NodeRequests, SigningNode } from '../auth/node-requests.js'
 import { fleetLimits } from '../model/node.js'
 import { nodeLabels } from '../model/node-labels.js'
 import { nodeAnswers } from '../model/rollout.js'
-import { signedJson } from './signed-body.js'
+import { jsonOf, signedBytes, signedJson } from './signed-body.js'
+import { queryText } from './query.js'
 import { param } from './route.js'
 import type { ApiRequest, Handler } from './route.js'
 
@@ -38,6 +41,9 @@ export const rangesLimits: BodyLimits = { maxBytes: 512 * 1024, totalMs: 60_000 
 /** Limits of a report. */
 export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
 
+/** Characters of the name of a start of an agent. */
+const maxInstanceLength = 64
+
 /** Handlers of what agents do. */
 export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
   return {
@@ -49,28 +55,30 @@ export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
     },
 
     async session(request) {
-      const { id, session } = nodeOf(request)
+      const { id: nodeId, session, counter } = nodeOf(request)
       if (session !== '-') throw invalid('authorization', 'A session begins with a request that names the session "-"')
-      await signedJson(request).catch(() => null)
-      return json({ success: true, session: nodes.begin(id) })
+      const body = await signedBytes(request)
+      const { protocol } = readFields(body.length === 0 ? {} : jsonOf(body), sessionFields)
+      const { greet } = await agents()
+      const begun = nodes.begin(nodeId, Math.min(protocol, fleetProtocol))
+      return json({ success: true, ...(await greet({ nodeId, session: begun, counter })) })
     },
 
     async desired(request) {
-      const { id: nodeId, session } = nodeOf(request)
       const { desired } = await agents()
+      const instance = queryText(request.query, 'instance')?.slice(0, maxInstanceLength)
       return {
         kind: 'stream',
         status: 200,
         headers: { ...streamHeaders, 'content-type': 'application/x-ndjson' },
         lasting: true,
-        run: sink => desired({ nodeId, session }, sink)
+        run: sink => desired({ ...askedBy(request), instance }, sink)
       }
     },
 
     async release(request) {
-      const { id: nodeId, session } = nodeOf(request)
       const { document } = await agents()
-      const { json, signature } = await document({ nodeId, session }, param(request, 'deployId'))
+      const { json, signature } = await document(askedBy(request), param(request, 'deployId'))
       const type = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
       return {
         kind: 'bytes',
@@ -111,6 +119,11 @@ export function nodeOf({ actor }: ApiRequest): SigningNode {
   return actor.node
 }
 
+function askedBy(request: ApiRequest): NodeRequest {
+  const { id: nodeId, session, counter, protocol } = nodeOf(request)
+  return { nodeId, session, counter, protocol }
+}
+
 /** Returns the parts that pairs of offset and length name. Refuses (`invalid`) those that are not in ascending order. */
 function partsOf(ranges: readonly number[]): FilePart[] {
   const parts: FilePart[] = []
@@ -136,6 +149,9 @@ export const enrollFields = {
   labels: nodeLabels,
   version: line({ min: 1, max: 100 })
 }
+
+/** Fields of `POST /api/agent/session`. */
+export const sessionFields = { protocol: withDefault(integer(1, 1000), 1) }
 
 /** Fields of `POST /api/agent/blobs/:sha256/ranges`. */
 export const rangesFields = {

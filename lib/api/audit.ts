@@ -12,6 +12,9 @@ import type { AuditReader } from '../store/tables/audit.js'
 import { queryLimit, queryText } from './query.js'
 import type { Handler } from './route.js'
 
+/** What an export holds while its client does not read: a block of entries. */
+const exportedBytes = 256 * 1024
+
 /** Filters of the audit log. `before` is the id of an entry: only older ones are returned. */
 export interface AuditQuery {
   action?: string | undefined
@@ -80,6 +83,7 @@ export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: Audit
       return {
         kind: 'stream',
         status: 200,
+        heldBytes: exportedBytes,
         headers: {
           ...streamHeaders,
           'content-type': 'application/x-ndjson',

@@ -52,18 +52,21 @@ export function authHandlers(needs: AuthNeeds) {
   /** Returns who signs in with a token; null if the token is not valid. */
   async function findSignIn(request: ApiRequest, token: string): Promise<SignIn | null> {
     const { actor, client } = request
-    return limiter.attempt(request, () => {
+    // Who has a session is no stranger: the lock of the address stops only a wrong secret.
+    const bearer = actor.session === undefined ? undefined : { secret: token }
+    const check = (): SignIn | null => {
       const found = named.signIn(token, client.local ? null : client.witnessed)
       if (found === null) return admin.verify(token) ? { token: null, actor: adminActor(actor) } : null
       const caller = named.callerById(found.id, null)
       return caller === null ? null : { token: found, actor: { ...actor, ...caller, session: undefined } }
-    })
+    }
+    return limiter.attempt(request, check, bearer)
   }
 
-  /** Refuses a sign-in without the second factor of its token. */
-  async function checkCode(request: ApiRequest, { token, actor }: SignIn, code: string | undefined): Promise<void> {
-    if (token === null || actor.token === undefined) return
-    await factors.check(actor.token, { code, origin: request, actor })
+  /** Refuses a sign-in without the second factor of its token. Returns whether a code was checked. */
+  async function checkCode(request: ApiRequest, { token, actor }: SignIn, code: string | undefined): Promise<boolean> {
+    if (token === null || actor.token === undefined) return false
+    return factors.check(actor.token, { code, origin: request, actor })
   }
 
   /**
@@ -96,10 +99,10 @@ export function authHandlers(needs: AuthNeeds) {
     const { token, code, session, remember = false } = readFields(await request.json(), loginFields)
     const signIn = await findSignIn(request, token)
     if (signIn === null) throw wrongToken(token)
-    await checkCode(request, signIn, code)
+    const hasCode = await checkCode(request, signIn, code)
     if (session === true) {
       const { headers, isSecure } = request
-      const start = { remember, token: signIn.token }
+      const start = { remember, token: signIn.token, hasCode }
       const { cookie, ...begun } = await sessions.begin({ headers, isSecure, actor: signIn.actor }, start)
       return json({ success: true, message: 'Signed in', session: begun }, 200, { 'set-cookie': cookie })
     }

@@ -15,7 +15,7 @@ const bytesPerMegabyte = 1024 * 1024
 
 /** Dependencies of the upload check. */
 export interface DeployCheckNeeds {
-  deployer: Pick<Deployer, 'checkClientScripts' | 'checkLocks' | 'countAhead'>
+  deployer: Pick<Deployer, 'checkClientScripts' | 'checkLocks' | 'countAhead' | 'rolloutAhead'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size' | 'max_extracted_size'): number }
   quota: Pick<Quota, 'claim'>
@@ -48,10 +48,12 @@ export function deployCheckHandlers(needs: DeployCheckNeeds) {
       const { token } = request.actor
       const claim = await quota.claim({ bytes: 1, projectId })
       claim.release()
+      const rolloutAhead = deployer.rolloutAhead(projectId)
       const permit: UploadPermit = {
         success: true,
         project: { id: project.id, name: project.name, env: project.env },
         deploymentsAhead: deployer.countAhead(projectId),
+        ...(rolloutAhead !== null && { rolloutAhead }),
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
         features: [...uploadFeatures],

@@ -1,4 +1,5 @@
 import { invalid } from '../base/refusal.js'
+import type { Proof } from '../auth/proof.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Run } from '../deploy/admission.js'
 import { json, type Reply } from '../http/core/route.js'
@@ -11,6 +12,7 @@ import type { Records } from './records.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 import { runReply } from './run-reply.js'
+import { traceIdOf } from './trace-id.js'
 
 const finalStatuses = ['success', 'failed'] as const
 /** Fields of `PATCH /api/deployments/:id/status`. */
@@ -52,18 +54,27 @@ export interface DeploymentsNeeds {
     | 'changes'
   >
   records: Pick<Records, 'find' | 'own' | 'complete'>
+  proof: Pick<Proof, 'check'>
+  /** Whether a deployment of a project may run a command; with a deployment, whether going back to it may. */
+  runsCommand(projectId: string, deployId?: string): boolean
   /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
   pageOf(id: string): string | null
 }
 
 /** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
-export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNeeds) {
+export function deploymentHandlers({ deployer, records, pageOf, proof, runsCommand }: DeploymentsNeeds) {
+  /** Refuses what may run a command to a session that has not given its secret lately. */
+  function checkProof({ actor }: ApiRequest, projectId: string, deployId?: string): void {
+    if (runsCommand(projectId, deployId)) proof.check(actor.provenAt)
+  }
+
   /** Waits for the result of a run, or streams its output if the client accepts NDJSON. */
   async function replyTo({ headers }: ApiRequest, run: Run): Promise<Reply> {
     if (headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
-    const { id, status, duration, errorMessage } = await run.finished
+    const { id, status, duration, errorMessage, rollbackOf } = await run.finished
     const failure = status === 'failed' ? { error: errorMessage } : {}
-    return json({ success: status === 'success', deployId: id, status, duration, ...failure })
+    const source = rollbackOf === null ? {} : { rollbackOf }
+    return json({ success: status === 'success', deployId: id, status, duration, ...source, ...failure })
   }
 
   return {
@@ -73,9 +84,11 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
     rollback: async request => {
       const { message, mode, force, dryRun } = readFields(await optionalBody(request), rollbackFields)
       const id = param(request, 'id')
+      const traceId = traceIdOf(request)
       const { actor, signal } = request
       if (dryRun) return json(await deployer.planRollback(id, { mode, force, signal }))
-      return replyTo(request, await deployer.rollback(id, { message, mode, force, actor }))
+      checkProof(request, records.find(request, id).projectId, id)
+      return replyTo(request, await deployer.rollback(id, { message, traceId, mode, force, actor }))
     },
 
     /** `POST /api/projects/:id/undo`: undoes the last change of the target exactly. Answers like a rollback. */
@@ -84,14 +97,16 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
       const id = param(request, 'id')
       const { actor, signal } = request
       if (dryRun) return json(await deployer.planUndo(id, { force, signal }))
-      return replyTo(request, await deployer.undo(id, { message, force, actor }))
+      checkProof(request, id)
+      return replyTo(request, await deployer.undo(id, { message, traceId: traceIdOf(request), force, actor }))
     },
 
     /** `POST /api/projects/:id/repair`: puts back the files that differ from what svc put there. Answers like a rollback. */
     repair: async request => {
       const { message, paths, runScripts } = readFields(await optionalBody(request), repairFields)
       const { actor, signal } = request
-      const wish = { message, paths, runScripts, actor, signal }
+      checkProof(request, param(request, 'id'))
+      const wish = { message, traceId: traceIdOf(request), paths, runScripts, actor, signal }
       return replyTo(request, await deployer.repair(param(request, 'id'), wish))
     },
 

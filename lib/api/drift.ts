@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import { realpath, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createBudget } from '../base/budget.js'
+import { readAt } from '../base/read-at.js'
 import { invalid, Refusal } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
+import { tooMuch } from '../http/core/memory.js'
 import { attachment, fileReply } from '../http/static/file.js'
 import { json } from '../http/core/route.js'
 import type { Inspect } from '../install/browse.js'
@@ -11,7 +14,11 @@ import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/tree.js'
 import type { Targets } from '../projects/targets.js'
 import { queryPath, queryText, switchText } from './query.js'
-import { param, type Handler } from './route.js'
+import { param, type ApiRequest, type Handler } from './route.js'
+
+/** Number of files that are hashed at a time: in all, and for one caller. */
+const hashedFiles = { all: 4, each: { caller: 2 } }
+const hashedBytes = 256 * 1024
 
 /** Dependencies of the drift report. */
 export interface DriftApiNeeds {
@@ -26,14 +33,19 @@ export interface DriftApiNeeds {
  * gets 403 `other_project` for every other project.
  */
 export function driftHandlers({ deployer, projects, targets, secrets }: DriftApiNeeds) {
+  const hashing = createBudget({ ...hashedFiles, refuse: tooMuch })
+
   /** Refuses every file but an edited one at its own path: a link on the way could lead to any file of the target. */
-  function inspect({ deployPath }: Project, owned: OwnedEntry): Inspect {
+  function inspect({ deployPath }: Project, owned: OwnedEntry, { caller, signal }: ApiRequest): Inspect {
     const named = { asked: owned.path, field: 'path' }
     return async ({ handle, path }) => {
       secrets.checkPath(join(deployPath, owned.path), named)
       if (path !== join(await realpath(deployPath), owned.path)) throw notEdited(owned.path)
       await secrets.checkOpened(handle, path, named)
-      if ((await digestOf(handle)) === owned.sha256) throw notEdited(owned.path)
+      // A file of another size is edited, and need not be read.
+      if ((await handle.stat()).size !== owned.size) return
+      if ((await hashing.during({ caller }, 1, () => digestOf(handle, signal))) === owned.sha256)
+        throw notEdited(owned.path)
     }
   }
 
@@ -54,7 +66,7 @@ export function driftHandlers({ deployer, projects, targets, secrets }: DriftApi
       const owned = await findOwned(deployer, projectId, path)
       const name = path.slice(path.lastIndexOf('/') + 1)
       const headers = { 'content-disposition': attachment(name), 'content-type': 'application/octet-stream' }
-      return fileReply({ file: () => targets.open(project, path, inspect(project, owned)), headers })
+      return fileReply({ file: () => targets.open(project, path, inspect(project, owned, request)), headers })
     }
   } satisfies Record<string, Handler>
 }
@@ -65,10 +77,15 @@ async function findOwned(deployer: Pick<Deployer, 'ownedTree'>, projectId: strin
   throw notEdited(path)
 }
 
-async function digestOf(handle: FileHandle): Promise<string> {
+async function digestOf(handle: FileHandle, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256')
-  for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk as Buffer)
-  return hash.digest('hex')
+  for (let at = 0; ; ) {
+    signal.throwIfAborted()
+    const chunk = await readAt(handle, at, hashedBytes)
+    if (chunk.length === 0) return hash.digest('hex')
+    hash.update(chunk)
+    at += chunk.length
+  }
 }
 
 function notEdited(path: string): Refusal {

@@ -1,5 +1,6 @@
 import { integer, nullable, readFields, withDefault } from '../base/fields.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
+import { parseHost } from '../http/core/origin.js'
 import { json } from '../http/core/route.js'
 import { enrollmentLimits } from '../model/node.js'
 import { nodeLabels } from '../model/node-labels.js'
@@ -30,8 +31,8 @@ export interface EnrollmentsNeeds {
 /** Handlers of the one-time tokens with which machines become nodes. Only the answer of `create` contains the token. */
 export function enrollmentHandlers({ fleet, publicUrl, base }: EnrollmentsNeeds) {
   /** Returns the address of this server, as its caller reached it if no public one is configured. */
-  const addressOf = ({ isSecure, headers }: ApiRequest): string =>
-    publicUrl ?? `${isSecure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${base}`
+  const addressOf = ({ isSecure, headers: { host = '' } }: ApiRequest): string =>
+    publicUrl ?? `${isSecure ? 'https' : 'http'}://${parseHost(host)?.name ? host.trim() : 'localhost'}${base}`
 
   return {
     /** `GET /api/enrollments`: those that are still valid. */

@@ -5,14 +5,14 @@ import type { Actor } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { LabelFields } from '../projects/labels.js'
-import { integer, name, oneOf, optional, readFields } from '../base/fields.js'
+import { integer, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 
 /** Fields of a change of a category or a tag. */
 export const labelFields = {
   name: optional(name),
-  color: optional(oneOf(labelColors)),
+  color: nullable(oneOf(labelColors)),
   sortOrder: optional(integer(-1_000_000, 1_000_000))
 }
 /** Fields of a new category or tag. */

@@ -7,7 +7,7 @@ import { eventStream } from '../http/stream/sse.js'
 import type { Events } from '../http/stream/sse.js'
 import type { LogSources } from '../logs/sources.js'
 import type { LogTime } from '../logs/search/time-search.js'
-import type { LogViewer, RangeQuery, TimeRange } from '../logs/viewer.js'
+import { downloadBlockBytes, type LogViewer, type RangeQuery, type TimeRange } from '../logs/viewer.js'
 import { checkQuery, type SearchQuery } from '../logs/search/search.js'
 import { logLevels } from '../shared/log-level.js'
 import { logKinds } from '../model/log-source.js'
@@ -53,6 +53,11 @@ export const bulkFields = {
   ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }),
   action: oneOf(['delete'] as const)
 }
+
+/** What a log stream holds while its client does not read: a block, its lines, and their text. */
+const logStreamBytes = 128 * 1024
+/** What a search holds: a hit with the lines around it. */
+const searchBytes = 512 * 1024
 
 const directions = ['forward', 'backward', 'tail'] as const
 const orders = ['oldest', 'newest'] as const
@@ -102,6 +107,7 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
       return {
         kind: 'stream',
         status: 200,
+        heldBytes: downloadBlockBytes,
         headers: {
           'content-type': 'text/plain; charset=utf-8',
           'content-disposition': `attachment; filename*=UTF-8''${fileName(source)}`,
@@ -120,7 +126,13 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
         // The file may appear later: the stream reports that it is missing, and waits for it.
         if (!(error instanceof Refusal) || error.code !== 'file_missing') throw error
       })
-      return faultyStream((events, signal) => viewer.follow(source, { tailLines, signal }, event => events.send(event)))
+      return faultyStream(logStreamBytes, (events, signal) =>
+        viewer.follow(source, { tailLines, signal }, event =>
+          event.event === 'snapshot'
+            ? events.sendParts({ ...event, list: { name: 'lines', parts: event.lines } })
+            : events.send(event)
+        )
+      )
     },
 
     search: async request => {
@@ -128,8 +140,9 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
       const query = searchQuery(request)
       checkQuery(query)
       await viewer.check(source)
-      return faultyStream((events, signal) =>
-        viewer.search(source, { ...query, signal }, event =>
+      const { caller } = request
+      return faultyStream(searchBytes, (events, signal) =>
+        viewer.search(source, { ...query, signal, caller }, event =>
           event.event === 'progress' ? events.comment(event.text) : events.send(event)
         )
       )
@@ -152,20 +165,23 @@ function fileName({ filePath }: LogSource): string {
 /**
  * Sends an error of the stream as an `error` event, which ends the stream (§7). Errors that are bugs are also logged.
  */
-function faultyStream(run: (events: Events, signal: AbortSignal) => Promise<void>): Reply {
-  return eventStream(async (events, signal) => {
-    try {
-      await run(events, signal)
-    } catch (error) {
-      if (signal.aborted) throw error
-      const isRefusal = error instanceof Refusal
-      const message = isRefusal
-        ? error.message
-        : 'Cannot read the log: internal error. The server log contains the cause'
-      await events.send({ event: 'error', data: { message } })
-      if (!isRefusal) throw error
-    }
-  })
+function faultyStream(heldBytes: number, run: (events: Events, signal: AbortSignal) => Promise<void>): Reply {
+  return eventStream(
+    async (events, signal) => {
+      try {
+        await run(events, signal)
+      } catch (error) {
+        if (signal.aborted) throw error
+        const isRefusal = error instanceof Refusal
+        const message = isRefusal
+          ? error.message
+          : 'Cannot read the log: internal error. The server log contains the cause'
+        await events.send({ event: 'error', data: { message } })
+        if (!isRefusal) throw error
+      }
+    },
+    { heldBytes }
+  )
 }
 
 /**
@@ -181,13 +197,14 @@ function rangeQuery({ query, signal }: ApiRequest): RangeQuery {
 
 /**
  * Reads the query of a search. Not in §4.9: `order` (`oldest` or `newest` first), `level` (this level or a more severe
- * one), `since` and `until` with `zone`.
+ * one), `since` and `until` with `zone`, `raw`.
  */
 function searchQuery({ query }: ApiRequest): SearchQuery & TimeRange {
   return {
     q: query.get('q') ?? '',
     isRegex: switchText(query.get('regex'), 'regex') ?? false,
     ignoresCase: switchText(query.get('caseInsensitive'), 'caseInsensitive') ?? false,
+    isRaw: switchText(query.get('raw'), 'raw') ?? false,
     maxHits: queryLimit(query, 'maxHits', { fallback: 500, max: 5_000 }),
     context: queryCount(query, 'context', { fallback: 2, max: 20 }),
     fromOffset: queryOffset(query, 'fromOffset') ?? 0,

@@ -6,6 +6,7 @@ import type { StoredBlock } from '../deploy/output/stored-output.js'
 import { json } from '../http/core/route.js'
 import type { Reply } from '../http/core/route.js'
 import { encodeEvents, eventStream } from '../http/stream/sse.js'
+import type { Events } from '../http/stream/sse.js'
 import { deploymentStatuses } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
 import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './query.js'
@@ -16,6 +17,12 @@ import { checkProject } from './scope.js'
 
 const windowBytes = 256 * 1024
 const maxWindowBytes = 1024 * 1024
+/** Records in a list without a query, */
+const newestRecords = 500
+/** and at least this many of every project. */
+const newestOfProject = 10
+/** Records that are read at the same time for such a list. */
+const readTogether = 20
 
 /** Filters of the list of deployments. */
 export interface LogQuery {
@@ -25,6 +32,7 @@ export interface LogQuery {
   status?: DeploymentStatus | undefined
   branch?: string | undefined
   commit?: string | undefined
+  traceId?: string | undefined
   /** Only the newest deployment of each project. */
   newest?: true | undefined
 }
@@ -32,9 +40,11 @@ export interface LogQuery {
 /** Dependencies of the handlers of deployment records. */
 export interface LogsNeeds {
   records: Records
-  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'confirmUntil' | 'outputStream' | 'outputWindow'>
+  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'confirmUntil' | 'outputStream' | 'rolloutAhead' | 'outputWindow'>
   deployments: {
     list(query: LogQuery & { limit: number; before?: string | undefined }): DeploymentRow[]
+    find(deployId: string): DeploymentRow | undefined
+    newestOfEvery(wanted: { projects: readonly string[] | null; total: number; each: number }): string[]
     count(query: LogQuery): number
   }
 }
@@ -45,12 +55,14 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
     /** `GET /api/logs`: the records, newest first. `X-Total-Count` is the number of all that match. */
     list: async request => {
       const { query } = request
+      if (query.toString() === '') return everyProject(request)
       const filter = {
         projectId: askedProject(request),
         projects: request.actor.projects,
         status: queryChoice(query, 'status', deploymentStatuses),
         branch: queryText(query, 'branch'),
         commit: queryCommit(query),
+        traceId: queryText(query, 'traceId'),
         ...(switchText(query.get('newest'), 'newest') === true && { newest: true as const })
       }
       const before = queryText(query, 'before')
@@ -68,17 +80,17 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
     get: async request => {
       const row = records.find(request, param(request, 'deployId'))
       const isShort = queryChoice(request.query, 'output', ['end', 'whole'] as const) === 'end'
-      return json(
-        await (isShort
-          ? records.listed(request, row)
-          : records.complete(request, row, { timestamps: wantsTimes(request) }))
-      )
+      const ahead = row.status === 'queued' ? deployer.rolloutAhead(row.projectId) : null
+      const record = await (isShort
+        ? records.listed(request, row)
+        : records.complete(request, row, { timestamps: wantsTimes(request) }))
+      return json({ ...record, ...(ahead !== null && { rolloutAhead: ahead }) })
     },
 
     /** `GET /api/logs/:deployId/stream`: the output as server-sent events. */
     stream: request => {
       const { id } = records.find(request, param(request, 'deployId'))
-      return streamOf(id, lastEventId(request))
+      return streamOf(id, { from: lastEventId(request), timestamps: wantsTimes(request) })
     },
 
     /** `GET /api/logs/:deployId/output`: the output as a file, or a part of it. */
@@ -90,6 +102,37 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
     }
   } satisfies Record<string, Handler>
   return { ...handlers, showsOutput }
+
+  /**
+   * Returns the newest records, and at least some of every project: for clients that select a project themselves. There
+   * can be as many as projects, so they are read and sent a few at a time.
+   */
+  function everyProject(request: ApiRequest): Reply {
+    const { projects } = request.actor
+    const ids = deployments.newestOfEvery({ projects, total: newestRecords, each: newestOfProject })
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-total-count': String(deployments.count({ projects }))
+    }
+    return {
+      kind: 'stream',
+      status: 200,
+      headers,
+      async run(sink) {
+        let before = '['
+        for (let at = 0; at < ids.length; at += readTogether) {
+          const rows = ids.slice(at, at + readTogether).flatMap(id => deployments.find(id) ?? [])
+          const items = await Promise.all(rows.map(row => records.listed(request, row)))
+          for (const item of items) {
+            await sink.write(`${before}${JSON.stringify(item)}`)
+            before = ','
+          }
+        }
+        await sink.write(before === '[' ? '[]' : ']')
+      }
+    }
+  }
 
   /** Returns a part of the output. Headers contain its position, in bytes of the stored output. */
   async function windowOf(deployId: string, request: ApiRequest): Promise<Reply> {
@@ -109,33 +152,63 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
     return { kind: 'bytes', status: 200, headers, body: text }
   }
 
-  function streamOf(deployId: string, from: number): Reply {
+  function streamOf(deployId: string, { from, timestamps }: StreamWish): Reply {
+    const eventsOf = timestamps ? timedEventsOf : bareEventsOf
     return eventStream(async (events, signal) => {
       let told: string | null = null
-      for await (const block of deployer.follow(deployId, { from, signal })) {
-        await events.send(eventsOf(block))
+      const tellConfirm = async (): Promise<void> => {
         const until = deployer.confirmUntil(deployId)
         if (until !== null && until !== told) await events.send({ event: 'confirm', data: { deployId, until } })
         told = until
       }
+      let start = from
+      if (!timestamps && from === 0) {
+        start = await sendStored(deployId, events)
+        await tellConfirm()
+      }
+      for await (const block of deployer.follow(deployId, { from: start, signal })) {
+        await events.send(eventsOf(block))
+        await tellConfirm()
+      }
       const { status, duration, endTime } = records.row(deployId)
       const unrecorded = deployer.unrecorded(deployId)
-      if (unrecorded !== null) await events.send({ event: 'log', data: { data: `→ ${unrecorded}`, at: endTime } })
+      if (unrecorded !== null) {
+        const line = { at: endTime, text: `→ ${unrecorded}` }
+        await events.send({ event: 'log', data: timestamps ? timedLine(line) : bareLine(line) })
+      }
       await events.send({ event: 'status', data: { status, duration } })
     })
   }
+
+  /** Sends the stored lines as one event, as many as a window holds. Returns the offset after them. */
+  async function sendStored(deployId: string, events: Events): Promise<number> {
+    const { text, to } = await deployer.outputWindow(deployId, { from: 0, maxBytes: windowBytes })
+    if (to > 0) await events.send({ event: 'log', id: to, data: JSON.stringify(text.toString().replace(/\n$/, '')) })
+    return to
+  }
 }
 
-/** Encodes a block as events. The result is cached, so that all followers share it. */
-const eventsOf = perObject((block: StoredBlock) =>
-  encodeEvents(
-    Array.from(linesOf(block), ({ line, nextOffset }) => ({
-      event: 'log',
-      id: nextOffset,
-      data: { data: line.text, at: line.at }
-    }))
+interface StreamWish {
+  from: number
+  timestamps: boolean
+}
+
+type ShownLine = { at: string | null; text: string }
+
+const timedLine = ({ at, text }: ShownLine) => ({ data: text, at })
+/** A text is sent as it is, so this is the JSON of a string. */
+const bareLine = ({ text }: ShownLine) => JSON.stringify(text)
+const timedEventsOf = encoderOf(timedLine)
+const bareEventsOf = encoderOf(bareLine)
+
+/** Returns an encoder of blocks as events. Results are cached, so that all followers share them. */
+function encoderOf(dataOf: (line: ShownLine) => unknown): (block: StoredBlock) => Uint8Array {
+  return perObject((block: StoredBlock) =>
+    encodeEvents(
+      Array.from(linesOf(block), ({ line, nextOffset }) => ({ event: 'log', id: nextOffset, data: dataOf(line) }))
+    )
   )
-)
+}
 
 /** Whether the records of the list contain the end of their output, which is read from files. */
 function showsOutput({ query }: ApiRequest): boolean {

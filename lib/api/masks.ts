@@ -1,34 +1,51 @@
 /*
- * What callers below admin do not see in records. A hidden value is null: deploy tokens of projects, which only admins
- * read, and the texts of scripts, which viewers and deployers read only if their token says so.
+ * Records as a caller sees them. The tables beside the records say who reads which field: `projectReaders`,
+ * `deploymentReaders`. A hidden value is null, a secret is `***`.
  */
 import { perObject } from '../base/per-object.js'
 import type { Caller } from '../auth/bearer.js'
+import type { Proof } from '../auth/proof.js'
 import { includesRole } from '../model/access.js'
 import type { AccessRole } from '../model/access.js'
+import { deploymentReaders } from '../model/deployment.js'
+import type { Deployment, DeploymentRow, RanScript } from '../model/deployment.js'
+import { projectReaders } from '../model/project.js'
 import type { Project, ShownProject } from '../model/project.js'
-import type { RanScript } from '../model/deployment.js'
+import { showing, type Sight } from '../model/readers.js'
+
+/** Makes one function for each kind of callers. */
+function bySight<F>(make: (sight: Sight) => F): Record<Sight, F> {
+  return { admin: make('admin'), scripts: make('scripts'), plain: make('plain') }
+}
 
 // Kept with the record: a copy takes as long as the rest of the authorization (bench/api).
-const withoutToken = perObject((project: Project): ShownProject => ({ ...project, token: null }))
-const withoutScripts = perObject(
-  (project: Project): ShownProject => ({ ...project, token: null, preDeployScript: null, postDeployScript: null })
+const projects = bySight(sight =>
+  perObject((project: Project): ShownProject => showing<Project>(projectReaders, sight)(project))
 )
+const deployments = bySight(sight => showing<Deployment>(deploymentReaders, sight))
 
-/** Returns a project as a caller sees it. */
-export function shownProject(project: Project, { token, role, seesScripts }: Caller): ShownProject {
-  if (token === undefined || includesRole(role as AccessRole, 'admin')) return project
-  return seesScripts ? withoutToken(project) : withoutScripts(project)
+function sightOf({ role, seesScripts }: Pick<Caller, 'role' | 'seesScripts'>): Sight {
+  if (role === 'local' || includesRole(role as AccessRole, 'admin')) return 'admin'
+  return seesScripts ? 'scripts' : 'plain'
+}
+
+/**
+ * Returns a project as a caller sees it. `proof`: a session that has not given its secret lately reads no secret, and
+ * neither does a user of the hub.
+ */
+export function shownProject(project: Project, caller: Caller, proof: Pick<Proof, 'isRecent'>): ShownProject {
+  const sight = sightOf(caller)
+  const isHidden = sight === 'admin' && (caller.isRelayed || !proof.isRecent(caller.provenAt))
+  return projects[isHidden ? 'scripts' : sight](project)
 }
 
 /** A script of a deployment as a caller sees it. */
 export type ShownScript = Omit<RanScript, 'script'> & { script: string | null }
 
 /** Returns a deployment as a caller sees it. */
-export function shownDeployment<T extends { scripts: readonly RanScript[] }>(
+export function shownDeployment<T extends Partial<DeploymentRow>>(
   deployment: T,
-  { seesScripts }: Pick<Caller, 'seesScripts'>
+  caller: Pick<Caller, 'role' | 'seesScripts'>
 ): T | (Omit<T, 'scripts'> & { scripts: ShownScript[] }) {
-  if (seesScripts || deployment.scripts.length === 0) return deployment
-  return { ...deployment, scripts: deployment.scripts.map(script => ({ ...script, script: null })) }
+  return deployments[sightOf(caller)](deployment)
 }

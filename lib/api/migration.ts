@@ -1,14 +1,16 @@
 import { instantOf } from '../base/clock.js'
+import { oneOf } from '../base/fields.js'
+import { oneLine } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import { strategies } from '../model/transfer.js'
 import type { Quota } from '../machine/quota.js'
 import type { Transfer } from '../transfer/transfer.js'
-import { queryChoice, queryPath, queryText, switchText } from './query.js'
+import { queryPath, queryText, switchText } from './query.js'
 import type { Handler } from './route.js'
 import { readUploadForm } from './upload-form.js'
-import { throughStream, writeTo } from './write-to.js'
+import { throughBytes, throughStream, writeTo } from './write-to.js'
 
 /** Dependencies of the handlers of export and import. */
 export interface MigrationNeeds {
@@ -46,6 +48,7 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
       return {
         kind: 'stream',
         status: 200,
+        heldBytes: throughBytes,
         headers: {
           'content-type': 'application/zip',
           'content-disposition': `attachment; filename="svc-export-${at}.zip"`,
@@ -60,27 +63,24 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
     /** `POST /api/migration/import`: imports an uploaded package. */
     import: async request => {
       const { query, headers, actor, signal } = request
-      const strategy = queryChoice(query, 'strategy', strategies) ?? 'skip-existing'
-      const restoreArtifacts = switchText(query.get('restoreArtifacts'), 'restoreArtifacts') ?? true
-      const accessSettings = switchText(query.get('accessSettings'), 'accessSettings') ?? false
-      const dryRun = switchText(query.get('dryRun'), 'dryRun') ?? false
-      if (strategy === 'overwrite' && headers['x-confirm-overwrite'] !== 'yes') throw unconfirmed()
+      for (const name of query.keys()) checkName(name)
+      const isConfirmed = headers['x-confirm-overwrite'] === 'yes'
+      // What the query says is checked before the package is received.
+      if (importOptions(query, new Map()).strategy === 'overwrite' && !isConfirmed) throw unconfirmed()
       const claim = await quota.claim({ bytes: Number(headers['content-length'] ?? 0), projectId: null })
-      const { received } = await readUploadForm(request, {
+      const { received, fields } = await readUploadForm(request, {
         // max_upload_size does not apply: a package contains the archives of many deployments.
         receive: bytes =>
           deployer.receive(bytes, { limitBytes: Number.MAX_SAFE_INTEGER, onLength: claim.grow, signal }),
-        onField: () => {}
+        onField(name, value) {
+          checkName(name)
+          importOptions(query, new Map([[name, value]]))
+        }
       }).finally(claim.release)
       try {
-        const result = await transfer.import(received.path, {
-          strategy,
-          accessSettings,
-          restoreArtifacts,
-          dryRun,
-          actor,
-          signal
-        })
+        const options = importOptions(query, fields)
+        if (options.strategy === 'overwrite' && !isConfirmed) throw unconfirmed()
+        const result = await transfer.import(received.path, { ...options, actor, signal })
         return json({ success: true, ...result })
       } finally {
         // The import added outputs and archives.
@@ -93,6 +93,37 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
     /** `GET /api/migration/verify`: checks the database and the targets. */
     verify: async () => json(await transfer.inspect())
   } satisfies Record<string, Handler>
+}
+
+const switches = { restoreArtifacts: true, accessSettings: false, dryRun: false } as const
+const optionNames = ['strategy', ...Object.keys(switches)]
+
+/** Refuses an unknown name: an option that is ignored would change more than was meant. A ticket authorizes the request. */
+function checkName(name: string): void {
+  if (optionNames.includes(name) || name === 'ticket') return
+  throw invalid(name, `"${oneLine(name)}" is unknown: expected ${optionNames.join(', ')}`)
+}
+
+/** Reads the options of an import, which may be in the query or in the form. Refuses two different values. */
+function importOptions(query: URLSearchParams, form: ReadonlyMap<string, string>) {
+  const valuesOf = (name: string): string[] => [
+    ...query.getAll(name),
+    ...(form.has(name) ? [form.get(name) ?? ''] : [])
+  ]
+  const read = <T>(name: string, reader: (given: string) => T | undefined): T | undefined => {
+    const given = valuesOf(name).flatMap(value => reader(value) ?? [])
+    if (new Set(given).size > 1) throw invalid(name, `"${name}" is given twice, with different values`)
+    return given[0]
+  }
+  const readSwitch = (name: keyof typeof switches): boolean =>
+    read(name, given => switchText(given, name)) ?? switches[name]
+  return {
+    strategy:
+      read('strategy', given => (given === '' ? undefined : oneOf(strategies)(given, 'strategy'))) ?? 'skip-existing',
+    restoreArtifacts: readSwitch('restoreArtifacts'),
+    accessSettings: readSwitch('accessSettings'),
+    dryRun: readSwitch('dryRun')
+  }
 }
 
 function idsOf(query: URLSearchParams): string[] | null {

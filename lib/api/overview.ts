@@ -5,6 +5,7 @@ import { json } from '../http/core/route.js'
 import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
 import type { ServerStatus } from '../model/health.js'
 import type { Overview, ProjectOverview, RecentDays } from '../model/overview.js'
+import type { Proof } from '../auth/proof.js'
 import type { Project } from '../model/project.js'
 import type { Broken } from '../machine/broken.js'
 import type { Health } from '../machine/health.js'
@@ -14,6 +15,7 @@ import type { Handler } from './route.js'
 
 /** Dependencies of the handlers of the overview. */
 export interface OverviewNeeds {
+  proof: Pick<Proof, 'isRecent'>
   status(scope: ProjectScope): ServerStatus
   health: Pick<Health, 'report'>
   stats: Pick<Stats, 'successRates'>
@@ -42,7 +44,7 @@ const shownOfProject = 20
 const maxRollbacks = 100
 
 /** Handlers of the overviews of the server and of a project. Each replaces several requests of a panel page. */
-export function overviewHandlers({ status, health, stats, broken, deployments, projects }: OverviewNeeds) {
+export function overviewHandlers({ proof, status, health, stats, broken, deployments, projects }: OverviewNeeds) {
   /** Returns the upload whose archive the rollback deployed, or null if the deployment is not a rollback. */
   function sourceOf(row: DeploymentRow | undefined): DeploymentRow | null {
     if (row === undefined || row.rollbackOf === null) return null
@@ -85,7 +87,7 @@ export function overviewHandlers({ status, health, stats, broken, deployments, p
         pinned: projects.pinned(scope).map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }
         }),
-        newestProject: newest === undefined ? null : shownProject(newest, actor),
+        newestProject: newest === undefined ? null : shownProject(newest, actor, proof),
         days: query.has('days')
           ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays }), scope)
           : null

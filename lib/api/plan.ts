@@ -1,16 +1,17 @@
 import { Refusal, invalid } from '../base/refusal.js'
+import type { Spool } from '../base/spool.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { PlanRequest } from '../deploy/plan.js'
 import { json, type Reply } from '../http/core/route.js'
 import { ndjson } from '../http/stream/ndjson.js'
 import type { Quota } from '../machine/quota.js'
 import { planKinds, type PlanAnswer } from '../model/plan.js'
-import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
+import { tighten } from '../model/tighten.js'
 import { refuseUnknown } from './deploy-check.js'
 import { queryText, switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
-import { readTreeBody } from './tree-body.js'
+import { receiveTree } from './tree-body.js'
 import { checkUploadProject } from './upload.js'
 
 const bytesPerMegabyte = 1024 * 1024
@@ -27,13 +28,15 @@ export interface PlanApiNeeds {
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
+  /** Keeps the bodies of requests. */
+  spool: Spool
 }
 
 /**
  * Handler of `POST /api/deploy/plan?projectId=&list=&prune=&force=`: says what a deployment of these files would do. The body is a
  * tree (archive/tree-wire.ts).
  */
-export function planHandlers({ deployer, findProject, settings, quota }: PlanApiNeeds) {
+export function planHandlers({ deployer, findProject, settings, quota, spool }: PlanApiNeeds) {
   return {
     async plan(request) {
       const projectId = queryText(request.query, 'projectId')
@@ -42,7 +45,7 @@ export function planHandlers({ deployer, findProject, settings, quota }: PlanApi
       const project = checkUploadProject(projectId, request.actor, findProject)
       const isStream = (request.headers.accept ?? '').includes('application/x-ndjson')
       const { role, session, token } = request.actor
-      const answer = await deployer.plan({
+      const asked = {
         projectId,
         listed: isStream ? Infinity : readListed(request),
         asks: readAsks(request, project),
@@ -51,10 +54,15 @@ export function planHandlers({ deployer, findProject, settings, quota }: PlanApi
         noSpace: await refusalOf(quota.claim({ bytes: 1, projectId })),
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         clientTimeMs: readTime(request),
-        tree: await readTreeBody(request),
         signal: request.signal
-      })
-      return isStream ? streamed(answer) : json(answer)
+      }
+      const tree = await receiveTree(request, spool)
+      try {
+        const answer = await deployer.plan({ ...asked, tree })
+        return isStream ? streamed(answer) : json(answer)
+      } finally {
+        await tree.discard()
+      }
     }
   } satisfies Record<string, Handler>
 }
@@ -98,21 +106,15 @@ function readListed({ query }: ApiRequest): number {
  * does not allow to the deploy token of the project, or to a deployer.
  */
 function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['asks'] {
-  const { pruneByDeployToken, forceByDeployToken } = policyOf(project)
   const text = queryText(query, 'prune')
-  const prune = text === 'force' ? 'force' : (switchText(text, 'prune') ?? undefined)
+  const prune = text === 'force' ? text : pruneOf(switchText(text, 'prune'))
   const force = switchText(queryText(query, 'force'), 'force') ?? false
-  const refuse = (what: string, key: string): never => {
-    const who = actor.token === undefined ? 'The deploy token of the project' : `The token "${actor.token.name}"`
-    const sentence = `${who} may not ${what}. Set "${key}" in the policy of the project`
-    throw new Refusal('forbidden', 'deploy_token_may_not', sentence)
-  }
-  if (actor.role === 'project' || actor.role === 'deployer') {
-    const isMore = prune !== undefined && prune !== false && policyOf(project).prune === 'off'
-    if ((isMore || prune === 'force') && !pruneByDeployToken) refuse('remove files', 'pruneByDeployToken')
-    if (force && !forceByDeployToken) refuse('replace edited files', 'forceByDeployToken')
-  }
-  return { prune: prune === undefined || prune === 'force' ? prune : prune ? 'managed' : 'off', force }
+  tighten(project, { prune, force }, actor)
+  return { prune, force }
+}
+
+function pruneOf(isOn: boolean | undefined): 'managed' | 'off' | undefined {
+  return isOn === undefined ? undefined : isOn ? 'managed' : 'off'
 }
 
 /** Reads `pre=<sha256>,post=<sha256>`. */

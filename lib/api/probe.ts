@@ -13,7 +13,7 @@ const retryAfterSeconds = 1
  * 200, unless the client asks for `check=leader`.
  */
 export function probeRow(probe: Pick<Probe, 'report'>): ApiRoute {
-  return row('GET', '/api/health', 'public', 'none', async ({ query }) => {
+  return row('GET', '/api/health', 'public', 'none', 'reads', async ({ query }) => {
     const needsLeader = queryChoice(query, 'check', ['leader']) !== undefined
     const report = await probe.report()
     const { status } = report

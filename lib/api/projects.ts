@@ -1,105 +1,25 @@
-import { invalid } from '../base/refusal.js'
 import { expectedTags } from '../http/core/conditional.js'
 import type { ProjectScope } from '../model/access.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
+import type { Proof } from '../auth/proof.js'
+import { changesCommands } from '../model/commands.js'
 import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
-import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
-import { givenPolicy } from '../model/policy-keys.js'
-import { maxDiskMbLimit } from '../model/project.js'
-import {
-  maxScriptTimeoutSeconds,
-  normalDirectory,
-  scriptDirectoryFault,
-  scriptShellFault
-} from '../model/script-settings.js'
-import type { Project, RecentScripts } from '../model/project.js'
-import type { NewProject, ProjectFields } from '../projects/projects.js'
-import {
-  flag,
-  integer,
-  line,
-  list,
-  maxNameLength,
-  maxPathLength,
-  maxScriptLength,
-  multiline,
-  name,
-  nullable,
-  oneOf,
-  optional,
-  readFields,
-  reads
-} from '../base/fields.js'
+import { newProjectFields, projectFields } from '../model/project-fields.js'
+import { projectReaders, type Project, type RecentScripts } from '../model/project.js'
+import type { NewProject, ProjectFields } from '../model/project.js'
+import { oneLine } from '../base/one-line.js'
+import { invalid } from '../base/refusal.js'
+import { flag, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { queryText } from './query.js'
-import type { Read } from '../base/fields.js'
 import { shownProject } from './masks.js'
-import type { Handler } from './route.js'
+import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
 const id = line({ min: 1, max: 100 })
 const ids = list(id, { max: 200 })
 const emptyIsNull = (given: string | null | undefined) => (given === '' ? null : given)
-
-const variable: Read<string> = reads({ type: 'string' }, 'NODE_ENV', (value, field) => {
-  const given = line()(value, field)
-  const fault = allowedEnvFault(given)
-  if (fault !== null) throw invalid(field, `"${field}" cannot be "${given}": it ${fault}`)
-  return given
-})
-
-/** Reads a short text. An empty text becomes null. */
-const short = nullable(line({ max: 100, trim: true }))
-const emptied: Read<string | null> = Object.assign((value: unknown, field: string) => short(value, field) || null, {
-  schema: short.schema,
-  example: null,
-  isOptional: true
-})
-
-/** Reads a text that may be null. An empty text becomes null; `faultOf` checks any other. */
-function ruled(faultOf: (given: string) => string | null): Read<string | null> {
-  const read = nullable(multiline({ max: maxPathLength, trim: true }))
-  return reads(read.schema, null, (value, field) => {
-    const given = read(value, field) || null
-    const fault = given === null ? null : faultOf(given)
-    if (fault !== null) throw invalid(field, `"${field}" cannot be ${JSON.stringify(given)}: it ${fault}`)
-    return given
-  })
-}
-
-const scriptShell = ruled(scriptShellFault)
-const scriptDirectoryGiven = ruled(scriptDirectoryFault)
-const scriptDirectory: Read<string | null> = reads(scriptDirectoryGiven.schema, null, (value, field) => {
-  const given = scriptDirectoryGiven(value, field)
-  return given === null ? null : normalDirectory(given)
-})
-
-/** The writable fields of a project, all optional, as in `PUT /api/projects/:id`. */
-export const projectFields = {
-  name: optional(name),
-  deployPath: optional(line({ min: 1, max: maxPathLength })),
-  description: optional(multiline()),
-  env: optional(line({ max: maxNameLength, trim: true })),
-  categoryId: optional(nullable(line({ max: 100 }))),
-  pm2AppName: optional(nullable(line({ max: maxNameLength, trim: true }))),
-  tagIds: optional(ids),
-  preDeployScript: optional(multiline({ max: maxScriptLength })),
-  postDeployScript: optional(multiline({ max: maxScriptLength })),
-  postDeployAsync: optional(flag),
-  allowClientScripts: optional(nullable(flag)),
-  allowedEnv: optional(list(variable, { max: maxAllowedEnv })),
-  runAs: optional(emptied),
-  umask: optional(emptied),
-  scriptTimeoutSeconds: optional(nullable(integer(1, maxScriptTimeoutSeconds))),
-  scriptShell: optional(scriptShell),
-  scriptDirectory: optional(scriptDirectory),
-  maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
-  policy: optional(givenPolicy),
-  pinned: optional(flag)
-}
-/** Fields of a new project: `name` and `deployPath` are required. */
-export const newProjectFields = { ...projectFields, name, deployPath: line({ min: 1, max: maxPathLength }) }
 
 /** Fields of `PUT /api/projects/:id/pin`. */
 export const pinFields = { pinned: flag }
@@ -124,27 +44,39 @@ export interface ProjectsNeeds {
   }
   bulk(action: BulkAction, ids: string[], actor: Actor): Promise<BulkOutcome>
   recentScripts(projectId: string): RecentScripts
+  proof: Pick<Proof, 'check' | 'isRecent'>
 }
 
 /** Handlers of projects (§4.3), and of the panel's pin, bulk and recent scripts. */
-export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds) {
+export function projectHandlers({ projects, bulk, recentScripts, proof }: ProjectsNeeds) {
+  const answer = (project: Project, { actor }: ApiRequest, ignored: readonly string[] = []) => {
+    const warnings = ignored.map(name => `The field "${oneLine(name)}" is unknown and was ignored`)
+    const answered = { success: true, project: shownProject(project, actor, proof) }
+    return json(warnings.length === 0 ? answered : { ...answered, warnings })
+  }
+
   return {
     list: ({ query, actor }) => {
       const tagIds = (queryText(query, 'tagIds') ?? '').split(',').filter(Boolean)
-      return json(projects.list({ tagIds, scope: actor.projects }).map(project => shownProject(project, actor)))
+      return json(projects.list({ tagIds, scope: actor.projects }).map(project => shownProject(project, actor, proof)))
     },
 
     create: async request => {
-      const fields = readFields(await request.json(), newProjectFields)
-      return answer(await projects.create({ ...fields, categoryId: emptyIsNull(fields.categoryId) }, request.actor))
+      const { body, ignored } = knownFields(await request.json())
+      const fields = readFields(body, newProjectFields)
+      const project = await projects.create({ ...fields, categoryId: emptyIsNull(fields.categoryId) }, request.actor)
+      return answer(project, request, ignored)
     },
 
-    get: request => json(shownProject(projects.get(param(request, 'id')), request.actor)),
+    get: request => json(shownProject(projects.get(param(request, 'id')), request.actor, proof)),
 
     update: async request => {
-      const fields = readFields(await request.json(), projectFields)
+      const { body, ignored } = knownFields(await request.json())
+      const fields = readFields(body, projectFields)
+      const id = param(request, 'id')
+      if (changesCommands(projects.get(id), fields)) proof.check(request.actor.provenAt)
       const patch = { ...fields, categoryId: emptyIsNull(fields.categoryId), seen: expectedTags(request.headers) }
-      return answer(await projects.update(param(request, 'id'), patch, request.actor))
+      return answer(await projects.update(id, patch, request.actor), request, ignored)
     },
 
     remove: async request => {
@@ -157,7 +89,7 @@ export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds
 
     pin: async request => {
       const { pinned } = readFields(await request.json(), pinFields)
-      return answer(await projects.update(param(request, 'id'), { pinned }, request.actor))
+      return answer(await projects.update(param(request, 'id'), { pinned }, request.actor), request)
     },
 
     bulk: async request => {
@@ -169,6 +101,24 @@ export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds
   } satisfies Record<string, Handler>
 }
 
-function answer(project: Project) {
-  return json({ success: true, project })
+/** Names that programs of the same family use for a field. */
+const otherNames: Readonly<Record<string, keyof typeof projectFields>> = {
+  allowCliHooks: 'allowClientScripts',
+  allow_cli_hooks: 'allowClientScripts'
+}
+
+/** Returns a body with the names of this API, and the names of its fields that no record has. */
+function knownFields(given: unknown): { body: unknown; ignored: string[] } {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return { body: given, ignored: [] }
+  const body: Record<string, unknown> = { ...given }
+  for (const [other, name] of Object.entries(otherNames)) {
+    if (!Object.hasOwn(body, other)) continue
+    if (Object.hasOwn(body, name) && body[name] !== body[other])
+      throw invalid(other, `"${other}" and "${name}" have different values: they are two names of the same field`)
+    body[name] = body[other]
+    delete body[other]
+  }
+  // A client may send a whole record back, so the other fields of a record are not worth a warning.
+  const ignored = Object.keys(body).filter(name => !Object.hasOwn(projectReaders.fields, name))
+  return { body, ignored }
 }

@@ -1,18 +1,20 @@
 /*
  * The pages of a node, through the hub: the hub looks up the row of its own table for the path, applies its authorization,
- * and asks the node, which applies its own to the same user. Only rows that are marked are relayed.
+ * and asks the node, which applies its own to the same user. Only rows that are marked are relayed. What a node answers is
+ * read by fleet/relay/node-answer.ts.
  */
 import { checkRule } from '../auth/bearer.js'
+import type { Proof } from '../auth/proof.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
-import type { HubRelays } from '../fleet/relay/hub-relays.js'
+import type { HubRelays, RelayedAnswer } from '../fleet/relay/hub-relays.js'
 import { createRouter, pathSegments, type Router } from '../http/core/router.js'
 import { json, type BodyLimits, type Reply } from '../http/core/route.js'
 import { webSocket } from '../http/websocket/reply.js'
 import type { WebSocketConnection } from '../http/websocket/socket.js'
-import { relayPartBytes, type RelayedRequest } from '../model/fleet-wire.js'
+import { relayedHeaders, relayPartBytes, type RelayedRequest } from '../model/fleet-wire.js'
 import { nodeOf } from './agent.js'
-import { notRelayed, param, type ApiRequest, type ApiRoute, type Handler } from './route.js'
+import { needsProof, notRelayed, param, type ApiRequest, type ApiRoute, type Handler } from './route.js'
 import { checkScope } from './scope.js'
 import { signedBytes } from './signed-body.js'
 import { tokenProtocol } from './terminal.js'
@@ -21,6 +23,7 @@ import { tokenProtocol } from './terminal.js'
 export interface RelaysNeeds {
   fleet(): Promise<Fleet>
   relays(): Promise<HubRelays>
+  proof: Pick<Proof, 'check'>
   /** Returns the table of routes. */
   routes(): readonly ApiRoute[]
 }
@@ -28,28 +31,13 @@ export interface RelaysNeeds {
 /** Limits of a part of an answer. */
 export const relayPartLimits: BodyLimits = { maxBytes: relayPartBytes, totalMs: 120_000 }
 
-/** Headers of the client that change the answer. */
-const passedDown = [
-  'accept',
-  'accept-language',
-  'if-modified-since',
-  'if-none-match',
-  'if-range',
-  'last-event-id',
-  'range'
-]
-/** Headers of the node that are not for the client: those of its own connection, and those that the hub sets itself. */
-const notPassedUp =
-  /^(connection|keep-alive|transfer-encoding|content-length|content-encoding|date|server|set-cookie|strict-transport-security)$/
 /** Number of segments before the path of the node: `api/nodes/:node/at`. */
 const segmentsBefore = 4
-const goingAway = 1001
-const internalError = 1011
 /** A page that is reloaded or left closes with this code, and its user may come back. */
 const pageLeft = 1001
 
 /** Handlers of relays. */
-export function relayHandlers({ fleet, relays, routes }: RelaysNeeds) {
+export function relayHandlers({ fleet, relays, routes, proof }: RelaysNeeds) {
   let router: Router<ApiRoute> | null = null
 
   /** Returns the row of the table for a path. Refuses 404 `not_relayed`. */
@@ -81,10 +69,10 @@ export function relayHandlers({ fleet, relays, routes }: RelaysNeeds) {
       if (route.scope === 'server' || route.scope === 'project') {
         checkScope(route.scope, { actor, params }, { ofDeployment: none, ofLogSource: none, ofRollout: none })
       }
+      if (needsProof(route.power)) proof.check(actor.provenAt)
       const node = await connectedNode(request)
       const asked = relayedRequest('request', request, { path: inner.slice('/api/'.length), method })
-      const { head, body } = await (await relays()).request(node.id, asked, request.signal)
-      return replyOf(head, body)
+      return replyOf(await (await relays()).request(node.id, asked, request.signal), asked)
     },
 
     /** `GET /api/nodes/:node/terminal`: a WebSocket with the messages of `GET /api/terminal/ws` of the node. */
@@ -102,8 +90,7 @@ export function relayHandlers({ fleet, relays, routes }: RelaysNeeds) {
       const { query } = request
       const number = Number(query.get('part'))
       if (!Number.isSafeInteger(number) || number < 1) throw invalid('part', '"part" must be a whole number from 1')
-      const bytes = await signedBytes(request)
-      const part = { number, isLast: query.get('last') === '1', bytes }
+      const part = { number, isLast: query.get('last') === '1', read: () => signedBytes(request) }
       await (await relays()).take(nodeOf(request).id, param(request, 'id'), part)
       return json({ success: true })
     }
@@ -128,7 +115,7 @@ function relayedRequest(
     method: method === 'HEAD' ? 'HEAD' : 'GET',
     path: search === '' ? path : `${path}?${search}`,
     headers: Object.fromEntries(
-      passedDown.flatMap(header => {
+      relayedHeaders.flatMap(header => {
         const value = headers[header]
         return typeof value === 'string' ? [[header, value]] : []
       })
@@ -142,21 +129,17 @@ function relayedRequest(
   }
 }
 
-async function replyOf(
-  { status, headers }: { status: number; headers: Record<string, string> },
-  body: AsyncIterable<Buffer>
-): Promise<Reply> {
-  const passed = Object.fromEntries(Object.entries(headers).filter(([name]) => !notPassedUp.test(name)))
-  if (status === 204 || status === 304) {
-    for await (const _ of body);
-    return { kind: 'empty', status, headers: passed }
-  }
-  const type = passed['content-type'] ?? ''
+function replyOf({ head, body, end }: RelayedAnswer, { method }: Pick<RelayedRequest, 'method'>): Reply {
+  const { status, headers, isLasting } = head
+  const isEmpty = status === 304
+  if (isEmpty || method === 'HEAD') end()
+  if (isEmpty) return { kind: 'empty', status, headers }
   return {
     kind: 'stream',
     status,
-    headers: passed,
-    lasting: type.startsWith('text/event-stream') || type.startsWith('application/x-ndjson'),
+    headers,
+    lasting: isLasting,
+    heldBytes: relayPartBytes,
     async run(sink) {
       sink.sendHead()
       for await (const bytes of body) await sink.write(bytes)
@@ -175,7 +158,14 @@ async function converse(
   relays: HubRelays,
   { nodeId, asked }: Conversation
 ): Promise<void> {
-  const terminal = await relays.terminal(nodeId, asked)
+  // A server without nodes loads nothing of the fleet.
+  const { closeCodes, readTerminalLine } = await import('../fleet/relay/node-answer.js')
+  const close = (error: unknown): void => {
+    if (!(error instanceof Refusal)) throw error
+    connection.close(error.kind === 'bad_gateway' ? closeCodes.failed : closeCodes.left, error.message)
+  }
+  const terminal = await relays.terminal(nodeId, asked).catch(close)
+  if (terminal === undefined) return
   const typed = async (): Promise<void> => {
     for await (const message of connection.messages()) if (typeof message === 'string') terminal.send(message)
     const closed = await connection.closed
@@ -185,23 +175,13 @@ async function converse(
   void typed()
   try {
     for await (const line of terminal.lines) {
-      const end = endOf(line)
-      if (end === null) await connection.send(line)
-      else connection.close(end.code, end.reason)
+      const read = readTerminalLine(line)
+      if ('message' in read) await connection.send(read.message)
+      else connection.close(read.code, read.reason)
     }
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    connection.close(goingAway, error.message)
+    close(error)
   } finally {
     terminal.end()
   }
-}
-
-/** Returns how the node ends a terminal; null: the line is a message of the terminal. */
-function endOf(line: string): { code: number; reason: string } | null {
-  if (!/^\{"type":"(?:close|refused)"/.test(line)) return null
-  const { type, code, reason, error } = JSON.parse(line) as Record<string, unknown>
-  return type === 'close'
-    ? { code: Number(code), reason: String(reason) }
-    : { code: internalError, reason: String(error) }
 }

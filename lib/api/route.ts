@@ -1,4 +1,5 @@
 import type { Auth, Caller } from '../auth/bearer.js'
+import { refuseDroppedWish } from '../base/fields.js'
 import { Refusal } from '../base/refusal.js'
 import type { Proof } from '../auth/proof.js'
 import { checkScope } from './scope.js'
@@ -9,34 +10,70 @@ import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/rou
 export type ApiRequest = Request<Caller>
 /** Answers a request. It returns a reply or throws a `Refusal`; it writes nothing itself. */
 export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
+/**
+ * What a request can do. Every route says it. The user of a browser session must have given the secret lately for all that
+ * is more than `reads`, `signs` and `works`: a browser that was left open must not be enough for it (auth/proof.ts).
+ *
+ * - `reads`: shows what the caller may see, and no secret
+ * - `signs`: signs in or out. What needs a secret there is in the request itself
+ * - `works`: changes something that brings no command, no secret and no right
+ * - `node`: what a node of the fleet asks with its own key
+ * - `commands`: stores or runs a command
+ * - `secrets`: answers a secret, or makes a file readable
+ * - `rights`: changes rights, accounts or settings
+ * - `moves`: takes the data away, or brings some in
+ * - `places`: decides which machine gets what
+ * - `depends`: one of these, by its body or answer. The handler asks `Proof` (model/commands.ts says what is a command)
+ */
+const powers = {
+  reads: false,
+  signs: false,
+  works: false,
+  node: false,
+  depends: false,
+  commands: true,
+  secrets: true,
+  rights: true,
+  moves: true,
+  places: true
+} as const
+export type Power = keyof typeof powers
+
+/** Whether requests with this power always need a proof. */
+export function needsProof(power: Power): boolean {
+  return powers[power]
+}
+
 /** A row of the table of routes. */
 export interface ApiRoute extends Route<Auth, Caller> {
   /** The project that a request concerns. */
   scope: Scope
-  /** Whether the user of a browser session must have given the secret lately. */
-  isProven?: boolean
+  /** What a request can do. */
+  power: Power
   /** Whether it concerns the target of the project on this server, which a project on nodes does not have. */
   isOnTarget?: boolean
+  /** Whether `dryRun` in the query is read. Every other route that may change something refuses it there. */
+  hasTrial?: boolean
   /** Whether users of a hub may ask a node for it, through the hub. */
   isRelayed?: boolean
 }
 
 /**
- * Returns a row of the table of routes. Without a rule and a scope it does not compile.
+ * Returns a row of the table of routes. Without a rule, a scope and a power it does not compile.
  * biome-ignore lint/complexity/useMaxParams: a row of the table of routes is on one line
  */
-export function row(method: Method, path: string, auth: Auth, scope: Scope, handle: Handler): ApiRoute {
-  return { method, path, auth, scope, handle }
-}
-
-/** Asks the user of a browser session for the token again if that was long ago (auth/proof.ts). */
-export function proven(route: ApiRoute): ApiRoute {
-  return { ...route, isProven: true }
+export function row(method: Method, path: string, auth: Auth, scope: Scope, power: Power, handle: Handler): ApiRoute {
+  return { method, path, auth, scope, power, handle }
 }
 
 /** Refuses (409 `project_is_placed`) projects that are placed on nodes: they have no target on this server. */
 export function onTarget(route: ApiRoute): ApiRoute {
   return { ...route, isOnTarget: true }
+}
+
+/** Lets a request say `dryRun` in the query. */
+export function withTrial(route: ApiRoute): ApiRoute {
+  return { ...route, hasTrial: true }
 }
 
 /** Sets the limits of the body of a route. */
@@ -94,10 +131,12 @@ export function depending(
 /** What completes the routes. */
 interface Completion {
   lookup: ProjectLookup
-  proof: Pick<Proof, 'check'>
+  proof: Pick<Proof, 'check' | 'isRecent'>
   /** Refuses 409 `project_is_placed`. */
   refusePlaced(projectId: string): void
   version(tables: readonly string[]): string
+  /** Whether results wait in memory for the database. Then the tables do not cover what answers contain. */
+  hasUnwritten(): boolean
 }
 
 /**
@@ -106,7 +145,7 @@ interface Completion {
  */
 export function completed(
   routes: ReadonlyArray<ApiRoute | DependingRoute>,
-  { lookup, version, proof, refusePlaced }: Completion
+  { lookup, version, hasUnwritten, proof, refusePlaced }: Completion
 ): ApiRoute[] {
   return routes.map(route => {
     const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
@@ -114,7 +153,8 @@ export function completed(
       if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
       checkScope(route.scope, request, lookup)
       if (route.isOnTarget) refusePlaced(param(request, 'id'))
-      if (route.isProven) proof.check(request.actor.provenAt)
+      if (route.method !== 'GET' && !route.hasTrial) for (const name of request.query.keys()) refuseDroppedWish(name)
+      if (needsProof(route.power)) proof.check(request.actor.provenAt)
       return route.handle(request)
     }
     if (depends === undefined) return { ...plain, handle }
@@ -126,8 +166,10 @@ export function completed(
       version(request) {
         if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
         checkScope(route.scope, request, lookup)
-        if (unless?.(request)) return null
-        const { token, projectId } = request.actor
+        if (unless?.(request) || hasUnwritten()) return null
+        const { token, projectId, provenAt } = request.actor
+        // An answer that depends on the proof must not be taken for the one from before it.
+        if (route.power === 'depends' && !proof.isRecent(provenAt)) return null
         if (token !== undefined) return `${version(ofNamed)}-${token.id}`
         return projectId === null ? version(depends) : `${version(depends)}-${projectId}`
       }

@@ -41,10 +41,10 @@ import {
   crossOrigin,
   depending,
   onTarget,
-  proven,
   relayed,
   row,
-  taking
+  taking,
+  withTrial
 } from './route.js'
 import type { ApiRoute } from './route.js'
 import { rolloutHandlers } from './rollouts.js'
@@ -121,6 +121,8 @@ export interface ApiNeeds {
   agent: Parameters<typeof agentHandlers>[0]
   /** Refuses 409 `project_is_placed`. */
   refusePlaced(projectId: string): void
+  /** Whether results of deployments wait in memory for the database. */
+  hasUnwritten(): boolean
 }
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -128,7 +130,7 @@ const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deploym
 
 /**
  * The table of routes: method, path, authorization (explained in `auth/bearer.ts`), the project that a request concerns
- * (`scope.ts`), and handler.
+ * (`scope.ts`), what it can do (`route.ts`), and handler.
  */
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)
@@ -153,6 +155,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const health = healthHandlers(needs.health)
   const audit = auditHandlers(needs.audit)
   const storage = storageHandlers(needs.storage)
+  const cluster = clusterHandlers(needs.cluster)
   const telemetry = telemetryHandlers(needs.telemetry)
 
   const changes = changesHandlers(needs)
@@ -182,187 +185,221 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const routes: ApiRoute[] = completed(
     [
       probeRow(needs.health.health),
-      relayed(row('GET', '/api/health/detail', 'viewer', 'server', health.detail)),
+      relayed(row('GET', '/api/health/detail', 'viewer', 'server', 'reads', health.detail)),
 
-      row('POST', '/api/auth/login', 'public', 'none', auth.login),
-      row('GET', '/api/auth/whoami', 'token', 'none', whoamiHandlers(needs.whoami).whoami),
-      row('GET', '/api/auth/session', 'viewer', 'none', auth.session),
-      row('DELETE', '/api/auth/session', 'viewer', 'none', auth.signOut),
-      row('POST', '/api/auth/prove', 'viewer', 'none', auth.prove),
-      proven(row('POST', '/api/auth/second-factor', 'viewer', 'none', secondFactor.begin)),
-      row('POST', '/api/auth/second-factor/confirm', 'viewer', 'none', secondFactor.confirm),
-      row('DELETE', '/api/auth/second-factor', 'viewer', 'none', secondFactor.remove),
-      byLeaderIfAny(row('GET', '/api/sessions', 'admin', 'server', auth.list)),
-      proven(row('DELETE', '/api/sessions/:id', 'admin', 'server', auth.revoke)),
-      row('POST', '/api/auth/reset', 'local', 'none', auth.resetToken),
-      row('POST', '/api/tickets', 'viewer', 'none', auth.ticket),
+      row('POST', '/api/auth/login', 'public', 'none', 'signs', auth.login),
+      row('GET', '/api/auth/whoami', 'token', 'none', 'reads', whoamiHandlers(needs.whoami).whoami),
+      row('GET', '/api/auth/session', 'viewer', 'none', 'reads', auth.session),
+      row('DELETE', '/api/auth/session', 'viewer', 'none', 'signs', auth.signOut),
+      row('POST', '/api/auth/prove', 'viewer', 'none', 'signs', auth.prove),
+      row('POST', '/api/auth/second-factor', 'viewer', 'none', 'rights', secondFactor.begin),
+      row('POST', '/api/auth/second-factor/confirm', 'viewer', 'none', 'rights', secondFactor.confirm),
+      row('DELETE', '/api/auth/second-factor', 'viewer', 'none', 'signs', secondFactor.remove),
+      byLeaderIfAny(row('GET', '/api/sessions', 'admin', 'server', 'reads', auth.list)),
+      row('DELETE', '/api/sessions/:id', 'admin', 'server', 'rights', auth.revoke),
+      row('POST', '/api/auth/reset', 'local', 'none', 'rights', auth.resetToken),
+      row('POST', '/api/tickets', 'viewer', 'none', 'depends', auth.ticket),
 
-      row('GET', '/api/tokens', 'admin', 'server', tokens.list),
-      proven(row('POST', '/api/tokens', 'admin', 'server', tokens.create)),
-      proven(row('DELETE', '/api/tokens/:id/second-factor', 'admin', 'server', secondFactor.reset)),
-      row('GET', '/api/tokens/self', 'token', 'none', tokens.self),
-      proven(row('PATCH', '/api/tokens/:id', 'admin', 'server', tokens.update)),
-      proven(row('POST', '/api/tokens/:id/rotate', 'admin', 'server', tokens.rotate)),
-      proven(row('DELETE', '/api/tokens/:id', 'admin', 'server', tokens.revoke)),
-      row('GET', '/api/access/report', 'admin', 'server', accessReport.read),
+      row('GET', '/api/tokens', 'admin', 'server', 'reads', tokens.list),
+      row('POST', '/api/tokens', 'admin', 'server', 'rights', tokens.create),
+      row('DELETE', '/api/tokens/:id/second-factor', 'admin', 'server', 'rights', secondFactor.reset),
+      row('GET', '/api/tokens/self', 'token', 'none', 'reads', tokens.self),
+      row('PATCH', '/api/tokens/:id', 'admin', 'server', 'rights', tokens.update),
+      row('POST', '/api/tokens/:id/rotate', 'admin', 'server', 'rights', tokens.rotate),
+      row('DELETE', '/api/tokens/:id', 'admin', 'server', 'rights', tokens.revoke),
+      row('GET', '/api/access/report', 'admin', 'server', 'reads', accessReport.read),
 
-      relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', projects.list))),
-      row('POST', '/api/projects', 'admin', 'server', projects.create),
-      row('POST', '/api/projects/bulk', 'admin', 'server', projects.bulk),
-      relayed(depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', projects.get))),
-      row('PUT', '/api/projects/:id', 'admin', 'project', projects.update),
-      row('DELETE', '/api/projects/:id', 'admin', 'project', projects.remove),
-      proven(row('POST', '/api/projects/:id/token', 'admin', 'project', projects.regenerateToken)),
-      row('PUT', '/api/projects/:id/pin', 'admin', 'project', projects.pin),
-      relayed(row('GET', '/api/projects/:id/overview', 'viewer', 'project', overview.readProject)),
-      row('GET', '/api/projects/:id/recent-scripts', 'admin', 'project', projects.recentScripts),
-      row('GET', '/api/projects/:id/variables', 'operator', 'project', variables.list),
-      row('PUT', '/api/projects/:id/variables', 'admin', 'project', variables.replace),
-      row('PATCH', '/api/projects/:id/variables', 'admin', 'project', variables.change),
-      row('PUT', '/api/projects/:id/lock', 'manage', 'project', locks.lockProject),
-      row('DELETE', '/api/projects/:id/lock', 'manage', 'project', locks.unlockProject),
+      relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', 'depends', projects.list))),
+      row('POST', '/api/projects', 'admin', 'server', 'commands', projects.create),
+      row('POST', '/api/projects/bulk', 'admin', 'server', 'works', projects.bulk),
+      relayed(depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', 'depends', projects.get))),
+      row('PUT', '/api/projects/:id', 'admin', 'project', 'depends', projects.update),
+      row('DELETE', '/api/projects/:id', 'admin', 'project', 'works', projects.remove),
+      row('POST', '/api/projects/:id/token', 'admin', 'project', 'secrets', projects.regenerateToken),
+      row('PUT', '/api/projects/:id/pin', 'admin', 'project', 'works', projects.pin),
+      relayed(row('GET', '/api/projects/:id/overview', 'viewer', 'project', 'reads', overview.readProject)),
+      row('GET', '/api/projects/:id/recent-scripts', 'admin', 'project', 'reads', projects.recentScripts),
+      row('GET', '/api/projects/:id/variables', 'operator', 'project', 'reads', variables.list),
+      row('PUT', '/api/projects/:id/variables', 'admin', 'project', 'commands', variables.replace),
+      row('PATCH', '/api/projects/:id/variables', 'admin', 'project', 'commands', variables.change),
+      row('PUT', '/api/projects/:id/lock', 'manage', 'project', 'works', locks.lockProject),
+      row('DELETE', '/api/projects/:id/lock', 'manage', 'project', 'works', locks.unlockProject),
       relayed(
         depending(
           ['locks', 'projects'],
-          row('GET', '/api/projects/:id/maintenance', 'read', 'project', maintenance.get)
+          row('GET', '/api/projects/:id/maintenance', 'read', 'project', 'reads', maintenance.get)
         )
       ),
-      onTarget(row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', maintenance.set)),
-      relayed(byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', tree.summary))),
-      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', tree.verify)))),
-      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', drift.drift)))),
-      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', drift.driftFile)))),
-      onTarget(relayed(row('GET', '/api/projects/:id/files', 'operator', 'project', files.list))),
-      onTarget(relayed(row('GET', '/api/projects/:id/file', 'operator', 'project', files.preview))),
-      onTarget(relayed(row('GET', '/api/projects/:id/download', 'operator_download', 'project', files.download))),
+      onTarget(row('PUT', '/api/projects/:id/maintenance', 'manage', 'project', 'works', maintenance.set)),
+      relayed(byLeader(row('GET', '/api/projects/:id/tree', 'read', 'project', 'reads', tree.summary))),
+      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/verify', 'read', 'project', 'reads', tree.verify)))),
+      onTarget(relayed(byLeader(row('GET', '/api/projects/:id/drift', 'read', 'project', 'reads', drift.drift)))),
+      onTarget(
+        relayed(byLeader(row('GET', '/api/projects/:id/drift/file', 'fetch', 'project', 'reads', drift.driftFile)))
+      ),
+      onTarget(relayed(row('GET', '/api/projects/:id/files', 'operator', 'project', 'reads', files.list))),
+      onTarget(relayed(row('GET', '/api/projects/:id/file', 'operator', 'project', 'reads', files.preview))),
+      onTarget(
+        relayed(row('GET', '/api/projects/:id/download', 'operator_download', 'project', 'reads', files.download))
+      ),
 
-      relayed(row('GET', '/api/locks', 'read', 'filtered', locks.list)),
-      row('PUT', '/api/lock', 'operator', 'server', locks.lockServer),
-      row('DELETE', '/api/lock', 'operator', 'server', locks.unlockServer),
+      relayed(row('GET', '/api/locks', 'read', 'filtered', 'reads', locks.list)),
+      row('PUT', '/api/lock', 'operator', 'server', 'works', locks.lockServer),
+      row('DELETE', '/api/lock', 'operator', 'server', 'works', locks.unlockServer),
 
       relayed(
-        depending(['categories', 'projects'], row('GET', '/api/categories', 'viewer', 'filtered', categories.list))
+        depending(
+          ['categories', 'projects'],
+          row('GET', '/api/categories', 'viewer', 'filtered', 'reads', categories.list)
+        )
       ),
-      row('POST', '/api/categories', 'admin', 'server', categories.create),
-      row('PUT', '/api/categories/:id', 'admin', 'server', categories.update),
-      row('DELETE', '/api/categories/:id', 'admin', 'server', categories.remove),
-      relayed(depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'viewer', 'filtered', tags.list))),
-      row('POST', '/api/tags', 'admin', 'server', tags.create),
-      row('PUT', '/api/tags/:id', 'admin', 'server', tags.update),
-      row('DELETE', '/api/tags/:id', 'admin', 'server', tags.remove),
+      row('POST', '/api/categories', 'admin', 'server', 'works', categories.create),
+      row('PUT', '/api/categories/:id', 'admin', 'server', 'works', categories.update),
+      row('DELETE', '/api/categories/:id', 'admin', 'server', 'works', categories.remove),
+      relayed(
+        depending(
+          ['tags', 'projects', 'projectTags'],
+          row('GET', '/api/tags', 'viewer', 'filtered', 'reads', tags.list)
+        )
+      ),
+      row('POST', '/api/tags', 'admin', 'server', 'works', tags.create),
+      row('PUT', '/api/tags/:id', 'admin', 'server', 'works', tags.update),
+      row('DELETE', '/api/tags/:id', 'admin', 'server', 'works', tags.remove),
 
-      byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', deployCheckHandlers(needs.deployCheck).check)),
-      taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', planHandlers(needs.plan).plan)),
-      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', upload)),
-      row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', deployments.rollback),
-      onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', deployments.undo)),
-      onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', deployments.repair)),
-      row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', deployments.cancel),
-      row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', confirm.confirm),
-      row('POST', '/api/deployments/:id/revert', 'own', 'deployment', confirm.revert),
-      row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', deployments.mark),
-      relayed(byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', deployments.files))),
-      relayed(byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', deployments.changes))),
+      byLeader(
+        row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheckHandlers(needs.deployCheck).check)
+      ),
+      taking(
+        streamedBody,
+        row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', planHandlers(needs.plan).plan)
+      ),
+      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', upload)),
+      row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', 'depends', deployments.rollback),
+      onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', 'depends', deployments.undo)),
+      onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', 'depends', deployments.repair)),
+      row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', 'works', deployments.cancel),
+      row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', 'works', confirm.confirm),
+      row('POST', '/api/deployments/:id/revert', 'own', 'deployment', 'depends', confirm.revert),
+      row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', 'works', deployments.mark),
+      relayed(
+        byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', 'reads', deployments.files))
+      ),
+      relayed(
+        byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', 'reads', deployments.changes))
+      ),
 
-      relayed(depending(['deployments'], row('GET', '/api/logs', 'read', 'filtered', logs.list), logs.showsOutput)),
-      relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', logs.get))),
-      relayed(byLeader(row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', logs.stream))),
-      relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId/output', 'download', 'deployment', logs.output))),
+      relayed(
+        depending(
+          ['deployments', 'settings'],
+          row('GET', '/api/logs', 'read', 'filtered', 'reads', logs.list),
+          logs.showsOutput
+        )
+      ),
+      relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', 'reads', logs.get))),
+      relayed(byLeader(row('GET', '/api/logs/:deployId/stream', 'read', 'deployment', 'reads', logs.stream))),
+      relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId/output', 'download', 'deployment', 'reads', logs.output))),
 
-      relayed(row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', logSources.list)),
-      row('POST', '/api/projects/:id/log-sources', 'admin', 'project', logSources.create),
-      relayed(row('GET', '/api/log-sources', 'viewer', 'filtered', logSources.listAll)),
-      row('POST', '/api/log-sources/bulk', 'admin', 'server', logSources.bulk),
-      row('PATCH', '/api/log-sources/:sourceId', 'operator', 'logSource', logSources.update),
-      row('DELETE', '/api/log-sources/:sourceId', 'operator', 'logSource', logSources.remove),
-      relayed(row('GET', '/api/log-sources/:sourceId/meta', 'viewer', 'logSource', logSources.meta)),
-      relayed(row('GET', '/api/log-sources/:sourceId/range', 'viewer', 'logSource', logSources.range)),
-      relayed(row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', logSources.download)),
-      relayed(row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', logSources.stream)),
-      relayed(row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', logSources.search)),
+      relayed(row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', 'reads', logSources.list)),
+      row('POST', '/api/projects/:id/log-sources', 'admin', 'project', 'secrets', logSources.create),
+      relayed(row('GET', '/api/log-sources', 'viewer', 'filtered', 'reads', logSources.listAll)),
+      row('POST', '/api/log-sources/bulk', 'admin', 'server', 'works', logSources.bulk),
+      row('PATCH', '/api/log-sources/:sourceId', 'operator', 'logSource', 'works', logSources.update),
+      row('DELETE', '/api/log-sources/:sourceId', 'operator', 'logSource', 'works', logSources.remove),
+      relayed(row('GET', '/api/log-sources/:sourceId/meta', 'viewer', 'logSource', 'reads', logSources.meta)),
+      relayed(row('GET', '/api/log-sources/:sourceId/range', 'viewer', 'logSource', 'reads', logSources.range)),
+      relayed(
+        row('GET', '/api/log-sources/:sourceId/download', 'viewer_download', 'logSource', 'reads', logSources.download)
+      ),
+      relayed(row('GET', '/api/log-sources/:sourceId/stream', 'viewer', 'logSource', 'reads', logSources.stream)),
+      relayed(row('GET', '/api/log-sources/:sourceId/search', 'viewer', 'logSource', 'reads', logSources.search)),
 
-      byLeaderIfAny(row('GET', '/api/nodes', 'viewer', 'filtered', nodes.list)),
-      byLeaderIfAny(row('GET', '/api/nodes/:node', 'viewer', 'filtered', nodes.get)),
-      row('PATCH', '/api/nodes/:node', 'admin', 'server', nodes.update),
-      row('PUT', '/api/nodes/:node/drain', 'operator', 'server', nodes.drain),
-      proven(row('DELETE', '/api/nodes/:node', 'admin', 'server', nodes.forget)),
-      byLeader(row('GET', '/api/nodes/:node/at/*path', 'download', 'given', relays.read)),
-      byLeader(proven(row('GET', '/api/nodes/:node/terminal', 'terminal', 'server', relays.terminal))),
-      byLeader(row('GET', '/api/enrollments', 'admin', 'server', enrollments.list)),
-      proven(row('POST', '/api/enrollments', 'admin', 'server', enrollments.create)),
-      row('DELETE', '/api/enrollments/:id', 'admin', 'server', enrollments.revoke),
-      byLeaderIfAny(row('GET', '/api/projects/:id/placements', 'viewer', 'project', placements.list)),
-      row('PATCH', '/api/projects/:id/placements', 'admin', 'project', placements.change),
-      byLeaderIfAny(row('GET', '/api/rollouts', 'read', 'filtered', rollouts.list)),
-      byLeaderIfAny(row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', rollouts.get)),
-      byLeaderIfAny(row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', rollouts.node)),
-      byLeader(row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', rollouts.events)),
-      row('POST', '/api/rollouts/:rolloutId/halt', 'manage', 'rollout', rollouts.halt),
-      row('POST', '/api/rollouts/:rolloutId/resume', 'manage', 'rollout', rollouts.resume),
-      row('POST', '/api/rollouts/:rolloutId/revert', 'manage', 'rollout', rollouts.revert),
-      row('POST', '/api/rollouts/:rolloutId/approve', 'operate', 'rollout', rollouts.approve),
+      byLeaderIfAny(row('GET', '/api/nodes', 'viewer', 'filtered', 'reads', nodes.list)),
+      byLeaderIfAny(row('GET', '/api/nodes/:node', 'viewer', 'filtered', 'reads', nodes.get)),
+      row('PATCH', '/api/nodes/:node', 'admin', 'server', 'places', nodes.update),
+      row('PUT', '/api/nodes/:node/drain', 'operator', 'server', 'works', nodes.drain),
+      row('DELETE', '/api/nodes/:node', 'admin', 'server', 'places', nodes.forget),
+      byLeader(row('GET', '/api/nodes/:node/at/*path', 'download', 'given', 'depends', relays.read)),
+      byLeader(row('GET', '/api/nodes/:node/terminal', 'terminal', 'server', 'commands', relays.terminal)),
+      byLeader(row('GET', '/api/enrollments', 'admin', 'server', 'reads', enrollments.list)),
+      row('POST', '/api/enrollments', 'admin', 'server', 'places', enrollments.create),
+      row('DELETE', '/api/enrollments/:id', 'admin', 'server', 'places', enrollments.revoke),
+      byLeaderIfAny(row('GET', '/api/projects/:id/placements', 'viewer', 'project', 'reads', placements.list)),
+      row('PATCH', '/api/projects/:id/placements', 'admin', 'project', 'places', placements.change),
+      byLeaderIfAny(row('GET', '/api/rollouts', 'read', 'filtered', 'reads', rollouts.list)),
+      byLeaderIfAny(row('GET', '/api/rollouts/:rolloutId', 'read', 'rollout', 'reads', rollouts.get)),
+      byLeaderIfAny(row('GET', '/api/rollouts/:rolloutId/nodes/:node', 'read', 'rollout', 'reads', rollouts.node)),
+      byLeader(row('GET', '/api/rollouts/:rolloutId/events', 'read', 'rollout', 'reads', rollouts.events)),
+      row('POST', '/api/rollouts/:rolloutId/halt', 'manage', 'rollout', 'works', rollouts.halt),
+      row('POST', '/api/rollouts/:rolloutId/resume', 'manage', 'rollout', 'places', rollouts.resume),
+      row('POST', '/api/rollouts/:rolloutId/revert', 'manage', 'rollout', 'places', rollouts.revert),
+      row('POST', '/api/rollouts/:rolloutId/approve', 'operate', 'rollout', 'places', rollouts.approve),
 
-      row('GET', '/api/settings', 'admin', 'server', settings.read),
-      row('GET', '/api/settings/schema', 'admin', 'server', settings.schema),
-      proven(row('PUT', '/api/settings', 'admin', 'server', settings.write)),
-      proven(row('POST', '/api/settings/token', 'admin', 'server', auth.changeToken)),
-      relayed(row('GET', '/api/settings/status', 'viewer', 'server', settings.status)),
-      row('POST', '/api/settings/webhook-test', 'admin', 'server', settings.testWebhook),
-      row('GET', '/api/notification-targets', 'admin', 'server', notificationTargets.list),
-      proven(row('POST', '/api/notification-targets', 'admin', 'server', notificationTargets.create)),
-      proven(row('PUT', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.update)),
-      proven(row('DELETE', '/api/notification-targets/:id', 'admin', 'server', notificationTargets.remove)),
-      row('POST', '/api/notification-targets/:id/test', 'admin', 'server', notificationTargets.test),
+      row('GET', '/api/settings', 'admin', 'server', 'depends', settings.read),
+      row('GET', '/api/settings/schema', 'admin', 'server', 'reads', settings.schema),
+      row('PUT', '/api/settings', 'admin', 'server', 'rights', settings.write),
+      row('POST', '/api/settings/token', 'admin', 'server', 'rights', auth.changeToken),
+      relayed(row('GET', '/api/settings/status', 'viewer', 'server', 'reads', settings.status)),
+      row('POST', '/api/settings/webhook-test', 'admin', 'server', 'works', settings.testWebhook),
+      row('GET', '/api/notification-targets', 'admin', 'server', 'reads', notificationTargets.list),
+      row('POST', '/api/notification-targets', 'admin', 'server', 'rights', notificationTargets.create),
+      row('PUT', '/api/notification-targets/:id', 'admin', 'server', 'rights', notificationTargets.update),
+      row('DELETE', '/api/notification-targets/:id', 'admin', 'server', 'rights', notificationTargets.remove),
+      row('POST', '/api/notification-targets/:id/test', 'admin', 'server', 'works', notificationTargets.test),
 
-      depending(['audit'], row('GET', '/api/audit', 'viewer', 'filtered', audit.list)),
-      byLeader(row('GET', '/api/audit/checkpoint', 'token', 'none', audit.checkpoint)),
-      byLeader(row('GET', '/api/audit/proof', 'token', 'none', audit.proof)),
-      byLeader(row('GET', '/api/audit/inclusion', 'token', 'none', audit.inclusion)),
-      row('POST', '/api/audit/key', 'local', 'none', audit.rotateKey),
-      byLeader(proven(row('GET', '/api/audit/export', 'operator', 'server', audit.export))),
-      byLeaderIfAny(row('GET', '/api/storage', 'admin', 'server', storage.usage)),
-      row('POST', '/api/storage/clean', 'admin', 'server', storage.clean),
+      depending(['audit'], row('GET', '/api/audit', 'viewer', 'filtered', 'reads', audit.list)),
+      byLeader(row('GET', '/api/audit/checkpoint', 'token', 'none', 'reads', audit.checkpoint)),
+      byLeader(row('GET', '/api/audit/proof', 'token', 'none', 'reads', audit.proof)),
+      byLeader(row('GET', '/api/audit/inclusion', 'token', 'none', 'reads', audit.inclusion)),
+      row('POST', '/api/audit/key', 'local', 'none', 'rights', audit.rotateKey),
+      byLeader(row('GET', '/api/audit/export', 'operator', 'server', 'moves', audit.export)),
+      byLeaderIfAny(row('GET', '/api/storage', 'admin', 'server', 'reads', storage.usage)),
+      row('POST', '/api/storage/clean', 'admin', 'server', 'works', storage.clean),
 
-      crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', 'none', telemetry.report))),
-      crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', 'none', telemetry.overview)),
+      crossOrigin(
+        taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', 'none', 'works', telemetry.report))
+      ),
+      crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', 'none', 'reads', telemetry.overview)),
 
-      relayed(byLeaderIfAny(row('GET', '/api/overview', 'viewer', 'filtered', overview.read))),
-      relayed(depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', changes.read))),
-      relayed(row('GET', '/api/system/resources', 'viewer', 'server', system.resources)),
-      relayed(row('GET', '/api/system/history', 'viewer', 'server', system.history)),
-      row('GET', '/api/cluster', 'viewer', 'server', clusterHandlers(needs.cluster).read),
-      row('GET', '/metrics', 'metrics', 'server', metrics.read),
-      relayed(row('GET', '/api/pm2/available', 'operator', 'none', pm2.available)),
-      relayed(row('GET', '/api/pm2/apps', 'operator', 'server', pm2.apps)),
-      relayed(row('GET', '/api/projects/:id/pm2', 'operator', 'project', pm2.binding)),
-      relayed(row('GET', '/api/stats/heatmap', 'viewer', 'filtered', stats.heatmap)),
-      relayed(row('GET', '/api/stats/success-rate', 'viewer', 'filtered', stats.successRate)),
-      relayed(row('GET', '/api/stats/durations', 'viewer', 'filtered', stats.durations)),
-      relayed(row('GET', '/api/search', 'viewer', 'filtered', search.find)),
-      row('GET', '/api/fs/home', 'admin', 'server', fs.home),
-      row('GET', '/api/fs/list', 'admin', 'server', fs.list),
+      relayed(byLeaderIfAny(row('GET', '/api/overview', 'viewer', 'filtered', 'depends', overview.read))),
+      relayed(depending(changeTables, row('GET', '/api/changes', 'viewer', 'none', 'reads', changes.read))),
+      relayed(row('GET', '/api/system/resources', 'viewer', 'server', 'reads', system.resources)),
+      relayed(row('GET', '/api/system/history', 'viewer', 'server', 'reads', system.history)),
+      row('GET', '/api/cluster', 'viewer', 'server', 'reads', cluster.read),
+      row('POST', '/api/cluster/key', 'local', 'none', 'rights', cluster.rekey),
+      row('GET', '/metrics', 'metrics', 'server', 'reads', metrics.read),
+      relayed(row('GET', '/api/pm2/available', 'operator', 'none', 'reads', pm2.available)),
+      relayed(row('GET', '/api/pm2/apps', 'operator', 'server', 'reads', pm2.apps)),
+      relayed(row('GET', '/api/projects/:id/pm2', 'operator', 'project', 'reads', pm2.binding)),
+      relayed(row('GET', '/api/stats/heatmap', 'viewer', 'filtered', 'reads', stats.heatmap)),
+      relayed(row('GET', '/api/stats/success-rate', 'viewer', 'filtered', 'reads', stats.successRate)),
+      relayed(row('GET', '/api/stats/durations', 'viewer', 'filtered', 'reads', stats.durations)),
+      relayed(row('GET', '/api/search', 'viewer', 'filtered', 'reads', search.find)),
+      row('GET', '/api/fs/home', 'admin', 'server', 'reads', fs.home),
+      row('GET', '/api/fs/list', 'admin', 'server', 'reads', fs.list),
 
-      proven(row('GET', '/api/migration/export', 'admin_download', 'server', migration.export)),
-      proven(taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', migration.import))),
-      byLeader(row('GET', '/api/migration/verify', 'admin', 'server', migration.verify)),
-      row('GET', '/api/backup', 'local', 'none', backup.write),
+      row('GET', '/api/migration/export', 'admin_download', 'server', 'moves', migration.export),
+      withTrial(
+        taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', 'moves', migration.import))
+      ),
+      byLeader(row('GET', '/api/migration/verify', 'admin', 'server', 'reads', migration.verify)),
+      row('GET', '/api/backup', 'local', 'none', 'moves', backup.write),
 
-      relayed(row('GET', '/api/terminal/available', 'admin', 'server', terminal.available)),
-      byLeader(proven(row('GET', '/api/terminal/ws', 'terminal', 'server', terminal.connect))),
+      relayed(row('GET', '/api/terminal/available', 'admin', 'server', 'reads', terminal.available)),
+      byLeader(row('GET', '/api/terminal/ws', 'terminal', 'server', 'commands', terminal.connect)),
 
-      row('POST', '/api/agent/enroll', 'public', 'none', agent.enroll),
-      row('POST', '/api/agent/session', 'agent', 'none', agent.session),
-      byLeader(row('GET', '/api/agent/desired', 'agent', 'none', agent.desired)),
-      byLeader(row('GET', '/api/agent/releases/:deployId', 'agent', 'none', agent.release)),
-      byLeader(row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', agent.blob)),
-      taking(rangesLimits, row('POST', '/api/agent/blobs/:sha256/ranges', 'agent', 'none', agent.blobRanges)),
-      taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', agent.report)),
-      taking(relayPartLimits, row('POST', '/api/agent/relays/:id', 'agent', 'none', relays.part)),
+      row('POST', '/api/agent/enroll', 'public', 'none', 'node', agent.enroll),
+      row('POST', '/api/agent/session', 'agent', 'none', 'node', agent.session),
+      byLeader(row('GET', '/api/agent/desired', 'agent', 'none', 'node', agent.desired)),
+      byLeader(row('GET', '/api/agent/releases/:deployId', 'agent', 'none', 'node', agent.release)),
+      byLeader(row('GET', '/api/agent/blobs/:sha256', 'agent', 'none', 'node', agent.blob)),
+      taking(rangesLimits, row('POST', '/api/agent/blobs/:sha256/ranges', 'agent', 'none', 'node', agent.blobRanges)),
+      taking(reportLimits, row('POST', '/api/agent/reports', 'agent', 'none', 'node', agent.report)),
+      taking(relayPartLimits, row('POST', '/api/agent/relays/:id', 'agent', 'none', 'node', relays.part)),
 
       // The document depends only on the program. It is built once, and a client that already has it gets a 304.
       depending(
         [],
-        row('GET', '/api/openapi.json', 'public', 'none', async () => json(await (description ??= describe())))
+        row('GET', '/api/openapi.json', 'public', 'none', 'reads', async () => json(await (description ??= describe())))
       )
     ],
     needs

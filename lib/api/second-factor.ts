@@ -2,6 +2,7 @@ import type { NamedTokens } from '../auth/named-tokens.js'
 import type { FactorOwner, SecondFactors } from '../auth/second-factor.js'
 import { line, readFields } from '../base/fields.js'
 import { Refusal } from '../base/refusal.js'
+import { parseHost } from '../http/core/origin.js'
 import { json } from '../http/core/route.js'
 import { param } from './route.js'
 import type { ApiRequest, Handler } from './route.js'
@@ -22,7 +23,10 @@ export function secondFactorHandlers({ factors, named }: SecondFactorNeeds) {
   return {
     /** `POST /api/auth/second-factor`: begins an enrolment. */
     begin: async request => {
-      const { link, secret } = await factors.begin(ownerOf(request), issuerOf(request))
+      const { link, secret } = await factors.begin(ownerOf(request), {
+        issuer: issuerOf(request),
+        actor: request.actor
+      })
       return json({ success: true, secret, link })
     },
 
@@ -63,6 +67,6 @@ function ownerOf({ actor }: ApiRequest): FactorOwner {
 
 /** Returns the name of the server that an authenticator shows. */
 function issuerOf({ headers }: ApiRequest): string {
-  const host = (headers.host ?? '').replace(/:\d+$/, '')
-  return host === '' ? 'svc' : `svc ${host}`
+  const name = parseHost(headers.host ?? '')?.name ?? ''
+  return name === '' ? 'svc' : `svc ${name}`
 }

@@ -1,4 +1,5 @@
 import { Refusal } from '../base/refusal.js'
+import type { Proof } from '../auth/proof.js'
 import { checkKeepsIn } from '../auth/allow-list.js'
 import type { Delivery, Webhook } from '../notify/webhook.js'
 import { itemsOf } from '../settings/setting-checks.js'
@@ -15,6 +16,7 @@ import type { ApiRequest, Handler } from './route.js'
 /** Dependencies of the handlers of settings. */
 export interface SettingsNeeds {
   settings: Settings
+  proof: Pick<Proof, 'isRecent'>
   status(): ServerStatus
   webhook: Pick<Webhook, 'test'>
   /** The public URL of the server as returned by `readPublicUrl`, or null. */
@@ -22,9 +24,14 @@ export interface SettingsNeeds {
 }
 
 /** Handlers of the settings and of the server status (§4.7). */
-export function settingsHandlers({ settings, status, webhook, publicUrl }: SettingsNeeds) {
+export function settingsHandlers({ settings, status, webhook, publicUrl, proof }: SettingsNeeds) {
   return {
-    read: () => ({ kind: 'json', status: 200, body: settings.all(), etag: `"${settings.state()}"` }),
+    /** Without a recent proof, the answer has no secrets. It has no tag either: a form must not write it back. */
+    read: ({ actor }) => {
+      const all = settings.all()
+      if (proof.isRecent(actor.provenAt)) return { kind: 'json', status: 200, body: all, etag: `"${settings.state()}"` }
+      return json(Object.fromEntries(Object.entries(all).filter(([key]) => !settings.isSecret(key))))
+    },
 
     schema: () => json({ settings: describeSettings() }),
 

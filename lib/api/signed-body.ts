@@ -5,16 +5,18 @@ import type { ApiRequest } from './route.js'
 
 /** Reads the whole body, within the limits of the route. Refuses 400 `wrong_digest`, 413 `too_large`. */
 export async function signedBytes(request: ApiRequest): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request.body) chunks.push(chunk as Buffer)
-  const bytes = Buffer.concat(chunks)
+  const bytes = await request.bytes()
   if (sha256(bytes).toString('hex') === request.actor.node?.bodySha256) return bytes
   throw new Refusal('invalid', 'wrong_digest', 'The body of the request is not the one that was signed')
 }
 
 /** Reads the body as JSON. Refuses 400 `invalid_body`, and what `signedBytes` refuses. */
 export async function signedJson(request: ApiRequest): Promise<unknown> {
-  const bytes = await signedBytes(request)
+  return jsonOf(await signedBytes(request))
+}
+
+/** Returns the value of a body. Refuses 400 `invalid_body`. */
+export function jsonOf(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch (error) {

@@ -2,7 +2,7 @@ import { invalid } from '../base/refusal.js'
 import { networkOf } from '../http/core/client-address.js'
 import { json, publicBody } from '../http/core/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
-import { line, oneOf, readFields, reads, type Read } from '../base/fields.js'
+import { integer, line, oneOf, readFields, reads, type Read } from '../base/fields.js'
 import { queryLimit } from './query.js'
 import type { Handler } from './route.js'
 
@@ -36,6 +36,9 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
   } satisfies Record<string, Handler>
 }
 
+/** The end of the year 9999. */
+const maxInstantMs = 253_402_300_799_999
+
 const short = line({ min: 1, max: 64 })
 
 /** Reads a word. The counts are public, so reports must not contain sentences or markup. */
@@ -46,7 +49,11 @@ const word: Read<string> = reads(short.schema, 'linux', (value, field) => {
   return given
 })
 
-const instant: Read<string> = reads(short.schema, '2030-01-02T03:04:05Z', (value, field) => {
+const instantSchema = { anyOf: [short.schema, { type: 'integer', minimum: 0, maximum: maxInstantMs }] }
+
+/** Reads a time as a text, or as milliseconds since 1970. */
+const instant: Read<string> = reads(instantSchema, '2030-01-02T03:04:05Z', (value, field) => {
+  if (typeof value === 'number') return new Date(integer(0, maxInstantMs)(value, field)).toISOString()
   const given = short(value, field)
   if (Number.isNaN(Date.parse(given)))
     throw invalid(field, `"${field}" is "${given}": expected a time like "2030-01-02T03:04:05Z"`)

@@ -6,6 +6,9 @@ import type { Project } from '../model/project.js'
 import { queryText, switchText } from './query.js'
 import { param, type ApiRequest, type Handler } from './route.js'
 
+/** What a verification holds while its client does not read: the findings of a slice. */
+const verifiedBytes = 512 * 1024
+
 /** Dependencies of the handlers about the files that svc put into a target. */
 export interface TreeApiNeeds {
   deployer: Pick<Deployer, 'treeSummary' | 'verify'>
@@ -33,9 +36,12 @@ export function treeHandlers({ deployer, findProject }: TreeApiNeeds) {
       const projectId = projectIdOf(request)
       const sums = switchText(queryText(request.query, 'sums'), 'sums') ?? false
       // A refusal before the first line is an error response.
-      return ndjson(async (write, signal) => {
-        for await (const events of deployer.verify({ projectId, sums, signal })) await write(encodeLines(events))
-      })
+      return ndjson(
+        async (write, signal) => {
+          for await (const events of deployer.verify({ projectId, sums, signal })) await write(encodeLines(events))
+        },
+        { heldBytes: verifiedBytes }
+      )
     }
   } satisfies Record<string, Handler>
 }

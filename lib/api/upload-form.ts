@@ -4,6 +4,9 @@ import type { Received } from '../deploy/intake.js'
 import { parseMultipart } from '../http/form/multipart.js'
 import type { ApiRequest } from './route.js'
 
+/** What an upload holds while it arrives: a block from the socket, and one on its way to the disk. */
+const uploadBytes = 512 * 1024
+
 /** A completely read upload form: the file on disk, and the other fields as text. */
 export interface UploadForm {
   received: Received
@@ -20,14 +23,16 @@ interface Handlers {
 /**
  * Reads an upload form. Its parts may come in any order. After an error, the received file is deleted. Refuses: the
  * codes of `parseMultipart` (415, 400, 413), 400 `invalid_field` for a repeated part or a wrong file part, 400
- * `no_file`.
+ * `no_file`, and what `Request.hold` refuses.
  */
 export async function readUploadForm(request: ApiRequest, { receive, onField }: Handlers): Promise<UploadForm> {
   const fields = new Map<string, string>()
   let received: Received | undefined
+  request.hold(uploadBytes)
   try {
     await parseMultipart(request.body, request.headers['content-type'], {
       signal: request.signal,
+      hold: bytes => request.hold(bytes),
       field(name, value) {
         if (name === 'file') throw invalid('file', '"file" is a text field: send it as a file part')
         if (fields.has(name)) throw invalid(name, `"${name}" is given twice`)

@@ -1,26 +1,30 @@
 import type { Caller } from '../auth/bearer.js'
+import type { Proof } from '../auth/proof.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
 import type { Claim, Quota } from '../machine/quota.js'
+import { clientVariableNameFault, maxClientVariables } from '../model/client-env.js'
 import { maxMessageLength } from '../model/deployment.js'
+import { runsCommand } from '../shared/runs-command.js'
 import { confirmSecondsFault } from '../model/gate.js'
 import type { Project } from '../model/project.js'
 import { maxProvenanceBytes, provenanceReader, type Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { givenRolloutPolicy } from '../model/rollout-policy.js'
-import { line, maxScriptLength, multiline } from '../base/fields.js'
+import { tighten } from '../model/tighten.js'
+import { line, maxScriptLength, multiline, refuseDroppedWish } from '../base/fields.js'
 import { switchText } from './query.js'
 import type { ApiRequest, Handler } from './route.js'
 import { runReply } from './run-reply.js'
 import { checkProject, otherProject } from './scope.js'
+import { traceIdOf } from './trace-id.js'
 import { readUploadForm } from './upload-form.js'
 
 const bytesPerMegabyte = 1024 * 1024
 /** Maximum size of a form without its file: boundaries, headers and the other fields. */
 const formOverheadBytes = 1024 * 1024
-const maxVariables = 1000
 /** Maximum length of the id of a plan. */
 export const maxPlanIdLength = 100
 
@@ -28,17 +32,25 @@ export const maxPlanIdLength = 100
 export interface UploadNeeds {
   deployer: Pick<
     Deployer,
-    'receive' | 'deploy' | 'follow' | 'unrecorded' | 'confirmUntil' | 'checkClientScripts' | 'checkLocks'
+    | 'receive'
+    | 'deploy'
+    | 'follow'
+    | 'unrecorded'
+    | 'confirmUntil'
+    | 'checkClientScripts'
+    | 'checkLocks'
+    | 'plannedWishes'
   >
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>
+  proof: Pick<Proof, 'check'>
   /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
   pageOf(id: string): string | null
 }
 
 /** Handler of `POST /api/deploy/upload` (§4.6). The file is streamed to disk, whatever the order of the fields. */
-export function uploadHandlers({ deployer, findProject, settings, quota, pageOf }: UploadNeeds) {
+export function uploadHandlers({ deployer, findProject, settings, quota, pageOf, proof }: UploadNeeds) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
     checkContentLength(request, limitBytes)
@@ -52,6 +64,7 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf 
   }
 
   async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
+    const traceId = traceIdOf(request)
     const { received, fields } = await readUploadForm(request, {
       receive: bytes => deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal }),
       // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
@@ -63,8 +76,15 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf 
       }
     })
     const deploy = await orDiscard(received, () => {
-      const deployment = readRequest(fields, request.actor)
-      deployer.checkClientScripts(deployment.projectId, deployment)
+      const deployment = { ...readRequest(fields, request.actor), traceId }
+      const { projectId, planId } = deployment
+      deployer.checkClientScripts(projectId, deployment)
+      const project = checkUploadProject(projectId, request.actor, findProject)
+      const planned = planId === undefined ? {} : deployer.plannedWishes(planId, projectId)
+      // A session that was left open runs nothing: neither its own script nor one that runs what it uploads.
+      if (runsCommand(project, deployment)) proof.check(request.actor.provenAt)
+      // A plan of an operator does not lend its rights to a pipeline.
+      tighten(project, { ...deployment, ...planned }, request.actor)
       return deployment
     })
     return await deployer.deploy(received, deploy)
@@ -98,6 +118,7 @@ type Finder = Pick<UploadNeeds, 'findProject'> & { caller: Caller }
 function checkField(name: string, value: string, { caller, findProject }: Finder): void {
   if (name === 'projectId') checkUploadProject(value, caller, findProject)
   else if (isRead(name)) readers[name](value)
+  else refuseDroppedWish(name)
 }
 
 /**
@@ -160,11 +181,12 @@ function readVariables(value: string | undefined): Record<string, string> {
     throw invalid('env', '"env" is invalid: expected a JSON object of strings')
   }
   const entries = Object.entries(variables)
-  if (entries.length > maxVariables) {
-    throw invalid('env', `"env" has ${entries.length} variables: at most ${maxVariables} are allowed`)
+  if (entries.length > maxClientVariables) {
+    throw invalid('env', `"env" has ${entries.length} variables: at most ${maxClientVariables} are allowed`)
   }
   for (const [name, setting] of entries) {
-    if (name === '' || /[=\0]/.test(name)) throw invalid('env', `"env" contains "${name}": not a valid variable name`)
+    if (clientVariableNameFault(name) !== null)
+      throw invalid('env', `"env" contains "${name}": not a valid variable name`)
     multiline()(setting, `env.${name}`)
   }
   return Object.fromEntries(entries) as Record<string, string>

@@ -81,6 +81,9 @@ async function openEmpty(path: string): Promise<FileHandle> {
   }
 }
 
+/** What `throughStream` holds while the client does not read. */
+export const throughBytes = 1024 * 1024
+
 /**
  * Calls `work` with a stream that writes to the sink of a reply. Resolves when the sink has taken all bytes. If the
  * client disconnects after the last write, this rejects; the stream always has an error listener, so the process does
@@ -88,7 +91,7 @@ async function openEmpty(path: string): Promise<FileHandle> {
  */
 export async function throughStream(sink: Sink, work: (out: Writable) => Promise<unknown>): Promise<void> {
   const out = new Writable({
-    highWaterMark: 1024 * 1024,
+    highWaterMark: throughBytes,
     write(chunk: Uint8Array, _encoding, done) {
       sink.write(chunk).then(() => done(), done)
     }

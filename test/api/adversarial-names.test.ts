@@ -31,9 +31,11 @@ const described = Object.values(operations)
 const fields = [
   ...new Set([...described.flatMap(({ body = {} }) => Object.keys(body)), ...settingRows.map(({ key }) => key)])
 ]
+// The options of an import are read by one list, from the query and from the form (migration.ts).
+const importOptions = ['strategy', 'restoreArtifacts', 'accessSettings', 'dryRun']
 const parameters = found(
   /\bquery(?:Text|Limit|Choice|Offset|Path|Count|Time)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g
-)
+).concat(importOptions)
 const formFields = [
   ...new Set(described.flatMap(({ form = [] }) => form.map(({ name }) => name)).filter(name => name !== 'file'))
 ]
@@ -160,7 +162,8 @@ t.test('the fields of the API are found in the sources', async t => {
       'provenance',
       'confirmSeconds',
       'rollout',
-      'planId'
+      'planId',
+      ...importOptions
     ].sort()
   )
 })

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
+import { eventsOf, formOf } from '../support/client.js'
 import { setClock } from '../support/clock.js'
+import { zipOf } from '../support/zip.js'
 import { configOf, startServer } from '../support/server.js'
 
 const from = (address: string) => ({ 'x-forwarded-for': address })
@@ -100,13 +102,19 @@ t.test('no route allows unlimited guesses of a token', async t => {
   const stage = await startServer(t, { clock: setClock(Date.now()) })
   const { as, createProject } = stage
   const project = await createProject('shop')
-  const guess = as('a-guess-at-a-token')
-  const terminal = { 'sec-websocket-protocol': 'svc-admin-token, a-guess', upgrade: 'websocket', connection: 'upgrade' }
+  // Of the form of generated tokens: others wait for their check.
+  const guessed = 'Zq3-kX0vT8bLr2_mWc7yHn5dJf9gPs1aUe6oKi4tQxB'
+  const guess = as(guessed)
+  const terminal = {
+    'sec-websocket-protocol': `svc-admin-token, ${guessed}`,
+    upgrade: 'websocket',
+    connection: 'upgrade'
+  }
   const oracles: Array<[what: string, ask: (headers: Record<string, string>) => Promise<{ status: number }>]> = [
     ['an admin route', headers => guess.get('/api/projects', headers)],
     ['an upload', headers => guess.post('/api/deploy/upload', undefined, headers)],
     ['a project token on a deployment', headers => guess.get('/api/logs', headers)],
-    ['a ticket', headers => as(null).get(`/api/projects/${project.id}/download?path=a&ticket=guess`, headers)],
+    ['a ticket', headers => as(null).get(`/api/projects/${project.id}/download?path=a&ticket=${guessed}`, headers)],
     ['the terminal', headers => as(null).send('GET', '/api/terminal/ws', { headers: { ...headers, ...terminal } })],
     ['login', headers => as(null).post('/api/auth/login', { token: 'a-guess' }, headers)]
   ]
@@ -123,6 +131,49 @@ t.test('no route allows unlimited guesses of a token', async t => {
     401,
     'a request without a token is not an attempt'
   )
+})
+
+t.test('a job with an old token locks out nobody with a right one', async t => {
+  const stage = await startServer(t, { clock: setClock(Date.now()) })
+  const { as, client, createProject, server } = stage
+  const project = await createProject('shop')
+  const address = from('192.0.2.1')
+  const ci = (await client.post('/api/tokens', { name: 'ci', role: 'viewer' })).body.token
+  const ticket = (await client.post('/api/tickets', { purpose: 'download' })).body.ticket
+  const old = as(project.token.slice(1))
+  for (let i = 0; i < 8; i++) t.equal((await old.get('/api/logs', address)).status, 401)
+  const refused = await old.get('/api/logs', address)
+  t.match(refused, { status: 429, body: { code: 'locked_out' }, headers: { 'retry-after': '300' } })
+
+  t.equal((await as(project.token).get('/api/logs', address)).status, 200, 'a deploy token')
+  t.equal((await as(ci).get('/api/projects', address)).status, 200, 'a named token')
+  t.equal((await client.get('/api/projects', address)).status, 200, 'the admin token')
+  const download = `/api/projects/${project.id}/download?path=a&ticket=${ticket}`
+  t.equal((await as(null).get(download, address)).status, 404, 'a ticket')
+  const { contentType, body } = formOf([
+    ['projectId', project.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
+  ])
+  const headers = { 'content-type': contentType, ...address }
+  const pushed = await as(project.token).send('POST', '/api/deploy/upload', { headers, body })
+  t.match(eventsOf(pushed).at(-1), { status: 'success' }, 'a push')
+
+  const token = server.adminToken.current()
+  t.equal((await as(null).post('/api/auth/login', { token }, address)).status, 429, 'a login stays locked')
+  const change = { oldToken: token, newToken: 'another-token-12345678' }
+  t.equal((await client.post('/api/settings/token', change, address)).status, 429, 'a change of the token, too')
+  t.equal((await as(null).post('/api/auth/login', { token }, from('192.0.2.2'))).status, 200)
+})
+
+t.test('failures count by the first entry of X-Forwarded-For, too', async t => {
+  const stage = await startServer(t, { clock: setClock(Date.now()) })
+  const token = stage.server.adminToken.current()
+  const login = (given: string, address: string) =>
+    stage.as(null).post('/api/auth/login', { token: given }, from(address))
+  for (let i = 0; i < 8; i++) t.equal((await login('wrong', `10.0.0.1, 192.0.2.${i}`)).status, 401)
+  t.match(await login('wrong', '10.0.0.1, 192.0.2.20'), { status: 429, headers: { 'retry-after': '300' } })
+  t.equal((await login(token, '10.0.0.1, 192.0.2.21')).status, 200, 'anybody can invent that entry')
+  t.equal((await login('wrong', '10.0.0.2, 192.0.2.22')).status, 401)
 })
 
 t.test('a page in a browser cannot lock out the command line of its machine', async t => {

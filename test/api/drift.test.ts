@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventsOf } from '../support/client.js'
 import { startServer } from '../support/server.js'
@@ -54,6 +54,11 @@ t.test('sends an edited file, and nothing else', async t => {
   for (const path of ['same.js', 'own.js', 'gone.js', 'link.js', 'sub/moved.js', 'elsewhere/moved.js']) {
     t.match(await get(path), { status: 404, body: { code: 'not_found' } }, path)
   }
+  // A terabyte without contents: hashing it would take half an hour.
+  truncateSync(at('edited.js'), 2 ** 40)
+  const huge = as(shop.token).get(`/api/projects/${shop.id}/drift/file?path=edited.js`, { range: 'bytes=0-9' })
+  t.match((await huge).status, 206)
+  writeFileSync(at('edited.js'), 'by hand')
   t.match(await get('dir.js'), { status: 400, body: { code: 'not_a_file' } })
   t.match(await get('.env'), { status: 403, body: { code: 'denied_path' } })
   t.match(await get('../other/x'), { status: 404 })

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { startServer } from '../support/server.js'
 
@@ -19,10 +19,14 @@ t.test("the server's directories", async t => {
     'denied places are left out'
   )
   t.same((await list(sites, '&include=dirs')).body.entries, [])
-  t.match(
-    (await list(home.directory)).body.entries.map(({ name }: { name: string }) => name),
-    ['deployments', 'tmp']
-  )
+  const above = await list(dirname(home.directory))
+  t.equal(above.status, 200, 'a directory above the data directory is listed')
+  const paths: string[] = above.body.entries.map(({ path }: { path: string }) => path)
+  t.ok(paths.includes(sites), 'with its other entries')
+  t.notOk(paths.includes(home.directory), 'but without the data directory')
+  for (const path of [home.directory, join(home.directory, 'deployments')]) {
+    t.match(await list(path), { status: 403, body: { code: 'forbidden_path' } }, path)
+  }
 
   t.match(await list('relative'), { status: 400, body: { field: 'path' } })
   t.match(await client.get('/api/fs/list'), { status: 400, body: { field: 'path' } })

@@ -24,6 +24,7 @@ t.test('a healthy server answers 200', async t => {
     kiteHome: { path: home.directory, writable: true, tmpWritable: true },
     hostNamesChecked: false,
     revertsPending: [],
+    unfinishedTargets: [],
     deploy: { last5: [], successRate: null },
     memoryMB: { rss: Number, heapUsed: Number }
   })

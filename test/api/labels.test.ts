@@ -59,7 +59,6 @@ t.test('categories and tags', async t => {
           [{}, 'name'],
           [{ name: '' }, 'name'],
           [{ name: 'x', color: 'red' }, 'color'],
-          [{ name: 'x', color: null }, 'color'],
           [{ name: 'x', sortOrder: 1.5 }, 'sortOrder'],
           [{ name: 'x', sortOrder: '1' }, 'sortOrder']
         ]

@@ -4,8 +4,10 @@ import t from 'tap'
 import { logHandlers } from '../../lib/api/logs.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { openStore } from '../../lib/store/durable-store.js'
 import { eventsOf, formOf, sentEventsOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
+import { insertDeployments } from '../support/many-deployments.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
@@ -129,37 +131,61 @@ t.test('records', async t => {
     t.equal((await client.get(`/api/logs/${long}?output=none`)).status, 400)
   })
 
-  t.test('the stream of a finished deployment sends every line, then the status, then ends', async t => {
-    const reply = await client.get(`/api/logs/${failed}/stream`)
-    t.match(reply.headers, {
-      'content-type': /^text\/event-stream/,
-      'cache-control': 'no-store',
-      'x-accel-buffering': 'no'
-    })
-    const events = sentEventsOf(reply.text)
-    const last = events.pop()
-    t.match(last, { event: 'status', data: { status: 'failed', duration: /s$/ } })
+  t.test(
+    'the stream of a finished deployment sends its output as a JSON string, then the status, then ends',
+    async t => {
+      const reply = await client.get(`/api/logs/${failed}/stream`)
+      t.match(reply.headers, {
+        'content-type': /^text\/event-stream/,
+        'cache-control': 'no-store',
+        'x-accel-buffering': 'no'
+      })
+      const [stored, status, ...others] = sentEventsOf(reply.text)
+      const { output } = (await client.get(`/api/logs/${failed}`)).body
+      t.match(stored, { event: 'log', id: /^\d+$/, data: output.trimEnd() })
+      t.match(status, { event: 'status', data: { status: 'failed', duration: /s$/ } })
+      t.same(others, [])
+    }
+  )
+
+  t.test('the first event of a long output is limited, and each later one is a line', async t => {
+    const [stored, ...later] = sentEventsOf((await client.get(`/api/logs/${long}/stream`)).text)
+    later.pop()
+    t.ok(stored?.data.length > 64 * 1024 && stored?.data.length < 512 * 1024)
+    for (const { data } of later) if (typeof data !== 'string' || data.includes('\n')) t.fail(JSON.stringify(data))
+    const { text } = await client.get(`/api/logs/${long}/output`)
+    t.equal([stored, ...later].map(event => event?.data).join('\n'), text.trimEnd())
+  })
+
+  t.test('with timestamps=1, the stream sends every line as an object with its time', async t => {
+    const events = sentEventsOf((await client.get(`/api/logs/${failed}/stream?timestamps=1`)).text)
+    t.match(events.pop(), { event: 'status', data: { status: 'failed', duration: /s$/ } })
     for (const { event, id, data } of events) {
       t.equal(event, 'log')
       t.match(id, /^\d+$/)
       t.match(data, { data: String, at: /Z$/ })
     }
-    t.ok(events.some(({ data }) => data.data === 'no final newline'))
     const plain = (await client.get(`/api/logs/${failed}`)).body.output.split('\n').filter(Boolean)
     t.same(
       events.map(({ data }) => data.data),
       plain
     )
+    t.equal((await client.get(`/api/logs/${failed}/stream?timestamps=often`)).status, 400)
   })
 
   t.test('Last-Event-ID continues after that line', async t => {
-    const events = sentEventsOf((await client.get(`/api/logs/${failed}/stream`)).text)
-    const { id } = events[1] as { id: string }
-    const rest = sentEventsOf((await client.get(`/api/logs/${failed}/stream`, { 'last-event-id': id })).text)
-    t.same(rest, events.slice(2))
-    for (const odd of ['x', '-5', '99999999999999999999', '']) {
-      const all = sentEventsOf((await client.get(`/api/logs/${failed}/stream`, { 'last-event-id': odd })).text)
-      t.same(all, events, `"${odd}" is no offset: from the start`)
+    for (const query of ['?timestamps=1', '']) {
+      const path = `/api/logs/${failed}/stream${query}`
+      const events = sentEventsOf((await client.get(`/api/logs/${failed}/stream?timestamps=1`)).text)
+      const { id } = events[1] as { id: string }
+      const rest = sentEventsOf((await client.get(path, { 'last-event-id': id })).text)
+      const bare = events.map(event => (event.event === 'log' ? { ...event, data: event.data.data } : event))
+      t.same(rest, (query === '' ? bare : events).slice(2), query)
+      const whole = sentEventsOf((await client.get(path)).text)
+      for (const odd of ['x', '-5', '99999999999999999999', '']) {
+        const all = sentEventsOf((await client.get(path, { 'last-event-id': odd })).text)
+        t.same(all, whole, `"${odd}" is no offset: from the start`)
+      }
     }
     t.equal((await client.get('/api/logs/dep_unknown/stream')).status, 404)
   })
@@ -192,7 +218,7 @@ t.test('records', async t => {
     t.equal((await client.get(`/api/projects/${blog.id}`)).body.status, 'running')
     mkdirSync(blog.deployPath, { recursive: true })
     writeFileSync(join(blog.deployPath, 'go'), '')
-    const events = sentEventsOf((await client.get(`/api/logs/${running.id}/stream`)).text)
+    const events = sentEventsOf((await client.get(`/api/logs/${running.id}/stream?timestamps=1`)).text)
     t.same(
       events.filter(({ data }) => ['begun', 'ended'].includes(data.data)).map(({ data }) => data.data),
       ['begun', 'ended']
@@ -200,6 +226,33 @@ t.test('records', async t => {
     t.match(events.at(-1), { event: 'status', data: { status: 'success' } })
     t.match(eventsOf(await pushing).at(-1), { status: 'success', deployId: running.id })
   })
+})
+
+t.test('a list without a query contains some records of every project', async t => {
+  const stage = await startServer(t)
+  const quiet = await stage.createProject('quiet')
+  const busy = await stage.createProject('busy')
+  const zip = await zipOf({ 'index.html': 'hello' })
+  await stage.as(quiet.token).upload([
+    ['projectId', quiet.id],
+    ['file', { filename: 'a.zip', bytes: zip }]
+  ])
+  await stage.server.stop({ wait: true })
+  const store = await openStore(stage.home)
+  await store.write(tx => tx.run("UPDATE deployments SET orderedAt = '2000', startTime = '2000-01-01T00:00:00.000Z'"))
+  await insertDeployments(store, { count: 600, projectId: busy.id, projectName: 'busy' })
+  await store.close()
+  await stage.restart()
+  const { status, body, headers } = await stage.client.get('/api/logs')
+  t.equal(status, 200)
+  t.match(headers, { 'content-type': /^application\/json/, 'x-total-count': '601' })
+  t.equal(body.length, 501)
+  t.match(body[0], { projectId: busy.id, message: 'change 599', output: '' })
+  t.match(body.at(-1), { projectId: quiet.id, output: /Extract/i })
+  t.equal((await stage.as(busy.token).get('/api/logs')).body.length, 500)
+  t.match((await stage.as(quiet.token).get('/api/logs')).body, [{ projectId: quiet.id }])
+  t.equal((await stage.client.get('/api/logs?status=success')).body.length, 100)
+  t.same((await stage.client.send('HEAD', '/api/logs', {})).text, '')
 })
 
 t.test('a stream reports a result that is not recorded yet', async t => {
@@ -217,14 +270,19 @@ t.test('a stream reports a result that is not recorded yet', async t => {
     records: { find: () => row, own: never, row: () => row, complete: never, listed: never, bare: never },
     deployer: {
       async *follow() {},
+      rolloutAhead: () => null,
       unrecorded: () => 'the end is not recorded yet',
       confirmUntil: () => null,
       outputStream: never,
       outputWindow: never
     },
-    deployments: { list: never, count: never }
+    deployments: { list: never, find: never, newestOfEvery: never, count: never }
   })
-  const request = { params: { deployId: 'dep_a' }, headers: {}, query: new URLSearchParams() } as unknown as ApiRequest
+  const request = {
+    params: { deployId: 'dep_a' },
+    headers: {},
+    query: new URLSearchParams({ timestamps: '1' })
+  } as unknown as ApiRequest
   const reply = handlers.stream(request)
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   const written: string[] = []

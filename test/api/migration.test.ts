@@ -179,7 +179,14 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
   return pages
 }
 
-const ofOneMachine: ReadonlySet<string> = new Set(['hasArtifact', 'placed', 'ino', 'before'])
+const ofOneMachine: ReadonlySet<string> = new Set([
+  'hasArtifact',
+  'artifactPath',
+  'artifactSize',
+  'placed',
+  'ino',
+  'before'
+])
 
 /**
  * Removes differences: a package contains only live archives. `placed`, inodes, and what a file has replaced belong to one

@@ -178,6 +178,7 @@ t.test('plan', async t => {
   t.test('lists the entries in the way, with the code of the deployment', async t => {
     const { plan, push, failure, target } = await shop({ 'a/b': 'x', c: 'x', 'd/e': 'x' })
     mkdirSync(join(target, 'c'), { recursive: true })
+    writeFileSync(join(target, 'c', 'of-others'), '')
     writeFileSync(join(target, 'a'), 'a file')
     symlinkSync('elsewhere', join(target, 'd'))
     const { counts, paths } = await plan()

@@ -1,13 +1,10 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
+import { standInPm2 } from '../support/pm2.js'
 import { startServer } from '../support/server.js'
 
 /** Uses a stand-in for pm2. test/cli/pm2.test.ts uses the real one. */
 t.test('PM2 over the API', async t => {
-  const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
-  t.teardown(() => rmSync(bin, { recursive: true }))
+  const pm2 = standInPm2(t)
   const list = [
     {
       name: 'shop',
@@ -17,9 +14,9 @@ t.test('PM2 over the API', async t => {
       pm2_env: { status: 'online', exec_mode: 'fork_mode' }
     }
   ]
-  writeFileSync(join(bin, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(list)}'\n`)
-  chmodSync(join(bin, 'pm2'), 0o755)
-  const { client, createProject } = await startServer(t, { environment: { PATH: `${bin}:${process.env['PATH']}` } })
+  pm2.install(list)
+  const environment = { ...pm2.env, PATH: `${pm2.env.PATH}:${process.env['PATH']}` }
+  const { client, createProject } = await startServer(t, { environment })
   const binding = async (pm2AppName: string | null) => {
     const { id } = await createProject(`p-${pm2AppName}`, { pm2AppName })
     return (await client.get(`/api/projects/${id}/pm2`)).body

@@ -72,7 +72,11 @@ t.test('a repeated request gets 304 until the answer changes', async t => {
     (await changes(() => stage.client.delete(`/api/tags/${tag}`))).includes(one),
     'also what SQLite changes by itself'
   )
-  t.same(await changes(() => stage.client.put('/api/settings', { keep_archives: '7' })), ['/api/audit'])
+  t.same(
+    await changes(() => stage.client.put('/api/settings', { keep_archives: '7' })),
+    ['/api/logs?output=none', '/api/audit'],
+    'a setting decides the links to commits'
+  )
 
   const known = tagOf(await stage.client.get('/api/projects'))
   await stage.restart()

@@ -138,6 +138,7 @@ GET /api/changes viewer none
 GET /api/system/resources viewer server
 GET /api/system/history viewer server
 GET /api/cluster viewer server
+POST /api/cluster/key local none
 GET /metrics metrics server
 GET /api/pm2/available operator none
 GET /api/pm2/apps operator server

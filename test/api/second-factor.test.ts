@@ -52,6 +52,35 @@ t.test('a token with a second factor opens sessions with a code, and nothing els
   t.equal((await stage.as(token).get('/api/projects')).status, 200)
 })
 
+t.test('sessions, tickets and streams from before the second factor end when it is confirmed', async t => {
+  const clock = setClock(Date.now())
+  const stage = await startServer(t, { clock })
+  const nobody = stage.as(null)
+  const { token } = (await stage.client.post('/api/tokens', { name: 'ana', role: 'operator' })).body
+  const [thief, own] = [await signIn(nobody, { token }), await signIn(nobody, { token })]
+  const other = await signIn(nobody)
+  const ended = stage.server.services.api.auth.sessions.find({ cookie: thief.cookie })?.ended()
+  const ticket = (await stage.as(token).post('/api/tickets', { purpose: 'download' })).body.ticket
+
+  const asBearer = ['/api/auth/second-factor', '/api/auth/second-factor/confirm']
+  for (const path of asBearer) {
+    t.match(await stage.as(token).post(path, { code: '1' }), { status: 409, body: { code: 'no_session' } })
+  }
+  const begun = await nobody.post('/api/auth/second-factor', {}, own.headers)
+  const code = codeOf(begun.body.secret, Math.floor(clock.now() / 30_000))
+  t.equal((await nobody.post('/api/auth/second-factor/confirm', { code }, own.headers)).status, 200)
+
+  const asks = async (cookie: string) => (await nobody.get('/api/projects', { cookie })).status
+  t.equal(await asks(thief.cookie), 401)
+  t.equal(ended?.aborted, true, 'what was opened with it ends, too')
+  t.equal(await asks(own.cookie), 200, 'this one has given a code')
+  t.equal(await asks(other.cookie), 200, 'that of another token')
+  const withTicket = `/api/log-sources/unknown_id/download?ticket=${ticket}`
+  t.equal((await nobody.get(withTicket)).status, 401, 'a ticket that the bearer got')
+  const { items } = (await stage.client.get('/api/audit?action=second_factor.enrol')).body
+  t.match(items, [{ ok: true, detail: /1 other session/ }, { ok: false }, { ok: false }])
+})
+
 t.test('what needs a recent proof is refused to an old session, until the token is entered again', async t => {
   const clock = setClock(Date.now())
   const stage = await startServer(t, { clock })

@@ -124,6 +124,24 @@ t.test('the cookie is secure if a trusted proxy reports a secure connection', as
   t.notMatch((await signIn(stage.as(null), { headers: behind })).setCookie, /Secure/, 'other addresses are not trusted')
 })
 
+t.test('the cookie is secure if the public address is, also behind a proxy that does not say so', async t => {
+  const publicUrl = 'https://deploy.example.org'
+  const stage = await startServer(t, { environment: { SVC_PUBLIC_URL: publicUrl } })
+  const cookieOf = async (headers: Record<string, string>): Promise<string> =>
+    (await signIn(stage.as(null), { headers })).setCookie
+  for (const headers of [
+    { 'x-forwarded-for': '192.0.2.7' },
+    { 'x-real-ip': '192.0.2.7' },
+    { 'x-forwarded-host': 'deploy.example.org' },
+    { host: 'deploy.example.org' },
+    { host: 'DEPLOY.example.org' }
+  ]) {
+    t.match(await cookieOf(headers as never), /^__Secure-.*; Secure$/, JSON.stringify(headers))
+  }
+  const direct = [{}, { host: 'localhost:5431' }, { 'x-forwarded-for': '192.0.2.7', 'x-forwarded-proto': 'http' }]
+  for (const headers of direct) t.notMatch(await cookieOf(headers as never), /Secure/, JSON.stringify(headers))
+})
+
 t.test('two servers on one host have different cookies', async t => {
   const one = await startServer(t)
   const directory = join(one.sites, 'other')

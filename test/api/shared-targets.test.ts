@@ -30,7 +30,7 @@ async function push(stage: Stage, project: Project, files: Record<string, string
   reply.resume()
   if (reply.statusCode !== 200) throw new Error(`The upload was refused: ${reply.statusCode}`)
   const id = reply.headers['x-svc-deploy-id'] as string
-  return { id, stream: await openStream(stage.client, `/api/logs/${id}/stream`) }
+  return { id, stream: await openStream(stage.client, `/api/logs/${id}/stream?timestamps=1`) }
 }
 
 const line =

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import t from 'tap'
 import { signedBytes, signedJson } from '../../lib/api/signed-body.js'
 import type { ApiRequest } from '../../lib/api/route.js'
@@ -6,8 +5,11 @@ import { sha256 } from '../../lib/base/sha256.js'
 
 function requestOf(text: string, signed = text): ApiRequest {
   const bodySha256 = sha256(Buffer.from(signed)).toString('hex')
-  const body = Readable.from([...text].map(letter => Buffer.from(letter)))
-  return { body, actor: { node: { id: 'node_a', name: 'plant-a', session: 's', bodySha256 } } } as unknown as ApiRequest
+  const bytes = async (): Promise<Buffer> => Buffer.from(text)
+  return {
+    bytes,
+    actor: { node: { id: 'node_a', name: 'plant-a', session: 's', bodySha256 } }
+  } as unknown as ApiRequest
 }
 
 t.test('reads the body that was signed', async t => {

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -211,7 +213,13 @@ const rows: Row[] = [
     limit: 'PM2 status cache',
     options: t => {
       const pm2 = standIn(t, 'pm2', 'echo x >> "$0.calls"; echo "[]"')
-      return { environment: { PATH: `${pm2}:${process.env['PATH']}` } }
+      const home = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
+      const daemon = createServer().listen(join(home, 'rpc.sock'))
+      t.teardown(() => {
+        daemon.close()
+        rmSync(home, { recursive: true, force: true })
+      })
+      return { environment: { PATH: `${pm2}:${process.env['PATH']}`, PM2_HOME: home } }
     },
     async *asks({ client, environment }, clock) {
       const calls = join((environment['PATH'] as string).split(':')[0] as string, 'pm2.calls')

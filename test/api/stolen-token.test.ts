@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { treeMediaType } from '../../lib/archive/tree-wire.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { promisedRoutes } from '../support/access-rules.js'
 import { createClient, eventsOf, type FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
+import { treeBody } from '../support/planned.js'
 import { signIn } from '../support/session.js'
 import { makeZip } from '../support/make-zip.js'
 import { zipOf } from '../support/zip.js'
@@ -71,6 +73,49 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
       const permitted = await stage.as(owner).post(`/api/deploy/plan?projectId=${shop.id}&${asks}`, {})
       t.equal(permitted.status, 415, 'an operator gets as far as the body, which is no tree')
     }
+  })
+
+  await t.test('it makes the policy of the project only stricter, also with the plan of somebody else', async t => {
+    const policy = {
+      drift: 'refuse',
+      confirm: { seconds: 60 },
+      onPostFailure: 'revert',
+      rollout: { canary: 1, pause: 'approve' }
+    }
+    await client.put(`/api/projects/${shop.id}`, { policy })
+    const answer = await stage.as(owner).send('POST', `/api/deploy/plan?projectId=${shop.id}&prune=force&force=1`, {
+      headers: { 'content-type': treeMediaType },
+      body: await treeBody(shop.deployPath)
+    })
+    t.match(answer, { status: 200, body: { planId: /^plan_/ } }, 'an operator may')
+    const global = 'global-deploy-token'
+    await client.put('/api/settings', { global_deploy_token: global })
+    const looser: FormFields[] = [
+      [['rollout', '{"pause":0}']],
+      [['rollout', '{"canary":1000,"maxFailures":1000,"onFailure":"halt"}']],
+      [['confirmSeconds', '86400']],
+      [['postDeployAsync', 'true']],
+      [['planId', answer.body.planId]]
+    ]
+    for (const fields of looser) {
+      for (const token of [stolen, shop.token, global]) {
+        const refused = await upload(stage.as(token), { a: 'a' }, ...fields)
+        t.match(refused, { status: 403, body: { code: 'deploy_token_may_not' } }, `${token}: ${fields.join()}`)
+      }
+    }
+    t.match(await stage.as(global).post(`/api/deploy/plan?projectId=${shop.id}&prune=force`, {}), {
+      status: 403,
+      body: { code: 'deploy_token_may_not' }
+    })
+    t.match(
+      await stage.as(shop.token).put(`/api/projects/${shop.id}/maintenance`, { on: true, force: true }),
+      { status: 403, body: { code: 'deploy_token_may_not' } },
+      'the maintenance file does not replace an edited one either'
+    )
+    await client.put(`/api/projects/${shop.id}`, {
+      policy: { drift: null, confirm: null, onPostFailure: null, rollout: null }
+    })
+    await client.put('/api/settings', { global_deploy_token: '' })
   })
 
   await t.test('it reads no secret, no script, and nothing of another project', async t => {

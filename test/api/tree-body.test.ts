@@ -1,14 +1,29 @@
 import t from 'tap'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
-import { readTreeBody } from '../../lib/api/tree-body.js'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { receiveTree } from '../../lib/api/tree-body.js'
+import { createBudget } from '../../lib/base/budget.js'
 import { Refusal } from '../../lib/base/refusal.js'
+import { createSpool } from '../../lib/base/spool.js'
 
-function read(bytes: Buffer | Readable, headers: Record<string, string> = {}): Promise<Buffer> {
+const refuse = (): Refusal => new Refusal('too_many', 'too_much_at_once', 'Too much')
+const budget = createBudget({ all: 100 * 1024 * 1024, each: { caller: 70 * 1024 * 1024 }, refuse })
+const spool = createSpool({ directory: mkdtempSync(join(tmpdir(), 'svc-tree-')), budget })
+
+async function read(bytes: Buffer | Readable, headers: Record<string, string> = {}): Promise<Buffer> {
   const chunks: Buffer[] = []
   if (Buffer.isBuffer(bytes)) for (let at = 0; at < bytes.length; at += 1000) chunks.push(bytes.subarray(at, at + 1000))
   const body = Buffer.isBuffer(bytes) ? Readable.from(chunks) : bytes
-  return readTreeBody({ headers: { 'content-type': 'text/vnd.svc-tree', ...headers }, body })
+  const request = { headers: { 'content-type': 'text/vnd.svc-tree', ...headers }, body, caller: 'me', hold() {} }
+  const tree = await receiveTree(request, spool)
+  try {
+    return await tree.read()
+  } finally {
+    await tree.discard()
+  }
 }
 
 const gzip = { 'content-encoding': 'gzip' }
@@ -18,6 +33,7 @@ t.test('reads a body, compressed or not', async t => {
   t.ok((await read(text)).equals(text))
   t.ok((await read(gzipSync(text), gzip)).equals(gzipSync(text)), 'as it was sent')
   t.ok((await read(text, { 'content-type': 'Text/VND.svc-tree; charset=utf-8' })).equals(text))
+  t.equal(budget.held(), 0, 'everything is given back')
 })
 
 t.test('refuses other types and codings, and too much data', async t => {
@@ -27,6 +43,7 @@ t.test('refuses other types and codings, and too much data', async t => {
   const piece = Buffer.alloc(1024 * 1024)
   const large = Readable.from(Array.from({ length: 65 }, () => piece))
   await t.rejects(read(large), { code: 'tree_too_large', message: '64 MB' })
+  t.equal(budget.held(), 0, 'everything is given back')
 })
 
 t.test('a body that fails fails the reading with its error', async t => {
@@ -38,4 +55,5 @@ t.test('a body that fails fails the reading with its error', async t => {
     setImmediate(() => body.destroy(lost))
     await t.rejects(reading, lost)
   }
+  t.equal(budget.held(), 0, 'everything is given back')
 })

@@ -13,6 +13,7 @@ function requestOf(fields: FormFields): ApiRequest {
   return {
     headers: { 'content-type': contentType },
     body: Readable.from([body]),
+    hold: () => {},
     signal: new AbortController().signal
   } as unknown as ApiRequest
 }

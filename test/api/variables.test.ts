@@ -338,6 +338,6 @@ t.test('a sealed value cannot be opened in another row', async t => {
   const { lines } = await push(stage, project)
   t.match(
     lines.join('\n'),
-    /Cannot read the secrets "A", "B": the stored value is damaged or belongs to another variable/
+    /Cannot read the secrets "A", "B": the stored value is damaged or belongs to something else/
   )
 })

@@ -3,8 +3,10 @@ import { leastRole } from '../../auth/bearer.js'
 import type { Auth } from '../../auth/bearer.js'
 import { statusOf } from '../../http/core/reply.js'
 import type { Shape } from '../../base/fields.js'
+import { needsProof } from '../route.js'
 import type { ApiRoute } from '../route.js'
 import type { Scope } from '../scope.js'
+import { otherField, otherKinds, type OtherRecord } from '../../base/refusal.js'
 import { errorCodes } from './errors.js'
 import type { Answer, FormPart, Operation } from './operation.js'
 import { operations } from './operations.js'
@@ -86,6 +88,8 @@ const anyErrors = [
   'stopping',
   'no_admin_token',
   'out_of_descriptors',
+  'server_full',
+  'too_much_at_once',
   'internal_error'
 ]
 const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
@@ -99,7 +103,7 @@ const writeErrors = [
   'write_unknown'
 ]
 /** Errors of a hub of a cluster, if the leader has to answer. */
-const leaderErrors = ['no_leader', 'not_leader']
+const leaderErrors = ['leader_answer', 'no_leader', 'not_leader', 'hub_not_encrypted', 'hub_out_of_step', 'hub_refused']
 
 /** Returns the OpenAPI document of `routes`. `version` is the version of the program. */
 export function describeApi(routes: readonly ApiRoute[], version: string): Json {
@@ -145,10 +149,20 @@ const errorSchema: JsonSchema = {
         .map(([code, { means }]) => `\`${code}\`: ${means}`)
         .join('\n')
     },
-    field: { type: 'string', description: 'The field, parameter or header that caused the error.' }
+    field: { type: 'string', description: 'The field, parameter or header that caused the error.' },
+    ...Object.fromEntries(otherKinds.map(kind => [otherField(kind), describeOther(kind)]))
   },
   required: ['success', 'error', 'message', 'code'],
   additionalProperties: false
+}
+
+function describeOther(kind: OtherRecord['kind']): JsonSchema {
+  return {
+    type: 'object',
+    description: `The ${kind} that is in the way of the request.`,
+    properties: { id: { type: 'string' }, name: { type: 'string' } },
+    required: ['id']
+  }
 }
 
 /** Collected while the routes are described: the schemas and the error responses that the document contains once. */
@@ -335,7 +349,7 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
 export function codesOf(
-  route: Pick<ApiRoute, 'auth' | 'isProven' | 'isOnTarget' | 'method' | 'scope' | 'answeredBy'>,
+  route: Pick<ApiRoute, 'auth' | 'power' | 'isOnTarget' | 'method' | 'scope' | 'answeredBy'>,
   operation: Operation
 ): string[] {
   const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
@@ -346,10 +360,11 @@ export function codesOf(
       ...(leastRole(route.auth) === null ? [] : namedTokenErrors),
       ...(route.auth === 'agent' ? agentErrors : []),
       ...scopeErrors[route.scope],
-      ...(route.isProven ? ['proof_required'] : []),
+      ...(needsProof(route.power) || (route.power === 'depends' && route.method !== 'GET') ? ['proof_required'] : []),
       ...(route.isOnTarget ? ['project_is_placed'] : []),
       ...(takesBody ? bodyErrors : []),
-      ...(route.method === 'GET' ? [] : writeErrors),
+      // `dryRun` in the query of a change that has no trial is refused, not ignored.
+      ...(route.method === 'GET' ? [] : [...writeErrors, 'invalid_field']),
       ...(route.method === 'GET' && route.answeredBy !== 'leader' ? [] : leaderErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
       ...(operation.errors ?? [])

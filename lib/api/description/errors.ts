@@ -30,6 +30,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'A project of the package has the same target or token as another project'
   },
   client_scripts_off: { kind: 'forbidden', means: 'The project does not accept scripts from clients' },
+  code_locked: {
+    kind: 'too_many',
+    means: 'Too many wrong codes of a second factor were given for this token. Retry-After contains the seconds to wait'
+  },
   code_required: { kind: 'unauthorized', means: 'The token has a second factor, and no code was sent' },
   confirmation_needed: { kind: 'invalid', means: 'The request needs a confirmation header' },
   control_character_in_name: { kind: 'invalid', means: 'A name in the archive contains a control character' },
@@ -38,7 +42,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   damaged_zip: { kind: 'invalid', means: 'The structure of the archive is malformed' },
   database_unavailable: { kind: 'unavailable', means: 'The database cannot be read or written' },
   denied_path: { kind: 'forbidden', means: 'The file may contain secrets, so svc does not show it' },
-  deploy_token_needed: { kind: 'forbidden', means: 'An upload needs a deploy token, not the admin token' },
+  deploy_token_needed: { kind: 'forbidden', means: 'An upload needs a deploy token, or the named token of a deployer' },
   deployment_in_use: { kind: 'conflict', means: 'The deployment is queued or running' },
   deployment_running: { kind: 'conflict', means: 'A deployment of the project is queued or running' },
   disk_full: { kind: 'unavailable', means: 'No space left on device' },
@@ -70,11 +74,20 @@ export const errorCodes: Record<string, ErrorCode> = {
   foreign_origin: { kind: 'forbidden', means: 'The request comes from a page of another origin' },
   glob_too_large: { kind: 'invalid', means: 'The braces of a pattern expand to too many patterns' },
   header_too_long: { kind: 'too_large', means: 'A header of a part of the form is too long' },
+  helper_failed: {
+    kind: 'unavailable',
+    means: "The process that works with the rights of the project's user does not work as it should"
+  },
   history_gone: {
     kind: 'conflict',
     means: 'The audit log is too long: the hashes of entries that old were removed'
   },
   home_full: { kind: 'too_large', means: 'The data directory has reached the setting max_home_size' },
+  hub_not_encrypted: { kind: 'unavailable', means: 'The connection to another hub would not be encrypted' },
+  hub_out_of_step: { kind: 'unavailable', means: 'A hub cannot check the request of another hub now' },
+  hub_refused: { kind: 'forbidden', means: 'No hub of the cluster has signed the request that a hub passed on' },
+  hub_without_key: { kind: 'conflict', means: 'A hub did not take the new key of the cluster' },
+  hubs_changed: { kind: 'conflict', means: 'The hubs of the cluster have changed since the caller saw them' },
   inflates_too_large: { kind: 'too_large', means: 'The compressed log file is too large when decompressed' },
   internal_error: {
     kind: 'bug',
@@ -89,6 +102,11 @@ export const errorCodes: Record<string, ErrorCode> = {
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },
   invisible_character_in_name: { kind: 'invalid', means: 'A name in the archive contains an invisible character' },
   last_admin: { kind: 'conflict', means: 'The admin token cannot be revoked or rotated' },
+  leader_answer: {
+    kind: 'bad_gateway',
+    means:
+      'The leader of the cluster sent an answer that this hub does not pass on: a change may or may not have been made'
+  },
   leader_lost: {
     kind: 'unavailable',
     means: 'The leader of the cluster was lost before it answered: the change may or may not have been made'
@@ -99,7 +117,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   locked: { kind: 'conflict', means: 'The project, or the whole server, is locked' },
   locked_out: {
     kind: 'too_many',
-    means: 'Too many failed logins from this address. Retry-After contains the seconds to wait'
+    means:
+      'Too many failed attempts from this address. Logins are refused, elsewhere wrong tokens. Retry-After contains the seconds to wait'
   },
   maintenance_changed: { kind: 'conflict', means: 'The maintenance file in the target was changed' },
   maintenance_file_exists: { kind: 'conflict', means: 'The target contains the maintenance file already' },
@@ -118,6 +137,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_admin_token: { kind: 'unavailable', means: 'The server has no admin token yet' },
   no_archive: { kind: 'conflict', means: 'The archive of the deployment was removed' },
   no_boundary: { kind: 'invalid', means: 'The Content-Type of the form has no boundary' },
+  no_cluster: { kind: 'not_found', means: 'The server is not a hub of a cluster' },
   no_content: { kind: 'conflict', means: 'The archive that contains a file to repair was removed' },
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
   no_leader: { kind: 'unavailable', means: 'The cluster has no leader at the moment' },
@@ -129,6 +149,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
   no_webhook: { kind: 'invalid', means: 'The setting webhook_url is empty' },
+  node_answer: { kind: 'bad_gateway', means: 'The node sent an answer that the hub does not pass on' },
   node_away: { kind: 'unavailable', means: 'The node is not connected' },
   node_silent: { kind: 'unavailable', means: 'The node did not answer in time' },
   node_unknown: { kind: 'unauthorized', means: 'The node that signed the request was forgotten' },
@@ -191,6 +212,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
+  server_full: { kind: 'unavailable', means: 'The server holds as much data of requests as it may' },
   server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },
   session_unknown: { kind: 'unauthorized', means: 'The session of the agent is unknown' },
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
@@ -214,7 +236,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_many_entries: { kind: 'too_large', means: 'The archive has too many entries' },
   too_many_failures: {
     kind: 'too_many',
-    means: 'Too many failed logins in total. Retry-After contains the seconds to wait'
+    means: 'Too many failed attempts wait for a check. Retry-After contains the seconds to wait'
   },
   too_many_nodes: { kind: 'conflict', means: 'There are already 10000 nodes' },
   too_many_parts: { kind: 'too_large', means: 'The form has too many parts' },
@@ -224,6 +246,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_many_targets: { kind: 'conflict', means: 'The server has the maximum number of notification targets' },
   too_many_tickets: { kind: 'too_many', means: 'Too many unused tickets exist' },
   too_many_tokens: { kind: 'conflict', means: 'There are already 1000 named tokens' },
+  too_much_at_once: { kind: 'too_many', means: 'The requests of the caller hold as much data as one caller may' },
   torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
   tree_not_ready: {

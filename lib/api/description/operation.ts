@@ -99,6 +99,14 @@ export const ifMatch = (what: string): Parameter => ({
 /** The header `If-Match` with the `updatedAt` of a record. */
 export const ifUpdatedAt = ifMatch('The `updatedAt` of the record')
 
+/** The header with the id that a client gives its request. */
+export const traceId: Parameter = {
+  in: 'header',
+  name: 'X-Svc-Trace-Id',
+  description:
+    'An id of the client, at most 200 visible ASCII characters. `GET /api/logs?traceId=` finds the deployment by it',
+  schema: { type: 'string', maxLength: 200 }
+}
 /** The query parameter `limit` of a list. */
 export const limitOf = (fallback: number, max: number): Parameter =>
   query('limit', `Maximum number of items. Default: ${fallback}. Values above ${max} are lowered to ${max}`, {

@@ -72,6 +72,7 @@ export const accessOperations: Operations = {
       'wrong_token',
       'code_required',
       'wrong_code',
+      'code_locked',
       'variables_key',
       'token_expired',
       'token_revoked',
@@ -148,11 +149,12 @@ export const accessOperations: Operations = {
       'The session is proven',
       record<{ success: true; provenUntil: string | null }>({ success, provenUntil: nullableInstant })
     ),
-    errors: ['wrong_token', 'code_required', 'wrong_code', 'variables_key', 'no_session']
+    errors: ['wrong_token', 'code_required', 'wrong_code', 'code_locked', 'variables_key', 'no_session']
   },
   'POST /api/auth/second-factor': {
     summary: 'Begin to add a second factor to the own token',
-    description: 'The token needs a code only after the confirmation. Then it opens browser sessions and nothing else.',
+    description:
+      'Only in a browser session, not with the token as a bearer. The token needs a code only after the confirmation. Then it opens browser sessions and nothing else.',
     answers: answer(
       'What an authenticator needs. It is shown once',
       record<{ success: true; secret: string; link: string }>({
@@ -161,24 +163,33 @@ export const accessOperations: Operations = {
         link: text('otpauth://totp/svc:ana?secret=JBSWY3DPEHPK3PXP')
       })
     ),
-    errors: ['no_named_token', 'factor_enrolled', 'variables_key', 'proof_required']
+    errors: ['no_named_token', 'no_session', 'factor_enrolled', 'variables_key']
   },
   'POST /api/auth/second-factor/confirm': {
     summary: 'Confirm a second factor by its first code',
+    description: 'The other sessions of the token end, and what was opened with it as a bearer.',
     body: codeFields,
     fields: { code: 'A code of the authenticator' },
     answers: answer(
       'The second factor is in force',
       record<{ success: true; recoveryCodes: string[] }>({ success, recoveryCodes: list(text('abcd-efgh-ijkl-mnop')) })
     ),
-    errors: ['no_named_token', 'factor_enrolled', 'factor_not_begun', 'wrong_code', 'variables_key']
+    errors: [
+      'no_named_token',
+      'no_session',
+      'factor_enrolled',
+      'factor_not_begun',
+      'wrong_code',
+      'code_locked',
+      'variables_key'
+    ]
   },
   'DELETE /api/auth/second-factor': {
     summary: 'Remove the second factor of the own token',
     body: codeFields,
     fields: { code: 'A code of the authenticator or a recovery code' },
     answers: answer('The second factor was removed', done),
-    errors: ['no_named_token', 'not_found', 'wrong_code', 'variables_key']
+    errors: ['no_named_token', 'not_found', 'wrong_code', 'code_locked', 'variables_key']
   },
   'DELETE /api/tokens/:id/second-factor': {
     summary: 'Remove the second factor of a named token',

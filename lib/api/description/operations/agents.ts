@@ -1,9 +1,9 @@
-import type { EnrollAnswer } from '../../../model/fleet-wire.js'
-import { enrollFields, rangesFields, reportFields } from '../../agent.js'
-import { answer, media, type Operations } from '../operation.js'
+import type { EnrollAnswer, SessionAnswer, SignedHubKey } from '../../../model/fleet-wire.js'
+import { enrollFields, rangesFields, reportFields, sessionFields } from '../../agent.js'
+import { answer, media, query, type Operations } from '../operation.js'
 import { terminalParameters } from './server.js'
 import { success } from '../records/common.js'
-import { record, text } from '../schema.js'
+import { list, record, text } from '../schema.js'
 
 /** The operations of agents. model/fleet-wire.ts describes the exchange, and the texts that are signed. */
 export const agentOperations: Operations = {
@@ -33,22 +33,28 @@ export const agentOperations: Operations = {
   'POST /api/agent/session': {
     summary: 'Begin a session of an agent',
     description:
-      'For agents. The request names the session `-`, and any text in place of the number. Later requests of the agent name the session, each with another number.',
+      'For agents. The request names the session `-`, and has a nonce in place of the number, which counts once. Later requests of the agent name the session, each with another number. An agent that sends no body has protocol 1: it gets lines without seals.',
+    body: sessionFields,
+    fields: { protocol: 'The protocol of the agent: 2' },
     answers: answer(
-      'The session',
-      record<{ success: true; session: string }>({
+      'The session, signed with the nonce',
+      record<{ success: true } & SessionAnswer>({
         success,
-        session: text('h0GZ2tq5v7Wm4c1x8Y3b6N9k2L5p8S1uV4y7B0e3H6k')
+        session: text('2-1-h0GZ2tq5v7Wm4c1x8Y3b6N9k2L5p8S1uV4y7B0e3H6k'),
+        keys: list(record<SignedHubKey>({ hubKey: text('the 32 bytes in base64'), signature: text('base64') })),
+        signature: text('base64')
       })
     ),
-    errors: ['invalid_field']
+    errors: ['invalid_field', 'server_key']
   },
   'GET /api/agent/desired': {
     summary: 'Follow the orders of a node',
     description:
-      'For agents. One JSON object a line: `welcome`, then the orders of the node, and each change of them. The stream does not end by itself.',
+      'For agents. One JSON object a line: `welcome`, then the orders of the node, and each change of them. Each line has its number, and a signature as its last field. The stream does not end by itself.',
+    parameters: [query('instance', 'Names the start of the agent: two that take turns are two machines')],
     answers: media('The lines', 'application/x-ndjson', {
-      example: '{"type":"welcome","version":"2.0.0","heartbeatMs":15000,"hubs":[]}\n{"type":"heartbeat"}\n'
+      example:
+        '{"type":"welcome","version":"2.0.0","heartbeatMs":15000,"hubs":[],"line":1,"ms":0,"seal":"…"}\n{"type":"heartbeat","line":2,"ms":15000,"seal":"…"}\n'
     })
   },
   'GET /api/agent/releases/:deployId': {
@@ -58,7 +64,8 @@ export const agentOperations: Operations = {
     answers: media('The release', 'application/json', {
       example: '{"deployId":"dep_1a2b3c4d5e6f7a8b","projectId":"proj_1a2b3c4d5e6f7a8b"}',
       headers: {
-        'svc-signature': 'The Ed25519 signature of the hub over the node, the session and the body, in base64'
+        'svc-signature':
+          'The Ed25519 signature of the hub over the node, the session, the number of the request and the body, in base64'
       }
     }),
     errors: ['not_found', 'variables_key', 'server_key']
@@ -117,7 +124,7 @@ export const agentOperations: Operations = {
     description:
       'Answers what `GET /api/<path>` of the node answers to the same user, with the same query. Only paths about projects, deployments, files, logs, PM2, statistics and the state of the machine are relayed. Streams and downloads are relayed, too.',
     answers: media('The answer of the node', 'application/json'),
-    errors: ['node_away', 'node_silent', 'not_found', 'not_relayed', 'relay_off', 'too_many_relays']
+    errors: ['node_answer', 'node_away', 'node_silent', 'not_found', 'not_relayed', 'relay_off', 'too_many_relays']
   },
   'GET /api/nodes/:node/terminal': {
     summary: 'Open a terminal on a node',

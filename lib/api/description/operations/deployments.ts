@@ -12,6 +12,7 @@ import {
   requiredQuery,
   switchSchema,
   type FormPart,
+  traceId,
   type Operations
 } from '../operation.js'
 import { rollbackPlan } from '../plans.js'
@@ -121,6 +122,7 @@ export const deploymentOperations: Operations = {
     summary: 'Deploy an archive',
     description:
       'The response begins when the deployment is recorded. If the client disconnects after that, the deployment continues.',
+    parameters: [traceId],
     form: parts,
     answers: run,
     errors: [
@@ -132,7 +134,8 @@ export const deploymentOperations: Operations = {
       'client_scripts_off',
       'locked',
       'queue_full',
-      'plan_unknown'
+      'plan_unknown',
+      'deploy_token_may_not'
     ]
   },
   'GET /api/deploy/check': {
@@ -160,6 +163,7 @@ export const deploymentOperations: Operations = {
     summary: 'Roll back to an earlier deployment',
     description:
       'With the mode `overlay`, deploys the archive of that deployment again: it replaces files and removes none. With `exact`, restores the state of the target after that deployment: paths, contents, permissions and times. With `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the deployment has finished. With `dryRun`, it says what the rollback would do.',
+    parameters: [traceId],
     body: rollbackFields,
     fields: {
       message: 'A note on the deployment',
@@ -191,6 +195,7 @@ export const deploymentOperations: Operations = {
     summary: 'Undo the last deployment',
     description:
       'Restores the state of the target before the last deployment that changed it, also if that failed: paths, contents, permissions and times. It is a deployment, which can be undone, too. The answer is that of a rollback.',
+    parameters: [traceId],
     body: undoFields,
     fields: {
       message: 'A note on the deployment',
@@ -243,11 +248,13 @@ export const deploymentOperations: Operations = {
   },
   'GET /api/logs': {
     summary: 'List deployments, newest first',
-    description: 'The deploy token of a project lists only the deployments of that project.',
+    description:
+      'The deploy token of a project lists only the deployments of that project. Without a query, the list contains the newest 500, and at least the newest 10 of every project.',
     parameters: [
       query('projectId', 'Only deployments of this project'),
       query('branch', 'Only deployments of this branch or tag, as reported by their clients'),
       query('commit', 'Only deployments of commits whose id begins with these hexadecimal digits, at least 4'),
+      query('traceId', 'Only deployments whose request had this `X-Svc-Trace-Id`'),
       query('newest', 'Whether to list only the newest deployment of each project. Default: false', switchSchema),
       query('status', 'Only deployments with this status', {
         type: 'string',
@@ -280,8 +287,9 @@ export const deploymentOperations: Operations = {
   'GET /api/logs/:deployId/stream': {
     summary: 'Follow the output of a deployment',
     description:
-      'Streams server-sent events: `log` and, at the end, `status`. After an interruption, send `Last-Event-ID` to continue.',
+      'Streams server-sent events: `log` and, at the end, `status`. The `data` of `log` is a JSON string: in the first event the output so far, up to 256 KiB, then one line each. With `timestamps`, every `log` is one line as an object with its time. After an interruption, send `Last-Event-ID` to continue.',
     parameters: [
+      timestamps,
       {
         in: 'header',
         name: 'Last-Event-ID',
@@ -290,9 +298,9 @@ export const deploymentOperations: Operations = {
       }
     ],
     answers: media('The events', 'text/event-stream', {
-      example: 'event: log\nid: 128\ndata: {"data":"→ Extracting 12 files","at":"2030-01-02T03:04:05.678Z"}\n\n'
+      example: 'event: log\nid: 128\ndata: "→ Extracting 12 files"\n\n'
     }),
-    errors: ['not_found', 'other_project']
+    errors: ['not_found', 'other_project', 'invalid_field']
   },
   'GET /api/logs/:deployId/output': {
     summary: 'Download the output of a deployment',

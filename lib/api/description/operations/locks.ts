@@ -21,7 +21,7 @@ const place = {
 
 const remove = {
   body: unlockFields,
-  fields: { takeOver: 'Why you remove the lock of another owner. Requires the admin token' },
+  fields: { takeOver: 'Why you remove the lock of another owner. Not with a deploy token' },
   isBodyOptional: true,
   answers: answer(
     'The removed lock',
@@ -83,6 +83,7 @@ export const lockOperations: Operations = {
     },
     answers: answer('The maintenance after the change; null if it is off', state),
     errors: [
+      'deploy_token_may_not',
       'not_found',
       'other_project',
       'other_owner',

@@ -124,6 +124,7 @@ export const logOperations: Operations = {
       requiredQuery('q', 'The text or the regular expression to find'),
       query('regex', 'Whether `q` is a regular expression', switchSchema),
       query('caseInsensitive', 'Whether to ignore case', switchSchema),
+      query('raw', 'Whether colours and other control sequences are part of the lines. Default: no', switchSchema),
       query('maxHits', 'Maximum number of hits. Default: 500. Values above 5000 are lowered to 5000', {
         type: 'integer',
         minimum: 1

@@ -64,6 +64,7 @@ export const planOperations: Operations = {
       'other_project',
       'plan_busy',
       'changed_meanwhile',
+      'helper_failed',
       'shutting_down'
     ]
   }

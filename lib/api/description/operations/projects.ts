@@ -1,5 +1,6 @@
 import { labelFields, newLabelFields } from '../../labels.js'
-import { bulkFields, newProjectFields, pinFields, projectFields } from '../../projects.js'
+import { newProjectFields, projectFields } from '../../../model/project-fields.js'
+import { bulkFields, pinFields } from '../../projects.js'
 import type { Label } from '../../../model/label.js'
 import type { Project } from '../../../model/project.js'
 import type { Variable } from '../../../model/variable.js'
@@ -8,9 +9,19 @@ import { answer, any, fieldsOf, ifUpdatedAt, media, query, type Operations } fro
 import { bulkOutcome, done, success } from '../records/common.js'
 import { projectOverview } from '../records/overview.js'
 import { fileContent, fileEntry, label, project, recentScripts, variable } from '../records/projects.js'
-import { integer, list, record, text, type Schema } from '../schema.js'
+import { described, integer, list, optional, record, text, type Schema } from '../schema.js'
 
 const oneProject = record<{ success: true; project: Project }>({ success, project })
+const writtenProject = record<{ success: true; project: Project; warnings?: string[] }>({
+  success,
+  project,
+  warnings: optional(
+    described(
+      'Present if fields of the request were ignored: one sentence each',
+      list(text('The field "x" is unknown and was ignored'))
+    )
+  )
+})
 const message = text('The label was deleted')
 const path = query('path', 'Path relative to the target, with "/" between segments')
 
@@ -46,7 +57,7 @@ export const projectOperations: Operations = {
     summary: 'Create a project',
     body: newProjectFields,
     fields: projectDescriptions,
-    answers: answer('The project, with its deploy token', oneProject),
+    answers: answer('The project, with its deploy token', writtenProject),
     errors: ['path_taken', 'not_found']
   },
   'POST /api/projects/bulk': {
@@ -74,7 +85,7 @@ export const projectOperations: Operations = {
     parameters: [ifUpdatedAt],
     body: projectFields,
     fields: projectDescriptions,
-    answers: answer('The project', oneProject),
+    answers: answer('The project', writtenProject),
     errors: ['not_found', 'changed_since', 'path_taken', 'deployment_running', 'maintenance_on']
   },
   'DELETE /api/projects/:id': {
@@ -141,7 +152,15 @@ export const projectOperations: Operations = {
     summary: 'List a directory of the target',
     parameters: [path],
     answers: answer('The entries, directories first', list(fileEntry)),
-    errors: ['not_found', 'not_a_directory', 'outside_target', 'invalid_path', 'not_readable', 'invalid_field']
+    errors: [
+      'not_found',
+      'not_a_directory',
+      'outside_target',
+      'invalid_path',
+      'not_readable',
+      'helper_failed',
+      'invalid_field'
+    ]
   },
   'GET /api/projects/:id/file': {
     summary: 'Preview a file of the target',
@@ -155,6 +174,7 @@ export const projectOperations: Operations = {
       'invalid_path',
       'not_readable',
       'changed_meanwhile',
+      'helper_failed',
       'invalid_field'
     ]
   },
@@ -176,6 +196,7 @@ export const projectOperations: Operations = {
       'invalid_path',
       'not_readable',
       'changed_meanwhile',
+      'helper_failed',
       'invalid_field'
     ]
   },

@@ -1,4 +1,5 @@
 import { newTargetFields, targetFields } from '../../notification-targets.js'
+import { rekeyFields } from '../../cluster.js'
 import { cleanFields } from '../../storage.js'
 import { reportFields } from '../../telemetry.js'
 import type { AuditEntry, RotatedKey } from '../../../model/audit.js'
@@ -281,13 +282,13 @@ export const serverOperations: Operations = {
   'GET /api/audit/export': {
     summary: 'Export the audit log with what proves it',
     description:
-      'The answer is JSON lines: the entries, the hashes of those that were removed or not asked for, and a signed checkpoint at the end. `svc audit verify` verifies it without a server.',
+      'The answer is JSON lines: the entries, the hashes of those that were removed or not asked for, and a checkpoint at the end that signs all lines. `svc audit verify` verifies it without a server.',
     parameters: [
       query('from', 'Number of the first entry. Default: 1', { type: 'integer', minimum: 1 }),
       query('to', 'Number of the last entry. Default: the newest', { type: 'integer', minimum: 1 })
     ],
     answers: media('The export', 'application/x-ndjson', {
-      example: '{"svcAudit":1,"key":"svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…"}\n'
+      example: '{"svcAudit":2,"key":"svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…"}\n'
     }),
     errors: ['invalid_field', 'not_found', 'changed_meanwhile', 'server_key']
   },
@@ -321,6 +322,18 @@ export const serverOperations: Operations = {
         cluster: nullable(clusterStatus)
       })
     )
+  },
+  'POST /api/cluster/key': {
+    summary: 'Replace the key of the cluster',
+    description:
+      'Requests must come through the Unix socket in the data directory of the hub that leads. `svc cluster rekey` uses this route. Each hub gets the new key before it is used; if one does not take it, nothing has changed.',
+    body: rekeyFields,
+    fields: { hubs: 'The hubs that get the key: all that `GET /api/cluster` lists' },
+    answers: answer(
+      'The names of the hubs',
+      record<{ success: true; hubs: string[] }>({ success, hubs: list(text('h1')) })
+    ),
+    errors: ['no_cluster', 'hubs_changed', 'hub_without_key', 'write_unknown']
   },
   'GET /api/pm2/available': {
     summary: 'Check whether PM2 is available',

@@ -10,6 +10,34 @@ const to = query(
   'Absolute path of an empty file on the server to write to. Only allowed through the socket in the data directory'
 )
 
+/** Options of an import, in the query or in the form. */
+const importOptions = [
+  {
+    name: 'strategy',
+    description: 'How to treat records that already exist. Default: "skip-existing"',
+    schema: { type: 'string', enum: strategies },
+    required: false
+  },
+  {
+    name: 'restoreArtifacts',
+    description: 'Whether to extract archives into targets. Default: true',
+    schema: switchSchema,
+    required: false
+  },
+  {
+    name: 'accessSettings',
+    description: 'Whether to import the settings that control access. Default: false',
+    schema: switchSchema,
+    required: false
+  },
+  {
+    name: 'dryRun',
+    description: 'Whether to only report what would change. Default: false',
+    schema: switchSchema,
+    required: false
+  }
+] as const
+
 /** Export, import, verification and backup. */
 export const transferOperations: Operations = {
   'GET /api/migration/export': {
@@ -36,13 +64,7 @@ export const transferOperations: Operations = {
   'POST /api/migration/import': {
     summary: 'Import a package',
     parameters: [
-      query('strategy', 'How to treat records that already exist. Default: "skip-existing"', {
-        type: 'string',
-        enum: strategies
-      }),
-      query('restoreArtifacts', 'Whether to extract archives into targets. Default: true', switchSchema),
-      query('accessSettings', 'Whether to import the settings that control access. Default: false', switchSchema),
-      query('dryRun', 'Whether to only report what would change. Default: false', switchSchema),
+      ...importOptions.map(({ name, description, schema }) => query(name, description, schema)),
       {
         in: 'header',
         name: 'X-Confirm-Overwrite',
@@ -56,7 +78,8 @@ export const transferOperations: Operations = {
         description: 'The package',
         schema: { type: 'string', contentMediaType: 'application/zip' },
         required: true
-      }
+      },
+      ...importOptions
     ],
     answers: answer('The result of the import', record<{ success: true } & ImportResult>({ success, ...importResult })),
     errors: [

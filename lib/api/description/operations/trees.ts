@@ -1,6 +1,6 @@
 import { repairFields } from '../../deployments.js'
 import type { TreeSummary } from '../../../model/verify.js'
-import { answer, media, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
+import { answer, media, query, requiredQuery, switchSchema, traceId, type Operations } from '../operation.js'
 import { driftReport } from '../plans.js'
 import { success } from '../records/common.js'
 import { ranAnswers } from '../records/run.js'
@@ -71,12 +71,21 @@ export const treeOperations: Operations = {
     answers: media('The findings while the files are read', 'application/x-ndjson', {
       example: events.map(event => `${JSON.stringify(event)}\n`).join('')
     }),
-    errors: ['invalid_field', 'not_found', 'other_project', 'verify_busy', 'target_unusable', 'changed_meanwhile']
+    errors: [
+      'invalid_field',
+      'not_found',
+      'other_project',
+      'verify_busy',
+      'target_unusable',
+      'changed_meanwhile',
+      'helper_failed'
+    ]
   },
   'POST /api/projects/:id/repair': {
     summary: 'Put back the files that are not as deployed',
     description:
       'Verifies the files, and deploys those that differ from the archives that contain them. Edited files that are replaced are kept, and an undo brings them back. A directory in the place of a file makes the deployment fail. With `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the deployment has finished.',
+    parameters: [traceId],
     body: repairFields,
     fields: {
       message: 'A note on the deployment',
@@ -93,6 +102,7 @@ export const treeOperations: Operations = {
       'verify_busy',
       'target_unusable',
       'changed_meanwhile',
+      'helper_failed',
       'locked',
       'queue_full',
       'disk_full',
@@ -105,7 +115,7 @@ export const treeOperations: Operations = {
       'Compares the files that svc put into the target with those that are there now. Nothing is changed. A file whose size, modification time and inode are those that svc recorded is not read, unless `full` is given.',
     parameters: [query('full', 'Whether to read every file. Default: false', switchSchema)],
     answers: answer('The edited and removed files', driftReport),
-    errors: ['invalid_field', 'not_found', 'other_project', 'plan_busy', 'changed_meanwhile']
+    errors: ['invalid_field', 'not_found', 'other_project', 'plan_busy', 'changed_meanwhile', 'helper_failed']
   },
   'GET /api/projects/:id/drift/file': {
     summary: 'Download a file that was edited on the server',
@@ -127,7 +137,8 @@ export const treeOperations: Operations = {
       'denied_path',
       'invalid_path',
       'not_readable',
-      'changed_meanwhile'
+      'changed_meanwhile',
+      'helper_failed'
     ]
   }
 }

@@ -30,7 +30,7 @@ import {
   text,
   type Schema
 } from '../schema.js'
-import { rolloutPolicy } from './fleet.js'
+import { rolloutAhead, rolloutPolicy } from './fleet.js'
 import { bytes, deployId, env, nullableBytes, nullableText, projectId, sha256, statuses, success } from './common.js'
 
 /** The limits of an upload that would be accepted. */
@@ -40,6 +40,7 @@ export const uploadPermit = record<UploadPermit>({
   maxUploadBytes: described('Maximum size of the archive in bytes', bytes),
   maxExtractedBytes: described('Maximum uncompressed size of the archive in bytes', bytes),
   deploymentsAhead: optional(described('Number of queued and running deployments of the project', integer(0))),
+  rolloutAhead: optional(described('The rollout that the deployment would wait for', rolloutAhead)),
   features: described('What an upload may ask for besides its files', list(oneOf(uploadFeatures))),
   token: optional(
     described(
@@ -151,6 +152,13 @@ export const deployment = named(
     env,
     hasArtifact: described('Whether the archive still exists, so that a rollback is possible', boolean(true)),
     archiveBytes: described('Size of the archive in bytes', nullableBytes),
+    artifactPath: optional(
+      described(
+        'The archive below the data directory. Null if it is not kept',
+        nullable(text('deployments/dep_1a2b3c4d5e6f7a8b.zip'))
+      )
+    ),
+    artifactSize: optional(described('Size of the kept archive in bytes. Null if it is not kept', nullableBytes)),
     archiveSha256: described('SHA-256 checksum of the archive in hexadecimal', nullable(sha256)),
     fileCount: described('Number of files that the deployment installed', nullable(integer(12))),
     errorMessage: described('Why the deployment failed, or who corrected its status. Otherwise null', nullableText),
@@ -160,6 +168,7 @@ export const deployment = named(
     ),
     tokenId: described('The named token that started it', nullableText),
     actorIp: described('The client address that the server saw', nullable(text('192.0.2.7'))),
+    traceId: described('The `X-Svc-Trace-Id` of the request. Null if it had none', nullableText),
     claimedIp: described('The client address in X-Forwarded-For. Null if it is the same as `actorIp`', nullableText),
     placed: described(
       'Sequence number of the change to the target. The highest of a project is live. Null if nothing changed',
@@ -196,6 +205,9 @@ export const deployment = named(
         'The URL of the commit, if the setting commit_url or the repository provides it',
         text('https://git.example.org/shop/commit/4b825dc6')
       )
+    ),
+    rolloutAhead: optional(
+      described('The rollout that a queued deployment waits for, in a single record', rolloutAhead)
     ),
     output: optional(described('The end of the output', text('→ Extracting 12 files\n'))),
     outputTruncated: optional(described('Present if the beginning of `output` was cut off', boolean(true)))

@@ -7,11 +7,14 @@ import {
   type ListedRollout,
   type ListedRolloutNode,
   type NodePhase,
+  type RolloutAhead,
   type RolloutDetail,
   type RolloutPolicy
 } from '../../../model/rollout.js'
 import { rolloutPolicy as policyReader } from '../../../model/rollout-policy.js'
 import {
+  optional,
+  constant,
   boolean,
   described,
   dictionary,
@@ -66,7 +69,17 @@ export const node = named(
     lastSeenAt: described('When the hub heard of it last. Null: not since it was enrolled', nullableInstant),
     version: described('The version of svc that it runs', nullable(text('1.4.0'))),
     freeBytes: described('Free bytes where it keeps its data', nullableBytes),
+    sharedSince: described(
+      'Since when two machines have used its identity: it gets no orders. Null: one machine does',
+      nullableInstant
+    ),
     isConnected: boolean(true),
+    isOutdated: optional(
+      described(
+        'Present if its agent is older: it checks the signature of an order, not whether it was recorded. Upgrade it',
+        constant(true)
+      )
+    ),
     placements: described('The projects on it that the caller may see', list(placement))
   })
 )
@@ -83,6 +96,14 @@ export const enrollment = named(
     expiresAt: instant
   })
 )
+
+/** The rollout that deployments wait for. */
+export const rolloutAhead = record<RolloutAhead>({
+  id: text('ro_edlz2oxv4temvogl'),
+  state: oneOf(rolloutStates),
+  since: described('When its last wave ended, if it waits for the next one; otherwise when it began', instant),
+  until: described('When the next wave begins by itself. Null: it does not', nullableInstant)
+})
 
 /** The policy of a rollout. */
 export const rolloutPolicy = named(

@@ -8,7 +8,10 @@ export const logSourceFields = {
   id: text('lsrc_1a2b3c4d5e6f7a8b'),
   label: text('Shop'),
   filePath: described('Absolute path of the log file', text('/var/log/shop.log')),
-  kind: described('How to display the lines: as text, as JSON objects or with terminal colors', oneOf(logKinds))
+  kind: described(
+    'What the lines are: text, JSON objects, text with terminal colors, output of a PM2 application, or lines of nginx',
+    oneOf(logKinds)
+  )
 }
 
 /** A log source. */

@@ -1,6 +1,6 @@
 /* Schemas of the health of the server, the machine and its applications. */
 import type { ClusterHealth, ClusterHub, ClusterStatus } from '../../../model/cluster.js'
-import type { FleetHealth, HealthDetail, HealthReport, ServerStatus } from '../../../model/health.js'
+import type { FleetHealth, HealthDetail, HealthReport, ServerStatus, UnfinishedTarget } from '../../../model/health.js'
 import type {
   ContainerFigures,
   DiskFigures,
@@ -39,7 +39,11 @@ export const serverStatus = named(
     deploymentCount: integer(120),
     successCount: integer(118),
     failedCount: integer(2),
-    successRate: described('Percentage of the finished deployments. 0 if none has finished', number(98.3))
+    successRate: described('Percentage of the finished deployments. 0 if none has finished', number(98.3)),
+    switchesUsers: described(
+      'Whether the server can run the work of a project as another user (`runAs`)',
+      boolean(true)
+    )
   })
 )
 
@@ -59,7 +63,13 @@ export const healthReport = named(
     ),
     uptime: number(11045, { description: 'Seconds since the start of the server' }),
     version: text('1.0.0'),
-    cluster: optional(record<ClusterHealth>({ role: clusterRole, staleSeconds }))
+    cluster: optional(
+      record<ClusterHealth>({
+        role: clusterRole,
+        staleSeconds,
+        reason: optional(described('Why the hub cannot follow or lead; absent if it can.', text('log_older')))
+      })
+    )
   })
 )
 
@@ -84,6 +94,10 @@ export const clusterStatus = named(
     problem: described(
       'Why this hub cannot follow or lead; null if it can.',
       nullable(text('etcd does not answer'), null)
+    ),
+    reason: described(
+      'The same for programs, such as `log_older` or `hub_removed`.',
+      nullable(text('log_older'), null)
     ),
     hubs: list(
       record<ClusterStatus['hubs'][number]>({
@@ -120,11 +134,19 @@ export const healthDetail = record<HealthDetail>({
         duration: nullable(text('1.2s'))
       })
     ),
-    successRate: nullable(number(98.3))
+    successRate: described('Share of the finished ones, 0 to 1. Null if none has finished', nullable(number(0.8)))
   }),
   hostNamesChecked: optional(boolean(true)),
   revertsPending: optional(
     described('Deployments whose earlier files could not be put back yet', list(text('dep_1a2b3c4d5e6f7a8b')))
+  ),
+  unfinishedTargets: optional(
+    described(
+      'Targets in which a deployment was interrupted, and which could not be finished or put back yet',
+      list(
+        record<UnfinishedTarget>({ deployId: text('dep_1a2b3c4d5e6f7a8b'), target: nullable(text('/srv/www/shop')) })
+      )
+    )
   ),
   secrets: optional(
     record<NonNullable<HealthDetail['secrets']>>({
@@ -137,6 +159,8 @@ export const healthDetail = record<HealthDetail>({
     record<FleetHealth>({
       nodes: integer(12),
       connected: described('Nodes whose agent is connected', integer(11)),
+      outdated: described('Connected nodes whose agent has an earlier protocol. Update svc on them', integer(0)),
+      shared: described('Nodes whose identity two machines use. They get no orders', integer(0)),
       going: described('Rollouts that are going on, or wait for their next wave', integer(1)),
       halted: described('Projects whose last rollout was halted', integer(0))
     })

@@ -118,6 +118,7 @@ export const fileEntry = record<FileEntry>({
   name: text('index.html'),
   path: described('Path relative to the target', text('index.html')),
   isDir: boolean(false),
+  isHidden: described('Whether the name begins with a dot', boolean(false)),
   size: bytes,
   mtime: described('Time of the last modification', instant)
 })

@@ -1,6 +1,6 @@
 import type { FinalStatus } from '../../../model/deployment.js'
 
-import { boolean, nullable, oneOf, optional, record, text } from '../schema.js'
+import { boolean, described, nullable, oneOf, optional, record, text } from '../schema.js'
 
 /** Headers of the response to a request that starts a deployment. */
 export const runHeaders = {
@@ -13,6 +13,7 @@ interface Ran {
   deployId: string
   status: FinalStatus
   duration: string | null
+  rollbackOf?: string
   error?: string | null
 }
 
@@ -26,6 +27,9 @@ export const ranAnswers = {
       deployId: text('dep_1a2b3c4d5e6f7a8b'),
       status: oneOf(['success', 'failed']),
       duration: nullable(text('0.8s')),
+      rollbackOf: optional(
+        described('The deployment that was rolled back to. Absent for others', text('dep_0a1b2c3d4e5f6a7b'))
+      ),
       error: optional(nullable(text('The post-deploy script failed')))
     }) as never
   }

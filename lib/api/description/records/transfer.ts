@@ -8,7 +8,7 @@ import {
   type PartResult
 } from '../../../model/transfer.js'
 import type { DatabaseState } from '../../../transfer/verify.js'
-import { boolean, integer, list, named, nullable, oneOf, record, text } from '../schema.js'
+import { boolean, described, integer, list, named, nullable, oneOf, record, text } from '../schema.js'
 import { deployId, deployPath, nullableText, projectId } from './common.js'
 import { logSourceFields } from './logs.js'
 import { targetId } from './notify.js'
@@ -31,6 +31,15 @@ const brought = record<BroughtProject>({
   runAs: nullableText,
   scriptShell: nullableText,
   scriptDirectory: nullableText,
+  others: described(
+    'Every other value of the record that is not the default, by its place in the record',
+    list(
+      record<BroughtProject['others'][number]>({
+        key: text('policy.gate.after[0].command'),
+        value: text('node check.js')
+      })
+    )
+  ),
   variables: list(record<BroughtProject['variables'][number]>({ name: text('API_KEY'), value: nullableText })),
   hasArtifact: boolean(true)
 })
@@ -53,6 +62,17 @@ export const importResult = {
   brings: record<ImportBrings>({
     settings: list(record<ImportBrings['settings'][number]>({ key: text('webhook_url'), value: nullableText })),
     projects: list(brought),
+    deploymentScripts: described(
+      'Scripts in the records of deployments, which a rollback would run, each text once',
+      list(
+        record<ImportBrings['deploymentScripts'][number]>({
+          projectId,
+          step: text('postDeploy'),
+          script: text('npm run migrate'),
+          deployments: integer(3)
+        })
+      )
+    ),
     logSources: list(
       record<ImportBrings['logSources'][number]>({
         id: logSourceFields.id,
